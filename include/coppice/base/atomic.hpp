@@ -1,0 +1,77 @@
+// The one seam between lock-free code and the model checker; every room includes it.
+#pragma once
+// Every atomic, fence and shared plain field in coppice is named through this header; tidy_test
+// bans std::atomic elsewhere. Built normally, the names below are std's own, with no cost. Built
+// with COPPICE_MODEL (the `model` preset), the same names belong to the relacy checker, which runs
+// every interleaving it is given and lets loads return any value the C++ memory model allows.
+//
+// What the seam gives:
+//   atomic<T>            std::atomic<T>; every operation takes its memory order explicitly
+//   plain<T>             shared but not atomic: some edge must order its accesses, and the model
+//                        checker reports a data race if none does
+//   fence(order)         std::atomic_thread_fence
+//   spin_hint()          the processor's pause; a scheduling point under the model
+//   thread_slot<Tag, T>  one thread_local T per tag; per simulated thread under the model
+//   planted("name")      false, at no cost; true under the model while the mutant of that name runs
+//
+// Mutants. A release/acquire edge is named in a comment on the line of its operation, or alone on
+// the line above: `// edge deque.publish (release): ...`. A model may weaken an edge by name: the
+// seam then runs the operations on those lines with relaxed order (tests/model/model.hpp).
+
+#include <cstddef>
+#include <cstdint>
+
+#if !defined(COPPICE_MODEL)
+
+#include <atomic>
+
+namespace coppice {
+
+template <class T>
+using atomic = std::atomic<T>;
+
+using memory_order = std::memory_order;
+inline constexpr memory_order relaxed = std::memory_order_relaxed;
+inline constexpr memory_order acquire = std::memory_order_acquire;
+inline constexpr memory_order release = std::memory_order_release;
+inline constexpr memory_order acq_rel = std::memory_order_acq_rel;
+inline constexpr memory_order seq_cst = std::memory_order_seq_cst;
+
+// A field that several threads use and that is not atomic: some named edge orders its accesses.
+template <class T>
+class plain {
+public:
+    constexpr plain() noexcept = default;
+    constexpr explicit plain(T value) noexcept : value_(value) {}
+    constexpr T read() const noexcept { return value_; }
+    constexpr void write(T value) noexcept { value_ = value; }
+
+private:
+    T value_{};
+};
+
+inline void fence(memory_order order) noexcept { std::atomic_thread_fence(order); }
+
+inline void spin_hint() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+template <class Tag, class T>
+inline T& thread_slot() noexcept {
+    static thread_local constinit T slot{};
+    return slot;
+}
+
+constexpr bool planted(const char*) noexcept { return false; }
+
+}  // namespace coppice
+
+#else  // COPPICE_MODEL
+
+#include <coppice/base/atomic_model.hpp>
+
+#endif

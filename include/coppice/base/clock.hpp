@@ -1,0 +1,51 @@
+// Clocks are passed in, never global: monotonic_clock for programs, manual_clock for tests.
+#pragma once
+
+#include <chrono>
+#include <ctime>
+
+namespace coppice {
+
+// Durations are nanoseconds everywhere in coppice; time points count from an unspecified start.
+using duration = std::chrono::nanoseconds;
+
+// The time base of every clock here; comparable only between readings of one clock.
+struct clock_base {
+    using duration = coppice::duration;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<clock_base>;
+    static constexpr bool is_steady = true;
+};
+using time_point = clock_base::time_point;
+
+// A source of time. now() never goes back. Threads: as each clock says. Blocks: never.
+class clock {
+public:
+    virtual time_point now() const noexcept = 0;
+
+protected:
+    ~clock() = default;
+};
+
+// CLOCK_MONOTONIC. Threads: any. Cost: one vDSO call.
+class monotonic_clock final : public clock {
+public:
+    time_point now() const noexcept override {
+        timespec t{};
+        ::clock_gettime(CLOCK_MONOTONIC, &t);
+        return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+    }
+};
+
+// Time stands still until a test moves it. Threads: one.
+class manual_clock final : public clock {
+public:
+    time_point now() const noexcept override { return now_; }
+    void advance(duration by) noexcept { now_ += by; }
+
+private:
+    time_point now_{};
+};
+
+}  // namespace coppice

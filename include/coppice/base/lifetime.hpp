@@ -1,0 +1,62 @@
+// Object lifetime by hand: storage without a constructor, scope exits, immovable bases.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace coppice {
+
+// A base for objects whose address is their identity: operations, sources, contexts.
+struct immovable {
+    constexpr immovable() noexcept = default;
+    immovable(const immovable&) = delete;
+    immovable& operator=(const immovable&) = delete;
+};
+
+// Storage for one T whose lifetime the owner runs by hand.
+// The owner destroys what it constructed; the destructor of the storage does nothing.
+template <class T>
+class manual_lifetime : immovable {
+public:
+    constexpr manual_lifetime() noexcept {}
+    constexpr ~manual_lifetime() {}
+
+    template <class... Args>
+    T& construct(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
+        return *::new (static_cast<void*>(std::addressof(value_))) T(std::forward<Args>(args)...);
+    }
+    // Constructs from what `make` returns, with guaranteed elision: for immovable types.
+    template <class Make>
+    T& construct_with(Make&& make) noexcept(noexcept(std::forward<Make>(make)())) {
+        return *::new (static_cast<void*>(std::addressof(value_))) T(std::forward<Make>(make)());
+    }
+    void destroy() noexcept { std::destroy_at(std::addressof(value_)); }
+    T& get() & noexcept { return value_; }
+    const T& get() const& noexcept { return value_; }
+    T&& get() && noexcept { return std::move(value_); }
+
+private:
+    union {
+        T value_;
+    };
+};
+
+// Runs `exit` when the scope ends, unless dismissed.
+template <class Exit>
+class scope_exit : immovable {
+public:
+    explicit scope_exit(Exit exit) noexcept(std::is_nothrow_move_constructible_v<Exit>)
+        : exit_(std::move(exit)) {}
+    ~scope_exit() {
+        if (armed_) exit_();
+    }
+    void dismiss() noexcept { armed_ = false; }
+
+private:
+    Exit exit_;
+    bool armed_ = true;
+};
+
+}  // namespace coppice

@@ -1,0 +1,44 @@
+// Replaces the global allocation functions with counting ones.
+#include "allocations.hpp"
+
+#include <coppice/base/atomic.hpp>
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+// Written by every allocating thread; only sums matter, so nothing rides on it.
+constinit coppice::atomic<std::size_t> count{0};
+
+void* counted(std::size_t size) {
+    count.fetch_add(1, coppice::relaxed);
+    if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+    throw std::bad_alloc();
+}
+
+void* counted_aligned(std::size_t size, std::align_val_t alignment) {
+    count.fetch_add(1, coppice::relaxed);
+    const std::size_t unit = static_cast<std::size_t>(alignment);
+    if (void* const memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) {
+        return memory;
+    }
+    throw std::bad_alloc();
+}
+
+}  // namespace
+
+std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void* operator new(std::size_t size, std::align_val_t a) { return counted_aligned(size, a); }
+void* operator new[](std::size_t size, std::align_val_t a) { return counted_aligned(size, a); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
