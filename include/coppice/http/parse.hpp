@@ -11,9 +11,10 @@
 //    prefix that is wrong, or that exceeds a limit, gives the error, and every longer input that
 //    starts with it gives the same error. So one buffer, any split of it, and one byte at a time
 //    all agree.
-//  - `partial` means that some continuation may still be valid. Two judgements wait for more bytes
-//    than they strictly need: a field's value for the end of its line, and what a field's absence
-//    means (Host, the final transfer coding) for the end of the head.
+//  - `partial` means that some continuation may still be valid. Three judgements wait for more
+//  bytes
+//    than they strictly need: a target's form for the space behind it, a field's value for the end
+//    of its line, and what the whole head lacks (Host, a final chunked coding) for its end.
 
 #include <array>
 #include <cstddef>
@@ -130,7 +131,7 @@ parse_result parse_head(std::string_view bytes, request_head& out, const limits&
 
 // The state a head_parser keeps between calls: where in the grammar the bytes so far ended.
 struct head_state {
-    enum class phase : unsigned char { start, verb, target, version, line, name, value, done };
+    enum class phase : unsigned char { start, verb, target, version, line, name, value };
     phase at = phase::start;
     bool host_seen = false;
     bool coding_seen = false;     // any Transfer-Encoding
@@ -141,7 +142,6 @@ struct head_state {
     std::size_t scanned = 0;  // offset up to which its bytes are known to be good
     std::size_t block = 0;    // offset of the first field line
     std::size_t query = 0;    // offset of the target's first '?', or 0
-    std::size_t percent = 0;  // hexadecimal digits still owed to a '%'
 };
 
 // parse_head for heads that arrive in pieces: each byte is looked at once.
@@ -154,11 +154,14 @@ public:
     parse_result parse(std::string_view bytes) noexcept;
     const request_head& head() const noexcept { return head_; }
     // Forgets everything: the next bytes are another head's.
-    void reset() noexcept { base_ = nullptr; }
+    void reset() noexcept {
+        base_ = nullptr;
+        state_ = {};
+    }
 
 private:
     limits limits_;
-    const char* base_ = nullptr;  // where the bytes of the last call were; nullptr: start afresh
+    const char* base_ = nullptr;  // where the bytes of the last call were
     head_state state_;
     request_head head_;
 };
@@ -195,7 +198,8 @@ private:
         extension_value,
         extension_quoted,
         extension_escape,
-        extension_value_end,
+        extension_quoted_end,
+        extension_value_space,
         data,
         data_cr,
         data_lf,
@@ -207,11 +211,24 @@ private:
         complete,
         failed
     };
+    static constexpr const char* bare_cr = "a CR is not followed by LF";
+    static constexpr const char* bad_extension = "a chunk extension is invalid";
+    static constexpr const char* too_large = "chunk extensions and trailer fields are too large";
+
     bool framing(char byte) noexcept;
     bool extension(char byte) noexcept;
     bool trailer(char byte) noexcept;
     bool size_ends() noexcept;
-    bool fail(int error, const char* reason) noexcept;
+    bool enter(state next) noexcept {
+        state_ = next;
+        return true;
+    }
+    bool fail(int error, const char* reason) noexcept {
+        error_ = error;
+        reason_ = reason;
+        state_ = state::failed;
+        return false;
+    }
 
     std::uint64_t chunk_left_ = 0;  // the size being read, then the data bytes still to come
     std::size_t body_left_;

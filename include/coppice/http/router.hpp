@@ -5,8 +5,7 @@
 //   literal       that text, compared with the percent-decoded segment
 //   {name:int}    an optional '-' and digits that fit std::int64_t
 //   {name}        any segment that is not empty
-//   {name...}     only last: the rest of the path, which may be empty; the '/' before it may not
-//   miss
+//   {name...}     only last: the rest of the path, maybe empty, but with the slash before it
 //
 // Where several patterns match, the earlier kind in this list wins, segment by segment from the
 // left; a pattern that fails further right gives way to the next. A pattern without the asked
@@ -65,10 +64,13 @@ class route_tree {
 public:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-    // Adds a route for one method, or for every method that has none of its own there.
+    // Adds a route for one method, or for every method that has none of its own there. Routes are
+    // numbered from 0 as they are added.
     // Errors: std::invalid_argument, and no change, for a malformed pattern or a route that exists.
-    void add(method, std::string_view pattern, std::uint32_t route);
-    void add_any(std::string_view pattern, std::uint32_t route);
+    void add(method verb, std::string_view pattern) {
+        insert(static_cast<std::size_t>(verb), pattern);
+    }
+    void add_any(std::string_view pattern) { insert(any_slot, pattern); }
 
     struct match_result {
         match_status status = match_status::not_found;
@@ -82,7 +84,8 @@ public:
 private:
     struct segment;
     struct search;
-    // Routes that end at a node, by method; the last slot is for any.
+    // Routes that end at one place, by method.
+    static constexpr std::size_t any_slot = method_count;
     struct leaf {
         std::array<std::uint32_t, method_count + 1> routes;
         leaf() noexcept { routes.fill(none); }
@@ -94,7 +97,11 @@ private:
         std::uint32_t rest = none;                                    // leaf of {...}
         std::uint32_t end = none;  // leaf of patterns that end here
     };
-    void insert(std::size_t slot, std::string_view pattern, std::uint32_t route);
+    static constexpr auto text_of = [](const auto& literal) {
+        return std::string_view(literal.first);
+    };
+    static segment parse_segment(std::string_view pattern, std::string_view text, bool last);
+    void insert(std::size_t slot, std::string_view pattern);
     std::uint32_t descend(std::uint32_t from, const segment&);
 
     std::vector<node> nodes_ = std::vector<node>(1);
@@ -119,14 +126,14 @@ public:
     void add(method verb, std::string_view pattern, Handler handler) {
         handlers_.push_back(std::move(handler));
         scope_exit undo([&] { handlers_.pop_back(); });
-        tree_.add(verb, pattern, static_cast<std::uint32_t>(handlers_.size() - 1));
+        tree_.add(verb, pattern);
         undo.dismiss();
     }
     // For every method, unknown ones included, that has no handler of its own there.
     void add_any(std::string_view pattern, Handler handler) {
         handlers_.push_back(std::move(handler));
         scope_exit undo([&] { handlers_.pop_back(); });
-        tree_.add_any(pattern, static_cast<std::uint32_t>(handlers_.size() - 1));
+        tree_.add_any(pattern);
         undo.dismiss();
     }
     // Lifetime: the answer points into the table and into `path`. Cost: see route_tree::match.

@@ -3,6 +3,8 @@
 // A target stays as it was sent until a handler asks for a part of it: splitting after decoding
 // would let an escaped delimiter act as one (RFC 3986 section 2.4).
 
+#include <coppice/http/scan.hpp>
+
 #include <charconv>
 #include <concepts>
 #include <cstddef>
@@ -15,6 +17,27 @@ namespace coppice::http {
 
 // What '+' means: itself in a path, a space in a query that an HTML form wrote.
 enum class plus_sign : unsigned char { literal, space };
+
+// Gives each byte of the decoded text to visit(byte), which returns whether to go on. False: it did
+// not, or a '%' is not followed by two hexadecimal digits. No allocation.
+template <class Visit>
+bool percent_decode_each(std::string_view text, plus_sign plus,
+                         Visit visit) noexcept(noexcept(visit('a'))) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        char byte = text[i];
+        if (byte == '+' && plus == plus_sign::space) {
+            byte = ' ';
+        } else if (byte == '%') {
+            if (text.size() - i < 3 || !is(text[i + 1], hex_byte) || !is(text[i + 2], hex_byte)) {
+                return false;
+            }
+            byte = static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
+            i += 2;
+        }
+        if (!visit(byte)) return false;
+    }
+    return true;
+}
 
 // Replaces what `out` holds by the decoded text. False, with `out` unspecified: a '%' is not
 // followed by two hexadecimal digits. Cost: no allocation once `out` has the capacity.
