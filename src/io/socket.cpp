@@ -53,8 +53,6 @@ tcp::socket accept_operation::await_resume() {
     report("accept");
     if (result < 0) return tcp::socket(owner);
     owned_fd fd(result);
-    const int yes = 1;
-    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // the peer may be gone
     return {owner, adopt(owner, fd)};
 }
 
@@ -75,8 +73,12 @@ void socket::shutdown_send() noexcept {
 acceptor::acceptor(context& owner, const endpoint& at, acceptor_options options) : owner_(&owner) {
     owned_fd fd(new_socket(at.family()));
     set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-    if (options.share_port) set_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
+    // Accepted sockets inherit it, which saves a system call for each.
+    set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+    const auto share = [&] { set_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT"); };
+    if (options.share_port && !options.first_sharer) share();
     if (::bind(fd.get(), at.data(), at.size()) != 0) throw_errno("bind");
+    if (options.share_port && options.first_sharer) share();
     if (::listen(fd.get(), options.backlog) != 0) throw_errno("listen");
     descriptor_ = adopt(owner, fd);
 }

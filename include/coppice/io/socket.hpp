@@ -204,7 +204,11 @@ namespace tcp {
 
 struct acceptor_options {
     acceptor_options() noexcept {}
-    bool share_port = false;  // other acceptors of this process may listen on the port too
+    // Several acceptors may listen on the port, and the kernel spreads connections over them. The
+    // first of them is told so: it binds alone, so that a port in use is an error even if its owner
+    // shares it, and opens the port to the others afterwards.
+    bool share_port = false;
+    bool first_sharer = false;
     int backlog = 4096;       // connections that wait to be accepted
 };
 
