@@ -136,10 +136,13 @@ TEST(task, a_result_is_moved_never_copied) {
 }
 
 TEST(task, steady_state_allocates_nothing) {
-    run(sum(10));
-    const coppice::test::allocation_count count;
-    EXPECT_EQ(run(sum(1000)), 42'000);
-    EXPECT_EQ(count.so_far(), 0u);
+    auto counted = []() -> task<std::size_t> {
+        co_await sum(10);
+        const coppice::test::allocation_count count;
+        EXPECT_EQ(co_await sum(1000), 42'000);
+        co_return count.so_far();
+    };
+    EXPECT_EQ(run(counted()), 0u);
 }
 
 TEST(task, recursion_nests_frames_not_stack_frames) { EXPECT_EQ(run(deep(10'000)), 10'000); }
