@@ -31,6 +31,7 @@ constexpr check checks[] = {
     {"unknown_places", unknown_places},
     {"umbrellas_only_include", umbrellas_only_include},
     {"dead_headers", dead_headers},
+    {"whole_umbrella", whole_umbrella},
     {"untested_headers", untested_headers},
     {"atomics_outside_the_seam", atomics_outside_the_seam},
     {"implicit_orders", implicit_orders},
@@ -238,6 +239,24 @@ const std::vector<example> house_examples = {
      {}},
     {"dead_headers", "of the tests", {{"tests/support/a.hpp", ""}}, {1}},
 
+    {"dead_headers",
+     "included by its test alone",
+     {{library, ""}, {"tests/pool/x_test.cpp", "#include <coppice/pool/x.hpp>\n"}},
+     {1}},
+
+    {"whole_umbrella",
+     "complete",
+     {{"include/coppice/coppice.hpp", "#include <coppice/pool.hpp>\n"},
+      {"include/coppice/pool.hpp", ""},
+      {library, ""}},
+     {}},
+    {"whole_umbrella",
+     "one is left out",
+     {{"include/coppice/coppice.hpp", "#include <coppice/pool.hpp>\n"},
+      {"include/coppice/pool.hpp", ""},
+      {"include/coppice/io.hpp", ""}},
+     {1}},
+
     {"untested_headers", "nothing", {{library, ""}, {"tests/pool/y_test.cpp", ""}}, {1}},
     {"untested_headers", "by name", {{library, ""}, {"tests/pool/x_test.cpp", ""}}, {}},
     {"untested_headers", "by a model", {{library, ""}, {"tests/model/x_model.cpp", ""}}, {}},
@@ -318,6 +337,7 @@ const std::vector<example> atomics_examples = {
        "}\n"}},
      {}},
 
+    {"unpaired_edges", "shared with the kernel", {{source, "// edge kernel.x (release)\n"}}, {}},
     {"unpaired_edges",
      "two halves in two files",
      {{library, "x.store(1, release);  // edge pool.x (release): written\n"},
@@ -383,6 +403,7 @@ const std::vector<example> atomics_examples = {
      {1}},
     {"unnamed_edges", "in a test", {{"tests/pool/x_test.cpp", "x.load(acquire);\n"}}, {}},
 
+    {"unmodelled_edges", "shared with the kernel", {{source, "// edge kernel.x (release)\n"}}, {}},
     {"unmodelled_edges",
      "weakened by a model",
      {{library, "// edge pool.x (acq_rel): a\nif (planted(\"pool.drop\")) {\n}\n"},

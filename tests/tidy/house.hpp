@@ -141,13 +141,30 @@ inline bool includes(const source_file& user, std::string_view path) {
     });
 }
 
+// Umbrellas live by coppice.hpp, and that by anyone. A library header that only its test includes
+// is dead: nobody can reach it.
 inline void dead_headers(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!file.is_header()) continue;
+        const bool ours = !room_of(file).empty();
         const bool alive = std::any_of(files.begin(), files.end(), [&](const source_file& user) {
-            return user.path != file.path && includes(user, file.path);
+            return user.path != file.path && includes(user, file.path) &&
+                   !(ours && user.under("tests/"));
         });
-        if (!alive) out.push_back(file.found(1, "no file includes this header"));
+        if (!alive) out.push_back(file.found(1, "no file includes this header, but for its tests"));
+    }
+}
+
+// coppice.hpp is everything: it includes every other umbrella.
+inline void whole_umbrella(const tree& files, findings& out) {
+    const auto whole = std::find_if(files.begin(), files.end(), [](const source_file& f) {
+        return f.path == "include/coppice/coppice.hpp";
+    });
+    for (const source_file& file : files) {
+        if (!file.under("include/coppice/") || !file.is_header() || !room_of(file).empty())
+            continue;
+        if (whole == files.end() || (&*whole != &file && !includes(*whole, file.path)))
+            out.push_back(file.found(1, "coppice.hpp does not include this umbrella"));
     }
 }
 
@@ -161,6 +178,14 @@ inline constexpr coverage covered_elsewhere[] = {
     {"include/coppice/base/atomic.hpp", "tests/model/seam_model.cpp"},
     {"include/coppice/base/atomic_model.hpp", "tests/model/seam_model.cpp"},
     {"include/coppice/base/futex.hpp", "tests/model/seam_model.cpp"},
+    {"include/coppice/trace/counter.hpp", "tests/pool/thread_pool_test.cpp"},
+    {"include/coppice/task/frame_pool.hpp", "tests/task/task_test.cpp"},
+    {"include/coppice/pool/injector.hpp", "tests/pool/thread_pool_test.cpp"},
+    {"include/coppice/pool/work_item.hpp", "tests/pool/thread_pool_test.cpp"},
+    {"include/coppice/token/use_await.hpp", "tests/io/socket_test.cpp"},
+    {"include/coppice/io/buffer.hpp", "tests/io/socket_test.cpp"},
+    {"include/coppice/io/operation.hpp", "tests/io/socket_test.cpp"},
+    {"include/coppice/io/ring.hpp", "tests/io/socket_test.cpp"},
 };
 
 inline void untested_headers(const tree& files, findings& out) {
