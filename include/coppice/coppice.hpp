@@ -1,0 +1,8 @@
+// The whole library in one include, for programs that use most of it.
+#pragma once
+
+#include <coppice/http.hpp>
+#include <coppice/io.hpp>
+#include <coppice/pool.hpp>
+#include <coppice/task.hpp>
+#include <coppice/token.hpp>
