@@ -126,6 +126,9 @@ inline constexpr bool is_pipeline_error = false;
 template <class Algorithm, class Got, class Wanted>
 inline constexpr bool is_pipeline_error<pipeline_error<Algorithm, Got, Wanted>> = true;
 
+template <class Fn>
+inline constexpr bool signature_has_value = signature_has_tag<set_value_t, Fn>;
+
 // Reports an error, once per program and error.
 template <class Error>
 struct diagnosis {

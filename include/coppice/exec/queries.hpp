@@ -180,6 +180,9 @@ private:
             if constexpr (try_queryable<Sch, ask, Envs...>) {
                 return type_list<std::decay_t<decltype(try_query<ask>(
                     std::declval<const Sch&>(), std::declval<const Envs&>()...))>>();
+            } else if constexpr (has_query<Sch, get_domain_t>) {
+                return type_list<std::decay_t<decltype(std::declval<const Sch&>().query(
+                    std::declval<get_domain_t>()))>>();
             } else if constexpr (declares_scheduler<Q> && sizeof...(Envs) != 0) {
                 return type_list<default_domain>();
             } else {
