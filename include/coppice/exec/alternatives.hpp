@@ -47,7 +47,7 @@ public:
     void clear() noexcept {
         if constexpr (sizeof...(Ts) != 0) {
             const unsigned char held = std::exchange(held_, none);
-            ((held == index_of<Ts>() && (get<Ts>().~Ts(), true)) || ...);
+            static_cast<void>(((held == index_of<Ts>() && (get<Ts>().~Ts(), true)) || ...));
         }
     }
     // Calls f with what is held, if anything. f may destroy this object.
@@ -55,7 +55,7 @@ public:
     void visit(F&& f) {
         if constexpr (sizeof...(Ts) != 0) {
             const unsigned char held = held_;
-            ((held == index_of<Ts>() && (f(get<Ts>()), true)) || ...);
+            static_cast<void>(((held == index_of<Ts>() && (f(get<Ts>()), true)) || ...));
         }
     }
 

@@ -83,13 +83,14 @@ struct env {
 private:
     template <class QueryTag, class... Args>
     static constexpr const auto& first(const product<Envs...>& envs) noexcept {
-        constexpr bool knows[] = {has_query<Envs, QueryTag, Args...>...};
-        constexpr std::size_t index = [&knows]() {
-            std::size_t i = 0;
-            while (!knows[i]) ++i;
-            return i;
-        }();
-        return envs.template get<index>();
+        return envs.template get<index_of<QueryTag, Args...>()>();
+    }
+    template <class QueryTag, class... Args>
+    static consteval std::size_t index_of() noexcept {
+        const bool knows[] = {has_query<Envs, QueryTag, Args...>...};
+        std::size_t i = 0;
+        while (!knows[i]) ++i;
+        return i;
     }
 
     [[no_unique_address]] product<Envs...> envs_;
