@@ -99,8 +99,12 @@ struct let_signatures<completion_signatures<Fns...>, Tag, Handled, F, Env...> {
 
 template <class LetEnv, class Rcvr>
 struct let_context {
-    [[no_unique_address]] Rcvr rcvr;
-    [[no_unique_address]] LetEnv env;
+    // make_env is called with the receiver in its place and returns the environment.
+    template <class MakeEnv>
+    let_context(Rcvr r, MakeEnv make_env) noexcept
+        : rcvr(static_cast<Rcvr&&>(r)), env(make_env(std::as_const(rcvr))) {}
+    Rcvr rcvr;
+    LetEnv env;
 };
 
 // Receives what the second sender sends.
@@ -167,7 +171,11 @@ public:
     template <class Init>
     let_operation(Child&& child, Init&& function, Rcvr rcvr) noexcept(
         std::is_nothrow_constructible_v<F, Init> && nothrow_connectable<Child, first_receiver>)
-        : context_{static_cast<Rcvr&&>(rcvr), env_type(make_env(child, context_.rcvr))},
+        : context_(static_cast<Rcvr&&>(rcvr),
+                   [&child](const Rcvr& r) noexcept -> env_type {
+                       return execution::let_env<Handled>(execution::get_env(child),
+                                                          execution::child_env(r));
+                   }),
           function_(static_cast<Init&&>(function)) {
         operations_.template emplace_with<first_operation>([&] {
             return execution::connect(static_cast<Child&&>(child), first_receiver(*this));
@@ -197,9 +205,6 @@ private:
     using first_operation = connect_result_t<Child, first_receiver>;
     using all_steps = steps<completion_signatures_of_t<Child, child_env_t<Rcvr>>>;
 
-    static env_type make_env(const std::remove_reference_t<Child>& child, const Rcvr& rcvr) noexcept {
-        return execution::let_env<Handled>(execution::get_env(child), execution::child_env(rcvr));
-    }
     template <class Completion, class... Args>
     void complete(Args&&... args) noexcept {
         if constexpr (!std::is_same_v<Completion, Handled>) {

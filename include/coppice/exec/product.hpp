@@ -7,12 +7,19 @@
 
 namespace coppice::execution {
 
+struct construct_each {};  // disambiguates the constructor that takes one argument per element
+
 template <std::size_t Index, class T>
 struct product_element {
+    constexpr product_element() = default;
+    // As an aggregate it would be cleared over its neighbours by g++ 12.
+    template <class Init>
+    constexpr product_element(construct_each, Init&& init) noexcept(
+        std::is_nothrow_constructible_v<T, Init>)
+        : value(static_cast<Init&&>(init)) {}
+
     [[no_unique_address]] T value;
 };
-
-struct construct_each {};  // disambiguates the constructor that takes one argument per element
 
 template <class Indices, class... Ts>
 struct product_elements;
@@ -22,7 +29,7 @@ struct product_elements<std::index_sequence<Is...>, Ts...> : product_element<Is,
     template <class... Us>
     constexpr explicit product_elements(construct_each, Us&&... us) noexcept(
         (std::is_nothrow_constructible_v<Ts, Us> && ...))
-        : product_element<Is, Ts>{static_cast<Us&&>(us)}... {}
+        : product_element<Is, Ts>(construct_each(), static_cast<Us&&>(us))... {}
 
     template <class F>
     constexpr decltype(auto) apply(F&& f) & {

@@ -78,6 +78,9 @@ private:
     sync_wait_state<Result>* state_;
 };
 
+// What a sync_wait that does not type-check returns, so that its error stays alone.
+struct no_result {};
+
 // What completes where the sender does chooses the implementation.
 template <class Sndr>
 using sync_wait_domain = execution::completion_domain_of_t<Sndr, sync_wait_env>;
@@ -92,10 +95,12 @@ struct sync_wait_t {
         using Sigs = signatures_of<Sndr, sync_wait_env>;
         if constexpr (!is_completion_signatures<Sigs>) {
             static_assert(diagnosis<Sigs>::reported);
+            return no_result();
         } else if constexpr (Sigs::count_of(set_value_t()) != 1) {
             using Error = pipeline_error<in_algorithm<sync_wait_t>, got<Sigs>,
                                          wanted<one_value_completion>>;
             static_assert(diagnosis<Error>::reported);
+            return no_result();
         } else {
             using Result = decltype(execution::apply_sender(sync_wait_domain<Sndr>(), *this,
                                                             static_cast<Sndr&&>(sndr)));
@@ -128,6 +133,7 @@ struct sync_wait_with_variant_t {
         using Sigs = execution::signatures_of<Variant, sync_wait_env>;
         if constexpr (!execution::is_completion_signatures<Sigs>) {
             static_assert(execution::diagnosis<Sigs>::reported);
+            return no_result();
         } else {
             using Result = decltype(execution::apply_sender(sync_wait_domain<Sndr>(), *this,
                                                             static_cast<Sndr&&>(sndr)));

@@ -34,6 +34,9 @@ struct then_signatures<completion_signatures<Fns...>, Tag, Handled, F> {
 
 template <class F, class Rcvr>
 struct then_state {
+    template <class Init>
+    constexpr then_state(Init&& f, Rcvr r) noexcept(std::is_nothrow_constructible_v<F, Init>)
+        : function(static_cast<Init&&>(f)), rcvr(static_cast<Rcvr&&>(r)) {}
     [[no_unique_address]] F function;
     [[no_unique_address]] Rcvr rcvr;
 };
@@ -97,7 +100,7 @@ public:
     template <class Init>
     constexpr then_operation(Child&& child, Init&& function, Rcvr rcvr) noexcept(
         std::is_nothrow_constructible_v<F, Init> && nothrow_connectable<Child, child_receiver>)
-        : state_{static_cast<Init&&>(function), static_cast<Rcvr&&>(rcvr)},
+        : state_(static_cast<Init&&>(function), static_cast<Rcvr&&>(rcvr)),
           child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
     then_operation(then_operation&&) = delete;
 

@@ -15,6 +15,10 @@ using written_env_t = join_env_t<const Data&, fwd_env_t<Env>>;
 
 template <class Data, class Rcvr>
 struct write_env_state {
+    template <class Init>
+    constexpr write_env_state(Init&& d, Rcvr r) noexcept(
+        std::is_nothrow_constructible_v<Data, Init>)
+        : data(static_cast<Init&&>(d)), rcvr(static_cast<Rcvr&&>(r)) {}
     [[no_unique_address]] Data data;
     [[no_unique_address]] Rcvr rcvr;
 };
@@ -55,7 +59,7 @@ public:
     template <class Init>
     constexpr write_env_operation(Child&& child, Init&& data, Rcvr rcvr) noexcept(
         std::is_nothrow_constructible_v<Data, Init> && nothrow_connectable<Child, child_receiver>)
-        : state_{static_cast<Init&&>(data), static_cast<Rcvr&&>(rcvr)},
+        : state_(static_cast<Init&&>(data), static_cast<Rcvr&&>(rcvr)),
           child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
     write_env_operation(write_env_operation&&) = delete;
     constexpr void start() & noexcept { execution::start(child_); }
