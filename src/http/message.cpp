@@ -118,12 +118,6 @@ response& response::body(static_text text) & noexcept {
     return *this;
 }
 
-response& response::body(std::string&& text) & noexcept {
-    owns_ = true;
-    owned_ = std::move(text);
-    return *this;
-}
-
 response& response::content_type(static_text type) & {
     if (!is_value(type.view())) throw std::invalid_argument("a media type is no field value");
     type_ = type;

@@ -81,7 +81,9 @@ TEST_P(context_on, posts_of_many_threads_all_run_on_the_loop) {
     for (auto& s : senders) s.join();
     // Everything that follows a hop runs on the loop, so this is the last.
     auto finish = [&](io::context& to) -> detached {
-        while (ran != threads * each) co_await to.get_scheduler().schedule();
+        do {
+            co_await to.get_scheduler().schedule();
+        } while (ran != threads * each);
         guard.reset();
     };
     finish(loop);

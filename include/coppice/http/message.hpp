@@ -157,7 +157,12 @@ public:
     bool closes() const noexcept { return close_; }
 
     response& body(static_text text) & noexcept;
-    response& body(std::string&& text) & noexcept;
+    template <std::same_as<std::string> String>
+    response& body(String text) & noexcept {
+        owns_ = true;
+        owned_ = std::move(text);
+        return *this;
+    }
     // The media type of the body. Errors: std::invalid_argument if it cannot be a field value.
     response& content_type(static_text type) &;
     // Adds a field line. Errors: std::invalid_argument, and no change, if the name is no token, if
@@ -168,7 +173,10 @@ public:
     response& close() & noexcept;
 
     response&& body(static_text text) && noexcept { return std::move(body(text)); }
-    response&& body(std::string&& text) && noexcept { return std::move(body(std::move(text))); }
+    template <std::same_as<std::string> String>
+    response&& body(String text) && noexcept {
+        return std::move(body(std::move(text)));
+    }
     response&& content_type(static_text type) && { return std::move(content_type(type)); }
     response&& add(std::string_view name, std::string_view value) && {
         return std::move(add(name, value));
@@ -198,14 +206,14 @@ struct serialize_options {
     bool head_only = false;  // the request was HEAD: the same fields, no body
     int minor_version =
         1;  // the request's: a 1.0 client must be told that it may keep the connection
-    std::string_view date;  // IMF-fixdate, see date_cache; "": no Date field
+    std::string_view date = {};  // IMF-fixdate, see date_cache; "": no Date field
 };
 
 // Appends the answer's bytes to `out`.
 // Cost: no allocation once `out` has the capacity; the body is copied once, into `out`.
 void serialize(const response&, const serialize_options&, std::string& out);
 inline void serialize(const response& answer, bool keep_alive, bool head_only, std::string& out) {
-    serialize(answer, {.keep_alive = keep_alive, .head_only = head_only, .date = {}}, out);
+    serialize(answer, {.keep_alive = keep_alive, .head_only = head_only}, out);
 }
 // The same without the body, for callers that send it from where it lies.
 void serialize_head(const response&, const serialize_options&, std::string& out);

@@ -1,0 +1,10 @@
+// The servers that the HTTP benchmark puts beside each other; each runs in a process of its own.
+#pragma once
+
+namespace bench_http {
+
+// Each prints `listening on http://127.0.0.1:PORT` and serves until it is killed.
+void serve_raw_epoll();
+void serve_coppice(bool uring);
+
+}  // namespace bench_http

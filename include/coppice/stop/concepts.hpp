@@ -1,0 +1,56 @@
+// What a stop token, a stop source and a stop callback are; used by whatever can be stopped.
+#pragma once
+// Source: [stoptoken.concepts], with P3409R1's relaxed stoppable-source.
+
+#include <concepts>
+#include <type_traits>
+
+namespace coppice {
+
+// The type of a callback that runs CallbackFn when a stop is requested through a Token.
+template <class Token, class CallbackFn>
+using stop_callback_for_t = typename Token::template callback_type<CallbackFn>;
+
+// A callback function that can be registered through a Token.
+// A type may limit how many of its callbacks are registered at once; whoever writes for any token
+// registers one at a time (P3409R1, 5.1).
+template <class CallbackFn, class Token, class Initializer = CallbackFn>
+concept stoppable_callback_for =
+    std::invocable<CallbackFn> && std::constructible_from<CallbackFn, Initializer> && requires {
+        typename stop_callback_for_t<Token, CallbackFn>;
+    } && std::constructible_from<stop_callback_for_t<Token, CallbackFn>, const Token&, Initializer>;
+
+// Names a template so that a concept can ask for it.
+template <template <class> class>
+struct type_alias_exists;
+
+// A value that can be asked whether a stop was requested, and with which callbacks are registered.
+template <class Token>
+concept stoppable_token = requires(const Token token) {
+    typename type_alias_exists<Token::template callback_type>;
+    { token.stop_requested() } noexcept -> std::same_as<bool>;
+    { token.stop_possible() } noexcept -> std::same_as<bool>;
+    { Token(token) } noexcept;
+} && std::copyable<Token> && std::equality_comparable<Token>;
+
+// A token whose type says that no stop will ever be requested. The draft asks a parameter of the
+// requirement, which C++20 cannot evaluate: the function must be static, or the token empty.
+template <class Token>
+concept unstoppable_token =
+    stoppable_token<Token> &&
+    (requires { requires std::bool_constant<(!Token::stop_possible())>::value; } ||
+     requires {
+         requires std::is_empty_v<Token>;
+         requires std::bool_constant<(!Token().stop_possible())>::value;
+     });
+
+// An object through which a stop is requested. How its tokens are obtained is its own affair:
+// a finite source has a get_token per slot, and none if it has no slots (P3409R1, 5.4.1).
+template <class Source>
+concept stoppable_source = requires(Source& source, const Source& constant) {
+    { constant.stop_possible() } noexcept -> std::same_as<bool>;
+    { constant.stop_requested() } noexcept -> std::same_as<bool>;
+    { source.request_stop() } -> std::same_as<bool>;
+};
+
+}  // namespace coppice

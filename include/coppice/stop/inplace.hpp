@@ -1,0 +1,180 @@
+// inplace_stop_source: any number of callbacks, no allocation, one owner; for scopes and tasks.
+#pragma once
+// The source is a stop_list (protocol in list.hpp): a lock word and the head of an intrusive list
+// whose nodes are the callbacks themselves. request_stop() takes the callbacks one by one and runs
+// each without the lock, so callbacks may be removed meanwhile, also by each other. A callback may
+// destroy itself, and the source.
+//
+// Source: [stopsource.inplace], [stoptoken.inplace], [stopcallback.inplace].
+
+#include <coppice/base/check.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/stop/list.hpp>
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+namespace coppice {
+
+class inplace_stop_source;
+template <class CallbackFn>
+class inplace_stop_callback;
+
+// A reference to an inplace source, or to none. Threads: as an ordinary value.
+class inplace_stop_token {
+public:
+    template <class CallbackFn>
+    using callback_type = inplace_stop_callback<CallbackFn>;
+
+    inplace_stop_token() = default;
+    bool operator==(const inplace_stop_token&) const = default;
+
+    // Threads: any, at once. Lifetime: before the source's destruction.
+    bool stop_requested() const noexcept;
+    bool stop_possible() const noexcept { return source_ != nullptr; }
+    void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
+
+private:
+    friend inplace_stop_source;
+    template <class CallbackFn>
+    friend class inplace_stop_callback;
+    explicit constexpr inplace_stop_token(const inplace_stop_source* source) noexcept
+        : source_(source) {}
+
+    const inplace_stop_source* source_ = nullptr;
+};
+
+// The part of a callback that does not depend on its function.
+struct inplace_stop_node : stop_node {
+    using stop_node::stop_node;
+    const inplace_stop_source* source = nullptr;  // nullptr: not registered
+};
+
+// Owns the state of one possible stop.
+// Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
+// one of its callbacks when no other one is. Cost: 16 bytes.
+class inplace_stop_source : immovable {
+public:
+    inplace_stop_source() = default;
+    ~inplace_stop_source() {
+        COPPICE_CHECK(list_.empty(), "a stop source was destroyed while a callback was registered");
+        if (list_.stop_requested()) [[unlikely]]
+            die_after_request();
+    }
+
+    constexpr inplace_stop_token get_token() const noexcept { return inplace_stop_token(this); }
+    static constexpr bool stop_possible() noexcept { return true; }
+    bool stop_requested() const noexcept { return list_.stop_requested(); }
+
+    // Requests the stop and runs the registered callbacks on this thread, newest first.
+    // Returns true for exactly one of all calls. Blocks: while another thread holds the lock for a
+    // few instructions, and for what the callbacks do. Cost: one lock, and one per callback.
+    bool request_stop() noexcept {
+        if (list_.lock_unless(stop_list::stopped) != 0) return false;
+        stop_node* const first = list_.pop();
+        if (first != nullptr) {
+            run_from(first);  // *this may be gone
+        } else {
+            list_.unlock(stop_list::stopped);
+        }
+        return true;
+    }
+
+private:
+    template <class CallbackFn>
+    friend class inplace_stop_callback;
+
+    // Locked; `node` was taken. Runs it and the rest of the list.
+    void run_from(stop_node* node) noexcept {
+        running_request request(this);
+        for (;;) {
+            // Nothing is added after a stop: what is the last one now stays the last one.
+            const bool last = list_.empty();
+            list_.unlock(stop_list::stopped);
+            request.set_callback(node);
+            node->execute(node);
+            if (request.source_gone()) return;  // touch nothing
+            if (!request.callback_gone()) finish(*node);
+            if (last) return;
+            list_.lock(stop_list::stopped);
+            node = list_.pop();
+            if (node == nullptr) break;
+        }
+        list_.unlock(stop_list::stopped);
+    }
+
+    // False: a stop was requested, the caller runs the callback itself.
+    [[nodiscard]] bool enlist(stop_node& node) const noexcept {
+        if (list_.lock_unless(stop_list::stopped) != 0) [[unlikely]]
+            return false;
+        list_.push(node);
+        list_.unlock(0);
+        return true;
+    }
+
+    void withdraw(stop_node& node) const noexcept {
+        // edge stop.done (acquire): the callback has returned
+        if (node.phase.load(acquire) == stop_node::done) return;
+        const stop_list::flags bits = list_.lock();
+        const bool removed = list_.unlink(node);
+        list_.unlock(bits);
+        if (!removed) [[unlikely]]
+            wait_done(node);
+    }
+
+    // If this is one of its own callbacks, request_stop() shall not touch the source again, and the
+    // callback's destructor, should it come later, neither.
+    [[gnu::noinline, gnu::cold]] void die_after_request() noexcept {
+        running_request* const request = running_request::of(this);
+        if (request == nullptr) return;
+        void* const callback = request->forget_source();
+        if (callback == nullptr) return;
+        static_cast<inplace_stop_node*>(static_cast<stop_node*>(callback))->source = nullptr;
+    }
+
+    mutable stop_list list_;
+};
+
+inline bool inplace_stop_token::stop_requested() const noexcept {
+    return source_ != nullptr && source_->stop_requested();
+}
+
+// Runs a function when a stop is requested: on the requester's thread, or, if that has happened
+// before, here and now in the constructor.
+// Threads: constructed and destroyed by any thread, concurrently with everything on the source.
+// Blocks: the destructor, while the function runs on another thread; both, while another thread
+// holds the lock for a few instructions. Cost: no allocation; 40 bytes and the function.
+template <class CallbackFn>
+class inplace_stop_callback : inplace_stop_node {
+    static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
+
+public:
+    template <class Initializer>
+        requires std::constructible_from<CallbackFn, Initializer>
+    explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
+        std::is_nothrow_constructible_v<CallbackFn, Initializer>)
+        : inplace_stop_node(&run), callback_(std::forward<Initializer>(init)) {
+        if (token.source_ == nullptr) return;
+        source = token.source_;
+        if (token.source_->enlist(*this)) [[likely]]
+            return;
+        source = nullptr;
+        run(this);
+    }
+    ~inplace_stop_callback() {
+        if (source != nullptr) source->withdraw(*this);
+    }
+
+private:
+    static void run(stop_node* self) noexcept {
+        std::forward<CallbackFn>(static_cast<inplace_stop_callback*>(self)->callback_)();
+    }
+
+    [[no_unique_address]] CallbackFn callback_;
+};
+
+template <class CallbackFn>
+inplace_stop_callback(inplace_stop_token, CallbackFn) -> inplace_stop_callback<CallbackFn>;
+
+}  // namespace coppice

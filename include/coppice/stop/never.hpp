@@ -1,0 +1,21 @@
+// never_stop_token: the token of what cannot be stopped; the default of every environment.
+#pragma once
+
+namespace coppice {
+
+// Source: [stoptoken.never].
+class never_stop_token {
+    struct callback {
+        explicit callback(never_stop_token, auto&&) noexcept {}
+    };
+
+public:
+    template <class>
+    using callback_type = callback;
+
+    static constexpr bool stop_requested() noexcept { return false; }
+    static constexpr bool stop_possible() noexcept { return false; }
+    bool operator==(const never_stop_token&) const = default;
+};
+
+}  // namespace coppice

@@ -1,0 +1,109 @@
+// Sleeping until a word changes, free for the thread that changes it; used by stop sources.
+#pragma once
+// A stop source has two kinds of waiting, both rare: for a callback that runs on another thread,
+// and for the lock of a list whose holder was preempted. The other side is frequent: the end of
+// each callback and of each critical section. It shall be a plain store, and that store must be
+// the last touch of the memory, because the thread it frees may free the memory.
+//
+// So the waker cannot look for a waiter's mark in the word after its store, and a look before it
+// comes too early. Instead sleepers are counted in a place that outlives every source:
+//
+//   waker:    word.store(new)  light_fence()  count == 0 ? nothing : futex wake, by address only
+//   sleeper:  count + 1        heavy_fence()  word == old ? futex wait : done
+//
+// The pair of fences (base/asymmetric.hpp) lets one of the two see the other: either the sleeper
+// reads the new word, or the waker reads a count of at least one and wakes. No wake-up is lost, and
+// no timeout is needed. While somebody sleeps, wakers of unrelated words of the same kind make a
+// system call in vain; therefore callbacks, which may take long, and locks are counted apart.
+
+#include <coppice/base/asymmetric.hpp>
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/futex.hpp>
+#include <coppice/base/lifetime.hpp>
+
+#include <cstdint>
+
+namespace coppice {
+
+class sleepers : immovable {
+public:
+    // Returns the word's value once it is not `value` any more: what its writer wrote before is
+    // visible then. Blocks: until the word changes and wake() is called; spins briefly first.
+    template <class T>
+    [[gnu::noinline, gnu::cold]] T sleep_while(const atomic<T>& word, T value) noexcept {
+        T seen = value;
+        for (int i = 0; i != spins_max; ++i) {
+            // edge stop.wait (acquire): what came before the change is visible
+            seen = word.load(acquire);
+            if (seen != value) return seen;
+            spin_hint();
+        }
+        count_.fetch_add(1, relaxed);  // relaxed: ordered by the fence below
+        if (!planted("stop.sleep_unannounced")) {
+            heavy_fence();  // edge stop.sleep (heavy): counted before the word is read again
+        }
+        for (;;) {
+            // edge stop.wait (acquire): as above
+            seen = word.load(acquire);
+            if (seen != value) break;
+            futex_wait(word, value);
+        }
+        count_.fetch_sub(1, relaxed);  // relaxed: a count that is too high costs a system call
+        return seen;
+    }
+
+    // To be called after the store that changes the word; touches only the word's address.
+    // Blocks: never. Cost: two loads while nobody sleeps, else a system call.
+    template <class T>
+    void wake(const atomic<T>& word) noexcept {
+        light_fence();  // edge stop.sleep (light): the store before the count
+        if (count_.load(relaxed) != 0) [[unlikely]] {
+            if (!planted("stop.forget_wake")) futex_wake_all(word);
+        }
+    }
+
+private:
+#if defined(COPPICE_MODEL)
+    static constexpr int spins_max = 1;
+#else
+    static constexpr int spins_max = 100;  // some microseconds: longer than any critical section
+#endif
+    // Threads that sleep, or are about to. Written by sleepers; read by wakers.
+    atomic<std::uint32_t> count_{0};
+};
+
+#if defined(COPPICE_MODEL)
+
+// A model's test owns these and installs them.
+struct stop_sleepers {
+    sleepers callbacks;
+    sleepers locks;
+    static stop_sleepers*& current() {
+        static stop_sleepers* installed = nullptr;
+        return installed;
+    }
+};
+inline sleepers& callback_sleepers() {
+    return stop_sleepers::current()->callbacks;
+}
+inline sleepers& lock_sleepers() {
+    return stop_sleepers::current()->locks;
+}
+
+#else
+
+inline constinit sleepers sleepers_on_callbacks;
+inline constinit sleepers sleepers_on_locks;
+
+// Those who wait for a callback to return.
+inline sleepers& callback_sleepers() noexcept {
+    return sleepers_on_callbacks;
+}
+// Those who wait for the lock of a list of callbacks.
+inline sleepers& lock_sleepers() noexcept {
+    return sleepers_on_locks;
+}
+
+#endif
+
+}  // namespace coppice

@@ -1,0 +1,42 @@
+// Registers with membarrier(2) at start-up and pays for the light fences.
+#include <coppice/base/asymmetric.hpp>
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace coppice {
+
+constinit atomic<bool> light_fence_is_free{false};
+
+namespace {
+
+bool membarrier(int command) noexcept {
+    return ::syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+// The decision, taken once: from here on heavy fences are system calls, or light ones are not free.
+bool asymmetric() noexcept {
+    static const bool decided = [] {
+        // The command is tried too: a filter may allow the registration alone.
+        const bool works = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+                           membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+        light_fence_is_free.store(works, relaxed);
+        return works;
+    }();
+    return decided;
+}
+
+[[maybe_unused]] const bool decided_at_start = asymmetric();
+
+}  // namespace
+
+void heavy_fence() noexcept {
+    if (asymmetric()) {
+        membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    } else {
+        fence(seq_cst);
+    }
+}
+
+}  // namespace coppice
