@@ -5,9 +5,9 @@
 
 #include <coppice/io/signal_set.hpp>
 
+#include <sys/resource.h>
 #include <csignal>
 #include <cstdio>
-#include <sys/resource.h>
 #include <system_error>
 #include <thread>
 

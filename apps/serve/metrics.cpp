@@ -85,7 +85,7 @@ std::string metrics(const world& w) {
         p.value(s.loops[i].connections, "{loop=\"" + std::to_string(i) + "\"}");
     }
     const auto per_worker = [&](const char* name, const char* help,
-                                std::uint64_t coppice::worker_counts::*count) {
+                                std::uint64_t coppice::worker_counts::* count) {
         p.metric(name, "counter", help);
         for (std::size_t i = 0; i != w.pool.size(); ++i) {
             p.value(w.pool.counts(i).*count, "{worker=\"" + std::to_string(i) + "\"}");

@@ -18,7 +18,8 @@ struct options {
     std::string root;  // "": no files are served
 };
 
-// The options, or the status to exit with: 0 after --help and --version, 2 after a message on stderr.
+// The options, or the status to exit with: 0 after --help and --version, 2 after a message on
+// stderr.
 std::variant<options, int> parse(int argc, char** argv);
 
 }  // namespace serve

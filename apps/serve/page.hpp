@@ -11,7 +11,8 @@ inline constexpr char live_page[] = R"page(<!doctype html>
 <title>coppice</title>
 <style>
   :root { color-scheme: light dark; --line: #2f7d4f; --soft: #8884; }
-  body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+  body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; }
+  body { padding: 0 1rem; }
   h1 { font-size: 1.4rem; margin: 0 0 1rem; }
   .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 1rem; }
   .figures div { border: 1px solid var(--soft); border-radius: .5rem; padding: .6rem .8rem; }
@@ -64,7 +65,7 @@ const draw = (svg, points, shape) => {
   const step = svg.viewBox.baseVal.width / Math.max(1, points.length - (shape === 'line' ? 1 : 0));
   const y = v => 40 - v / most * 36;
   svg.innerHTML = shape === 'line'
-    ? `<polyline fill="none" stroke="var(--line)" stroke-width="1" vector-effect="non-scaling-stroke"
+    ? `<polyline fill="none" stroke="var(--line)" vector-effect="non-scaling-stroke"
         points="${points.map((v, i) => i * step + ',' + y(v)).join(' ')}"/>`
     : points.map((v, i) => `<rect fill="var(--line)" x="${i * step}" y="${y(v)}"
         width="${step * .9}" height="${40 - y(v)}"/>`).join('');

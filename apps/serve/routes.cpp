@@ -29,7 +29,9 @@ std::optional<std::uint64_t> number(const request& r, std::string_view name,
     return value;
 }
 
-std::uint64_t fib(std::uint64_t n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+std::uint64_t fib(std::uint64_t n) {
+    return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
 
 task<response> cpu(world& w, request& r) {
     const std::optional<std::uint64_t> n = number(r, "n", 22, fib_max);
@@ -77,8 +79,9 @@ http::router make_routes(world& w) {
         .post("/echo", echo)
         .get("/healthz", [](request&) { return response::text("ok\n"); })
         .get("/metrics", [&w](request&) {
-            return response(200).body(metrics(w)).content_type(
-                "text/plain; version=0.0.4; charset=utf-8");
+            return response(200)
+                .body(metrics(w))
+                .content_type("text/plain; version=0.0.4; charset=utf-8");
         });
     if (w.files) {
         routes.get("/static/{path...}", [&w](request& r) {

@@ -1,13 +1,13 @@
 // Opens with openat2(RESOLVE_BENEATH), so that no spelling of a path leaves the root.
 #include "static_files.hpp"
 
-#include <cerrno>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <system_error>
 #include <unistd.h>
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 namespace serve {
@@ -81,15 +81,15 @@ response static_files::answer(const std::string& path) const {
     if (file.get() < 0) {
         return response::status(errno == EMFILE || errno == ENFILE ? 503 : 404);
     }
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return response::status(404);
     const auto size = static_cast<std::size_t>(status.st_size);
     if (size > file_bytes_max) return response::status(503, "the file is too large to serve yet");
     std::string content(size, '\0');
     std::size_t read = 0;
     while (read != size) {
-        const ssize_t n = ::pread(file.get(), content.data() + read, size - read,
-                                  static_cast<off_t>(read));
+        const ssize_t n =
+            ::pread(file.get(), content.data() + read, size - read, static_cast<off_t>(read));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return response::status(500);  // changed or broken while it was read
         read += static_cast<std::size_t>(n);

@@ -1,4 +1,4 @@
-// Files under a directory, for /static/. Whole files in memory; streaming is the server's next step.
+// static_files: answers /static/ with the files of one directory; whole files, not streamed.
 #pragma once
 
 #include <coppice/http/message.hpp>

@@ -4,5 +4,6 @@
 #include <coppice/http.hpp>
 #include <coppice/io.hpp>
 #include <coppice/pool.hpp>
+#include <coppice/stop_token.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>

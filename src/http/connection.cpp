@@ -131,8 +131,8 @@ task<std::optional<connection::body_end>> connection::receive_body(exchange& e, 
     if (e.parser.head().expects_continue() && e.input.size() == head) e.output += continue_line;
     if (!e.output.empty() && !co_await write(e)) co_return std::nullopt;
     const limits& limit = loop_.options.limits;
-    enter(phase::body, transfer_time(loop_.options.timeouts.body,
-                                     chunked ? limit.body_bytes_max : length));
+    enter(phase::body,
+          transfer_time(loop_.options.timeouts.body, chunked ? limit.body_bytes_max : length));
     if (!chunked) {
         const std::size_t size = static_cast<std::size_t>(length);  // within body_bytes_max
         while (e.input.size() - head < size) {
@@ -143,8 +143,7 @@ task<std::optional<connection::body_end>> connection::receive_body(exchange& e, 
     chunk_decoder decoder(limit);
     for (std::size_t decoded = head;;) {  // the body so far ends here; framed bytes follow
         const std::size_t framed = e.input.size() - decoded;
-        const chunk_decoder::result r =
-            decoder.decode(std::span(e.input.data() + decoded, framed));
+        const chunk_decoder::result r = decoder.decode(std::span(e.input.data() + decoded, framed));
         decoded += r.produced;
         if (r.status == parse_status::complete) {
             // What follows the body is the next request.
@@ -305,8 +304,7 @@ void connection::drain() noexcept {
     if (phase_ == phase::idle) {
         socket_.close();
     } else if (phase_ == phase::header || phase_ == phase::body) {
-        const time_point latest =
-            loop_.context.turn_time() + loop_.options.timeouts.drain_request;
+        const time_point latest = loop_.context.turn_time() + loop_.options.timeouts.drain_request;
         if (latest < deadline_) set_deadline(latest);
     }
 }

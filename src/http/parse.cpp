@@ -428,7 +428,7 @@ parse_result parse_head(std::string_view bytes, request_head& out, const limits&
 }
 
 parse_result head_parser::parse(std::string_view bytes) noexcept {
-    if (base_ != bytes.data()) reset();
+    if (base_ != bytes.data() || bytes.size() < state_.scanned) reset();
     base_ = bytes.data();
     const parse_result result = head_machine<scalar_scan>(bytes, state_, head_, limits_).run();
     if (result.status != parse_status::partial) reset();

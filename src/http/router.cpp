@@ -29,7 +29,10 @@ bool is_identifier(std::string_view text) noexcept {
 // Whether a path can be handed out as it is: escapes well formed, no NUL, no segment "." or "..",
 // with escaped slashes taken for slashes.
 bool safe(std::string_view path) noexcept {
-    if (path.find('%') == path.npos && path.find("/.") == path.npos) return true;
+    if (path.find('%') == path.npos && path.find('\0') == path.npos &&
+        path.find("/.") == path.npos) {
+        return true;
+    }
     std::size_t length = 0;  // of the segment so far
     bool dots = true;        // it has no other bytes
     const auto dot_segment = [&] { return dots && (length == 1 || length == 2); };

@@ -6,9 +6,9 @@
 #include <coppice/base/check.hpp>
 #include <coppice/io/timer.hpp>
 
+#include <pthread.h>
 #include <cerrno>
 #include <ctime>
-#include <pthread.h>
 #include <stdexcept>
 #include <system_error>
 
@@ -68,7 +68,9 @@ void serving_loop::give_exchange(std::unique_ptr<exchange> used) noexcept {
     exchanges.push_back(std::move(used));
 }
 
-std::string_view serving_loop::date() noexcept { return dates.at(std::time(nullptr)); }
+std::string_view serving_loop::date() noexcept {
+    return dates.at(std::time(nullptr));
+}
 
 void serving_loop::begin_drain(duration hard_stop) noexcept {
     draining = true;
@@ -144,11 +146,19 @@ server::server(server_options options, router routes)
     }
 }
 
-server::~server() { COPPICE_CHECK(!shared_->running, "a server was destroyed inside run()"); }
+server::~server() {
+    COPPICE_CHECK(!shared_->running, "a server was destroyed inside run()");
+}
 
-std::uint16_t server::port() const noexcept { return shared_->local.port(); }
-io::endpoint server::local() const noexcept { return shared_->local; }
-io::backend server::backend() const noexcept { return shared_->loops[0]->context.kind(); }
+std::uint16_t server::port() const noexcept {
+    return shared_->local.port();
+}
+io::endpoint server::local() const noexcept {
+    return shared_->local;
+}
+io::backend server::backend() const noexcept {
+    return shared_->loops[0]->context.kind();
+}
 
 void server::run() {
     COPPICE_CHECK(!shared_->running, "a server runs once");
@@ -195,7 +205,8 @@ server_statistics server::statistics() const {
         s.exceptions += c.exceptions.read();
         s.bytes_received += c.bytes_received.read();
         s.bytes_sent += c.bytes_sent.read();
-        for (std::size_t i = 0; i != s.by_status.size(); ++i) s.by_status[i] += c.by_status[i].read();
+        for (std::size_t i = 0; i != s.by_status.size(); ++i)
+            s.by_status[i] += c.by_status[i].read();
         c.latency.add_to(s.latency);
         s.loops.push_back({c.requests.read(), open});
     }

@@ -37,7 +37,10 @@ struct connection_list;  // the tag of a loop's list
 struct serving_loop : immovable {
     serving_loop(server_options& o, const router& r, atomic<std::size_t>& open,
                  io::tcp::acceptor_options how)
-        : options(o), routes(r), open_connections(open), context(o.backend),
+        : options(o),
+          routes(r),
+          open_connections(open),
+          context(o.backend),
           acceptor(context, o.endpoint, how) {}
 
     std::unique_ptr<exchange> take_exchange();
@@ -118,8 +121,7 @@ private:
     task<bool> answer(exchange& e, const request_head& head, std::string_view body);
     static void keep(exchange& e, std::string_view& bytes, io::pooled_buffer& buffer);
     task<bool> receive_more(exchange& e);
-    task<std::optional<body_end>> receive_body(exchange& e, std::size_t head,
-                                               std::uint64_t length);
+    task<std::optional<body_end>> receive_body(exchange& e, std::size_t head, std::uint64_t length);
     task<bool> write(exchange& e);
     task<> linger();
     response refusal(int status, const char* reason);
@@ -134,8 +136,8 @@ private:
     time_point batch_began_{};
     unsigned batch_requests_ = 0;
     phase phase_ = phase::idle;
-    bool closing_ = false;    // the answers now in the output are the last
-    bool unread_ = false;     // closing while the client may still send
+    bool closing_ = false;  // the answers now in the output are the last
+    bool unread_ = false;   // closing while the client may still send
 };
 
 }  // namespace coppice::http

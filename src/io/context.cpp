@@ -3,10 +3,10 @@
 
 #include <coppice/base/check.hpp>
 
-#include <cerrno>
 #include <sys/socket.h>
-#include <system_error>
 #include <unistd.h>
+#include <cerrno>
+#include <system_error>
 
 namespace coppice::io {
 
@@ -88,7 +88,8 @@ void context::run() {
     COPPICE_CHECK(ring_->enter(),
                   "a context on io_uring must always run on the thread that ran it first");
     thread_slot<context, context*>() = this;
-    while (turn()) {}
+    while (turn()) {
+    }
     thread_slot<context, context*>() = nullptr;
 }
 

@@ -63,14 +63,16 @@ std::string endpoint::to_string() const {
 bool operator==(const endpoint& a, const endpoint& b) noexcept {
     if (a.family() != b.family() || a.port() != b.port()) return false;
     if (a.is_v6()) {
-        return std::memcmp(&a.storage_.v6.sin6_addr, &b.storage_.v6.sin6_addr,
-                           sizeof(in6_addr)) == 0 &&
+        return std::memcmp(&a.storage_.v6.sin6_addr, &b.storage_.v6.sin6_addr, sizeof(in6_addr)) ==
+                   0 &&
                a.storage_.v6.sin6_scope_id == b.storage_.v6.sin6_scope_id;
     }
     return a.family() == AF_UNSPEC ||
            a.storage_.v4.sin_addr.s_addr == b.storage_.v4.sin_addr.s_addr;
 }
 
-endpoint loopback(std::uint16_t port) noexcept { return endpoint::parse("127.0.0.1", port).value(); }
+endpoint loopback(std::uint16_t port) noexcept {
+    return endpoint::parse("127.0.0.1", port).value();
+}
 
 }  // namespace coppice::io

@@ -1,19 +1,19 @@
 // The epoll ring: edge-triggered readiness, turned into completions.
 // A descriptor is registered once, for everything. Its flags remember what edges have said: an
-// operation tries its system call while its flag is up; EAGAIN, and a read that got less than it asked
-// for, take the flag down. Until the end of the stream is announced, a short read means that the
-// socket was empty (epoll(7)), so a request costs one read and one write.
+// operation tries its system call while its flag is up; EAGAIN, and a read that got less than it
+// asked for, take the flag down. Until the end of the stream is announced, a short read means that
+// the socket was empty (epoll(7)), so a request costs one read and one write.
 #include <coppice/io/context.hpp>
 #include <coppice/io/ring.hpp>
 
 #include <coppice/base/check.hpp>
 
-#include <algorithm>
-#include <cerrno>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cerrno>
 
 namespace coppice::io {
 

@@ -1,11 +1,11 @@
 // The system calls of io/signal_set.hpp.
 #include <coppice/io/signal_set.hpp>
 
-#include <cerrno>
 #include <pthread.h>
 #include <signal.h>
-#include <system_error>
 #include <unistd.h>
+#include <cerrno>
+#include <system_error>
 
 namespace coppice::io {
 

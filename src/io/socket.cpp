@@ -1,11 +1,11 @@
 // The system calls of io/socket.hpp that no loop has to wait for.
 #include <coppice/io/socket.hpp>
 
-#include <cerrno>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <system_error>
 #include <unistd.h>
+#include <cerrno>
+#include <system_error>
 
 namespace coppice::io {
 

@@ -1,8 +1,8 @@
 // The io_uring ring: raw system calls, one issuer, deferred task work, provided receive buffers.
 // Needs kernel 6.1 (SINGLE_ISSUER with DEFER_TASKRUN); make_uring_ring throws on less, or where the
-// system forbids io_uring, and the context then takes epoll if it was free to choose. The ring starts
-// disabled and belongs to the thread that enters it first. One enter call per turn submits what was
-// started and collects what has completed.
+// system forbids io_uring, and the context then takes epoll if it was free to choose. The ring
+// starts disabled and belongs to the thread that enters it first. One enter call per turn submits
+// what was started and collects what has completed.
 #include <coppice/io/context.hpp>
 #include <coppice/io/ring.hpp>
 
@@ -10,15 +10,15 @@
 
 #include "uring_abi.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 
 namespace coppice::io {
 
@@ -33,8 +33,8 @@ public:
         if (data_ != nullptr) ::munmap(data_, size_);
     }
     void map(std::size_t size, int flags, int fd, std::uint64_t offset) {
-        void* const data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd,
-                                  static_cast<off_t>(offset));
+        void* const data =
+            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
         if (data == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap");
         data_ = static_cast<std::byte*>(data);
         size_ = size;
@@ -243,15 +243,14 @@ private:
     // Puts a fresh buffer under the id into the kernel's ring; publish_lent() makes it visible.
     void lend(std::uint16_t id) {
         lent_[id] = buffers_.take();
-        provided_buffer& place =
-            lendable_.at<provided_buffer>(0)[lent_tail_ & (lent_max - 1)];
+        provided_buffer& place = lendable_.at<provided_buffer>(0)[lent_tail_ & (lent_max - 1)];
         place.addr = address(lent_[id]);
         place.len = buffer_pool::buffer_bytes;
         place.bid = id;
         ++lent_tail_;
     }
     void publish_lent() noexcept {
-        // Release: the kernel reads the entries after it has acquired the tail.
+        // edge kernel.buffers (release): the kernel acquires the tail, then reads the entries
         shared(&lendable_.at<provided_buffer>(0)->resv).store(lent_tail_, release);
     }
 
@@ -268,7 +267,7 @@ private:
 
     // Hands over what is queued, and waits if asked. Results stay in the completion ring.
     void submit_and_wait(std::optional<time_point> until) noexcept {
-        // Release: the kernel reads the entries after it has acquired the tail.
+        // edge kernel.submit (release): the kernel acquires the tail, then reads the entries
         shared(sq_tail_).store(tail_, release);
         const std::uint32_t queued = tail_ - shared(sq_head_).load(relaxed);
         kernel_timespec timeout{};
@@ -287,12 +286,12 @@ private:
 
     void deliver() noexcept {
         std::uint32_t head = *cq_head_;  // this thread alone writes it
-        // Acquire: the kernel wrote the entries before it released the tail.
+        // edge kernel.complete (acquire): the kernel wrote the entries, then released the tail
         const std::uint32_t tail = shared(cq_tail_).load(acquire);
         while (head != tail) {
             const cqe entry = cqes_[head & cq_mask_];
             ++head;
-            // Release: the entry has been read, the kernel may use its place.
+            // edge kernel.taken (release): the entry has been read, the kernel may use its place
             shared(cq_head_).store(head, release);
             if (entry.user_data == ignored) continue;
             if (entry.user_data == woken) {
@@ -339,7 +338,7 @@ private:
     mapping entries_;
     std::array<std::byte*, lent_max> lent_{};  // by buffer id
     std::uint16_t lent_tail_ = 0;
-    long issuer_ = 0;  // the thread that enabled the ring; 0: none yet
+    long issuer_ = 0;          // the thread that enabled the ring; 0: none yet
     operation_queue waiting_;  // started before that
 
     std::uint32_t tail_ = 0;  // our copy of the submission tail

@@ -1,7 +1,7 @@
 // The part of io_uring's kernel interface that the ring uses; included by uring.cpp.
 #pragma once
-// Written from the kernel's documentation, because the headers of Debian 12's packages lack parts of
-// it. Layouts are the kernel's: 64-byte submission and 16-byte completion entries.
+// Written from the kernel's documentation, because the headers of Debian 12's packages lack parts
+// of it. Layouts are the kernel's: 64-byte submission and 16-byte completion entries.
 
 #include <cstdint>
 
@@ -70,7 +70,7 @@ struct sqe {
     std::uint8_t flags;
     std::uint16_t ioprio;
     std::int32_t fd;
-    std::uint64_t off;   // or addr2: accept's address length, connect's length
+    std::uint64_t off;  // or addr2: accept's address length, connect's length
     std::uint64_t addr;
     std::uint32_t len;
     std::uint32_t op_flags;

@@ -67,7 +67,9 @@ struct thread_pool::shared {
         return true;
     }
     void stop() noexcept {
-        stopping.store(true, seq_cst);  // a worker that announced sleep before sees it or is woken
+        // Relaxed: ordered by the fences of parking, as work is. A worker that announces sleep sees
+        // the flag, or wake_all() sees the worker.
+        stopping.store(true, relaxed);
         lot.wake_all();
     }
     void join() noexcept {
@@ -80,7 +82,9 @@ struct thread_pool::shared {
 namespace {
 
 // The worker that this thread is, or nullptr.
-void*& current_worker() noexcept { return thread_slot<thread_pool, void*>(); }
+void*& current_worker() noexcept {
+    return thread_slot<thread_pool, void*>();
+}
 
 }  // namespace
 
@@ -138,7 +142,7 @@ void thread_pool::worker::loop() noexcept {
                 lot.cancel_sleep();
                 continue;
             }
-            if (owner.stopping.load(seq_cst)) {
+            if (owner.stopping.load(relaxed)) {
                 // Nothing is queued; whoever still runs looks after what it submits.
                 lot.cancel_sleep();
                 (void)lot.end_search();
@@ -192,9 +196,13 @@ void thread_pool::submit(work_item& item) noexcept {
     shared_->lot.wake_one();
 }
 
-void thread_pool::request_stop() noexcept { shared_->stop(); }
+void thread_pool::request_stop() noexcept {
+    shared_->stop();
+}
 
-std::size_t thread_pool::size() const noexcept { return shared_->workers.size(); }
+std::size_t thread_pool::size() const noexcept {
+    return shared_->workers.size();
+}
 
 worker_counts thread_pool::counts(std::size_t index) const noexcept {
     COPPICE_CHECK(index < size(), "thread_pool::counts: no such worker");
@@ -217,8 +225,8 @@ void thread_pool::blocking_call::submit_and_wait(thread_pool& pool) noexcept {
 }
 
 void thread_pool::blocking_call::finish() noexcept {
-    // edge pool.call (release): the result is written. The caller may return at once: only the
-    // address is used below.
+    // The caller may return at once: only the address is used below.
+    // edge pool.call (release): the result is written
     if (state_.exchange(2, release) == 1) futex_wake_one(state_);
 }
 

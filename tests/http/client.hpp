@@ -3,12 +3,12 @@
 
 #include <coppice/io/endpoint.hpp>
 
-#include <cstdlib>
-#include <string>
-#include <string_view>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 
 namespace coppice::test {
 
@@ -60,7 +60,8 @@ public:
     }
     // Everything until the server closes; sets `reset` if it was a reset and not an end.
     std::string receive_all(bool* reset = nullptr) {
-        while (receive_some()) {}
+        while (receive_some()) {
+        }
         if (reset != nullptr) *reset = error_ != 0;
         return std::exchange(input_, {});
     }

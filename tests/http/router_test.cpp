@@ -207,12 +207,13 @@ TEST(router, dot_segments_in_any_spelling_are_bad_paths) {
     }
 }
 
-TEST(router, malformed_escapes_and_escaped_nul_are_bad_paths) {
+TEST(router, malformed_escapes_and_nul_are_bad_paths) {
     const table t = routes({"/{name}", "/static/{path...}"});
     for (const char* const path : {"/%", "/%4", "/%4g", "/static/%", "/static/%zz", "/a%00",
                                    "/static/a%00.txt", "/%00", "/x%"}) {
         EXPECT_EQ(answer(t, path), "bad path") << path;
     }
+    EXPECT_EQ(answer(t, std::string_view("/a\0b", 4)), "bad path");
 }
 
 TEST(router, malformed_patterns_are_refused_and_change_nothing) {

@@ -60,39 +60,43 @@ protected:
         http::router r;
         r.get("/plaintext", [](request&) { return response::text("Hello, World!"); })
             .get("/throw", [](request&) -> response { throw std::runtime_error("thrown"); })
-            .get("/async", [](request&) -> task<response> {
-                io::timer timer(*io::context::current());
-                co_await timer.wait_for(2ms);
-                co_return response::text("waited");
-            })
-            .get("/async-throw", [](request&) -> task<response> {
-                co_await pool.get_scheduler().schedule();
-                throw std::runtime_error("thrown");
-            })
-            .get("/pool", [](request&) -> task<response> {
-                co_await pool.get_scheduler().schedule();
-                co_return pool.is_current() ? response::text("on the pool") : response::text("elsewhere");
-            })
+            .get("/async",
+                 [](request&) -> task<response> {
+                     io::timer timer(*io::context::current());
+                     co_await timer.wait_for(2ms);
+                     co_return response::text("waited");
+                 })
+            .get("/async-throw",
+                 [](request&) -> task<response> {
+                     co_await pool.get_scheduler().schedule();
+                     throw std::runtime_error("thrown");
+                 })
+            .get("/pool",
+                 [](request&) -> task<response> {
+                     co_await pool.get_scheduler().schedule();
+                     co_return pool.is_current() ? response::text("on the pool")
+                                                 : response::text("elsewhere");
+                 })
             .get("/big", [](request&) { return response::text(std::string(4u << 20, 'x')); })
             .get("/close", [](request&) { return response::text("bye").close(); })
-            .get("/name/{name}", [](request& q) {
-                return response::text(q.parameter("name").value_or("undecodable"));
-            })
+            .get("/name/{name}",
+                 [](request& q) {
+                     return response::text(q.parameter("name").value_or("undecodable"));
+                 })
             .post("/echo", [](request& q) { return response::text(std::string(q.body())); });
         return r;
     }
     static inline thread_pool pool{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(rings, server_on,
-                         testing::Values(setup{io::backend::epoll, 1}, setup{io::backend::uring, 1},
-                                         setup{io::backend::epoll, 2},
-                                         setup{io::backend::uring, 2}),
-                         [](const auto& info) {
-                             return std::string(info.param.backend == io::backend::epoll ? "epoll"
-                                                                                         : "uring") +
-                                    (info.param.threads == 1 ? "_single" : "_multi");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    rings, server_on,
+    testing::Values(setup{io::backend::epoll, 1}, setup{io::backend::uring, 1},
+                    setup{io::backend::epoll, 2}, setup{io::backend::uring, 2}),
+    [](const auto& info) {
+        return std::string(info.param.backend == io::backend::epoll ? "epoll" : "uring") +
+               (info.param.threads == 1 ? "_single" : "_multi");
+    });
 
 bool has_status(std::string_view answer, int status) {
     return answer.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
@@ -152,7 +156,8 @@ TEST_P(server_on, fixed_and_chunked_bodies_of_any_size_come_whole_and_leave_the_
                            std::to_string(size) + "\r\n\r\n" + body + std::string(get_plain)));
         EXPECT_EQ(body_of(c.receive()), body) << size;
         EXPECT_EQ(body_of(c.receive()), "Hello, World!");
-        std::string chunked = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        std::string chunked =
+            "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
         for (std::size_t at = 0; at < size; at += 777) {
             const std::string_view piece = std::string_view(body).substr(at, 777);
             char length[16];
@@ -168,8 +173,9 @@ TEST_P(server_on, fixed_and_chunked_bodies_of_any_size_come_whole_and_leave_the_
 TEST_P(server_on, a_client_that_expects_100_gets_it_before_its_body) {
     running_server server(options(), routes());
     client c(server.port());
-    ASSERT_TRUE(c.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"
-                       "Expect: 100-continue\r\n\r\n"));
+    ASSERT_TRUE(
+        c.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"
+               "Expect: 100-continue\r\n\r\n"));
     EXPECT_EQ(c.receive(), "HTTP/1.1 100 Continue\r\n\r\n");
     ASSERT_TRUE(c.send("ok"));
     EXPECT_EQ(body_of(c.receive()), "ok");

@@ -19,8 +19,7 @@ using coppice::test::detached;
 
 class context_on : public testing::TestWithParam<io::backend> {};
 
-INSTANTIATE_TEST_SUITE_P(rings, context_on,
-                         testing::Values(io::backend::epoll, io::backend::uring),
+INSTANTIATE_TEST_SUITE_P(rings, context_on, testing::Values(io::backend::epoll, io::backend::uring),
                          [](const auto& info) {
                              return info.param == io::backend::epoll ? "epoll" : "uring";
                          });

@@ -1,6 +1,6 @@
 // io/socket.hpp on both rings: streams between sockets of one loop, errors, closing, allocation.
-#include <coppice/io/socket.hpp>
 #include <coppice/io/signal_set.hpp>
+#include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/task/task.hpp>
 
@@ -11,9 +11,9 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <dirent.h>
 #include <array>
 #include <cstring>
-#include <dirent.h>
 #include <string>
 #include <thread>
 
@@ -29,8 +29,7 @@ protected:
     io::tcp::acceptor acceptor{loop, io::loopback(0)};
 };
 
-INSTANTIATE_TEST_SUITE_P(rings, socket_on,
-                         testing::Values(io::backend::epoll, io::backend::uring),
+INSTANTIATE_TEST_SUITE_P(rings, socket_on, testing::Values(io::backend::epoll, io::backend::uring),
                          [](const auto& info) {
                              return info.param == io::backend::epoll ? "epoll" : "uring";
                          });
@@ -69,8 +68,8 @@ TEST_P(socket_on, what_is_sent_comes_back) {
             co_await socket.send_all(bytes_of(message));
             std::string back(message.size(), ' ');
             for (std::size_t got = 0; got != back.size();) {
-                got += co_await socket.receive(
-                    std::as_writable_bytes(std::span(back)).subspan(got));
+                got +=
+                    co_await socket.receive(std::as_writable_bytes(std::span(back)).subspan(got));
             }
             EXPECT_EQ(back, message);
         }

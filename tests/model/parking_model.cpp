@@ -1,4 +1,4 @@
-// The parking model: workers that search and sleep, adders that wake; all work is done, none sleeps on.
+// The parking model: workers search and sleep, adders wake them; all work is done, none sleeps on.
 #include "model.hpp"
 
 #include <coppice/pool/parking.hpp>
@@ -11,8 +11,7 @@ constexpr const char* header = "include/coppice/pool/parking.hpp";
 
 // Adders add one item each to a counter that stands for the queues; workers take all there are.
 template <int Adders, int Workers>
-struct adders_and_workers
-    : model::test<adders_and_workers<Adders, Workers>, Adders + Workers> {
+struct adders_and_workers : model::test<adders_and_workers<Adders, Workers>, Adders + Workers> {
     parking lot;
     atomic<int> queued{0};
     atomic<int> done{0};

@@ -73,7 +73,8 @@ TEST(thread_pool, many_threads_submit_at_once) {
         std::vector<std::thread> submitters;
         for (int t = 0; t != 4; ++t) {
             submitters.emplace_back([&, t] {
-                for (int i = 0; i != each; ++i) pool.submit(*items[static_cast<std::size_t>(t * each + i)]);
+                for (int i = 0; i != each; ++i)
+                    pool.submit(*items[static_cast<std::size_t>(t * each + i)]);
             });
         }
         for (auto& s : submitters) s.join();

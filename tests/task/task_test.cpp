@@ -50,8 +50,12 @@ T run(task<T> t) {
     }
 }
 
-task<int> answer() { co_return 42; }
-task<> nothing() { co_return; }
+task<int> answer() {
+    co_return 42;
+}
+task<> nothing() {
+    co_return;
+}
 task<int> thrower() {
     throw std::runtime_error("lost");
     co_return 0;
@@ -72,7 +76,9 @@ TEST(task, does_not_run_before_it_is_awaited) {
         flag = true;
         co_return;
     };
-    { task<> never = body(ran); }
+    {
+        task<> never = body(ran);
+    }
     EXPECT_FALSE(ran);
     run(body(ran));
     EXPECT_TRUE(ran);
@@ -145,7 +151,9 @@ TEST(task, steady_state_allocates_nothing) {
     EXPECT_EQ(run(counted()), 0u);
 }
 
-TEST(task, recursion_nests_frames_not_stack_frames) { EXPECT_EQ(run(deep(10'000)), 10'000); }
+TEST(task, recursion_nests_frames_not_stack_frames) {
+    EXPECT_EQ(run(deep(10'000)), 10'000);
+}
 
 TEST(task, frames_freed_on_another_thread_are_not_lost) {
     std::vector<task<int>> tasks;

@@ -296,8 +296,6 @@ struct unmodelled {
 };
 inline constexpr unmodelled edges_without_model[] = {
     {"pool.call", "one waiter and one waker around a futex: the shape of seam.futex"},
-    {"pool.stop",
-     "a flag set before and read after the fences of parking.recheck, which is modelled"},
     {"context.guard",
      "a count whose last decrement is seen by an acquire: the shape of seam.message"},
 };

@@ -24,8 +24,7 @@ TEST(histogram, every_value_lies_below_its_buckets_upper_bound_and_above_the_pre
 
 TEST(histogram, upper_bounds_are_within_a_sixteenth) {
     for (std::uint64_t value = 1; value < 1'000'000; value = value * 5 / 4 + 1) {
-        const std::uint64_t bound =
-            histogram_buckets::upper_bound(histogram_buckets::index(value));
+        const std::uint64_t bound = histogram_buckets::upper_bound(histogram_buckets::index(value));
         EXPECT_LE(bound - value, value / 16 + 1) << value;
     }
 }

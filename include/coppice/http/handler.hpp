@@ -71,12 +71,18 @@ private:
 // Errors: std::invalid_argument for a malformed pattern or one that exists, and no change.
 class router {
 public:
-    router& get(std::string_view pattern, handler h) { return add(method::get, pattern, std::move(h)); }
+    router& get(std::string_view pattern, handler h) {
+        return add(method::get, pattern, std::move(h));
+    }
     router& post(std::string_view pattern, handler h) {
         return add(method::post, pattern, std::move(h));
     }
-    router& put(std::string_view pattern, handler h) { return add(method::put, pattern, std::move(h)); }
-    router& del(std::string_view pattern, handler h) { return add(method::del, pattern, std::move(h)); }
+    router& put(std::string_view pattern, handler h) {
+        return add(method::put, pattern, std::move(h));
+    }
+    router& del(std::string_view pattern, handler h) {
+        return add(method::del, pattern, std::move(h));
+    }
     router& head(std::string_view pattern, handler h) {
         return add(method::head, pattern, std::move(h));
     }

@@ -14,7 +14,7 @@
 //
 // Paths are not normalised: "/a//b" has an empty segment, "/a" and "/a/" are two paths. What would
 // need normalising to be safe is refused before any route is looked at (bad_path, for a 400): a
-// malformed escape, an escaped NUL, and a segment "." or "..", also where escapes spell the dots or
+// malformed escape, a NUL, and a segment "." or "..", also where escapes spell the dots or
 // the slashes beside them. So no parameter, decoded, leads upward or ends early.
 //
 // Threads: add() is not safe beside anything; match() may run on any number of threads.

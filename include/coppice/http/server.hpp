@@ -2,8 +2,8 @@
 #pragma once
 // A server listens from its construction on and serves while run() runs. Each loop is one thread
 // with a context, an acceptor and its connections; loops share the port and nothing else. A
-// connection reads what has come, answers every complete request in it, in order, and writes all the
-// answers at once. Between requests it holds no buffer.
+// connection reads what has come, answers every complete request in it, in order, and writes all
+// the answers at once. Between requests it holds no buffer.
 //
 // What a client can rely on is listed in docs/http-server.md: strict framing, limits, timeouts.
 
@@ -31,11 +31,12 @@ enum class model { single, multi, worker, async };
 
 // Totals: a client that sends or takes a byte now and then does not extend them.
 struct timeouts {
-    duration header = std::chrono::seconds(10);  // from the first byte of a request to its head's end
-    duration idle = std::chrono::seconds(30);    // between requests
-    duration body = std::chrono::seconds(30);    // plus the length at rate_min
-    duration write = std::chrono::seconds(30);   // plus the length at rate_min
-    std::size_t rate_min = 16 * 1024;            // bytes per second
+    duration header =
+        std::chrono::seconds(10);              // from the first byte of a request to its head's end
+    duration idle = std::chrono::seconds(30);  // between requests
+    duration body = std::chrono::seconds(30);  // plus the length at rate_min
+    duration write = std::chrono::seconds(30);          // plus the length at rate_min
+    std::size_t rate_min = 16 * 1024;                   // bytes per second
     duration drain_request = std::chrono::seconds(10);  // for a request half received at drain()
 };
 
@@ -74,7 +75,8 @@ struct server_statistics {
 class server : immovable {
 public:
     // Listens. Errors: std::system_error (the port is in use, the address is not this machine's);
-    // std::invalid_argument for no threads, more than one with `single`, or a model that is not there.
+    // std::invalid_argument for no threads, more than one with `single`, or a model that is not
+    // there.
     server(server_options options, router routes);
     // Errors: destroying a running server stops the process.
     ~server();
@@ -88,8 +90,8 @@ public:
     void run();
 
     // Stops accepting, closes idle connections, answers what is under way with Connection: close,
-    // and makes run() return. What is left after `hard_stop` is cut off. Safe before and after run(),
-    // and in a handler; further calls change nothing.
+    // and makes run() return. What is left after `hard_stop` is cut off. Safe before and after
+    // run(), and in a handler; further calls change nothing.
     void drain(duration hard_stop = std::chrono::seconds(30)) noexcept;
 
     server_statistics statistics() const;

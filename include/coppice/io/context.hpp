@@ -1,12 +1,12 @@
 // context: one event loop, run by one thread; everything that waits for the outside waits here.
 #pragma once
 // A turn of the loop runs what was deferred and posted, expires timers, then waits in the ring for
-// completions. run() returns when stop() was called, or when nothing is pending and no work_guard is
-// held. Operations complete on the thread that runs the loop.
+// completions. run() returns when stop() was called, or when nothing is pending and no work_guard
+// is held. Operations complete on the thread that runs the loop.
 //
 // The end: the destructor ends whatever is still pending with operation_canceled, on the destroying
-// thread, before it returns; what those completions start ends the same way. Sockets end before their
-// context, or in those completions.
+// thread, before it returns; what those completions start ends the same way. Sockets end before
+// their context, or in those completions.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/clock.hpp>
@@ -23,13 +23,13 @@
 
 namespace coppice::io {
 
-// Threads: post(), stop(), schedule() and work_guard by any; everything else by the thread that runs
-// the loop, or by one thread while none does. A context on io_uring must always run on the thread
-// that ran it first.
+// Threads: post(), stop(), schedule() and work_guard by any; everything else by the thread that
+// runs the loop, or by one thread while none does. A context on io_uring must always run on the
+// thread that ran it first.
 class context : immovable {
 public:
-    // Errors: std::system_error if the asked backend is missing or forbidden here; `automatic` takes
-    // io_uring where it works as we need it (kernel 6.1), and epoll elsewhere.
+    // Errors: std::system_error if the asked backend is missing or forbidden here; `automatic`
+    // takes io_uring where it works as we need it (kernel 6.1), and epoll elsewhere.
     explicit context(backend kind = backend::automatic);
     ~context();
 
@@ -52,8 +52,8 @@ public:
     static context* current() noexcept { return thread_slot<context, context*>(); }
     bool is_current() const noexcept { return current() == this; }
 
-    // Runs op.complete() on the loop. Threads: any. Cost: one compare-exchange, and a system call if
-    // the loop sleeps. No allocation.
+    // Runs op.complete() on the loop. Threads: any. Cost: one compare-exchange, and a system call
+    // if the loop sleeps. No allocation.
     void post(operation& op) noexcept {
         if (mailbox_.push(op) == mailbox<operation>::pushed::wake_the_loop) ring_->wake();
     }
@@ -62,7 +62,8 @@ public:
 
     // The time at which the present turn began; cheap, up to a turn old.
     time_point turn_time() const noexcept { return turn_time_; }
-    // Calls entry.expire() on the loop at the first tick (of about 0.26 ms) that is not before `when`.
+    // Calls entry.expire() on the loop at the first tick (of about 0.26 ms) that is not before
+    // `when`.
     void arm(timer_entry& entry, time_point when) noexcept;
     void disarm(timer_entry& entry) noexcept { wheel_.cancel(entry); }
     // True in completions that the destructor forces: they report operation_canceled.
@@ -127,7 +128,7 @@ public:
         owner_.guards_.fetch_add(1, relaxed);
     }
     ~work_guard() {
-        // edge context.guard (release): what the holder did before is visible to the returning run()
+        // edge context.guard (release): the returning run() sees what the holder did before
         if (owner_.guards_.fetch_sub(1, release) == 1) owner_.ring_->wake();
     }
 
@@ -173,6 +174,8 @@ private:
     context* owner_;
 };
 
-inline context::scheduler context::get_scheduler() noexcept { return scheduler(*this); }
+inline context::scheduler context::get_scheduler() noexcept {
+    return scheduler(*this);
+}
 
 }  // namespace coppice::io

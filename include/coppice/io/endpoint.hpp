@@ -3,11 +3,11 @@
 
 #include <coppice/base/result.hpp>
 
-#include <cstdint>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <sys/socket.h>
 
 namespace coppice::io {
 

@@ -38,7 +38,8 @@ public:
         return head == asleep ? pushed::wake_the_loop : pushed::quietly;
     }
 
-    // What has been pushed, oldest first, linked by next; nullptr if nothing was. The loop is awake.
+    // What has been pushed, oldest first, linked by next; nullptr if nothing was. The loop is
+    // awake.
     T* take() noexcept {
         if (head_.load(relaxed) == 0) return nullptr;  // relaxed: a late look comes next turn
         // edge mailbox.hand_over (acquire): sees the operations

@@ -55,8 +55,8 @@ struct descriptor : immovable {
     ring_operation* writing = nullptr;
     bool readable = false;  // epoll: reading may succeed; cleared by EAGAIN and short reads
     bool writable = false;
-    bool hung_up = false;   // epoll: the end of the stream has been announced
-    bool closing = false;   // close() was called and an operation is still pending
+    bool hung_up = false;  // epoll: the end of the stream has been announced
+    bool closing = false;  // close() was called and an operation is still pending
     descriptor* next = nullptr;
 
     ring_operation*& pending(opcode code) noexcept {

@@ -21,8 +21,8 @@ public:
     virtual backend kind() const noexcept = 0;
 
     // The calling thread is about to use the ring; called before anything else, each time a loop
-    // starts. False: this ring belongs to another thread, and only wake() and the end are left to it.
-    // After the destructor the kernel touches no operation's memory any more.
+    // starts. False: this ring belongs to another thread, and only wake() and the end are left to
+    // it. After the destructor the kernel touches no operation's memory any more.
     [[nodiscard]] virtual bool enter() noexcept = 0;
 
     // Takes an open descriptor in. The error leaves the descriptor the caller's.

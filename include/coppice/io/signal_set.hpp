@@ -3,8 +3,8 @@
 
 #include <coppice/io/socket.hpp>
 
-#include <initializer_list>
 #include <sys/signalfd.h>
+#include <initializer_list>
 
 namespace coppice::io {
 

@@ -209,7 +209,7 @@ struct acceptor_options {
     // shares it, and opens the port to the others afterwards.
     bool share_port = false;
     bool first_sharer = false;
-    int backlog = 4096;       // connections that wait to be accepted
+    int backlog = 4096;  // connections that wait to be accepted
 };
 
 // Listens on an endpoint. Errors of the constructor: std::system_error, e.g. address_in_use.

@@ -1,9 +1,9 @@
 // A hierarchical timer wheel: arming and cancelling are O(1), whatever the number of timers.
 #pragma once
-// Time is counted in ticks. Seven levels of 64 slots: level 0 holds what is due within 64 ticks, each
-// level above 64 times as far. An entry sits at the level of the highest digit (base 64) in which its
-// tick differs from the wheel's; when the wheel reaches a slot above level 0, the slot's entries move
-// down. A bitmap per level finds the next slot without a scan.
+// Time is counted in ticks. Seven levels of 64 slots: level 0 holds what is due within 64 ticks,
+// each level above 64 times as far. An entry sits at the level of the highest digit (base 64) in
+// which its tick differs from the wheel's; when the wheel reaches a slot above level 0, the slot's
+// entries move down. A bitmap per level finds the next slot without a scan.
 //
 // Source: Varghese and Lauck 1987, in the form that tokio and the Linux kernel use.
 
@@ -17,8 +17,8 @@
 
 namespace coppice::io {
 
-// One timer, embedded in whoever waits. expire() is called once for each time it was armed, unless it
-// is cancelled before. Lifetime: not destroyed while armed.
+// One timer, embedded in whoever waits. expire() is called once for each time it was armed, unless
+// it is cancelled before. Lifetime: not destroyed while armed.
 struct timer_entry : list_hook<> {
     explicit timer_entry(void (*function)(timer_entry*) noexcept) noexcept : expire(function) {}
     void (*expire)(timer_entry*) noexcept;

@@ -7,15 +7,15 @@
 //   bottom_  next index to push; written by the owner alone
 //   top_ <= i < bottom_ : slot i holds an item
 //
-// The last item may be wanted by the owner and a thief at once. Each first says what it wants (the
-// owner lowers bottom_, the thief has read top_) and then looks at the other's word, all with seq_cst:
-// either the thief's load of bottom_ comes first, and the owner's load of top_ ... is settled by the
-// exchange on top_, which one of them wins; or the owner's store of bottom_ comes first, and the
-// thief sees the deque empty. Only for the last item do they meet; for any other, the two loads keep
-// them apart. Model: tests/model/deque_model.cpp.
+// The last item may be wanted by the owner and a thief at once. Each says what it wants before it
+// looks at the other's word, all with seq_cst: the owner lowers bottom_, then loads top_; the thief
+// has loaded top_, then loads bottom_. Either the owner's store is first: the thief sees the item
+// gone and leaves it. Or the thief's load is first: the owner then sees the top_ that the thief saw,
+// knows that this item is the last, and both settle it by an exchange on top_ that one of them wins;
+// or it sees a greater top_, and the item is taken. Model: tests/model/deque_model.cpp.
 //
-// Source: Chase and Lev 2005, with the orders of Le, Pop, Cohen and Zappa Nardelli 2013, where their
-// fences are seq_cst accesses (the race detectors know those, and on x86 they cost the same).
+// Source: Chase and Lev 2005, with the orders of Le, Pop, Cohen and Zappa Nardelli 2013, where
+// their fences are seq_cst accesses (the race detectors know those, and on x86 they cost the same).
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -48,7 +48,8 @@ public:
         const std::int64_t top = top_.load(acquire);
         if (bottom - top >= static_cast<std::int64_t>(Capacity)) return false;
         slot(bottom).store(item, relaxed);  // relaxed: published by the store below
-        bottom_.store(bottom + 1, release);  // edge deque.publish (release): slot and item are written
+        // edge deque.publish (release): slot and item are written
+        bottom_.store(bottom + 1, release);
         return true;
     }
 
@@ -63,8 +64,9 @@ public:
         }
         T* item = slot(bottom).load(relaxed);  // relaxed: the owner wrote it
         if (top == bottom) {
-            if (!planted("deque.skip_last_item_race") &&
-                !top_.compare_exchange_strong(top, top + 1, seq_cst, relaxed)) {
+            // edge deque.last (seq_cst): owner and thief settle the last item here
+            const bool won = top_.compare_exchange_strong(top, top + 1, seq_cst, relaxed);
+            if (!won && !planted("deque.skip_last_item_race")) {
                 item = nullptr;  // a thief was quicker
             }
             bottom_.store(bottom + 1, relaxed);  // relaxed: says empty, publishes nothing
@@ -74,9 +76,10 @@ public:
 
     // The item pushed first, unless there is none or another was quicker.
     stolen<T> steal() noexcept {
-        std::int64_t top = top_.load(seq_cst);  // edge deque.last (seq_cst): the thief picks an item
-        // edge deque.last (seq_cst): and looks whether the owner wants it
-        const std::int64_t bottom = bottom_.load(seq_cst);  // edge deque.publish (acquire): sees slot
+        // edge deque.last (seq_cst): the thief picks an item
+        std::int64_t top = top_.load(seq_cst);
+        // edge deque.last (seq_cst), edge deque.publish (acquire): does the owner want it too?
+        const std::int64_t bottom = bottom_.load(seq_cst);
         if (top >= bottom) return {steal_outcome::empty, nullptr};
         T* const item = slot(top).load(relaxed);  // relaxed: ordered by deque.publish
         // edge deque.reuse (release): the slot has been read and may be written again
@@ -86,10 +89,8 @@ public:
         return {steal_outcome::taken, item};
     }
 
-    // May be stale when it returns. seq_cst, because parking.hpp looks here after announcing sleep.
-    bool looks_empty() const noexcept {
-        return bottom_.load(seq_cst) <= top_.load(seq_cst);
-    }
+    // May be stale when it returns. Relaxed: who must not miss an item fences first (parking.hpp).
+    bool looks_empty() const noexcept { return bottom_.load(relaxed) <= top_.load(relaxed); }
 
 private:
     atomic<T*>& slot(std::int64_t index) noexcept {

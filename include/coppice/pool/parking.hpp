@@ -1,7 +1,7 @@
 // How a pool's idle workers sleep, and how new work wakes one; no wake-up is ever lost.
 #pragma once
-// A worker without work searches for a while, then sleeps. Whoever adds work wakes a sleeper only if
-// nobody is searching, since a searcher will find it. One word counts both:
+// A worker without work searches for a while, then sleeps. Whoever adds work wakes a sleeper only
+// if nobody is searching, since a searcher will find it. One word counts both:
 //
 //   counts_   low half: workers that sleep and have not been claimed by a wake
 //             high half: workers that search
@@ -15,11 +15,11 @@
 //                    sleep                 none: waits for a token; its waker made search+1
 //   adder            wake_one            if sleep>0 and search=0: sleep-1, search+1, one token
 //
-// Either-or. The adder writes its work, then fence A, then reads counts_. The worker changes counts_
-// (announce_sleep or end_search), then fence B, then looks for work. Either A is before B, and the
-// worker's look sees the work; or B is before A, and the adder reads counts_ as the worker left it:
-// if that worker sleeps it is woken, unless another searches, and the same argument then holds for
-// that one's own change of counts_. Model: tests/model/parking_model.cpp.
+// Either-or. The adder writes its work, then fence A, then reads counts_. The worker changes
+// counts_ (announce_sleep or end_search), then fence B, then looks for work. Either A is before B,
+// and the worker's look sees the work; or B is before A, and the adder reads counts_ as the worker
+// left it: if that worker sleeps it is woken, unless another searches, and the same argument then
+// holds for that one's own change of counts_. Model: tests/model/parking_model.cpp.
 //
 // Source: ours, after the scheme of the Go and tokio schedulers.
 
@@ -46,7 +46,8 @@ public:
         return true;
     }
 
-    // The caller found nothing. It must look for work once more, then call cancel_sleep() or sleep().
+    // The caller found nothing. It must look for work once more, then call cancel_sleep() or
+    // sleep().
     void announce_sleep() noexcept {
         counts_.fetch_add(one_sleeper - one_searcher, relaxed);
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence B of the sleeper

@@ -1,12 +1,12 @@
-// thread_pool: work-stealing workers that sleep when there is nothing to do; the default place to run.
+// thread_pool: work-stealing workers that sleep when idle; the default place to run.
 #pragma once
-// Each worker owns a bounded deque: what a worker submits goes to its bottom and comes back last in,
-// first out; idle workers steal the oldest item from the top of another's. What other threads submit,
-// and what no longer fits into a deque, goes to the injector, a queue that all workers look into.
-// Idle workers search briefly, then sleep (parking.hpp) and use no processor time.
+// Each worker owns a bounded deque: what a worker submits goes to its bottom and comes back last
+// in, first out; idle workers steal the oldest item from the top of another's. What other threads
+// submit, and what no longer fits into a deque, goes to the injector, a queue that all workers look
+// into. Idle workers search briefly, then sleep (parking.hpp) and use no processor time.
 //
-// The end: the destructor lets the workers run everything that is queued, and whatever that submits,
-// then joins them. Every item that was submitted is run exactly once.
+// The end: the destructor lets the workers run everything that is queued, and whatever that
+// submits, then joins them. Every item that was submitted is run exactly once.
 //
 // Source: chapters 4 and 5 of the thesis; ours beyond.
 
@@ -117,7 +117,9 @@ private:
     thread_pool* pool_;
 };
 
-inline thread_pool::scheduler thread_pool::get_scheduler() noexcept { return scheduler(*this); }
+inline thread_pool::scheduler thread_pool::get_scheduler() noexcept {
+    return scheduler(*this);
+}
 
 // The half of run() that is not a template: one item, and a futex to wait on.
 class thread_pool::blocking_call : protected work_item {

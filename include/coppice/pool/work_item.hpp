@@ -1,4 +1,4 @@
-// work_item: what a pool queues, embedded in whoever waits for it; used by deque, injector and pools.
+// work_item: what pools queue, embedded in whoever waits for it.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>

@@ -17,7 +17,7 @@ namespace coppice {
 // except where the system allocator does.
 class frame_pool {
 public:
-    static constexpr std::size_t class_bytes = 64;      // granularity of the size classes
+    static constexpr std::size_t class_bytes = 64;         // granularity of the size classes
     static constexpr std::size_t pooled_bytes_max = 2048;  // larger frames go to operator new
     static constexpr unsigned frames_per_class_max = 256;  // kept by one thread in one class
 

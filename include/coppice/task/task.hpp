@@ -1,16 +1,16 @@
 // task<T>: a lazy coroutine that one owner awaits; the unit of asynchronous work.
 #pragma once
 // A task starts when it is awaited and resumes its awaiter when it ends, by symmetric transfer: no
-// queue, no atomic and no lock lies between a task and the task that awaits it. Its frame comes from
-// the thread's frame_pool and is destroyed by the awaiter's full expression, before the awaiter goes
-// on to its next statement.
+// queue, no atomic and no lock lies between a task and the task that awaits it. Its frame comes
+// from the thread's frame_pool and is destroyed by the awaiter's full expression, before the
+// awaiter goes on to its next statement.
 //
 // What leaves the coroutine: its result (a value, a reference or nothing), or its exception, which
 // is rethrown where it was awaited.
 //
 // Threads: a task may be awaited on another thread than it was made on; one at a time may use it.
-// Lifetime: destroying a task that has not run destroys its frame; it must not be destroyed while it
-// is suspended in the middle. Source: [exec.task] in part: lazy, sole owner, no detached start.
+// Lifetime: destroying a task that has not run destroys its frame; it must not be destroyed while
+// it is suspended in the middle. Source: [exec.task] in part: lazy, sole owner, no detached start.
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>

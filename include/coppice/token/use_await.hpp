@@ -1,4 +1,4 @@
-// use_await: the default completion token; the operation becomes an awaitable in the caller's frame.
+// use_await: the default completion token; the operation is an awaitable in the caller's frame.
 #pragma once
 
 #include <system_error>

@@ -8,7 +8,8 @@
 namespace coppice::trace {
 
 // Counts events of its one writer. Readers see a recent value, exact once the writer has stopped.
-// Threads: add() by the owner only; read() by any. Cost: a plain load and store, no locked operation.
+// Threads: add() by the owner only; read() by any. Cost: a plain load and store, no locked
+// operation.
 class counter {
 public:
     void add(std::uint64_t n = 1) noexcept {

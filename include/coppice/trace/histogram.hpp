@@ -1,8 +1,8 @@
 // Log-linear histogram: any 64-bit value to within 1/16, in a fixed 8 KiB; used for latencies.
 #pragma once
-// Values below 16 have a bucket each; above, every power of two is cut into 16 buckets. Recording is
-// a shift and a single-writer count, so a loop can record every request. Merging and quantiles work
-// on a snapshot taken by any thread.
+// Values below 16 have a bucket each; above, every power of two is cut into 16 buckets. Recording
+// is a shift and a single-writer count, so a loop can record every request. Merging and quantiles
+// work on a snapshot taken by any thread.
 
 #include <coppice/trace/counter.hpp>
 
@@ -28,7 +28,8 @@ struct histogram_buckets {
     static constexpr std::uint64_t upper_bound(std::size_t i) noexcept {
         if (i < (std::size_t{2} << bits)) return i;
         const std::size_t shift = (i >> bits) - 1;
-        const std::uint64_t base = (std::uint64_t{1} << bits) + (i & ((std::size_t{1} << bits) - 1));
+        const std::uint64_t base =
+            (std::uint64_t{1} << bits) + (i & ((std::size_t{1} << bits) - 1));
         return ((base + 1) << shift) - 1;
     }
 };
@@ -44,7 +45,8 @@ public:
     std::uint64_t total() const noexcept { return total_; }
     std::uint64_t sum() const noexcept { return sum_; }
 
-    // An upper bound of the value below which the fraction `q` (0 to 1) lies; 0 when empty. O(buckets).
+    // An upper bound of the value below which the fraction `q` (0 to 1) lies; 0 when empty.
+    // O(buckets).
     std::uint64_t quantile(double q) const noexcept {
         const double rank = q * static_cast<double>(total_);
         std::uint64_t seen = 0;
