@@ -52,6 +52,7 @@ double microseconds(const char* text) {
 server_process::server_process(void (*serve)()) {
     int out[2];
     if (::pipe(out) != 0) return;
+    std::fflush(nullptr);  // what is buffered is this process's to write, not the child's too
     pid_ = ::fork();
     if (pid_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
