@@ -10,7 +10,8 @@ if [ -z "$expected" ]; then
     echo "$file:1: the first line must be '// expect: REGEX'"
     exit 1
 fi
-if said=$("$compiler" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$include" "$file" 2>&1); then
+flags=(-std=c++20 -Wall -Wextra -Werror -fsyntax-only)
+if said=$("$compiler" "${flags[@]}" -I "$include" "$file" 2>&1); then
     echo "$file: compiled, but must not"
     exit 1
 fi

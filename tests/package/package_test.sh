@@ -78,7 +78,7 @@ if cmake -S "$work" -B "$work/newer" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
     -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1; then
     fail "a version that does not exist was found"
 fi
-grep -q 'coppiceConfig.cmake, version:' "$work/log" || fail "refused for another reason than version"
+grep -q 'coppiceConfig.cmake, version:' "$work/log" || fail "refused, but not for its version"
 ok "a version that is not there is refused"
 
 if [ "$apps" = 1 ]; then

@@ -1,7 +1,8 @@
 // The law of atomics: one seam, every memory order spelled, every edge named on both halves.
 #pragma once
 // Edges are read as the model driver reads them (tests/model/model.hpp): `edge NAME (half)` in a
-// comment on the operation's line, or alone on the line directly above it.
+// comment on the operation's line, or alone on the line directly above it. Where the operation is
+// inside of what is called there, the comment ends with `; the load is in sleep_while`.
 
 #include "source.hpp"
 
@@ -81,13 +82,18 @@ inline bool is_operation(std::string_view name) {
            name == "compare_exchange_weak" || name == "compare_exchange_strong";
 }
 
+inline bool is_asymmetric(std::string_view name) {
+    return name == "light_fence" || name == "heavy_fence";
+}
+
 inline std::vector<atomic_call> atomic_calls(const source_file& file) {
     std::vector<atomic_call> calls;
     for (std::size_t i = 0; i + 1 < file.tokens.size(); ++i) {
         const std::string& name = file.tokens[i].text;
         if (file.at(i + 1) != "(") continue;
         const bool member = file.at(i - 1) == "." || file.at(i - 1) == "->";
-        if (!(member && is_operation(name)) && !(!member && name == "fence")) continue;
+        const bool fence = name == "fence" || is_asymmetric(name);
+        if (!(member && is_operation(name)) && !(!member && fence)) continue;
         const std::size_t close = closing(file.tokens, i + 1);
         atomic_call call{name, file.tokens[i].line, arguments(file.tokens, i + 1, close), {}};
         for (const auto& argument : call.arguments) {
@@ -103,7 +109,7 @@ inline void implicit_orders(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (behind_the_seam(file)) continue;
         for (const atomic_call& call : atomic_calls(file)) {
-            if (call.name == "fence") continue;
+            if (call.name.ends_with("fence")) continue;
             const bool exchange = call.name.starts_with("compare_");
             const std::size_t first = exchange ? 2 : call.name == "load" ? 0 : 1;
             bool spelled = call.arguments.size() > first + exchange;
@@ -112,7 +118,8 @@ inline void implicit_orders(const tree& files, findings& out) {
             if (spelled) continue;
             out.push_back(file.found(
                 call.line, call.name + "() spells " +
-                               (exchange ? "not both of its memory orders" : "no memory order")));
+                               (exchange ? "not both of its memory orders" : "no memory order") +
+                               "; for anything but an atomic, choose another name"));
         }
     }
 }
@@ -169,11 +176,17 @@ inline void operators_on_atomics(const tree& files, findings& out) {
     }
 }
 
+// base/asymmetric.hpp makes its two fences out of ordinary ones; their users name the edges.
+inline bool makes_fences(const source_file& file) {
+    return behind_the_seam(file) || file.path.find("/base/asymmetric.") != std::string::npos;
+}
+
 struct edge_mention {
     std::string name;
     std::string half;
     std::size_t line;
     std::size_t operation_line;
+    std::string callee;  // set if the operation is in that function
 };
 
 // The mentions of a file. A mention without the space before its parenthesis has no half.
@@ -195,7 +208,12 @@ inline std::vector<edge_mention> edges(const source_file& file) {
             const std::string half =
                 rest.starts_with(" (") ? rest.substr(2, rest.find(')') - 2) : std::string();
             const bool alone = blank(file.code[index]);
-            mentions.push_back({name, half, index + 1, index + (alone ? 2 : 1)});
+            const std::size_t inside = rest.find(" is in ");
+            const std::string callee =
+                rest.find("; the ") < inside && inside != std::string::npos
+                    ? rest.substr(inside + 7, rest.find_first_of(" .,", inside + 7) - inside - 7)
+                    : std::string();
+            mentions.push_back({name, half, index + 1, index + (alone ? 2 : 1), callee});
         }
     }
     return mentions;
@@ -210,61 +228,83 @@ inline bool shared_with_kernel(const edge_mention& edge) {
     return edge.name.starts_with("kernel.");
 }
 
+inline bool is_half(std::string_view half) {
+    return (is_order(half) && half != "relaxed") || half == "light" || half == "heavy";
+}
+
 // Each name needs a releasing and an acquiring half. A lone acq_rel pairs with itself on another
-// thread; a lone seq_cst orders nothing and needs its partner.
+// thread; a lone seq_cst orders nothing and needs its partner, as a light fence needs a heavy one.
 inline void unpaired_edges(const tree& files, findings& out) {
     struct seen {
-        std::size_t releasing = 0, acquiring = 0, total = 0, seq_cst = 0;
+        std::set<std::string> halves;
+        std::size_t count = 0;
         finding first;
     };
     std::map<std::string, seen> names;
     for (const source_file& file : files) {
         if (!is_library(file)) continue;
         for (const edge_mention& edge : edges(file)) {
-            if (edge.half == "relaxed" || !is_order(edge.half)) {
-                out.push_back(file.found(edge.line, "edge " + edge.name +
-                                                        ": write ' (half)', one "
-                                                        "of release, acquire, acq_rel, seq_cst"));
+            if (!is_half(edge.half)) {
+                out.push_back(
+                    file.found(edge.line, "edge " + edge.name +
+                                              ": write ' (half)', one of "
+                                              "release, acquire, acq_rel, seq_cst, light, heavy"));
                 continue;
             }
             if (shared_with_kernel(edge)) continue;
             seen& s = names[edge.name];
-            if (s.total++ == 0) s.first = file.found(edge.line, "");
-            s.releasing += edge.half != "acquire";
-            s.acquiring += edge.half != "release";
-            s.seq_cst += edge.half == "seq_cst";
+            if (s.count++ == 0) s.first = file.found(edge.line, "");
+            s.halves.insert(edge.half);
         }
     }
     for (auto& [name, s] : names) {
-        const bool lone = s.seq_cst == 1 && s.total == 1;
-        if (s.releasing != 0 && s.acquiring != 0 && !lone) continue;
-        s.first.message = "edge " + name + " has no " +
-                          (lone               ? "partner"
-                           : s.releasing == 0 ? "releasing half"
-                                              : "acquiring half");
+        const auto has = [&, &halves = s.halves](auto... any) {
+            return (halves.contains(any) || ...);
+        };
+        const char* missing = nullptr;
+        if (has("light") != has("heavy")) {
+            missing = has("light") ? "heavy half" : "light half";
+        } else if (has("light")) {
+            continue;
+        } else if (!has("release", "acq_rel", "seq_cst")) {
+            missing = "releasing half";
+        } else if (!has("acquire", "acq_rel", "seq_cst")) {
+            missing = "acquiring half";
+        } else if (s.count == 1 && has("seq_cst")) {
+            missing = "partner";
+        }
+        if (missing == nullptr) continue;
+        s.first.message = "edge " + name + " has no " + missing;
         out.push_back(s.first);
     }
 }
 
-inline bool fits(std::string_view half, const std::set<std::string>& orders) {
-    if (orders.contains("seq_cst")) return true;
-    if (half == "acq_rel" || half == "seq_cst") return orders.contains(std::string(half));
-    return orders.contains("acq_rel") || orders.contains(std::string(half));
+inline bool fits(std::string_view half, const atomic_call& call) {
+    if (half == "light" || half == "heavy") return call.name == std::string(half) + "_fence";
+    if (call.orders.contains("seq_cst")) return true;
+    if (half == "acq_rel" || half == "seq_cst") return call.orders.contains(std::string(half));
+    return call.orders.contains("acq_rel") || call.orders.contains(std::string(half));
 }
 
 // The model driver weakens what stands on an edge's line: there must be an operation, of that half.
 inline void misplaced_edges(const tree& files, findings& out) {
     for (const source_file& file : files) {
-        if (behind_the_seam(file)) continue;
+        if (makes_fences(file)) continue;
         const std::vector<atomic_call> calls = atomic_calls(file);
         for (const edge_mention& edge : edges(file)) {
-            const bool stands = std::any_of(calls.begin(), calls.end(), [&](const atomic_call& c) {
-                return c.line == edge.operation_line && fits(edge.half, c.orders);
-            });
-            if (!stands) {
-                out.push_back(file.found(edge.line, "edge " + edge.name + ": no " + edge.half +
-                                                        " operation on this line or, if it stands "
-                                                        "alone, on the next"));
+            if (edge.callee.empty()) {
+                const auto stands = [&](const atomic_call& c) {
+                    return c.line == edge.operation_line && fits(edge.half, c);
+                };
+                if (std::any_of(calls.begin(), calls.end(), stands)) continue;
+                out.push_back(file.found(
+                    edge.line, "edge " + edge.name + ": no " + edge.half +
+                                   " operation on this line or, if it stands alone, on the next; "
+                                   "if it is in what is called, say '; the ... is in NAME'"));
+            } else if (edge.operation_line > file.code.size() ||
+                       !has_word(file.code[edge.operation_line - 1], edge.callee)) {
+                out.push_back(file.found(
+                    edge.line, "edge " + edge.name + ": " + edge.callee + " is not called here"));
             }
         }
     }
@@ -272,11 +312,12 @@ inline void misplaced_edges(const tree& files, findings& out) {
 
 inline void unnamed_edges(const tree& files, findings& out) {
     for (const source_file& file : files) {
-        if (!is_library(file)) continue;
+        if (!is_library(file) || makes_fences(file)) continue;
         const std::vector<edge_mention> mentions = edges(file);
         for (const atomic_call& call : atomic_calls(file)) {
-            const bool ordered = std::any_of(call.orders.begin(), call.orders.end(),
-                                             [](auto& o) { return is_order(o) && o != "relaxed"; });
+            const bool ordered =
+                is_asymmetric(call.name) || std::any_of(call.orders.begin(), call.orders.end(),
+                                                        [](auto& order) { return is_half(order); });
             const bool named = std::any_of(mentions.begin(), mentions.end(), [&](auto& edge) {
                 return edge.operation_line == call.line;
             });
