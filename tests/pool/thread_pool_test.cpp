@@ -2,6 +2,11 @@
 #include <coppice/pool/thread_pool.hpp>
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/write_env.hpp>
+#include <coppice/stop_token.hpp>
 #include <coppice/task/task.hpp>
 
 #include "allocations.hpp"
@@ -137,6 +142,38 @@ TEST(thread_pool, awaiting_schedule_moves_a_task_to_a_worker) {
     }
     EXPECT_TRUE(inside);
     EXPECT_EQ(hops.load(coppice::relaxed), 1000);
+}
+
+TEST(thread_pool, its_scheduler_is_a_senders_scheduler) {
+    namespace ex = coppice::execution;
+    static_assert(ex::scheduler<decltype(std::declval<thread_pool&>().get_scheduler())>);
+    thread_pool pool(2), other(1);
+    EXPECT_EQ(pool.get_scheduler(), pool.get_scheduler());
+    EXPECT_NE(pool.get_scheduler(), other.get_scheduler());
+    auto work = ex::schedule(pool.get_scheduler()) | ex::then([&] { return pool.is_current(); });
+    EXPECT_EQ(coppice::this_thread::sync_wait(std::move(work)), std::tuple(true));
+}
+
+TEST(thread_pool, a_stop_request_ends_what_was_scheduled_with_stopped) {
+    namespace ex = coppice::execution;
+    thread_pool pool(1);
+    coppice::inplace_stop_source source;
+    source.request_stop();
+    auto work = ex::write_env(ex::schedule(pool.get_scheduler()),
+                              ex::prop(coppice::get_stop_token, source.get_token()));
+    EXPECT_EQ(coppice::this_thread::sync_wait(std::move(work)), std::nullopt);
+}
+
+TEST(thread_pool, a_task_is_a_sender_that_starts_on_the_pool) {
+    namespace ex = coppice::execution;
+    thread_pool pool(2);
+    auto body = [](thread_pool& p) -> coppice::task<bool> {
+        const bool before = p.is_current();
+        co_await (ex::schedule(p.get_scheduler()) | ex::then([] {}));
+        co_return before && p.is_current();
+    };
+    EXPECT_EQ(coppice::this_thread::sync_wait(ex::starts_on(pool.get_scheduler(), body(pool))),
+              std::tuple(true));
 }
 
 TEST(thread_pool, submitting_allocates_nothing) {

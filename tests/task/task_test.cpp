@@ -1,4 +1,6 @@
 // task/task.hpp: laziness, results, exceptions, lifetime, allocation, stack.
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/sync_wait.hpp>
 #include <coppice/task/task.hpp>
 
 #include "allocations.hpp"
@@ -161,6 +163,38 @@ TEST(task, frames_freed_on_another_thread_are_not_lost) {
     std::thread other([&] { tasks.clear(); });
     other.join();
     EXPECT_EQ(run(sum(100)), 4200);
+}
+
+TEST(task, a_stop_in_a_child_ends_all_awaiting_tasks_and_their_locals) {
+    namespace ex = coppice::execution;
+    struct witness {
+        int& gone;
+        explicit witness(int& g) : gone(g) {}
+        ~witness() { ++gone; }
+    };
+    int gone = 0;
+    bool went_on = false;
+    auto child = [](int& g) -> task<int> {
+        witness w(g);
+        co_await ex::just_stopped();
+        co_return 1;
+    };
+    auto parent = [&](int& g) -> task<int> {
+        witness w(g);
+        const int got = co_await child(g);
+        went_on = true;
+        co_return got;
+    };
+    EXPECT_EQ(coppice::this_thread::sync_wait(parent(gone)), std::nullopt);
+    EXPECT_FALSE(went_on);
+    EXPECT_EQ(gone, 2);
+}
+
+TEST(task, awaits_senders_and_is_one) {
+    namespace ex = coppice::execution;
+    auto body = []() -> task<int> { co_return co_await ex::just(40) + 2; };
+    EXPECT_EQ(coppice::this_thread::sync_wait(body()), std::tuple(42));
+    EXPECT_THROW(coppice::this_thread::sync_wait(thrower()), std::runtime_error);
 }
 
 TEST(task_death, awaiting_twice_stops_the_process) {

@@ -5,6 +5,7 @@
 // failure to build one is an exception out of connect. If scheduling fails or is stopped, that is
 // how the whole completes. Source: [exec.continues.on], [exec.schedule.from].
 
+#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/scheduler.hpp>
@@ -80,83 +81,72 @@ struct continues_on_signatures<completion_signatures<Fns...>, ScheduleSigs> {
         pipeline_error<in_algorithm<continues_on_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
-template <class Sch, class Sigs, class Rcvr>
-class continues_on_state : immovable {
+// What waits for the schedule operation: the receiver, and the child's results.
+template <class Sigs, class Rcvr>
+struct transfer_results : immovable {
+    explicit transfer_results(Rcvr r) noexcept : rcvr(static_cast<Rcvr&&>(r)) {}
+    [[no_unique_address]] Rcvr rcvr;
+    completion_store<Sigs> results;
+};
+
+template <class Sigs, class Rcvr>
+class transfer_receiver : public passing_receiver<transfer_results<Sigs, Rcvr>, Rcvr> {
 public:
-    class schedule_receiver {
-    public:
-        using receiver_concept = receiver_tag;
-        explicit schedule_receiver(continues_on_state& state) noexcept : state_(&state) {}
-        void set_value() && noexcept { state_->results_.deliver(state_->rcvr_); }
-        template <class Error>
-        void set_error(Error&& error) && noexcept {
-            execution::set_error(static_cast<Rcvr&&>(state_->rcvr_), static_cast<Error&&>(error));
-        }
-        void set_stopped() && noexcept {
-            execution::set_stopped(static_cast<Rcvr&&>(state_->rcvr_));
-        }
-        child_env_t<Rcvr> get_env() const noexcept { return execution::child_env(state_->rcvr_); }
+    using passing_receiver<transfer_results<Sigs, Rcvr>, Rcvr>::passing_receiver;
+    void set_value() && noexcept { this->state_->results.deliver(this->state_->rcvr); }
+};
 
-    private:
-        continues_on_state* state_;
-    };
-    class child_receiver {
-    public:
-        using receiver_concept = receiver_tag;
-        explicit child_receiver(continues_on_state& state) noexcept : state_(&state) {}
-        template <class... Args>
-        void set_value(Args&&... args) && noexcept {
-            state_->move_over(set_value_t(), static_cast<Args&&>(args)...);
-        }
-        template <class Error>
-        void set_error(Error&& error) && noexcept {
-            state_->move_over(set_error_t(), static_cast<Error&&>(error));
-        }
-        void set_stopped() && noexcept { state_->move_over(set_stopped_t()); }
-        child_env_t<Rcvr> get_env() const noexcept { return execution::child_env(state_->rcvr_); }
+// Keeps the child's results while the schedule operation runs, then delivers them.
+template <class ScheduleSender, class Sigs, class Rcvr>
+class transfer_state : public transfer_results<Sigs, Rcvr> {
+public:
+    using schedule_receiver = transfer_receiver<Sigs, Rcvr>;
 
-    private:
-        continues_on_state* state_;
-    };
+    transfer_state(ScheduleSender&& sndr, Rcvr r) noexcept(
+        nothrow_connectable<ScheduleSender, schedule_receiver>)
+        : transfer_results<Sigs, Rcvr>(static_cast<Rcvr&&>(r)),
+          schedule_(execution::connect(static_cast<ScheduleSender&&>(sndr),
+                                       schedule_receiver(*this))) {}
 
-    using schedule_sender = schedule_result_t<const Sch&>;
-    continues_on_state(const Sch& sch, Rcvr rcvr) noexcept(
-        noexcept(schedule(sch)) && nothrow_connectable<schedule_sender, schedule_receiver>)
-        : rcvr_(static_cast<Rcvr&&>(rcvr)),
-          schedule_(execution::connect(schedule(sch), schedule_receiver(*this))) {}
+    template <class Tag, class... Args>
+    void store(Tag tag, Args&&... args) noexcept {
+        this->results.store(tag, static_cast<Args&&>(args)...);
+    }
+    void move_over() noexcept { execution::start(schedule_); }
+    void deliver_here() noexcept { this->results.deliver(this->rcvr); }
 
 private:
-    template <class Tag, class... Args>
-    void move_over(Tag tag, Args&&... args) noexcept {
-        results_.store(tag, static_cast<Args&&>(args)...);
-        execution::start(schedule_);
-    }
+    connect_result_t<ScheduleSender, schedule_receiver> schedule_;
+};
 
-    [[no_unique_address]] Rcvr rcvr_;
-    completion_store<Sigs> results_;
-    connect_result_t<schedule_sender, schedule_receiver> schedule_;
+template <class State, class Rcvr>
+class continues_on_receiver : public passing_receiver<State, Rcvr> {
+public:
+    using passing_receiver<State, Rcvr>::passing_receiver;
+    template <class... Args>
+    void set_value(Args&&... args) && noexcept {
+        this->state_->store(set_value_t(), static_cast<Args&&>(args)...);
+        this->state_->move_over();
+    }
+    template <class Error>
+    void set_error(Error&& error) && noexcept {
+        this->state_->store(set_error_t(), static_cast<Error&&>(error));
+        this->state_->move_over();
+    }
+    void set_stopped() && noexcept {
+        this->state_->store(set_stopped_t());
+        this->state_->move_over();
+    }
 };
 
 template <class Child, class Sch, class Rcvr>
-class continues_on_operation {
-public:
-    using operation_state_concept = operation_state_tag;
-    using state_type =
-        continues_on_state<Sch, completion_signatures_of_t<Child, child_env_t<Rcvr>>, Rcvr>;
-    using child_receiver = typename state_type::child_receiver;
-
-    continues_on_operation(Child&& child, const Sch& sch, Rcvr rcvr) noexcept(
-        std::is_nothrow_constructible_v<state_type, const Sch&, Rcvr> &&
-        nothrow_connectable<Child, child_receiver>)
-        : state_(sch, static_cast<Rcvr&&>(rcvr)),
-          child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
-    continues_on_operation(continues_on_operation&&) = delete;
-    void start() & noexcept { execution::start(child_); }
-
-private:
-    state_type state_;
-    connect_result_t<Child, child_receiver> child_;
-};
+using continues_on_state =
+    transfer_state<schedule_result_t<const Sch&>,
+                   completion_signatures_of_t<Child, child_env_t<Rcvr>>, Rcvr>;
+template <class Child, class Sch, class Rcvr>
+using continues_on_operation =
+    adaptor_operation<Child, continues_on_state<Child, Sch, Rcvr>,
+                      continues_on_receiver<continues_on_state<Child, Sch, Rcvr>, Rcvr>>;
 
 // Completes on sch with the child's results. Cost: no allocation; the results are moved once.
 struct continues_on_t {
@@ -218,17 +208,20 @@ struct continues_on_sender {
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && noexcept(
-        std::is_nothrow_constructible_v<continues_on_operation<Child, Sch, Rcvr>, Child, const Sch&,
-                                        Rcvr>) -> continues_on_operation<Child, Sch, Rcvr> {
-        return {static_cast<Child&&>(child), data, static_cast<Rcvr&&>(rcvr)};
+        std::is_nothrow_constructible_v<continues_on_operation<Child, Sch, Rcvr>, Child,
+                                        schedule_result_t<const Sch&>, Rcvr>&& noexcept(
+            schedule(std::declval<const Sch&>()))) -> continues_on_operation<Child, Sch, Rcvr> {
+        return {static_cast<Child&&>(child), schedule(std::as_const(data)),
+                static_cast<Rcvr&&>(rcvr)};
     }
     template <receiver Rcvr>
         requires std::copy_constructible<Child>
     auto connect(Rcvr rcvr) const& noexcept(
         std::is_nothrow_constructible_v<continues_on_operation<const Child&, Sch, Rcvr>,
-                                        const Child&, const Sch&, Rcvr>)
+                                        const Child&, schedule_result_t<const Sch&>,
+                                        Rcvr>&& noexcept(schedule(std::declval<const Sch&>())))
         -> continues_on_operation<const Child&, Sch, Rcvr> {
-        return {child, data, static_cast<Rcvr&&>(rcvr)};
+        return {child, schedule(data), static_cast<Rcvr&&>(rcvr)};
     }
 };
 

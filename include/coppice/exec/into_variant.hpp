@@ -2,6 +2,7 @@
 #pragma once
 // Source: [exec.into.variant].
 
+#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/value_types.hpp>
@@ -42,55 +43,33 @@ struct into_variant_signatures<completion_signatures<Fns...>> {
 };
 
 template <class Variant, class Rcvr>
-class into_variant_receiver {
+class into_variant_receiver : public passing_receiver<receiver_state<Rcvr>, Rcvr> {
 public:
-    using receiver_concept = receiver_tag;
-    explicit into_variant_receiver(Rcvr& rcvr) noexcept : rcvr_(&rcvr) {}
+    using passing_receiver<receiver_state<Rcvr>, Rcvr>::passing_receiver;
 
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
         using Tuple = decayed_tuple<Args...>;
+        Rcvr& rcvr = this->state_->rcvr;
         if constexpr (nothrow_decay_copyable<Args...>) {
-            execution::set_value(static_cast<Rcvr&&>(*rcvr_),
+            execution::set_value(static_cast<Rcvr&&>(rcvr),
                                  Variant(Tuple(static_cast<Args&&>(args)...)));
         } else {
             try {
-                execution::set_value(static_cast<Rcvr&&>(*rcvr_),
+                execution::set_value(static_cast<Rcvr&&>(rcvr),
                                      Variant(Tuple(static_cast<Args&&>(args)...)));
             } catch (...) {
-                execution::set_error(static_cast<Rcvr&&>(*rcvr_), std::current_exception());
+                execution::set_error(static_cast<Rcvr&&>(rcvr), std::current_exception());
             }
         }
     }
-    template <class Error>
-    void set_error(Error&& error) && noexcept {
-        execution::set_error(static_cast<Rcvr&&>(*rcvr_), static_cast<Error&&>(error));
-    }
-    void set_stopped() && noexcept { execution::set_stopped(static_cast<Rcvr&&>(*rcvr_)); }
-    child_env_t<Rcvr> get_env() const noexcept { return execution::child_env(*rcvr_); }
-
-private:
-    Rcvr* rcvr_;
 };
 
 template <class Child, class Rcvr>
-class into_variant_operation {
-public:
-    using operation_state_concept = operation_state_tag;
-    using variant = variant_of_values<completion_signatures_of_t<Child, child_env_t<Rcvr>>>;
-    using child_receiver = into_variant_receiver<variant, Rcvr>;
-
-    into_variant_operation(Child&& child, Rcvr rcvr) noexcept(
-        nothrow_connectable<Child, child_receiver>)
-        : rcvr_(static_cast<Rcvr&&>(rcvr)),
-          child_(execution::connect(static_cast<Child&&>(child), child_receiver(rcvr_))) {}
-    into_variant_operation(into_variant_operation&&) = delete;
-    void start() & noexcept { execution::start(child_); }
-
-private:
-    [[no_unique_address]] Rcvr rcvr_;
-    connect_result_t<Child, child_receiver> child_;
-};
+using into_variant_operation = adaptor_operation<
+    Child, receiver_state<Rcvr>,
+    into_variant_receiver<
+        variant_of_values<completion_signatures_of_t<Child, child_env_t<Rcvr>>>, Rcvr>>;
 
 // Sends one value: a variant of a tuple for each of the child's value completions.
 struct into_variant_t {

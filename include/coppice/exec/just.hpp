@@ -49,6 +49,8 @@ struct just_sender {
         : tag(), data(construct_each(), static_cast<Us&&>(us)...) {}
 
     constexpr inline_attrs<Complete> get_env() const noexcept { return {}; }
+    constexpr just_sender affine() && { return static_cast<just_sender&&>(*this); }
+    constexpr just_sender affine() const& { return *this; }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

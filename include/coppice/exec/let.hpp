@@ -5,6 +5,7 @@
 // results are kept. The second sees, as its start scheduler, where the first completed.
 // Source: [exec.let].
 
+#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/invoke.hpp>
@@ -109,27 +110,13 @@ struct let_context {
 
 // Receives what the second sender sends.
 template <class LetEnv, class Rcvr>
-class let_second_receiver {
+class let_second_receiver : public passing_receiver<let_context<LetEnv, Rcvr>, Rcvr> {
 public:
-    using receiver_concept = receiver_tag;
-    explicit let_second_receiver(let_context<LetEnv, Rcvr>& context) noexcept
-        : context_(&context) {}
-    template <class... Args>
-    void set_value(Args&&... args) && noexcept {
-        execution::set_value(static_cast<Rcvr&&>(context_->rcvr), static_cast<Args&&>(args)...);
+    using passing_receiver<let_context<LetEnv, Rcvr>, Rcvr>::passing_receiver;
+    using env_type = let_joined_env_t<LetEnv, env_of_t<const Rcvr&>>;
+    env_type get_env() const noexcept {
+        return env_type(this->state_->env, execution::child_env(this->state_->rcvr));
     }
-    template <class Error>
-    void set_error(Error&& error) && noexcept {
-        execution::set_error(static_cast<Rcvr&&>(context_->rcvr), static_cast<Error&&>(error));
-    }
-    void set_stopped() && noexcept { execution::set_stopped(static_cast<Rcvr&&>(context_->rcvr)); }
-    auto get_env() const noexcept -> let_joined_env_t<LetEnv, env_of_t<const Rcvr&>> {
-        return let_joined_env_t<LetEnv, env_of_t<const Rcvr&>>(
-            context_->env, execution::child_env(context_->rcvr));
-    }
-
-private:
-    let_context<LetEnv, Rcvr>* context_;
 };
 
 // The types of one handled completion: what is kept, and the operation that follows.

@@ -49,6 +49,7 @@ struct read_env_sender {
 
     constexpr explicit read_env_sender(Query query) noexcept : tag(), data(query) {}
     constexpr inline_attrs<set_value_t> get_env() const noexcept { return {}; }
+    constexpr read_env_sender affine() const noexcept { return *this; }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

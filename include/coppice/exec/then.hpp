@@ -2,6 +2,7 @@
 #pragma once
 // Source: [exec.then].
 
+#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/invoke.hpp>
 #include <coppice/exec/scheduler.hpp>
@@ -32,20 +33,10 @@ struct then_signatures<completion_signatures<Fns...>, Tag, Handled, F> {
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
 
-template <class F, class Rcvr>
-struct then_state {
-    template <class Init>
-    constexpr then_state(Init&& f, Rcvr r) noexcept(std::is_nothrow_constructible_v<F, Init>)
-        : function(static_cast<Init&&>(f)), rcvr(static_cast<Rcvr&&>(r)) {}
-    [[no_unique_address]] F function;
-    [[no_unique_address]] Rcvr rcvr;
-};
-
 template <class Handled, class F, class Rcvr>
-class then_receiver {
+class then_receiver : public passing_receiver<data_state<F, Rcvr>, Rcvr> {
 public:
-    using receiver_concept = receiver_tag;
-    constexpr explicit then_receiver(then_state<F, Rcvr>& state) noexcept : state_(&state) {}
+    using passing_receiver<data_state<F, Rcvr>, Rcvr>::passing_receiver;
 
     template <class... Args>
     constexpr void set_value(Args&&... args) && noexcept {
@@ -56,15 +47,12 @@ public:
         complete<set_error_t>(static_cast<Error&&>(error));
     }
     constexpr void set_stopped() && noexcept { complete<set_stopped_t>(); }
-    constexpr child_env_t<Rcvr> get_env() const noexcept {
-        return execution::child_env(state_->rcvr);
-    }
 
 private:
     template <class Completion, class... Args>
     constexpr void complete(Args&&... args) noexcept {
         if constexpr (!std::is_same_v<Completion, Handled>) {
-            Completion()(static_cast<Rcvr&&>(state_->rcvr), static_cast<Args&&>(args)...);
+            Completion()(static_cast<Rcvr&&>(this->state_->rcvr), static_cast<Args&&>(args)...);
         } else if constexpr (std::is_nothrow_invocable_v<F, Args...>) {
             apply(static_cast<Args&&>(args)...);
         } else {
@@ -72,44 +60,26 @@ private:
             try {
                 apply(static_cast<Args&&>(args)...);
             } catch (...) {
-                execution::set_error(static_cast<Rcvr&&>(state_->rcvr), std::current_exception());
+                execution::set_error(static_cast<Rcvr&&>(this->state_->rcvr), std::current_exception());
             }
         }
     }
     template <class... Args>
     constexpr void apply(Args&&... args) {
         if constexpr (std::is_void_v<std::invoke_result_t<F, Args...>>) {
-            execution::invoke(static_cast<F&&>(state_->function), static_cast<Args&&>(args)...);
-            execution::set_value(static_cast<Rcvr&&>(state_->rcvr));
+            execution::invoke(static_cast<F&&>(this->state_->data), static_cast<Args&&>(args)...);
+            execution::set_value(static_cast<Rcvr&&>(this->state_->rcvr));
         } else {
-            execution::set_value(static_cast<Rcvr&&>(state_->rcvr),
-                                 execution::invoke(static_cast<F&&>(state_->function),
+            execution::set_value(static_cast<Rcvr&&>(this->state_->rcvr),
+                                 execution::invoke(static_cast<F&&>(this->state_->data),
                                                    static_cast<Args&&>(args)...));
         }
     }
-
-    then_state<F, Rcvr>* state_;
 };
 
 template <class Child, class Handled, class F, class Rcvr>
-class then_operation {
-public:
-    using operation_state_concept = operation_state_tag;
-    using child_receiver = then_receiver<Handled, F, Rcvr>;
-
-    template <class Init>
-    constexpr then_operation(Child&& child, Init&& function, Rcvr rcvr) noexcept(
-        std::is_nothrow_constructible_v<F, Init> && nothrow_connectable<Child, child_receiver>)
-        : state_(static_cast<Init&&>(function), static_cast<Rcvr&&>(rcvr)),
-          child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
-    then_operation(then_operation&&) = delete;
-
-    constexpr void start() & noexcept { execution::start(child_); }
-
-private:
-    then_state<F, Rcvr> state_;
-    connect_result_t<Child, child_receiver> child_;
-};
+using then_operation =
+    adaptor_operation<Child, data_state<F, Rcvr>, then_receiver<Handled, F, Rcvr>>;
 
 // Decomposes as [tag, data, child].
 template <class Tag, class Handled, class F, class Child>

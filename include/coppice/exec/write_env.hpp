@@ -2,6 +2,7 @@
 #pragma once
 // Source: [exec.write.env], [exec.unstoppable].
 
+#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/scheduler.hpp>
 
@@ -14,60 +15,18 @@ template <class Data, class Env>
 using written_env_t = join_env_t<const Data&, fwd_env_t<Env>>;
 
 template <class Data, class Rcvr>
-struct write_env_state {
-    template <class Init>
-    constexpr write_env_state(Init&& d, Rcvr r) noexcept(
-        std::is_nothrow_constructible_v<Data, Init>)
-        : data(static_cast<Init&&>(d)), rcvr(static_cast<Rcvr&&>(r)) {}
-    [[no_unique_address]] Data data;
-    [[no_unique_address]] Rcvr rcvr;
-};
-
-template <class Data, class Rcvr>
-class write_env_receiver {
+class write_env_receiver : public passing_receiver<data_state<Data, Rcvr>, Rcvr> {
 public:
-    using receiver_concept = receiver_tag;
+    using passing_receiver<data_state<Data, Rcvr>, Rcvr>::passing_receiver;
     using env_type = written_env_t<Data, env_of_t<const Rcvr&>>;
-    constexpr explicit write_env_receiver(write_env_state<Data, Rcvr>& state) noexcept
-        : state_(&state) {}
-
-    template <class... Args>
-    constexpr void set_value(Args&&... args) && noexcept {
-        execution::set_value(static_cast<Rcvr&&>(state_->rcvr), static_cast<Args&&>(args)...);
-    }
-    template <class Error>
-    constexpr void set_error(Error&& error) && noexcept {
-        execution::set_error(static_cast<Rcvr&&>(state_->rcvr), static_cast<Error&&>(error));
-    }
-    constexpr void set_stopped() && noexcept {
-        execution::set_stopped(static_cast<Rcvr&&>(state_->rcvr));
-    }
     constexpr env_type get_env() const noexcept {
-        return env_type(state_->data, execution::child_env(state_->rcvr));
+        return env_type(this->state_->data, execution::child_env(this->state_->rcvr));
     }
-
-private:
-    write_env_state<Data, Rcvr>* state_;
 };
 
 template <class Child, class Data, class Rcvr>
-class write_env_operation {
-public:
-    using operation_state_concept = operation_state_tag;
-    using child_receiver = write_env_receiver<Data, Rcvr>;
-
-    template <class Init>
-    constexpr write_env_operation(Child&& child, Init&& data, Rcvr rcvr) noexcept(
-        std::is_nothrow_constructible_v<Data, Init> && nothrow_connectable<Child, child_receiver>)
-        : state_(static_cast<Init&&>(data), static_cast<Rcvr&&>(rcvr)),
-          child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
-    write_env_operation(write_env_operation&&) = delete;
-    constexpr void start() & noexcept { execution::start(child_); }
-
-private:
-    write_env_state<Data, Rcvr> state_;
-    connect_result_t<Child, child_receiver> child_;
-};
+using write_env_operation =
+    adaptor_operation<Child, data_state<Data, Rcvr>, write_env_receiver<Data, Rcvr>>;
 
 // Queries of `data` come first; what `data` does not know, the receiver answers.
 struct write_env_t {

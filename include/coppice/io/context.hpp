@@ -10,13 +10,13 @@
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/clock.hpp>
+#include <coppice/exec/scheduled_sender.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/mailbox.hpp>
 #include <coppice/io/operation.hpp>
 #include <coppice/io/ring.hpp>
 #include <coppice/io/timer_wheel.hpp>
 
-#include <coroutine>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -44,7 +44,6 @@ public:
     class work_guard;
 
     // Awaiting schedule() moves a coroutine to the loop.
-    class schedule_sender;
     class scheduler;
     scheduler get_scheduler() noexcept;
 
@@ -136,38 +135,27 @@ private:
     context& owner_;
 };
 
-class context::schedule_sender {
-public:
-    explicit schedule_sender(context& owner) noexcept : owner_(&owner) {}
-
-    class awaiter : operation {
-    public:
-        explicit awaiter(context& owner) noexcept : operation(&resume), owner_(&owner) {}
-        bool await_ready() const noexcept { return false; }
-        void await_suspend(std::coroutine_handle<> coroutine) noexcept {
-            coroutine_ = coroutine;
-            owner_->post(*this);  // the loop may resume and end the coroutine at once
-        }
-        void await_resume() const noexcept {}
-
-    private:
-        static void resume(operation* op) noexcept {
-            static_cast<awaiter*>(op)->coroutine_.resume();
-        }
-        context* owner_;
-        std::coroutine_handle<> coroutine_;
-    };
-    awaiter operator co_await() const noexcept { return awaiter(*owner_); }
-
-private:
-    context* owner_;
-};
-
-// A handle to the loop. Lifetime: the context outlives its use.
+// A handle to the loop; models execution::scheduler. Lifetime: the context outlives its use.
 class context::scheduler {
 public:
+    using scheduler_concept = execution::scheduler_tag;
+    using item_type = operation;
+
     explicit scheduler(context& owner) noexcept : owner_(&owner) {}
-    schedule_sender schedule() const noexcept { return schedule_sender(*owner_); }
+    execution::scheduled_sender<scheduler> schedule() const noexcept {
+        return execution::scheduled_sender<scheduler>(*this);
+    }
+    void enqueue(operation& op) const noexcept { owner_->post(op); }
+
+    execution::forward_progress_guarantee query(
+        execution::get_forward_progress_guarantee_t) const noexcept {
+        return execution::forward_progress_guarantee::parallel;
+    }
+    template <class Tag>
+        requires(!std::is_same_v<Tag, execution::set_error_t>)
+    scheduler query(execution::get_completion_scheduler_t<Tag>) const noexcept {
+        return *this;
+    }
     friend bool operator==(const scheduler&, const scheduler&) noexcept = default;
 
 private:

@@ -12,10 +12,9 @@
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/scheduled_sender.hpp>
 #include <coppice/pool/work_item.hpp>
 
-#include <concepts>
-#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -65,7 +64,6 @@ public:
     // True on a worker thread of this pool.
     bool is_current() const noexcept;
 
-    class schedule_sender;
     class scheduler;
     scheduler get_scheduler() noexcept;
 
@@ -78,39 +76,28 @@ private:
     std::unique_ptr<shared> shared_;
 };
 
-// What schedule() gives: awaiting it moves the coroutine to a worker of the pool.
-class thread_pool::schedule_sender {
-public:
-    explicit schedule_sender(thread_pool& pool) noexcept : pool_(&pool) {}
-
-    class awaiter : work_item {
-    public:
-        explicit awaiter(thread_pool& pool) noexcept : work_item(&resume), pool_(&pool) {}
-        bool await_ready() const noexcept { return false; }
-        void await_suspend(std::coroutine_handle<> coroutine) noexcept {
-            coroutine_ = coroutine;
-            pool_->submit(*this);  // a worker may resume and end the coroutine at once
-        }
-        void await_resume() const noexcept {}
-
-    private:
-        static void resume(work_item* item) noexcept {
-            static_cast<awaiter*>(item)->coroutine_.resume();
-        }
-        thread_pool* pool_;
-        std::coroutine_handle<> coroutine_;
-    };
-    awaiter operator co_await() const noexcept { return awaiter(*pool_); }
-
-private:
-    thread_pool* pool_;
-};
-
-// A handle to the pool. Lifetime: the pool outlives its use.
+// A handle to the pool; models execution::scheduler. Two are equal if they are of one pool.
+// Lifetime: the pool outlives its use.
 class thread_pool::scheduler {
 public:
+    using scheduler_concept = execution::scheduler_tag;
+    using item_type = work_item;
+
     explicit scheduler(thread_pool& pool) noexcept : pool_(&pool) {}
-    schedule_sender schedule() const noexcept { return schedule_sender(*pool_); }
+    execution::scheduled_sender<scheduler> schedule() const noexcept {
+        return execution::scheduled_sender<scheduler>(*this);
+    }
+    void enqueue(work_item& item) const noexcept { pool_->submit(item); }
+
+    execution::forward_progress_guarantee query(
+        execution::get_forward_progress_guarantee_t) const noexcept {
+        return execution::forward_progress_guarantee::parallel;
+    }
+    template <class Tag>
+        requires(!std::is_same_v<Tag, execution::set_error_t>)
+    scheduler query(execution::get_completion_scheduler_t<Tag>) const noexcept {
+        return *this;
+    }
     friend bool operator==(const scheduler&, const scheduler&) noexcept = default;
 
 private:

@@ -6,7 +6,8 @@
 // awaiter goes on to its next statement.
 //
 // What leaves the coroutine: its result (a value, a reference or nothing), or its exception, which
-// is rethrown where it was awaited.
+// is rethrown where it was awaited. A body may await senders; one that completes with set_stopped
+// ends the task and its awaiters without a result, up to whoever handles it. A task is a sender too.
 //
 // Threads: a task may be awaited on another thread than it was made on; one at a time may use it.
 // Lifetime: destroying a task that has not run destroys its frame; it must not be destroyed while
@@ -14,6 +15,7 @@
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/as_awaitable.hpp>
 #include <coppice/task/frame_pool.hpp>
 
 #include <coroutine>
@@ -26,8 +28,11 @@ namespace coppice {
 template <class T>
 class task_promise;
 
-// What every promise of task has: its awaiter's handle, and frames from the pool.
-class task_promise_base : immovable {
+// What every promise of task has: frames from the pool, and the start and the end of a task.
+// with_awaitable_senders keeps the awaiter's handle, lets the body await senders, and passes a stop
+// of an awaited sender on to the awaiter.
+template <class Promise>
+class task_promise_base : public execution::with_awaitable_senders<Promise>, immovable {
 public:
     static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
     static void operator delete(void* memory, std::size_t bytes) noexcept {
@@ -40,20 +45,12 @@ public:
     struct final_awaiter {
         constexpr final_awaiter() noexcept = default;
         bool await_ready() const noexcept { return false; }
-        template <class Promise>
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
-            return self.promise().continuation_;
+            return self.promise().continuation();
         }
         void await_resume() const noexcept {}
     };
     final_awaiter final_suspend() const noexcept { return {}; }
-
-    void set_continuation(std::coroutine_handle<> continuation) noexcept {
-        continuation_ = continuation;
-    }
-
-private:
-    std::coroutine_handle<> continuation_;  // written before the start; read at the end
 };
 
 // Where a task's outcome waits for its awaiter.
@@ -97,7 +94,7 @@ template <class T>
 class task;
 
 template <class T>
-class task_promise final : public task_promise_base {
+class task_promise final : public task_promise_base<task_promise<T>> {
 public:
     task<T> get_return_object() noexcept;
 
@@ -114,7 +111,7 @@ private:
 };
 
 template <class T>
-class task_promise<T&> final : public task_promise_base {
+class task_promise<T&> final : public task_promise_base<task_promise<T&>> {
 public:
     task<T&> get_return_object() noexcept;
 
@@ -127,7 +124,7 @@ private:
 };
 
 template <>
-class task_promise<void> final : public task_promise_base {
+class task_promise<void> final : public task_promise_base<task_promise<void>> {
 public:
     task<void> get_return_object() noexcept;
 
@@ -169,7 +166,8 @@ public:
         explicit awaiter(handle_type coroutine) noexcept : coroutine_(coroutine) {}
         ~awaiter() { coroutine_.destroy(); }
         bool await_ready() const noexcept { return false; }
-        handle_type await_suspend(std::coroutine_handle<> continuation) const noexcept {
+        template <class Promise>
+        handle_type await_suspend(std::coroutine_handle<Promise> continuation) const noexcept {
             coroutine_.promise().set_continuation(continuation);
             return coroutine_;
         }
