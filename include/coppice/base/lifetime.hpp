@@ -1,7 +1,6 @@
 // Object lifetime by hand: storage without a constructor, scope exits, immovable bases.
 #pragma once
 
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -17,6 +16,7 @@ struct immovable {
 
 // Storage for one T whose lifetime the owner runs by hand.
 // The owner destroys what it constructed; the destructor of the storage does nothing.
+// (__builtin_addressof instead of std::addressof keeps <memory> out of many headers.)
 template <class T>
 class manual_lifetime : immovable {
 public:
@@ -25,14 +25,16 @@ public:
 
     template <class... Args>
     T& construct(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
-        return *::new (static_cast<void*>(std::addressof(value_))) T(std::forward<Args>(args)...);
+        return *::new (static_cast<void*>(__builtin_addressof(value_)))
+            T(std::forward<Args>(args)...);
     }
     // Constructs from what `make` returns, with guaranteed elision: for immovable types.
     template <class Make>
     T& construct_with(Make&& make) noexcept(noexcept(std::forward<Make>(make)())) {
-        return *::new (static_cast<void*>(std::addressof(value_))) T(std::forward<Make>(make)());
+        return *::new (static_cast<void*>(__builtin_addressof(value_)))
+            T(std::forward<Make>(make)());
     }
-    void destroy() noexcept { std::destroy_at(std::addressof(value_)); }
+    void destroy() noexcept { value_.~T(); }
     T& get() & noexcept { return value_; }
     const T& get() const& noexcept { return value_; }
     T&& get() && noexcept { return std::move(value_); }

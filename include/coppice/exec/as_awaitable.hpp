@@ -1,0 +1,291 @@
+// as_awaitable, with_awaitable_senders: awaiting a sender in a coroutine of any type.
+#pragma once
+// A sender that completes inside start() does not resume its coroutine from there: await_suspend
+// returns false and the coroutine simply goes on, so a loop that awaits a million immediate senders
+// uses constant stack with every compiler and optimisation level. Nothing is allocated: the
+// operation lives in the coroutine's frame. Source: [exec.as.awaitable],
+// [exec.with.awaitable.senders].
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/as_exception.hpp>
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/start_race.hpp>
+#include <coppice/exec/value_types.hpp>
+
+namespace coppice::execution {
+
+// The result of an awaited sender, until the coroutine reads it.
+template <class Value>
+class awaited_result : immovable {
+public:
+    awaited_result() noexcept {}
+    ~awaited_result() {
+        if (outcome_ == outcome::value) value_.destroy();
+    }
+    template <class... Args>
+    void set_value(Args&&... args) noexcept {
+        if constexpr (std::is_nothrow_constructible_v<Value, Args...>) {
+            value_.construct(static_cast<Args&&>(args)...);
+            outcome_ = outcome::value;
+        } else {
+            try {
+                value_.construct(static_cast<Args&&>(args)...);
+                outcome_ = outcome::value;
+            } catch (...) {
+                error_ = std::current_exception();
+            }
+        }
+    }
+    template <class Error>
+    void set_error(Error&& error) noexcept {
+        try {
+            error_ = execution::as_exception(static_cast<Error&&>(error));
+        } catch (...) {
+            error_ = std::current_exception();
+        }
+    }
+    void set_stopped() noexcept { outcome_ = outcome::stopped; }
+
+    bool stopped() const noexcept { return outcome_ == outcome::stopped; }
+    Value&& get() {
+        if (outcome_ != outcome::value) std::rethrow_exception(std::move(error_));
+        return static_cast<Value&&>(value_.get());
+    }
+
+private:
+    enum class outcome : unsigned char { error, value, stopped };
+
+    manual_lifetime<Value> value_;
+    std::exception_ptr error_;
+    outcome outcome_ = outcome::error;
+};
+
+struct no_value {};  // the result of a sender that sends nothing
+
+template <class Sndr, class Promise>
+class sender_awaitable {
+    using value_type = single_sender_value_type<Sndr, env_of_t<Promise>>;
+    using result_type = std::conditional_t<std::is_void_v<value_type>, no_value, value_type>;
+
+public:
+    class awaitable_receiver {
+    public:
+        using receiver_concept = receiver_tag;
+        explicit awaitable_receiver(sender_awaitable& awaitable) noexcept
+            : awaitable_(&awaitable) {}
+
+        template <class... Args>
+            requires std::constructible_from<result_type, Args...>
+        void set_value(Args&&... args) && noexcept {
+            awaitable_->result_.set_value(static_cast<Args&&>(args)...);
+            awaitable_->completed();
+        }
+        template <class Error>
+        void set_error(Error&& error) && noexcept {
+            awaitable_->result_.set_error(static_cast<Error&&>(error));
+            awaitable_->completed();
+        }
+        void set_stopped() && noexcept {
+            awaitable_->result_.set_stopped();
+            awaitable_->completed();
+        }
+        auto get_env() const noexcept -> fwd_env_t<env_of_t<const Promise&>> {
+            return execution::forward_env(
+                execution::get_env(static_cast<const Promise&>(*awaitable_->promise_)));
+        }
+
+    private:
+        sender_awaitable* awaitable_;
+    };
+
+    sender_awaitable(Sndr&& sndr, Promise& promise) noexcept(
+        nothrow_connectable<Sndr, awaitable_receiver>)
+        : promise_(&promise),
+          operation_(execution::connect(static_cast<Sndr&&>(sndr), awaitable_receiver(*this))) {}
+    sender_awaitable(sender_awaitable&&) = delete;
+
+    static constexpr bool await_ready() noexcept { return false; }
+    // False: it has completed already, and the coroutine goes on at once.
+    bool await_suspend(std::coroutine_handle<Promise>) noexcept {
+        race_.open();
+        execution::start(operation_);
+        if (!race_.returned()) return true;
+        if (!result_.stopped()) return false;
+        resume_stopped();
+        return true;
+    }
+    value_type await_resume() {
+        if constexpr (std::is_void_v<value_type>) {
+            result_.get();
+        } else {
+            return static_cast<value_type&&>(result_.get());
+        }
+    }
+
+private:
+    // Called by the receiver; when it goes on, the coroutine may destroy this.
+    void completed() noexcept {
+        if (!race_.completed()) return;
+        if (result_.stopped()) {
+            resume_stopped();
+        } else {
+            std::coroutine_handle<Promise>::from_promise(*promise_).resume();
+        }
+    }
+    void resume_stopped() noexcept {
+        static_cast<std::coroutine_handle<>>(promise_->unhandled_stopped()).resume();
+    }
+
+    Promise* promise_;
+    start_race race_;
+    awaited_result<result_type> result_;
+    connect_result_t<Sndr, awaitable_receiver> operation_;
+};
+
+template <class Sndr, class Promise>
+concept awaitable_sender =
+    single_sender<Sndr, env_of_t<Promise>> &&
+    sender_to<Sndr, typename sender_awaitable<Sndr, Promise>::awaitable_receiver> &&
+    requires(Promise& promise) {
+        { promise.unhandled_stopped() } -> std::convertible_to<std::coroutine_handle<>>;
+    };
+
+// What an awaited sender wants to be turned into first. Source: [exec.as.awaitable] p8.
+template <class Sndr>
+constexpr decltype(auto) adapt_for_await(Sndr&& sndr) {
+    if constexpr (requires {
+                      get_await_completion_adaptor(get_env(sndr))(static_cast<Sndr&&>(sndr));
+                  }) {
+        return get_await_completion_adaptor(get_env(sndr))(static_cast<Sndr&&>(sndr));
+    } else {
+        return static_cast<Sndr>(static_cast<Sndr&&>(sndr));
+    }
+}
+template <class Sndr, class Promise>
+using awaited_sender_t = decltype(execution::adapt_for_await(
+    std::declval<transformed_t<Sndr, env_of_t<Promise>>>()));
+
+template <class Sndr, class Promise>
+concept can_be_awaited = sender_in<Sndr, env_of_t<Promise>> && requires {
+    typename single_sender_value_type<Sndr, env_of_t<Promise>>;
+};
+
+// An awaitable for expr in a coroutine with promise p. Source: [exec.as.awaitable] p7.
+struct as_awaitable_t {
+    template <class T, class Promise>
+    decltype(auto) operator()(T&& expr, Promise& promise) const {
+        if constexpr (requires { static_cast<T&&>(expr).as_awaitable(promise); }) {
+            using Result = decltype(static_cast<T&&>(expr).as_awaitable(promise));
+            static_assert(is_awaitable<Result, Promise>, "as_awaitable must return an awaitable");
+            return static_cast<T&&>(expr).as_awaitable(promise);
+        } else if constexpr (adapts<T, Promise>()) {
+            return adapted(static_cast<T&&>(expr), promise).as_awaitable(promise);
+        } else if constexpr (is_awaiter<decltype(awaiter_of(static_cast<T&&>(expr))), Promise>) {
+            return static_cast<T&&>(expr);
+        } else if constexpr (can_be_awaited<T, Promise>) {
+            return sender_awaitable<awaited_sender_t<T, Promise>, Promise>(
+                adapted(static_cast<T&&>(expr), promise), promise);
+        } else {
+            if constexpr (requires {
+                              typename T::sender_concept;
+                              requires is_pipeline_error<signatures_of<T, env_of_t<Promise>>>;
+                          }) {
+                static_assert(diagnosis<signatures_of<T, env_of_t<Promise>>>::reported);
+            }
+            return static_cast<T&&>(expr);
+        }
+    }
+
+private:
+    template <class T, class Promise>
+    static consteval bool adapts() noexcept {
+        if constexpr (can_be_awaited<T, Promise>) {
+            return requires(awaited_sender_t<T, Promise> (*make)() noexcept, Promise& promise) {
+                make().as_awaitable(promise);
+            };
+        } else {
+            return false;
+        }
+    }
+    template <class T, class Promise>
+    static constexpr decltype(auto) adapted(T&& expr, Promise& promise) {
+        if constexpr (needs_transform<T, env_of_t<Promise>>) {
+            return execution::adapt_for_await(
+                execution::transform_sender(static_cast<T&&>(expr), execution::get_env(promise)));
+        } else {
+            return execution::adapt_for_await(static_cast<T&&>(expr));
+        }
+    }
+};
+inline constexpr as_awaitable_t as_awaitable{};
+
+// Awaits an awaiter through a reference: g++ 12 copies an awaiter that is given as an xvalue.
+template <class Awaiter>
+class awaiter_reference {
+public:
+    explicit awaiter_reference(Awaiter& awaiter) noexcept : awaiter_(awaiter) {}
+    decltype(auto) await_ready() noexcept(noexcept(std::declval<Awaiter&>().await_ready())) {
+        return awaiter_.await_ready();
+    }
+    template <class Promise>
+    decltype(auto) await_suspend(std::coroutine_handle<Promise> h) noexcept(
+        noexcept(std::declval<Awaiter&>().await_suspend(h))) {
+        return awaiter_.await_suspend(h);
+    }
+    decltype(auto) await_resume() noexcept(noexcept(std::declval<Awaiter&>().await_resume())) {
+        return awaiter_.await_resume();
+    }
+
+private:
+    Awaiter& awaiter_;
+};
+
+// A base for promises in whose coroutines senders are awaited. A sender that completes with
+// set_stopped is like an uncatchable exception: unhandled_stopped() of the caller's promise goes on.
+template <class_type Promise>
+class with_awaitable_senders {
+public:
+    template <class OtherPromise>
+        requires(!std::same_as<OtherPromise, void>)
+    void set_continuation(std::coroutine_handle<OtherPromise> h) noexcept {
+        continuation_ = h;
+        if constexpr (requires(OtherPromise& other) { other.unhandled_stopped(); }) {
+            stopped_handler_ = [](void* address) noexcept -> std::coroutine_handle<> {
+                return std::coroutine_handle<OtherPromise>::from_address(address)
+                    .promise()
+                    .unhandled_stopped();
+            };
+        } else {
+            stopped_handler_ = &default_unhandled_stopped;
+        }
+    }
+    std::coroutine_handle<> continuation() const noexcept { return continuation_; }
+    std::coroutine_handle<> unhandled_stopped() noexcept {
+        return stopped_handler_(continuation_.address());
+    }
+    template <class Value>
+    decltype(auto) await_transform(Value&& value) {
+        using Result = call_result_t<as_awaitable_t, Value, Promise&>;
+        Promise& promise = static_cast<Promise&>(*this);
+        if constexpr (std::is_rvalue_reference_v<Result>) {
+            using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
+            if constexpr (std::is_rvalue_reference_v<Awaiter>) {
+                return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
+            } else {
+                return awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
+            }
+        } else {
+            return as_awaitable(static_cast<Value&&>(value), promise);
+        }
+    }
+
+private:
+    [[noreturn]] static std::coroutine_handle<> default_unhandled_stopped(void*) noexcept {
+        std::terminate();
+    }
+
+    std::coroutine_handle<> continuation_{};
+    std::coroutine_handle<> (*stopped_handler_)(void*) noexcept = &default_unhandled_stopped;
+};
+
+}  // namespace coppice::execution

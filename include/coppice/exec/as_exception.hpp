@@ -1,0 +1,28 @@
+// Any error as an exception_ptr, for consumers that throw: sync_wait and awaiting coroutines.
+#pragma once
+// Source: AS-EXCEPT-PTR of [exec.general] p8.
+
+#include <coppice/base/check.hpp>
+
+#include <exception>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::execution {
+
+// An exception_ptr stays what it is, an error_code becomes a system_error, the rest is wrapped.
+template <class Error>
+std::exception_ptr as_exception(Error&& error) {
+    using Plain = std::decay_t<Error>;
+    if constexpr (std::is_same_v<Plain, std::exception_ptr>) {
+        COPPICE_CHECK(error != nullptr, "set_error was given a null exception_ptr");
+        return static_cast<Error&&>(error);
+    } else if constexpr (std::is_same_v<Plain, std::error_code>) {
+        return std::make_exception_ptr(std::system_error(error));
+    } else {
+        return std::make_exception_ptr(static_cast<Error&&>(error));
+    }
+}
+
+}  // namespace coppice::execution

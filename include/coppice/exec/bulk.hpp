@@ -1,0 +1,219 @@
+// bulk, bulk_chunked, bulk_unchunked: call a function for every index below a bound.
+#pragma once
+// Without a domain's help the calls happen one after the other where the child completes; a
+// scheduler with many agents customises bulk_chunked and bulk_unchunked (parallel_scheduler.hpp).
+// bulk becomes bulk_chunked when it is connected. An exception of the function ends the rest and is
+// the error. Source: [exec.bulk]. With a bound of zero or below nothing is called.
+
+#include <coppice/exec/adaptor.hpp>
+#include <coppice/exec/closure.hpp>
+#include <coppice/exec/execution_policy.hpp>
+#include <coppice/exec/scheduler.hpp>
+
+namespace coppice::execution {
+
+struct bulk_t;
+struct bulk_chunked_t;
+struct bulk_unchunked_t;
+
+template <class Policy, class Shape, class F>
+struct bulk_data {
+    template <class P, class FInit>
+    constexpr bulk_data(P&& p, Shape s, FInit&& function) noexcept(
+        std::is_nothrow_constructible_v<F, FInit>)
+        : policy(static_cast<P&&>(p)), shape(s), f(static_cast<FInit&&>(function)) {}
+    [[no_unique_address]] Policy policy;
+    Shape shape;
+    [[no_unique_address]] F f;
+};
+
+// bulk's function as bulk_chunked's: one call per index.
+template <class F>
+class call_each {
+public:
+    template <class Init>
+    constexpr explicit call_each(construct_each, Init&& init) noexcept(
+        std::is_nothrow_constructible_v<F, Init>)
+        : f_(static_cast<Init&&>(init)) {}
+    template <class Shape, class... Args>
+        requires std::invocable<F&, Shape, Args&...>
+    constexpr void operator()(Shape begin, Shape end, Args&... args) noexcept(
+        std::is_nothrow_invocable_v<F&, Shape, Args&...>) {
+        for (; begin < end; ++begin) f_(Shape(begin), args...);
+    }
+
+private:
+    [[no_unique_address]] F f_;
+};
+
+// How the function of each algorithm is called.
+template <class Tag, class F, class Shape, class... Args>
+inline constexpr bool bulk_callable = std::is_invocable_v<F&, Shape, Shape, Args&...>;
+template <class F, class Shape, class... Args>
+inline constexpr bool bulk_callable<bulk_unchunked_t, F, Shape, Args...> =
+    std::is_invocable_v<F&, Shape, Args&...>;
+template <class F, class Shape, class... Args>
+inline constexpr bool bulk_callable<bulk_t, F, Shape, Args...> =
+    std::is_invocable_v<F&, Shape, Args&...>;
+template <class Tag, class F, class Shape, class... Args>
+inline constexpr bool bulk_nothrow = std::is_nothrow_invocable_v<F&, Shape, Shape, Args&...>;
+template <class F, class Shape, class... Args>
+inline constexpr bool bulk_nothrow<bulk_unchunked_t, F, Shape, Args...> =
+    std::is_nothrow_invocable_v<F&, Shape, Args&...>;
+template <class F, class Shape, class... Args>
+inline constexpr bool bulk_nothrow<bulk_t, F, Shape, Args...> =
+    std::is_nothrow_invocable_v<F&, Shape, Args&...>;
+
+template <class Sigs, class Tag, class F, class Shape>
+struct bulk_signatures;
+template <class... Fns, class Tag, class F, class Shape>
+struct bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
+    template <class Fn>
+    struct of {
+        using type = completion_signatures<Fn>;
+    };
+    template <class... Args>
+    struct of<set_value_t(Args...)> {
+        using type = pipeline_error<in_algorithm<Tag>, got<F>,
+                                    wanted<callable_with_arguments<Shape, Args&...>>>;
+    };
+    template <class... Args>
+        requires bulk_callable<Tag, F, Shape, Args...>
+    struct of<set_value_t(Args...)> {
+        using type = set_union_t<completion_signatures<set_value_t(Args...)>,
+                                 exception_signature<!bulk_nothrow<Tag, F, Shape, Args...>>>;
+    };
+    using type = signatures_union_t<typename of<Fns>::type...>;
+};
+
+template <class Tag, class Data, class Rcvr>
+class bulk_receiver : public passing_receiver<data_state<Data, Rcvr>, Rcvr> {
+public:
+    using passing_receiver<data_state<Data, Rcvr>, Rcvr>::passing_receiver;
+
+    template <class... Args>
+    constexpr void set_value(Args&&... args) && noexcept {
+        using F = decltype(this->state_->data.f);
+        using Shape = decltype(this->state_->data.shape);
+        if constexpr (bulk_nothrow<Tag, F, Shape, Args...>) {
+            call(args...);
+            execution::set_value(static_cast<Rcvr&&>(this->state_->rcvr),
+                                 static_cast<Args&&>(args)...);
+        } else {
+            try {
+                call(args...);
+            } catch (...) {
+                execution::set_error(static_cast<Rcvr&&>(this->state_->rcvr),
+                                     std::current_exception());
+                return;
+            }
+            execution::set_value(static_cast<Rcvr&&>(this->state_->rcvr),
+                                 static_cast<Args&&>(args)...);
+        }
+    }
+
+private:
+    template <class... Args>
+    constexpr void call(Args&... args) {
+        auto& [policy, shape, f] = this->state_->data;
+        using Shape = std::remove_cvref_t<decltype(shape)>;
+        if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
+            if (Shape(0) < shape) f(Shape(0), Shape(shape), args...);
+        } else {
+            for (Shape i = 0; i < shape; ++i) f(Shape(i), args...);
+        }
+    }
+};
+
+// Decomposes as [tag, data, child]; data as [policy, shape, f].
+template <class Tag, class Data, class Child>
+struct bulk_sender {
+    using sender_concept = sender_tag;
+    using tag_type = Tag;
+    using shape_type = decltype(std::declval<Data&>().shape);
+    using function_type = decltype(std::declval<Data&>().f);
+    template <class Sndr, class Rcvr>
+    using operation =
+        adaptor_operation<Sndr, data_state<Data, Rcvr>, bulk_receiver<Tag, Data, Rcvr>>;
+
+    [[no_unique_address]] Tag tag;
+    Data data;
+    [[no_unique_address]] Child child;
+
+    template <class DataInit, class ChildInit>
+    constexpr bulk_sender(DataInit&& d, ChildInit&& c) noexcept(
+        std::is_nothrow_constructible_v<Data, DataInit> &&
+        std::is_nothrow_constructible_v<Child, ChildInit>)
+        : tag(), data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
+
+    constexpr auto get_env() const noexcept {
+        return child_attrs<Child, set_value_t, set_stopped_t>(child);
+    }
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        return execution::transform_if_valid<bulk_signatures, Sigs, Tag, function_type,
+                                             shape_type>();
+    }
+    template <receiver Rcvr>
+    constexpr auto connect(Rcvr rcvr) && noexcept(
+        std::is_nothrow_constructible_v<operation<Child, Rcvr>, Child, Data, Rcvr>)
+        -> operation<Child, Rcvr> {
+        return {static_cast<Child&&>(child), static_cast<Data&&>(data), static_cast<Rcvr&&>(rcvr)};
+    }
+    template <receiver Rcvr>
+        requires std::copy_constructible<Data> && std::copy_constructible<Child>
+    constexpr auto connect(Rcvr rcvr) const& noexcept(
+        std::is_nothrow_constructible_v<operation<const Child&, Rcvr>, const Child&, const Data&,
+                                        Rcvr>) -> operation<const Child&, Rcvr> {
+        return {child, data, static_cast<Rcvr&&>(rcvr)};
+    }
+};
+
+// A policy that cannot be copied is kept by reference.
+template <class Policy>
+using bulk_policy_t =
+    std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
+
+template <class Tag>
+struct bulk_adaptor {
+    template <sender Sndr, class Policy, std::integral Shape, class F>
+        requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
+                 std::copy_constructible<std::decay_t<F>>
+    constexpr auto operator()(Sndr&& sndr, Policy&& policy, Shape shape, F&& f) const {
+        using Data =
+            bulk_data<bulk_policy_t<std::remove_cvref_t<Policy>>, Shape, std::decay_t<F>>;
+        using result = bulk_sender<Tag, Data, std::decay_t<Sndr>>;
+        execution::check_pipeline<result>();
+        return result(Data(static_cast<Policy&&>(policy), shape, static_cast<F&&>(f)),
+                      static_cast<Sndr&&>(sndr));
+    }
+    template <class Policy, std::integral Shape, class F>
+        requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
+                 std::copy_constructible<std::decay_t<F>>
+    constexpr auto operator()(Policy&& policy, Shape shape, F&& f) const {
+        return execution::bind_adaptor(Tag(), static_cast<Policy&&>(policy), shape,
+                                       static_cast<F&&>(f));
+    }
+};
+
+// Calls f(begin, end, values...) for ranges that together are [0, shape).
+struct bulk_chunked_t : bulk_adaptor<bulk_chunked_t> {};
+// Calls f(i, values...) for every i in [0, shape), each on its own agent if there are many.
+struct bulk_unchunked_t : bulk_adaptor<bulk_unchunked_t> {};
+inline constexpr bulk_chunked_t bulk_chunked{};
+inline constexpr bulk_unchunked_t bulk_unchunked{};
+
+// Calls f(i, values...) for every i in [0, shape).
+struct bulk_t : bulk_adaptor<bulk_t> {
+    template <sender_for<bulk_t> Sndr, class Env>
+    constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env&) const {
+        auto&& data = static_cast<Sndr&&>(sndr).data;
+        using F = std::decay_t<decltype((data.f))>;
+        return bulk_chunked(static_cast<Sndr&&>(sndr).child, data.policy, data.shape,
+                            call_each<F>(construct_each(), static_cast<like_t<Sndr, F>>(data.f)));
+    }
+};
+inline constexpr bulk_t bulk{};
+
+}  // namespace coppice::execution

@@ -1,0 +1,89 @@
+// Sender adaptor closures: what stands on the right of `|`; every adaptor uses it.
+#pragma once
+// `sender | closure` is closure(sender); `closure | closure` is a closure. A user's own closure
+// derives from sender_adaptor_closure and takes a sender. Source: [exec.adapt.obj].
+
+#include <coppice/exec/sender.hpp>
+
+namespace coppice::execution {
+
+template <class_type D>
+struct sender_adaptor_closure {};
+
+template <class T>
+concept is_closure =
+    std::derived_from<std::remove_cvref_t<T>, sender_adaptor_closure<std::remove_cvref_t<T>>> &&
+    (!sender<T>)&&std::constructible_from<std::remove_cvref_t<T>, T>;
+
+// An adaptor with all arguments but the sender. Decays and keeps them.
+template <class Adaptor, class... Args>
+struct bound_adaptor : sender_adaptor_closure<bound_adaptor<Adaptor, Args...>> {
+    template <class... Inits>
+    constexpr explicit bound_adaptor(construct_each, Inits&&... inits) noexcept(
+        (std::is_nothrow_constructible_v<Args, Inits> && ...))
+        : args_(construct_each(), static_cast<Inits&&>(inits)...) {}
+
+    template <sender Sndr>
+        requires callable<Adaptor, Sndr, Args...>
+    constexpr auto operator()(Sndr&& sndr) && {
+        return std::move(args_).apply([&sndr](Args&&... args) {
+            return Adaptor()(static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
+        });
+    }
+    template <sender Sndr>
+        requires callable<Adaptor, Sndr, const Args&...>
+    constexpr auto operator()(Sndr&& sndr) const& {
+        return args_.apply([&sndr](const Args&... args) {
+            return Adaptor()(static_cast<Sndr&&>(sndr), args...);
+        });
+    }
+
+private:
+    [[no_unique_address]] product<Args...> args_;
+};
+
+// What adaptor(args...) returns when it lacks its sender.
+template <class Adaptor, class... Args>
+constexpr auto bind_adaptor(Adaptor, Args&&... args) noexcept(nothrow_decay_copyable<Args...>) {
+    return bound_adaptor<Adaptor, std::decay_t<Args>...>(construct_each(),
+                                                         static_cast<Args&&>(args)...);
+}
+
+// First, then Second.
+template <class First, class Second>
+struct closure_pair : sender_adaptor_closure<closure_pair<First, Second>> {
+    template <class A, class B>
+    constexpr closure_pair(A&& first, B&& second) noexcept(
+        std::is_nothrow_constructible_v<First, A> && std::is_nothrow_constructible_v<Second, B>)
+        : first_(static_cast<A&&>(first)), second_(static_cast<B&&>(second)) {}
+
+    template <sender Sndr>
+        requires callable<First, Sndr> && callable<Second, call_result_t<First, Sndr>>
+    constexpr auto operator()(Sndr&& sndr) && {
+        return static_cast<Second&&>(second_)(
+            static_cast<First&&>(first_)(static_cast<Sndr&&>(sndr)));
+    }
+    template <sender Sndr>
+        requires callable<const First&, Sndr> &&
+                 callable<const Second&, call_result_t<const First&, Sndr>>
+    constexpr auto operator()(Sndr&& sndr) const& {
+        return second_(first_(static_cast<Sndr&&>(sndr)));
+    }
+
+private:
+    [[no_unique_address]] First first_;
+    [[no_unique_address]] Second second_;
+};
+
+template <sender Sndr, is_closure Closure>
+    requires callable<Closure, Sndr>
+constexpr auto operator|(Sndr&& sndr, Closure&& closure) {
+    return static_cast<Closure&&>(closure)(static_cast<Sndr&&>(sndr));
+}
+template <is_closure First, is_closure Second>
+constexpr auto operator|(First&& first, Second&& second) {
+    return closure_pair<std::decay_t<First>, std::decay_t<Second>>(static_cast<First&&>(first),
+                                                                   static_cast<Second&&>(second));
+}
+
+}  // namespace coppice::execution

@@ -1,0 +1,204 @@
+// connect and start: from a sender and a receiver to an operation, and setting it going.
+#pragma once
+// Operations are immovable and live where the caller puts them. Whoever starts one must keep it
+// until it has completed, and must start it once; an operation may be destroyed from within its own
+// completion, so code that completes touches nothing afterwards.
+// Source: [exec.opstate], [exec.connect].
+
+#include <coppice/exec/sender.hpp>
+
+namespace coppice::execution {
+
+struct operation_state_tag {};
+
+// Sets an operation going. Source: [exec.opstate.start].
+struct start_t {
+    template <class Op>
+        requires requires(Op& op) { op.start(); }
+    constexpr void operator()(Op& op) const noexcept {
+        static_assert(noexcept(op.start()), "an operation's start must be noexcept");
+        static_assert(std::is_void_v<decltype(op.start())>, "an operation's start returns void");
+        op.start();
+    }
+    template <class Op>
+    void operator()(const Op&& op) const = delete;
+};
+inline constexpr start_t start{};
+
+template <class Op>
+concept operation_state =
+    std::derived_from<typename Op::operation_state_concept, operation_state_tag> &&
+    requires(Op& op) { start(op); };
+
+template <class Awaitable, class Rcvr>
+class connect_awaitable_promise;
+
+// The operation of an awaitable: a coroutine that awaits it and then completes the receiver.
+template <class Awaitable, class Rcvr>
+class awaitable_operation {
+public:
+    using operation_state_concept = operation_state_tag;
+    using promise_type = connect_awaitable_promise<Awaitable, Rcvr>;
+
+    explicit awaitable_operation(std::coroutine_handle<> coroutine) noexcept
+        : coroutine_(coroutine) {}
+    awaitable_operation(awaitable_operation&&) = delete;
+    ~awaitable_operation() { coroutine_.destroy(); }
+    void start() & noexcept { coroutine_.resume(); }
+
+private:
+    std::coroutine_handle<> coroutine_;
+};
+
+template <class Awaitable, class Rcvr>
+class connect_awaitable_promise
+    : public with_await_transform<connect_awaitable_promise<Awaitable, Rcvr>> {
+public:
+    connect_awaitable_promise(Awaitable&, Rcvr& rcvr) noexcept : rcvr_(rcvr) {}
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    [[noreturn]] std::suspend_always final_suspend() noexcept { std::terminate(); }
+    [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
+    [[noreturn]] void return_void() noexcept { std::terminate(); }
+    std::coroutine_handle<> unhandled_stopped() noexcept {
+        set_stopped(static_cast<Rcvr&&>(rcvr_));
+        return std::noop_coroutine();
+    }
+    awaitable_operation<Awaitable, Rcvr> get_return_object() noexcept {
+        return awaitable_operation<Awaitable, Rcvr>(
+            std::coroutine_handle<connect_awaitable_promise>::from_promise(*this));
+    }
+    env_of_t<Rcvr> get_env() const noexcept { return execution::get_env(rcvr_); }
+
+private:
+    Rcvr& rcvr_;
+};
+
+// Awaited last: completes the receiver, which may destroy the coroutine, after it has suspended.
+template <class Complete>
+class suspend_and_complete {
+public:
+    explicit suspend_and_complete(Complete complete) noexcept : complete_(complete) {}
+    static constexpr bool await_ready() noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) noexcept {
+        Complete complete = complete_;  // this awaiter dies with the coroutine
+        complete();
+    }
+    [[noreturn]] void await_resume() noexcept { std::terminate(); }
+
+private:
+    Complete complete_;
+};
+
+template <class Awaitable, class Rcvr>
+awaitable_operation<Awaitable, Rcvr> connect_awaitable(Awaitable awaitable, Rcvr rcvr) {
+    using Result = await_result_t<Awaitable, connect_awaitable_promise<Awaitable, Rcvr>>;
+    std::exception_ptr error;
+    try {
+        if constexpr (std::is_void_v<Result>) {
+            co_await static_cast<Awaitable&&>(awaitable);
+            auto complete = [&rcvr]() noexcept { set_value(static_cast<Rcvr&&>(rcvr)); };
+            co_await suspend_and_complete(complete);
+        } else {
+            auto&& result = co_await static_cast<Awaitable&&>(awaitable);
+            auto complete = [&rcvr, &result]() noexcept {
+                set_value(static_cast<Rcvr&&>(rcvr), static_cast<Result&&>(result));
+            };
+            co_await suspend_and_complete(complete);
+        }
+    } catch (...) {
+        error = std::current_exception();
+    }
+    auto complete = [&rcvr, &error]() noexcept {
+        set_error(static_cast<Rcvr&&>(rcvr), std::move(error));
+    };
+    co_await suspend_and_complete(complete);
+}
+
+// Stands for the operation of a pipeline whose error has been reported.
+struct no_operation {
+    using operation_state_concept = operation_state_tag;
+    void start() & noexcept {}
+};
+
+template <class Sndr, class Rcvr>
+concept has_connect_member = requires(Sndr&& sndr, Rcvr&& rcvr) {
+    static_cast<Sndr&&>(sndr).connect(static_cast<Rcvr&&>(rcvr));
+};
+template <class Sndr, class Rcvr>
+concept connects_by_awaiting =
+    is_awaitable<Sndr, connect_awaitable_promise<std::decay_t<Sndr>, std::decay_t<Rcvr>>>;
+
+struct connect_t {
+    template <class Sndr, class Rcvr>
+    static constexpr bool connects =
+        is_pipeline_error<signatures_of<Sndr, env_of_t<Rcvr>>> ||
+        has_connect_member<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr> ||
+        connects_by_awaiting<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr>;
+
+    template <class Sndr, class Rcvr>
+        requires connects<Sndr, Rcvr>
+    constexpr auto operator()(Sndr&& sndr, Rcvr&& rcvr) const
+        noexcept(is_nothrow<Sndr, Rcvr>()) {
+        using Env = env_of_t<Rcvr>;
+        using Sigs = signatures_of<Sndr, Env>;
+        if constexpr (!is_completion_signatures<Sigs>) {
+            static_assert(diagnosis<Sigs>::reported);
+            return no_operation();
+        } else {
+            static_assert(receiver<Rcvr>, "connect: the second argument is not a receiver");
+            static_assert(receiver_of<Rcvr, Sigs>,
+                          "connect: the receiver lacks a completion function that the sender's "
+                          "signatures call for");
+            if constexpr (needs_transform<Sndr, Env>) {
+                return attach(
+                    execution::transform_sender(static_cast<Sndr&&>(sndr), execution::get_env(rcvr)),
+                    static_cast<Rcvr&&>(rcvr));
+            } else {
+                return attach(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr));
+            }
+        }
+    }
+
+private:
+    template <class Sndr, class Rcvr>
+    static constexpr auto attach(Sndr&& sndr, Rcvr&& rcvr) {
+        if constexpr (has_connect_member<Sndr, Rcvr>) {
+            using Op = decltype(static_cast<Sndr&&>(sndr).connect(static_cast<Rcvr&&>(rcvr)));
+            static_assert(operation_state<Op>, "connect must return an operation state");
+            return static_cast<Sndr&&>(sndr).connect(static_cast<Rcvr&&>(rcvr));
+        } else {
+            return execution::connect_awaitable<std::decay_t<Sndr>, std::decay_t<Rcvr>>(
+                static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr));
+        }
+    }
+    template <class Sndr, class Rcvr>
+    static consteval bool is_nothrow() noexcept {
+        using Env = env_of_t<Rcvr>;
+        if constexpr (!is_completion_signatures<signatures_of<Sndr, Env>>) {
+            return true;
+        } else if constexpr (has_connect_member<transformed_t<Sndr, Env>, Rcvr>) {
+            return noexcept(
+                std::declval<transformed_t<Sndr, Env>>().connect(std::declval<Rcvr>()));
+        } else {
+            return false;
+        }
+    }
+};
+inline constexpr connect_t connect{};
+
+template <class Sndr, class Rcvr>
+using connect_result_t = decltype(connect(std::declval<Sndr>(), std::declval<Rcvr>()));
+
+// Source: [exec.snd.concepts].
+template <class Sndr, class Rcvr>
+concept sender_to = sender_in<Sndr, env_of_t<Rcvr>> &&
+                    receiver_of<Rcvr, completion_signatures_of_t<Sndr, env_of_t<Rcvr>>> &&
+                    requires(Sndr&& sndr, Rcvr&& rcvr) {
+                        connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr));
+                    };
+
+template <class Sndr, class Rcvr>
+inline constexpr bool nothrow_connectable =
+    noexcept(connect(std::declval<Sndr>(), std::declval<Rcvr>()));
+
+}  // namespace coppice::execution

@@ -1,0 +1,237 @@
+// continues_on, schedule_from: complete on another scheduler than the child does.
+#pragma once
+// The child's results are stored, the scheduler's operation is started, and its completion delivers
+// them. Both operations are built when the sender is connected, so nothing is allocated and a
+// failure to build one is an exception out of connect. If scheduling fails or is stopped, that is
+// how the whole completes. Source: [exec.continues.on], [exec.schedule.from].
+
+#include <coppice/exec/adaptor.hpp>
+#include <coppice/exec/alternatives.hpp>
+#include <coppice/exec/closure.hpp>
+#include <coppice/exec/scheduler.hpp>
+
+namespace coppice::execution {
+
+// Passes its child through; a domain replaces it to control how its resource is left.
+struct schedule_from_t {
+    template <sender Sndr>
+    constexpr auto operator()(Sndr&& sndr) const;
+};
+// Decomposes as [tag, data, child].
+template <class Child>
+struct schedule_from_sender {
+    using sender_concept = sender_tag;
+    using tag_type = schedule_from_t;
+
+    [[no_unique_address]] schedule_from_t tag;
+    [[no_unique_address]] env<> data;
+    [[no_unique_address]] Child child;
+
+    template <class Init>
+    constexpr explicit schedule_from_sender(construct_each, Init&& init) noexcept(
+        std::is_nothrow_constructible_v<Child, Init>)
+        : tag(), data(), child(static_cast<Init&&>(init)) {}
+
+    constexpr auto get_env() const noexcept {
+        return child_attrs<Child, set_value_t, set_error_t, set_stopped_t>(child);
+    }
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return signatures_of<like_t<Self, Child>, Env...>();
+    }
+    template <receiver Rcvr>
+    constexpr auto connect(Rcvr rcvr) && noexcept(nothrow_connectable<Child, Rcvr>)
+        -> connect_result_t<Child, Rcvr> {
+        return execution::connect(static_cast<Child&&>(child), static_cast<Rcvr&&>(rcvr));
+    }
+    template <receiver Rcvr>
+        requires std::copy_constructible<Child>
+    constexpr auto connect(Rcvr rcvr) const& noexcept(nothrow_connectable<const Child&, Rcvr>)
+        -> connect_result_t<const Child&, Rcvr> {
+        return execution::connect(child, static_cast<Rcvr&&>(rcvr));
+    }
+};
+template <sender Sndr>
+constexpr auto schedule_from_t::operator()(Sndr&& sndr) const {
+    return schedule_from_sender<std::decay_t<Sndr>>(construct_each(), static_cast<Sndr&&>(sndr));
+}
+inline constexpr schedule_from_t schedule_from{};
+
+struct continues_on_t;
+
+// A set of signatures without its value completions: how a schedule sender may fail.
+template <class Sigs>
+struct failure_signatures;
+template <class... Fns>
+struct failure_signatures<completion_signatures<Fns...>> {
+    using type = signatures_union_t<
+        std::conditional_t<signature_has_value<Fns>, completion_signatures<>,
+                           completion_signatures<Fns>>...>;
+};
+
+template <class ChildSigs, class ScheduleSigs>
+struct continues_on_signatures;
+template <class... Fns, class ScheduleSigs>
+struct continues_on_signatures<completion_signatures<Fns...>, ScheduleSigs> {
+    using delivered = typename delivered_signatures<completion_signatures<Fns...>>::type;
+    using complete = signatures_union_t<
+        delivered, decltype(execution::transform_if_valid<failure_signatures, ScheduleSigs>())>;
+    using type = std::conditional_t<
+        (stores_results<Fns> && ...), complete,
+        pipeline_error<in_algorithm<continues_on_t>, got<Fns...>, wanted<decay_copyable_results>>>;
+};
+
+// What waits for the schedule operation: the receiver, and the child's results.
+template <class Sigs, class Rcvr>
+struct transfer_results : immovable {
+    explicit transfer_results(Rcvr r) noexcept : rcvr(static_cast<Rcvr&&>(r)) {}
+    [[no_unique_address]] Rcvr rcvr;
+    completion_store<Sigs> results;
+};
+
+template <class Sigs, class Rcvr>
+class transfer_receiver : public passing_receiver<transfer_results<Sigs, Rcvr>, Rcvr> {
+public:
+    using passing_receiver<transfer_results<Sigs, Rcvr>, Rcvr>::passing_receiver;
+    void set_value() && noexcept { this->state_->results.deliver(this->state_->rcvr); }
+};
+
+// Keeps the child's results while the schedule operation runs, then delivers them.
+template <class ScheduleSender, class Sigs, class Rcvr>
+class transfer_state : public transfer_results<Sigs, Rcvr> {
+public:
+    using schedule_receiver = transfer_receiver<Sigs, Rcvr>;
+
+    transfer_state(ScheduleSender&& sndr, Rcvr r) noexcept(
+        nothrow_connectable<ScheduleSender, schedule_receiver>)
+        : transfer_results<Sigs, Rcvr>(static_cast<Rcvr&&>(r)),
+          schedule_(execution::connect(static_cast<ScheduleSender&&>(sndr),
+                                       schedule_receiver(*this))) {}
+
+    template <class Tag, class... Args>
+    void store(Tag tag, Args&&... args) noexcept {
+        this->results.store(tag, static_cast<Args&&>(args)...);
+    }
+    void move_over() noexcept { execution::start(schedule_); }
+    void deliver_here() noexcept { this->results.deliver(this->rcvr); }
+
+private:
+    connect_result_t<ScheduleSender, schedule_receiver> schedule_;
+};
+
+template <class State, class Rcvr>
+class continues_on_receiver : public passing_receiver<State, Rcvr> {
+public:
+    using passing_receiver<State, Rcvr>::passing_receiver;
+    template <class... Args>
+    void set_value(Args&&... args) && noexcept {
+        this->state_->store(set_value_t(), static_cast<Args&&>(args)...);
+        this->state_->move_over();
+    }
+    template <class Error>
+    void set_error(Error&& error) && noexcept {
+        this->state_->store(set_error_t(), static_cast<Error&&>(error));
+        this->state_->move_over();
+    }
+    void set_stopped() && noexcept {
+        this->state_->store(set_stopped_t());
+        this->state_->move_over();
+    }
+};
+
+template <class Child, class Sch, class Rcvr>
+using continues_on_state =
+    transfer_state<schedule_result_t<const Sch&>,
+                   completion_signatures_of_t<Child, child_env_t<Rcvr>>, Rcvr>;
+template <class Child, class Sch, class Rcvr>
+using continues_on_operation =
+    adaptor_operation<Child, continues_on_state<Child, Sch, Rcvr>,
+                      continues_on_receiver<continues_on_state<Child, Sch, Rcvr>, Rcvr>>;
+
+// Completes on sch with the child's results. Cost: no allocation; the results are moved once.
+struct continues_on_t {
+    template <sender Sndr, scheduler Sch>
+    constexpr auto operator()(Sndr&& sndr, Sch&& sch) const;
+    template <scheduler Sch>
+    constexpr auto operator()(Sch&& sch) const {
+        return execution::bind_adaptor(*this, static_cast<Sch&&>(sch));
+    }
+};
+
+// Decomposes as [tag, data, child]: data is the scheduler, child a schedule_from.
+template <class Sch, class Child>
+struct continues_on_sender {
+    using sender_concept = sender_tag;
+    using tag_type = continues_on_t;
+
+    [[no_unique_address]] continues_on_t tag;
+    [[no_unique_address]] Sch data;
+    [[no_unique_address]] Child child;
+
+    template <class SchInit, class ChildInit>
+    constexpr continues_on_sender(SchInit&& s, ChildInit&& c) noexcept(
+        std::is_nothrow_constructible_v<Child, ChildInit>)
+        : tag(), data(static_cast<SchInit&&>(s)), child(static_cast<ChildInit&&>(c)) {}
+
+    // Values come on the scheduler, wherever the child was.
+    class attrs {
+    public:
+        constexpr explicit attrs(const continues_on_sender& sndr) noexcept : sndr_(&sndr) {}
+        template <class Query, class... Args>
+            requires is_forwarding_query<Query> && (!says_where<Query>) &&
+                     has_query<env_of_t<const Child&>, Query, Args...>
+        constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
+            return execution::get_env(sndr_->child).query(ask, static_cast<Args&&>(args)...);
+        }
+        template <class... Env>
+        constexpr auto query(get_completion_scheduler_t<set_value_t> ask,
+                             const Env&... env) const noexcept {
+            if constexpr (callable<get_completion_scheduler_t<set_value_t>, const Sch&,
+                                   const Env&...>) {
+                return ask(sndr_->data, env...);
+            } else {
+                return Sch(sndr_->data);
+            }
+        }
+
+    private:
+        const continues_on_sender* sndr_;
+    };
+    constexpr attrs get_env() const noexcept { return attrs(*this); }
+
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        using Schedule = schedule_result_t<const Sch&>;
+        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        return execution::transform_if_valid<continues_on_signatures, Sigs,
+                                             signatures_of<Schedule, fwd_env_t<Env>...>>();
+    }
+    template <receiver Rcvr>
+    auto connect(Rcvr rcvr) && noexcept(
+        std::is_nothrow_constructible_v<continues_on_operation<Child, Sch, Rcvr>, Child,
+                                        schedule_result_t<const Sch&>, Rcvr>&& noexcept(
+            schedule(std::declval<const Sch&>()))) -> continues_on_operation<Child, Sch, Rcvr> {
+        return {static_cast<Child&&>(child), schedule(std::as_const(data)),
+                static_cast<Rcvr&&>(rcvr)};
+    }
+    template <receiver Rcvr>
+        requires std::copy_constructible<Child>
+    auto connect(Rcvr rcvr) const& noexcept(
+        std::is_nothrow_constructible_v<continues_on_operation<const Child&, Sch, Rcvr>,
+                                        const Child&, schedule_result_t<const Sch&>,
+                                        Rcvr>&& noexcept(schedule(std::declval<const Sch&>())))
+        -> continues_on_operation<const Child&, Sch, Rcvr> {
+        return {child, schedule(data), static_cast<Rcvr&&>(rcvr)};
+    }
+};
+
+template <sender Sndr, scheduler Sch>
+constexpr auto continues_on_t::operator()(Sndr&& sndr, Sch&& sch) const {
+    using result =
+        continues_on_sender<std::decay_t<Sch>, schedule_from_sender<std::decay_t<Sndr>>>;
+    execution::check_pipeline<result>();
+    return result(static_cast<Sch&&>(sch), schedule_from(static_cast<Sndr&&>(sndr)));
+}
+inline constexpr continues_on_t continues_on{};
+
+}  // namespace coppice::execution

@@ -1,0 +1,224 @@
+// Domains: how an execution resource replaces the implementation of an algorithm.
+#pragma once
+// Before a sender is connected it is transformed twice: by the domain on which it completes (tag
+// set_value), then by the domain on which it starts (tag start). default_domain asks the sender's
+// own algorithm, which is how starts_on, on, bulk and others are written in terms of simpler ones.
+// connect skips all this when neither domain nor algorithm has anything to say.
+// Source: [exec.domain.default], [exec.domain.indeterminate], [exec.snd.transform],
+// [exec.snd.apply]. tag_of_t: a coppice sender says its tag by a member type tag_type, and so does a
+// user's sender that wants to be transformed by its own algorithm (C++20 cannot take it apart).
+
+#include <coppice/exec/completion_signatures.hpp>
+#include <coppice/exec/queries.hpp>
+
+namespace coppice::execution {
+
+struct start_t;
+
+template <class Sndr>
+concept has_tag = requires { typename std::remove_cvref_t<Sndr>::tag_type; };
+
+// The algorithm that made a sender.
+template <has_tag Sndr>
+using tag_of_t = typename std::remove_cvref_t<Sndr>::tag_type;
+
+// A sender made by the algorithm Tag.
+template <class Sndr, class Tag>
+concept sender_for = has_tag<Sndr> && std::same_as<tag_of_t<Sndr>, Tag>;
+
+template <class Algorithm, class Tag, class Sndr, class Env>
+concept algorithm_transforms = requires(Sndr&& sndr, const Env& env) {
+    Algorithm().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
+};
+template <class Sndr, class Tag, class Env>
+concept self_transforming = has_tag<Sndr> && algorithm_transforms<tag_of_t<Sndr>, Tag, Sndr, Env>;
+
+// What applies where nobody customised anything.
+struct default_domain {
+    template <class Tag, class Sndr, queryable Env>
+    static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) {
+        if constexpr (self_transforming<Sndr, Tag, Env>) {
+            return tag_of_t<Sndr>().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
+        } else {
+            return static_cast<Sndr>(static_cast<Sndr&&>(sndr));
+        }
+    }
+    template <class Tag, class Sndr, class... Args>
+        requires requires(Sndr&& sndr, Args&&... args) {
+            Tag().apply_sender(static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
+        }
+    static constexpr decltype(auto) apply_sender(Tag, Sndr&& sndr, Args&&... args) noexcept(
+        noexcept(Tag().apply_sender(static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...))) {
+        return Tag().apply_sender(static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
+    }
+};
+
+template <class Domain, class Tag, class Sndr, class Env>
+concept domain_transforms = requires(Sndr&& sndr, const Env& env) {
+    Domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
+};
+
+// The domain of a sender that may complete in any of several; transforms as the default one, which
+// each of them must agree with.
+template <class... Domains>
+struct indeterminate_domain {
+    indeterminate_domain() = default;
+    template <class T>
+    constexpr indeterminate_domain(T&&) noexcept {}
+
+    template <class Tag, class Sndr, queryable Env>
+    static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) {
+        static_assert((agrees<Domains, Tag, Sndr, Env>() && ...),
+                      "a sender that may complete in several domains is customised by one of them");
+        return default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
+    }
+
+private:
+    template <class Domain, class Tag, class Sndr, class Env>
+    static consteval bool agrees() noexcept {
+        if constexpr (domain_transforms<Domain, Tag, Sndr, Env>) {
+            return std::is_same_v<std::decay_t<decltype(Domain().transform_sender(
+                                      Tag(), std::declval<Sndr>(), std::declval<const Env&>()))>,
+                                  std::decay_t<decltype(default_domain().transform_sender(
+                                      Tag(), std::declval<Sndr>(), std::declval<const Env&>()))>>;
+        } else {
+            return true;
+        }
+    }
+};
+
+template <class... Domains>
+struct common_domain {
+    using type = set_union_t<indeterminate_domain<>, type_list<Domains...>>;
+};
+template <class Domain, class... Domains>
+    requires(std::is_same_v<Domain, Domains> && ...)
+struct common_domain<Domain, Domains...> {
+    using type = Domain;
+};
+template <class... Domains>
+    requires(sizeof...(Domains) > 1) && requires { typename std::common_type_t<Domains...>; } &&
+            (!(std::is_same_v<std::common_type_t<Domains...>, Domains> && ...))
+struct common_domain<Domains...> {
+    using type = std::common_type_t<Domains...>;
+};
+// COMMON-DOMAIN of the draft.
+template <class... Domains>
+using common_domain_t = typename common_domain<Domains...>::type;
+
+template <class Sndr, class Env>
+consteval auto find_completion_domain() noexcept {
+    using Attrs = env_of_t<Sndr>;
+    if constexpr (callable<get_completion_domain_t<>, Attrs, const Env&>) {
+        return type_list<std::decay_t<call_result_t<get_completion_domain_t<>, Attrs, const Env&>>>();
+    } else {
+        return type_list<default_domain>();
+    }
+}
+template <class Domain>
+constexpr Domain only_domain(type_list<Domain>) noexcept;
+template <class Sndr, class Env>
+using completion_domain_of_t =
+    decltype(execution::only_domain(find_completion_domain<Sndr, Env>()));
+template <class Env>
+using start_domain_of_t = std::decay_t<call_result_t<get_domain_t, const Env&>>;
+
+// One transformation by Domain, or by default_domain if it has none for this sender.
+template <class Domain, class Tag, class Sndr, class Env>
+constexpr decltype(auto) transform_once(Sndr&& sndr, const Env& env) {
+    if constexpr (domain_transforms<Domain, Tag, Sndr, Env>) {
+        return Domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
+    } else {
+        return default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
+    }
+}
+// Again and again until the type stays the same.
+template <class Domain, class Tag, class Sndr, class Env>
+constexpr decltype(auto) transform_fully(Sndr&& sndr, const Env& env) {
+    using Next =
+        decltype(execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env));
+    if constexpr (std::is_same_v<std::remove_cvref_t<Next>, std::remove_cvref_t<Sndr>>) {
+        return execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env);
+    } else {
+        using NextDomain = std::conditional_t<std::is_same_v<Tag, start_t>, start_domain_of_t<Env>,
+                                              completion_domain_of_t<Next, Env>>;
+        return execution::transform_fully<NextDomain, Tag>(
+            execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env), env);
+    }
+}
+
+// The sender that is connected in place of this one. Source: [exec.snd.transform].
+template <class Sndr, queryable Env>
+constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) {
+    return execution::transform_fully<start_domain_of_t<Env>, start_t>(
+        execution::transform_fully<completion_domain_of_t<Sndr, Env>, set_value_t>(
+            static_cast<Sndr&&>(sndr), env),
+        env);
+}
+
+// A domain other than the default one has something to say about this sender.
+template <class Domain, class Tag, class Sndr, class Env>
+concept may_transform =
+    (!std::same_as<Domain, default_domain>)&&domain_transforms<Domain, Tag, Sndr, Env>;
+
+// Whether transform_sender would do anything but move the sender.
+template <class Sndr, class Env>
+concept needs_transform =
+    self_transforming<Sndr, set_value_t, Env> || self_transforming<Sndr, start_t, Env> ||
+    may_transform<completion_domain_of_t<Sndr, Env>, set_value_t, Sndr, Env> ||
+    may_transform<start_domain_of_t<Env>, start_t, Sndr, Env>;
+
+template <class Sndr, class... Env>
+struct transformed {
+    using type = Sndr;
+};
+template <class Sndr, class Env>
+    requires needs_transform<Sndr, Env>
+struct transformed<Sndr, Env> {
+    using type = decltype(execution::transform_sender(std::declval<Sndr>(),
+                                                      std::declval<const Env&>()));
+};
+// The type of what is connected in place of a Sndr.
+template <class Sndr, class... Env>
+using transformed_t = typename transformed<Sndr, Env...>::type;
+
+// Gives a consuming algorithm to a domain. Source: [exec.snd.apply].
+template <class Domain, class Tag, class Sndr, class... Args>
+    requires requires(Domain domain, Sndr&& sndr, Args&&... args) {
+        domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
+    } || requires(Sndr&& sndr, Args&&... args) {
+        default_domain().apply_sender(Tag(), static_cast<Sndr&&>(sndr),
+                                      static_cast<Args&&>(args)...);
+    }
+constexpr decltype(auto) apply_sender(Domain domain, Tag, Sndr&& sndr, Args&&... args) {
+    if constexpr (requires {
+                      domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr),
+                                          static_cast<Args&&>(args)...);
+                  }) {
+        return domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr),
+                                   static_cast<Args&&>(args)...);
+    } else {
+        return default_domain().apply_sender(Tag(), static_cast<Sndr&&>(sndr),
+                                             static_cast<Args&&>(args)...);
+    }
+}
+
+}  // namespace coppice::execution
+
+// [exec.domain.indeterminate] p4: what is known of several domains together.
+template <class... Ds, class... Es>
+struct std::common_type<coppice::execution::indeterminate_domain<Ds...>,
+                        coppice::execution::indeterminate_domain<Es...>> {
+    using type = coppice::execution::set_union_t<coppice::execution::indeterminate_domain<>,
+                                                 coppice::execution::type_list<Ds..., Es...>>;
+};
+template <class... Ds, class D>
+struct std::common_type<coppice::execution::indeterminate_domain<Ds...>, D> {
+    using type = std::conditional_t<
+        sizeof...(Ds) == 0, D,
+        coppice::execution::set_union_t<coppice::execution::indeterminate_domain<>,
+                                        coppice::execution::type_list<Ds..., D>>>;
+};
+template <class D, class... Ds>
+struct std::common_type<D, coppice::execution::indeterminate_domain<Ds...>>
+    : std::common_type<coppice::execution::indeterminate_domain<Ds...>, D> {};

@@ -1,0 +1,48 @@
+// Execution policies for bulk: how much freedom the iterations have. Never <execution>'s.
+#pragma once
+// Source: [execpol].
+
+#include <type_traits>
+
+namespace coppice::execution {
+
+class sequenced_policy {
+public:
+    constexpr sequenced_policy() noexcept = default;
+};
+class parallel_policy {
+public:
+    constexpr parallel_policy() noexcept = default;
+};
+class parallel_unsequenced_policy {
+public:
+    constexpr parallel_unsequenced_policy() noexcept = default;
+};
+class unsequenced_policy {
+public:
+    constexpr unsequenced_policy() noexcept = default;
+};
+
+inline constexpr sequenced_policy seq{};
+inline constexpr parallel_policy par{};
+inline constexpr parallel_unsequenced_policy par_unseq{};
+inline constexpr unsequenced_policy unseq{};
+
+}  // namespace coppice::execution
+
+namespace coppice {
+
+template <class T>
+struct is_execution_policy : std::false_type {};
+template <>
+struct is_execution_policy<execution::sequenced_policy> : std::true_type {};
+template <>
+struct is_execution_policy<execution::parallel_policy> : std::true_type {};
+template <>
+struct is_execution_policy<execution::parallel_unsequenced_policy> : std::true_type {};
+template <>
+struct is_execution_policy<execution::unsequenced_policy> : std::true_type {};
+template <class T>
+inline constexpr bool is_execution_policy_v = is_execution_policy<T>::value;
+
+}  // namespace coppice

@@ -1,0 +1,304 @@
+// let_value, let_error, let_stopped: the results of one sender choose the next.
+#pragma once
+// The results are kept in the operation for as long as the second sender runs, and given to the
+// function as lvalues. The two operations share their storage: the first is destroyed once its
+// results are kept. The second sees, as its start scheduler, where the first completed.
+// Source: [exec.let].
+
+#include <coppice/exec/adaptor.hpp>
+#include <coppice/exec/alternatives.hpp>
+#include <coppice/exec/closure.hpp>
+#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/scheduler.hpp>
+
+namespace coppice::execution {
+
+// An environment that knows only its domain.
+template <class Domain>
+class domain_env {
+public:
+    constexpr domain_env() noexcept = default;
+    constexpr Domain query(get_domain_t) const noexcept { return Domain(); }
+};
+
+// let-env of the draft: where the second sender starts, as far as the first one's attributes say.
+template <class Handled, class Attrs, class Env>
+constexpr auto let_env(const Attrs& attrs, const Env& env) noexcept {
+    if constexpr (callable<get_completion_scheduler_t<Handled>, const Attrs&, const Env&>) {
+        return scheduler_env(get_completion_scheduler<Handled>(attrs, env));
+    } else if constexpr (callable<get_completion_domain_t<Handled>, const Attrs&, const Env&>) {
+        return domain_env<call_result_t<get_completion_domain_t<Handled>, const Attrs&,
+                                        const Env&>>();
+    } else {
+        return execution::env<>();
+    }
+}
+template <class Handled, class Child, class Env>
+using let_env_t = decltype(execution::let_env<Handled>(
+    std::declval<env_of_t<Child>>(), std::declval<const fwd_env_t<Env>&>()));
+// What the second sender sees.
+template <class LetEnv, class Env>
+using let_joined_env_t = join_env_t<const LetEnv&, fwd_env_t<Env>>;
+
+// A receiver that exists only to ask whether a connection in an environment can throw.
+template <class Env>
+class probe_receiver {
+public:
+    using receiver_concept = receiver_tag;
+    template <class... Args>
+    void set_value(Args&&...) && noexcept;
+    template <class Error>
+    void set_error(Error&&) && noexcept;
+    void set_stopped() && noexcept;
+    Env get_env() const noexcept;
+};
+
+template <class Tag, class F, class... Ts>
+struct let_callable {
+    using type = pipeline_error<in_algorithm<Tag>, got<F>,
+                                wanted<callable_returning_a_sender_with_arguments<Ts&...>>>;
+};
+// The completions of one handled completion of the first sender, given the second's environment.
+template <class Tag, class F, class Signature, class... Env>
+struct let_signature;
+template <class Tag, class F, class Handled, class... Args, class... Env>
+struct let_signature<Tag, F, Handled(Args...), Env...> : let_callable<Tag, F, std::decay_t<Args>...> {
+};
+template <class Tag, class F, class Handled, class... Args, class... Env>
+    requires(std::is_constructible_v<std::decay_t<Args>, Args> && ...) &&
+            std::is_invocable_v<F, std::decay_t<Args>&...> &&
+            sender<std::invoke_result_t<F, std::decay_t<Args>&...>>
+struct let_signature<Tag, F, Handled(Args...), Env...> {
+    using second = std::invoke_result_t<F, std::decay_t<Args>&...>;
+    using second_sigs = signatures_of<second, Env...>;
+    template <class... E>
+    static consteval bool connects_nothrow() noexcept {
+        if constexpr (is_completion_signatures<second_sigs> && sizeof...(E) != 0) {
+            return (nothrow_connectable<second, probe_receiver<E>> && ...);
+        } else {
+            return true;
+        }
+    }
+    static constexpr bool nothrow = nothrow_decay_copyable<Args...> &&
+                                    std::is_nothrow_invocable_v<F, std::decay_t<Args>&...> &&
+                                    connects_nothrow<Env...>();
+    using type = signatures_union_t<second_sigs, exception_signature<!nothrow>>;
+};
+
+template <class Sigs, class Tag, class Handled, class F, class... Env>
+struct let_signatures;
+template <class... Fns, class Tag, class Handled, class F, class... Env>
+struct let_signatures<completion_signatures<Fns...>, Tag, Handled, F, Env...> {
+    template <class Fn>
+    struct of {
+        using type = completion_signatures<Fn>;
+    };
+    template <class... Args>
+    struct of<Handled(Args...)> : let_signature<Tag, F, Handled(Args...), Env...> {};
+    using type = signatures_union_t<typename of<Fns>::type...>;
+};
+
+template <class LetEnv, class Rcvr>
+struct let_context {
+    // make_env is called with the receiver in its place and returns the environment.
+    template <class MakeEnv>
+    let_context(Rcvr r, MakeEnv make_env) noexcept
+        : rcvr(static_cast<Rcvr&&>(r)), env(make_env(std::as_const(rcvr))) {}
+    Rcvr rcvr;
+    LetEnv env;
+};
+
+// Receives what the second sender sends.
+template <class LetEnv, class Rcvr>
+class let_second_receiver : public passing_receiver<let_context<LetEnv, Rcvr>, Rcvr> {
+public:
+    using passing_receiver<let_context<LetEnv, Rcvr>, Rcvr>::passing_receiver;
+    using env_type = let_joined_env_t<LetEnv, env_of_t<const Rcvr&>>;
+    env_type get_env() const noexcept {
+        return env_type(this->state_->env, execution::child_env(this->state_->rcvr));
+    }
+};
+
+// The types of one handled completion: what is kept, and the operation that follows.
+template <class F, class SecondRcvr, class Handled, class... Args>
+struct let_step_of {
+    using kept = type_list<product<std::decay_t<Args>...>>;
+    using operations = type_list<
+        connect_result_t<std::invoke_result_t<F, std::decay_t<Args>&...>, SecondRcvr>>;
+};
+
+template <class Child, class Handled, class F, class Rcvr>
+class let_operation {
+public:
+    using operation_state_concept = operation_state_tag;
+    using env_type = let_env_t<Handled, Child, env_of_t<const Rcvr&>>;
+    using second_receiver = let_second_receiver<env_type, Rcvr>;
+
+    class first_receiver {
+    public:
+        using receiver_concept = receiver_tag;
+        explicit first_receiver(let_operation& op) noexcept : op_(&op) {}
+        template <class... Args>
+        void set_value(Args&&... args) && noexcept {
+            op_->template complete<set_value_t>(static_cast<Args&&>(args)...);
+        }
+        template <class Error>
+        void set_error(Error&& error) && noexcept {
+            op_->template complete<set_error_t>(static_cast<Error&&>(error));
+        }
+        void set_stopped() && noexcept { op_->template complete<set_stopped_t>(); }
+        child_env_t<Rcvr> get_env() const noexcept {
+            return execution::child_env(op_->context_.rcvr);
+        }
+
+    private:
+        let_operation* op_;
+    };
+
+    template <class Init>
+    let_operation(Child&& child, Init&& function, Rcvr rcvr) noexcept(
+        std::is_nothrow_constructible_v<F, Init> && nothrow_connectable<Child, first_receiver>)
+        : context_(static_cast<Rcvr&&>(rcvr),
+                   [&child](const Rcvr& r) noexcept -> env_type {
+                       return execution::let_env<Handled>(execution::get_env(child),
+                                                          execution::child_env(r));
+                   }),
+          function_(static_cast<Init&&>(function)) {
+        operations_.template emplace_with<first_operation>([&] {
+            return execution::connect(static_cast<Child&&>(child), first_receiver(*this));
+        });
+    }
+    let_operation(let_operation&&) = delete;
+
+    void start() & noexcept { execution::start(operations_.template get<first_operation>()); }
+
+private:
+    template <class Signature>
+    struct step {
+        using kept = type_list<>;
+        using operations = type_list<>;
+    };
+    template <class... Args>
+    struct step<Handled(Args...)> : let_step_of<F, second_receiver, Handled, Args...> {};
+    template <class Sigs>
+    struct steps;
+    template <class... Fns>
+    struct steps<completion_signatures<Fns...>> {
+        using kept = set_union_t<alternatives<>, typename step<Fns>::kept...>;
+        template <class First>
+        using operations = set_union_t<alternatives<First>, typename step<Fns>::operations...>;
+    };
+
+    using first_operation = connect_result_t<Child, first_receiver>;
+    using all_steps = steps<completion_signatures_of_t<Child, child_env_t<Rcvr>>>;
+
+    template <class Completion, class... Args>
+    void complete(Args&&... args) noexcept {
+        if constexpr (!std::is_same_v<Completion, Handled>) {
+            Completion()(static_cast<Rcvr&&>(context_.rcvr), static_cast<Args&&>(args)...);
+        } else {
+            using second = std::invoke_result_t<F, std::decay_t<Args>&...>;
+            constexpr bool nothrow = nothrow_decay_copyable<Args...> &&
+                                     std::is_nothrow_invocable_v<F, std::decay_t<Args>&...> &&
+                                     nothrow_connectable<second, second_receiver>;
+            if constexpr (nothrow) {
+                follow<second>(static_cast<Args&&>(args)...);
+            } else {
+                try {
+                    follow<second>(static_cast<Args&&>(args)...);
+                } catch (...) {
+                    execution::set_error(static_cast<Rcvr&&>(context_.rcvr),
+                                         std::current_exception());
+                }
+            }
+        }
+    }
+    // Keeps the results, makes the second operation in place of the first, and starts it. What
+    // throws does so before the start.
+    template <class Second, class... Args>
+    void follow(Args&&... args) {
+        using operation = connect_result_t<Second, second_receiver>;
+        auto& kept = kept_.template emplace<product<std::decay_t<Args>...>>(
+            construct_each(), static_cast<Args&&>(args)...);
+        operations_.clear();  // the arguments may have lived in the first operation
+        operation& second = operations_.template emplace_with<operation>([&] {
+            return execution::connect(kept.apply([&](auto&... values) -> Second {
+                return execution::invoke(static_cast<F&&>(function_), values...);
+            }),
+                                      second_receiver(context_));
+        });
+        execution::start(second);
+    }
+
+    let_context<env_type, Rcvr> context_;
+    [[no_unique_address]] F function_;
+    typename all_steps::kept kept_;
+    typename all_steps::template operations<first_operation> operations_;
+};
+
+// Decomposes as [tag, data, child]: data is the function.
+template <class Tag, class Handled, class F, class Child>
+struct let_sender {
+    using sender_concept = sender_tag;
+    using tag_type = Tag;
+
+    [[no_unique_address]] Tag tag;
+    [[no_unique_address]] F data;
+    [[no_unique_address]] Child child;
+
+    template <class FInit, class ChildInit>
+    constexpr let_sender(FInit&& f, ChildInit&& c) noexcept(
+        std::is_nothrow_constructible_v<F, FInit> &&
+        std::is_nothrow_constructible_v<Child, ChildInit>)
+        : tag(), data(static_cast<FInit&&>(f)), child(static_cast<ChildInit&&>(c)) {}
+
+    constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }
+
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        return execution::transform_if_valid<
+            let_signatures, Sigs, Tag, Handled, F,
+            let_joined_env_t<let_env_t<Handled, like_t<Self, Child>, Env>, Env>...>();
+    }
+    template <receiver Rcvr>
+    auto connect(Rcvr rcvr) && noexcept(
+        std::is_nothrow_constructible_v<let_operation<Child, Handled, F, Rcvr>, Child, F, Rcvr>)
+        -> let_operation<Child, Handled, F, Rcvr> {
+        return {static_cast<Child&&>(child), static_cast<F&&>(data), static_cast<Rcvr&&>(rcvr)};
+    }
+    template <receiver Rcvr>
+        requires std::copy_constructible<F> && std::copy_constructible<Child>
+    auto connect(Rcvr rcvr) const& noexcept(
+        std::is_nothrow_constructible_v<let_operation<const Child&, Handled, F, Rcvr>, const Child&,
+                                        const F&, Rcvr>)
+        -> let_operation<const Child&, Handled, F, Rcvr> {
+        return {child, data, static_cast<Rcvr&&>(rcvr)};
+    }
+};
+
+template <class Tag, class Handled>
+struct let_adaptor {
+    template <sender Sndr, movable_value F>
+    constexpr auto operator()(Sndr&& sndr, F&& f) const {
+        using result = let_sender<Tag, Handled, std::decay_t<F>, std::decay_t<Sndr>>;
+        execution::check_pipeline<result>();
+        return result(static_cast<F&&>(f), static_cast<Sndr&&>(sndr));
+    }
+    template <movable_value F>
+    constexpr auto operator()(F&& f) const noexcept(nothrow_decay_copyable<F>) {
+        return execution::bind_adaptor(Tag(), static_cast<F&&>(f));
+    }
+};
+
+// Calls f with lvalues of the values, and runs the sender it returns. Cost: no allocation.
+struct let_value_t : let_adaptor<let_value_t, set_value_t> {};
+// Calls f with an lvalue of the error, and runs the sender it returns.
+struct let_error_t : let_adaptor<let_error_t, set_error_t> {};
+// Calls f when stopped, and runs the sender it returns.
+struct let_stopped_t : let_adaptor<let_stopped_t, set_stopped_t> {};
+inline constexpr let_value_t let_value{};
+inline constexpr let_error_t let_error{};
+inline constexpr let_stopped_t let_stopped{};
+
+}  // namespace coppice::execution

@@ -1,0 +1,145 @@
+// Receivers and senders: their concepts, and how a sender's completion signatures are found.
+#pragma once
+// Source: [exec.recv], [exec.snd.concepts], [exec.getcomplsigs]. In C++20 a sender is dependent if
+// its get_completion_signatures is not a constant expression without an environment.
+
+#include <coppice/exec/awaitable.hpp>
+#include <coppice/exec/domain.hpp>
+
+namespace coppice::execution {
+
+struct receiver_tag {};
+struct sender_tag {};
+
+// [exec.recv.concepts]
+template <class Rcvr>
+concept receiver =
+    std::derived_from<typename std::remove_cvref_t<Rcvr>::receiver_concept, receiver_tag> &&
+    requires(const std::remove_cvref_t<Rcvr>& rcvr) {
+        { get_env(rcvr) } -> queryable;
+    } && std::move_constructible<std::remove_cvref_t<Rcvr>> &&
+    std::constructible_from<std::remove_cvref_t<Rcvr>, Rcvr> &&
+    std::is_nothrow_move_constructible_v<std::remove_cvref_t<Rcvr>> &&
+    (!std::is_final_v<std::remove_cvref_t<Rcvr>>);
+
+template <class Signature, class Rcvr>
+inline constexpr bool valid_completion_for = false;
+template <class Tag, class... Args, class Rcvr>
+inline constexpr bool valid_completion_for<Tag(Args...), Rcvr> =
+    callable<Tag, std::remove_cvref_t<Rcvr>, Args...>;
+
+template <class Rcvr, class Completions>
+inline constexpr bool has_completions = false;
+template <class Rcvr, class... Sigs>
+inline constexpr bool has_completions<Rcvr, completion_signatures<Sigs...>> =
+    (valid_completion_for<Sigs, Rcvr> && ...);
+
+template <class Rcvr, class Completions>
+concept receiver_of = receiver<Rcvr> && has_completions<Rcvr, Completions>;
+
+template <class Rcvr, class ChildOp>
+concept inlinable_receiver = receiver<Rcvr> && requires(ChildOp* child) {
+    {
+        std::remove_cvref_t<Rcvr>::make_receiver_for(child)
+    } noexcept -> std::same_as<std::remove_cvref_t<Rcvr>>;
+};
+
+// [exec.snd.concepts]
+template <class Sndr>
+concept is_sender = std::derived_from<typename Sndr::sender_concept, sender_tag>;
+template <class Sndr>
+inline constexpr bool enable_sender = is_sender<Sndr> || is_awaitable<Sndr, env_promise<env<>>>;
+
+template <class Sndr>
+concept sender = enable_sender<std::remove_cvref_t<Sndr>> &&
+                 requires(const std::remove_cvref_t<Sndr>& sndr) {
+                     { get_env(sndr) } -> queryable;
+                 } && std::move_constructible<std::remove_cvref_t<Sndr>> &&
+                 std::constructible_from<std::remove_cvref_t<Sndr>, Sndr>;
+
+template <class Sndr, class... Args>
+concept declares_signatures = requires {
+    std::remove_reference_t<Sndr>::template get_completion_signatures<Sndr, Args...>();
+};
+template <class Sndr, class... Args>
+concept has_constant_signatures = requires {
+    typename std::bool_constant<(
+        std::remove_reference_t<Sndr>::template get_completion_signatures<Sndr, Args...>(), true)>;
+};
+template <class Sndr>
+concept has_signatures_member = requires {
+    requires is_completion_signatures<typename std::remove_cvref_t<Sndr>::completion_signatures>;
+};
+
+// What an environment-less, or environment-given, sender cannot tell.
+template <class... Env>
+consteval auto unknown_signatures() noexcept {
+    if constexpr (sizeof...(Env) == 0) {
+        return dependent_signatures();
+    } else {
+        return pipeline_error<in_algorithm<struct connect_t>, got<>,
+                              wanted<completion_signatures_in_this_environment>>();
+    }
+}
+
+template <class Sndr, class... Env>
+consteval auto find_signatures() noexcept {
+    using New = transformed_t<Sndr, Env...>;
+    using Plain = std::remove_reference_t<New>;
+    if constexpr (has_constant_signatures<New, Env...>) {
+        using Sigs =
+            std::remove_cvref_t<decltype(Plain::template get_completion_signatures<New, Env...>())>;
+        if constexpr (is_completion_signatures<Sigs> || is_pipeline_error<Sigs> ||
+                      std::is_same_v<Sigs, dependent_signatures>) {
+            return Sigs();
+        } else {
+            return execution::unknown_signatures<Env...>();
+        }
+    } else if constexpr (declares_signatures<New, Env...>) {
+        return execution::unknown_signatures<Env...>();
+    } else if constexpr (sizeof...(Env) != 0 && has_constant_signatures<New>) {
+        return decltype(Plain::template get_completion_signatures<New>())();
+    } else if constexpr (has_signatures_member<New>) {
+        return typename std::remove_cvref_t<New>::completion_signatures();
+    } else if constexpr (is_awaitable<New, env_promise<Env>...>) {
+        return completion_signatures<
+            value_signature_t<await_result_t<New, env_promise<Env>...>>,
+            set_error_t(std::exception_ptr), set_stopped_t()>();
+    } else {
+        return execution::unknown_signatures<Env...>();
+    }
+}
+
+// A sender's signatures, or what stands for them: dependent_signatures or a pipeline_error.
+template <class Sndr, class... Env>
+using signatures_of = decltype(execution::find_signatures<Sndr, Env...>());
+
+template <class Sndr, class... Env>
+    requires(sizeof...(Env) <= 1) && valid_completion_signatures<signatures_of<Sndr, Env...>>
+consteval auto get_completion_signatures() noexcept -> signatures_of<Sndr, Env...> {
+    return {};
+}
+
+template <class Sndr, class... Env>
+concept sender_in = sender<Sndr> && (sizeof...(Env) <= 1) && (queryable<Env> && ...) &&
+                    valid_completion_signatures<signatures_of<Sndr, Env...>>;
+template <class Sndr>
+concept dependent_sender = sender<Sndr> && std::same_as<signatures_of<Sndr>, dependent_signatures>;
+
+template <class Sndr, class... Env>
+    requires sender_in<Sndr, Env...>
+using completion_signatures_of_t = signatures_of<Sndr, Env...>;
+
+template <class Sndr, class Env = env<>>
+    requires sender_in<Sndr, Env>
+inline constexpr bool sends_stopped =
+    completion_signatures_of_t<Sndr, Env>::count_of(set_stopped) != 0;
+
+// Reports the error of a pipeline that no environment can repair, when it is built.
+template <class Sndr>
+constexpr void check_pipeline() noexcept {
+    using Sigs = signatures_of<Sndr>;
+    if constexpr (is_pipeline_error<Sigs>) static_assert(diagnosis<Sigs>::reported);
+}
+
+}  // namespace coppice::execution

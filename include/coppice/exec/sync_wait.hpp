@@ -1,0 +1,158 @@
+// sync_wait: starts a sender and blocks this thread until it has completed.
+#pragma once
+// While it waits the thread drives a run_loop, whose scheduler the sender finds in its environment,
+// so work can be delegated back to the blocked thread. The loop and the result live on the caller's
+// stack: nothing is allocated. Source: [exec.sync.wait], [exec.sync.wait.var].
+
+#include <coppice/exec/as_exception.hpp>
+#include <coppice/exec/into_variant.hpp>
+#include <coppice/exec/run_loop.hpp>
+#include <coppice/exec/value_types.hpp>
+
+#include <optional>
+
+namespace coppice::this_thread {
+
+class sync_wait_env {
+public:
+    sync_wait_env() noexcept = default;
+    explicit sync_wait_env(execution::run_loop& loop) noexcept : loop_(&loop) {}
+    execution::run_loop::scheduler query(execution::get_scheduler_t) const noexcept {
+        return loop_->get_scheduler();
+    }
+    execution::run_loop::scheduler query(execution::get_start_scheduler_t) const noexcept {
+        return loop_->get_scheduler();
+    }
+    execution::run_loop::scheduler query(execution::get_delegation_scheduler_t) const noexcept {
+        return loop_->get_scheduler();
+    }
+
+private:
+    execution::run_loop* loop_ = nullptr;
+};
+
+template <execution::sender_in<sync_wait_env> Sndr>
+using sync_wait_result_t =
+    std::optional<execution::value_types_of_t<Sndr, sync_wait_env, execution::decayed_tuple,
+                                              std::type_identity_t>>;
+template <execution::sender_in<sync_wait_env> Sndr>
+using sync_wait_with_variant_result_t =
+    std::optional<execution::value_types_of_t<Sndr, sync_wait_env>>;
+
+template <class Result>
+struct sync_wait_state {
+    sync_wait_state() noexcept = default;
+    execution::run_loop loop;
+    std::exception_ptr error;
+    Result result;
+};
+
+template <class Result>
+class sync_wait_receiver {
+public:
+    using receiver_concept = execution::receiver_tag;
+    explicit sync_wait_receiver(sync_wait_state<Result>& state) noexcept : state_(&state) {}
+
+    template <class... Args>
+    void set_value(Args&&... args) && noexcept {
+        if constexpr (std::is_nothrow_constructible_v<typename Result::value_type, Args...>) {
+            state_->result.emplace(static_cast<Args&&>(args)...);
+        } else {
+            try {
+                state_->result.emplace(static_cast<Args&&>(args)...);
+            } catch (...) {
+                state_->error = std::current_exception();
+            }
+        }
+        state_->loop.finish();  // the waiter may be gone from here on
+    }
+    template <class Error>
+    void set_error(Error&& error) && noexcept {
+        state_->error = execution::as_exception(static_cast<Error&&>(error));
+        state_->loop.finish();
+    }
+    void set_stopped() && noexcept { state_->loop.finish(); }
+    sync_wait_env get_env() const noexcept { return sync_wait_env(state_->loop); }
+
+private:
+    sync_wait_state<Result>* state_;
+};
+
+// What a sync_wait that does not type-check returns, so that its error stays alone.
+struct no_result {};
+
+// What completes where the sender does chooses the implementation.
+template <class Sndr>
+using sync_wait_domain = execution::completion_domain_of_t<Sndr, sync_wait_env>;
+
+// Blocks until the sender has completed. Returns the values, or nothing if it was stopped; throws
+// its error: an exception_ptr's exception, an error_code as system_error, anything else as it is.
+// Threads: any; while it blocks, this thread runs what is delegated to it. Cost: no allocation.
+struct sync_wait_t {
+    template <execution::sender Sndr>
+    auto operator()(Sndr&& sndr) const {
+        using namespace execution;
+        using Sigs = signatures_of<Sndr, sync_wait_env>;
+        if constexpr (!is_completion_signatures<Sigs>) {
+            static_assert(diagnosis<Sigs>::reported);
+            return no_result();
+        } else if constexpr (Sigs::count_of(set_value_t()) != 1) {
+            using Error = pipeline_error<in_algorithm<sync_wait_t>, got<Sigs>,
+                                         wanted<one_value_completion>>;
+            static_assert(diagnosis<Error>::reported);
+            return no_result();
+        } else {
+            using Result = decltype(execution::apply_sender(sync_wait_domain<Sndr>(), *this,
+                                                            static_cast<Sndr&&>(sndr)));
+            static_assert(std::is_same_v<Result, sync_wait_result_t<Sndr>>,
+                          "a domain's sync_wait must return what sync_wait returns");
+            return execution::apply_sender(sync_wait_domain<Sndr>(), *this,
+                                           static_cast<Sndr&&>(sndr));
+        }
+    }
+
+    template <execution::sender_in<sync_wait_env> Sndr>
+        requires execution::sender_to<Sndr, sync_wait_receiver<sync_wait_result_t<Sndr>>>
+    sync_wait_result_t<Sndr> apply_sender(Sndr&& sndr) const {
+        using Result = sync_wait_result_t<Sndr>;
+        sync_wait_state<Result> state;
+        auto op = execution::connect(static_cast<Sndr&&>(sndr), sync_wait_receiver<Result>(state));
+        execution::start(op);
+        state.loop.run();
+        if (state.error) std::rethrow_exception(std::move(state.error));
+        return std::move(state.result);
+    }
+};
+inline constexpr sync_wait_t sync_wait{};
+
+// The same for a sender with several value completions: returns a variant of tuples.
+struct sync_wait_with_variant_t {
+    template <execution::sender Sndr>
+    auto operator()(Sndr&& sndr) const {
+        using Variant = decltype(execution::into_variant(static_cast<Sndr&&>(sndr)));
+        using Sigs = execution::signatures_of<Variant, sync_wait_env>;
+        if constexpr (!execution::is_completion_signatures<Sigs>) {
+            static_assert(execution::diagnosis<Sigs>::reported);
+            return no_result();
+        } else {
+            using Result = decltype(execution::apply_sender(sync_wait_domain<Sndr>(), *this,
+                                                            static_cast<Sndr&&>(sndr)));
+            static_assert(std::is_same_v<Result, sync_wait_with_variant_result_t<Sndr>>,
+                          "a domain's sync_wait_with_variant must return what it returns");
+            return execution::apply_sender(sync_wait_domain<Sndr>(), *this,
+                                           static_cast<Sndr&&>(sndr));
+        }
+    }
+
+    template <execution::sender_in<sync_wait_env> Sndr>
+    sync_wait_with_variant_result_t<Sndr> apply_sender(Sndr&& sndr) const {
+        using Result = sync_wait_with_variant_result_t<Sndr>;
+        if (auto values = sync_wait(execution::into_variant(static_cast<Sndr&&>(sndr)))) {
+            return Result(std::move(std::get<0>(*values)));
+        }
+        return Result();
+    }
+};
+inline constexpr sync_wait_with_variant_t sync_wait_with_variant{};
+
+}  // namespace coppice::this_thread
