@@ -1,32 +1,40 @@
-# What `cmake --install` leaves: headers, the static library, the package files and the program.
+# What `cmake --install` leaves: headers, the static library, the package files and the program
+# (apps/serve installs itself). Everything is relative to the prefix, so that it may be chosen at
+# install time and moved afterwards.
+option(COPPICE_INSTALL "Install coppice with the project that contains it" ${PROJECT_IS_TOP_LEVEL})
+if(NOT COPPICE_INSTALL)
+    return()
+endif()
 include(CMakePackageConfigHelpers)
+set(coppice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coppice)
 
 install(TARGETS coppice EXPORT coppiceTargets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(EXPORT coppiceTargets NAMESPACE coppice::
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/coppice)
-configure_package_config_file(cmake/coppiceConfig.cmake.in
-    ${CMAKE_CURRENT_BINARY_DIR}/coppiceConfig.cmake
-    INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/coppice)
-write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/coppiceConfigVersion.cmake
-    COMPATIBILITY SameMinorVersion)
+install(EXPORT coppiceTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/coppiceConfig.cmake.in coppiceConfig.cmake
+    INSTALL_DESTINATION ${coppice_package_dir} NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(coppiceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppiceConfig.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/coppiceConfigVersion.cmake
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/coppice)
+    DESTINATION ${coppice_package_dir})
 
-# Absolute install directories stay as they are; relative ones follow the prefix of the .pc file.
-if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
-    set(coppice_pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
-else()
-    set(coppice_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
-endif()
-if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
-    set(coppice_pc_libdir "${CMAKE_INSTALL_LIBDIR}")
-else()
-    set(coppice_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
-endif()
-configure_file(cmake/coppice.pc.in ${CMAKE_CURRENT_BINARY_DIR}/coppice.pc @ONLY)
+# The .pc file finds its prefix from where it stands; absolute install directories stay absolute.
+file(RELATIVE_PATH coppice_pc_to_prefix
+    ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+set(coppice_pc_prefix "\${pcfiledir}/${coppice_pc_to_prefix}")
+foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
+    string(TOLOWER coppice_pc_${dir} variable)
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
+        set(${variable} "${CMAKE_INSTALL_${dir}}")
+    else()
+        set(${variable} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+    endif()
+endforeach()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice.pc.in coppice.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

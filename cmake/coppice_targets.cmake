@@ -2,6 +2,8 @@
 
 # Warnings and sanitizers, for targets built from this tree.
 function(coppice_flags target)
+    # COPPICE_CHECK names files from the project's root, whoever built it and wherever.
+    target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
     if(COPPICE_WARNINGS)
         target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
             -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror)

@@ -1,6 +1,7 @@
 // The driver of the models: explores interleavings, plants mutants, and counts what lived and died.
 #pragma once
-// A model is a relacy test suite over the library's own headers, built with COPPICE_MODEL. Its main:
+// A model is a relacy test suite over the library's own headers, built with COPPICE_MODEL. Its
+// main:
 //
 //   model::report report("deque");
 //   report.holds<owner_and_thief>("two sides take each item once");

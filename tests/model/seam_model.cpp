@@ -1,4 +1,4 @@
-// Shows that the checker behind base/atomic.hpp finds planted faults: the litmus tests everyone knows.
+// Shows that the checker behind base/atomic.hpp finds planted faults: the well-known litmus tests.
 #include "model.hpp"
 
 namespace {

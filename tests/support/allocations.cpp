@@ -1,5 +1,4 @@
-// Replaces the global allocation functions with counting ones; under the thread sanitizer, which
-// brings its own, counts every malloc through the sanitizer's hook.
+// Replaces the global allocation functions with counting ones.
 #include "allocations.hpp"
 
 #include <coppice/base/atomic.hpp>
@@ -11,32 +10,6 @@ namespace {
 
 // Written by every allocating thread; only sums matter, so nothing rides on it.
 constinit coppice::atomic<std::size_t> count{0};
-
-}  // namespace
-
-std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }
-
-#if defined(__has_feature)
-#define COPPICE_TEST_HOOKS __has_feature(thread_sanitizer)
-#else
-#define COPPICE_TEST_HOOKS 0
-#endif
-
-#if COPPICE_TEST_HOOKS
-
-#include <sanitizer/allocator_interface.h>
-
-namespace {
-
-[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
-    [](const volatile void*, std::size_t) { count.fetch_add(1, coppice::relaxed); },
-    [](const volatile void*) {});
-
-}  // namespace
-
-#else
-
-namespace {
 
 void* counted(std::size_t size) {
     count.fetch_add(1, coppice::relaxed);
@@ -55,6 +28,8 @@ void* counted_aligned(std::size_t size, std::align_val_t alignment) {
 
 }  // namespace
 
+std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }
+
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, std::align_val_t a) { return counted_aligned(size, a); }
@@ -67,5 +42,3 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-
-#endif

@@ -1,4 +1,4 @@
-// The model checker's half of base/atomic.hpp; never included directly, never installed code's path.
+// The model checker's half of base/atomic.hpp, which alone includes it; not installed.
 #pragma once
 // Wraps relacy (Debian's relacy-dev) so that library code compiles unchanged. relacy.hpp itself is
 // not included: it redefines `new`, `assert` and the memory orders as macros.
@@ -12,18 +12,18 @@
 #include <source_location>
 #include <string_view>
 
+#include <relacy/atomic.hpp>
+#include <relacy/atomic_fence.hpp>
+#include <relacy/backoff.hpp>
 #include <relacy/base.hpp>
 #include <relacy/context.hpp>
 #include <relacy/context_base_impl.hpp>
-#include <relacy/atomic_fence.hpp>
-#include <relacy/atomic.hpp>
-#include <relacy/var.hpp>
-#include <relacy/backoff.hpp>
-#include <relacy/test_suite.hpp>
-#include <relacy/stdlib/mutex.hpp>
 #include <relacy/stdlib/condition_variable.hpp>
-#include <relacy/stdlib/semaphore.hpp>
 #include <relacy/stdlib/event.hpp>
+#include <relacy/stdlib/mutex.hpp>
+#include <relacy/stdlib/semaphore.hpp>
+#include <relacy/test_suite.hpp>
+#include <relacy/var.hpp>
 #undef $
 
 namespace coppice {
@@ -110,8 +110,8 @@ public:
     T fetch_xor(T value, memory_order order, source_point at = {}) {
         return value_.fetch_xor(value, weakened(order, at), at.info);
     }
-    bool compare_exchange_strong(T& expected, T desired, memory_order success,
-                                 memory_order failure, source_point at = {}) {
+    bool compare_exchange_strong(T& expected, T desired, memory_order success, memory_order failure,
+                                 source_point at = {}) {
         return exchanged(expected, desired, weakened(success, at), weakened(failure, at), at,
                          [&](memory_order ok, memory_order lost) {
                              return value_.compare_exchange_strong(expected, desired, ok, at.info,
@@ -129,8 +129,8 @@ public:
 
 private:
     template <class Exchange>
-    static bool exchanged(T&, T, memory_order success, memory_order failure,
-                          const source_point& at, Exchange exchange) {
+    static bool exchanged(T&, T, memory_order success, memory_order failure, const source_point& at,
+                          Exchange exchange) {
         const bool allowed = failure == relaxed || success == seq_cst ||
                              ((success == acq_rel || success == acquire) && failure == acquire);
         if (allowed) return exchange(success, failure);
@@ -156,7 +156,9 @@ private:
     mutable rl::var<T> value_;
 };
 
-inline void spin_hint(source_point at = {}) { rl::yield(1, at.info); }
+inline void spin_hint(source_point at = {}) {
+    rl::yield(1, at.info);
+}
 
 // Per simulated thread; the driver clears nothing, so a slot must be back at T{} when a run ends.
 template <class Tag, class T>

@@ -1,9 +1,9 @@
 // COPPICE_CHECK: the channel for programmer errors; used by every room, on in every build.
 #pragma once
-// Four channels carry what goes wrong, and they never mix: a caller's mistake stops the process here
-// with a message; an expected failure is a std::error_code (result.hpp, set_error); stopping is
-// set_stopped; a user's exception stays an exception. This is the only macro in the library, because
-// only a macro knows the text and place of the condition.
+// Four channels carry what goes wrong, and they never mix: a caller's mistake stops the process
+// here with a message; an expected failure is a std::error_code (result.hpp, set_error); stopping
+// is set_stopped; a user's exception stays an exception. This is the only macro in the library,
+// because only a macro knows the text and place of the condition.
 
 namespace coppice {
 
@@ -13,8 +13,8 @@ namespace coppice {
 
 }  // namespace coppice
 
-#define COPPICE_CHECK(condition, message)                                               \
-    do {                                                                                \
-        if (!(condition)) [[unlikely]]                                                  \
-            ::coppice::check_failed(#condition, message, __FILE__, __LINE__);           \
+#define COPPICE_CHECK(condition, message)                                     \
+    do {                                                                      \
+        if (!(condition)) [[unlikely]]                                        \
+            ::coppice::check_failed(#condition, message, __FILE__, __LINE__); \
     } while (false)

@@ -15,8 +15,8 @@ struct immovable {
 };
 
 // Storage for one T whose lifetime the owner runs by hand.
-// The owner destroys what it constructed; the destructor of the storage does nothing. The value is
-// the only member, so it is constructed at the storage's own address (and <memory> stays out).
+// The owner destroys what it constructed; the destructor of the storage does nothing.
+// (__builtin_addressof instead of std::addressof keeps <memory> out of many headers.)
 template <class T>
 class manual_lifetime : immovable {
 public:
@@ -25,12 +25,14 @@ public:
 
     template <class... Args>
     T& construct(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
-        return *::new (static_cast<void*>(this)) T(std::forward<Args>(args)...);
+        return *::new (static_cast<void*>(__builtin_addressof(value_)))
+            T(std::forward<Args>(args)...);
     }
     // Constructs from what `make` returns, with guaranteed elision: for immovable types.
     template <class Make>
     T& construct_with(Make&& make) noexcept(noexcept(std::forward<Make>(make)())) {
-        return *::new (static_cast<void*>(this)) T(std::forward<Make>(make)());
+        return *::new (static_cast<void*>(__builtin_addressof(value_)))
+            T(std::forward<Make>(make)());
     }
     void destroy() noexcept { value_.~T(); }
     T& get() & noexcept { return value_; }

@@ -1,0 +1,94 @@
+// The handlers: the thesis's workloads, and what operators ask a server.
+#include "routes.hpp"
+
+#include "page.hpp"
+
+#include <coppice/io/timer.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace serve {
+
+namespace {
+
+using namespace coppice;
+using http::request;
+using http::response;
+
+constexpr std::uint64_t fib_max = 45;
+constexpr std::uint64_t wait_ms_max = 10'000;
+
+// An integer of the query, from 0 to `most`; `otherwise` if it is absent, nothing if it is no such
+// number.
+std::optional<std::uint64_t> number(const request& r, std::string_view name,
+                                    std::uint64_t otherwise, std::uint64_t most) {
+    if (!r.query(name)) return otherwise;
+    const std::optional<std::uint64_t> value = r.query<std::uint64_t>(name);
+    if (!value || *value > most) return std::nullopt;
+    return value;
+}
+
+std::uint64_t fib(std::uint64_t n) {
+    return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+
+task<response> cpu(world& w, request& r) {
+    const std::optional<std::uint64_t> n = number(r, "n", 22, fib_max);
+    if (!n) co_return response::text("n must be a number from 0 to 45\n", 400);
+    co_await w.pool.get_scheduler().schedule();
+    const std::uint64_t sum = fib(*n) + fib(*n);
+    co_return response::text(std::to_string(sum));
+}
+
+response hold_thread(request& r) {
+    const std::optional<std::uint64_t> ms = number(r, "ms", 15, wait_ms_max);
+    if (!ms) return response::text("ms must be a number from 0 to 10000\n", 400);
+    std::this_thread::sleep_for(std::chrono::milliseconds(*ms));
+    return response::text("held its thread for " + std::to_string(*ms) + " ms\n");
+}
+
+task<response> wait_on_timer(request& r) {
+    const std::optional<std::uint64_t> ms = number(r, "ms", 15, wait_ms_max);
+    if (!ms) co_return response::text("ms must be a number from 0 to 10000\n", 400);
+    io::timer timer(*io::context::current());
+    co_await timer.wait_for(std::chrono::milliseconds(*ms));
+    co_return response::text("waited for " + std::to_string(*ms) + " ms\n");
+}
+
+// Answers with the request's own body, where it lies: the server writes an answer before it lets go
+// of the request's bytes.
+response echo(request& r) {
+    response answer;
+    answer.body(http::static_text::promised(r.body()));
+    const auto type = r.find("Content-Type");
+    answer.content_type(http::static_text::promised(type.value_or("application/octet-stream")));
+    return answer;
+}
+
+}  // namespace
+
+http::router make_routes(world& w) {
+    http::router routes;
+    routes.get("/", [](request&) { return response::html(live_page); })
+        .get("/plaintext", [](request&) { return response::text("Hello, World!"); })
+        .get("/json", [](request&) { return response::json(R"({"message":"Hello, World!"})"); })
+        .get("/cpu", [&w](request& r) { return cpu(w, r); })
+        .get("/io", hold_thread)
+        .get("/io-async", wait_on_timer)
+        .post("/echo", echo)
+        .get("/healthz", [](request&) { return response::text("ok\n"); })
+        .get("/metrics", [&w](request&) {
+            return response(200)
+                .body(metrics(w))
+                .content_type("text/plain; version=0.0.4; charset=utf-8");
+        });
+    if (w.files) {
+        routes.get("/static/{path...}", [&w](request& r) {
+            return w.files->answer(r.parameter<std::string>("path").value_or(""));
+        });
+    }
+    return routes;
+}
+
+}  // namespace serve

@@ -1,0 +1,150 @@
+// bench_http: requests and processor time per request, beside a raw epoll loop and nginx.
+// Servers run one after the other on processor 0, wrk on the last one, interleaved over the
+// repetitions; every figure is a median with its spread, and the ratio is to the raw loop.
+#include "processes.hpp"
+#include "rivals.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace bench_http;
+
+struct rival {
+    const char* name;
+    void (*serve)();
+};
+constexpr rival rivals[] = {
+    {"raw epoll loop", serve_raw_epoll},
+    {"coppice epoll", serve_coppice_epoll},
+    {"coppice io_uring", serve_coppice_uring},
+    {"nginx", serve_nginx},
+};
+
+struct scenario {
+    const char* name;
+    load how;
+};
+constexpr scenario scenarios[] = {
+    {"keep-alive, 64 connections", {64, 1, false, 2}},
+    {"keep-alive, 256 connections", {256, 1, false, 2}},
+    {"pipelined x16, 64 connections", {64, 16, false, 2}},
+    {"a connection per request, 64 at once", {64, 1, true, 2}},
+};
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
+}
+
+struct figures {
+    std::vector<double> thousands, cpu_us, p99_us;
+    std::uint64_t errors = 0;
+};
+
+void measure_once(const rival& r, const load& how, figures& into) {
+    const server_process server(r.serve);
+    if (!server.ready()) return;
+    load warm = how;
+    warm.seconds = 1;
+    (void)run_wrk(server.port(), warm);
+    const std::uint64_t before = server.cpu_ns();
+    const load_result result = run_wrk(server.port(), how);
+    const auto used = static_cast<double>(server.cpu_ns() - before);
+    into.thousands.push_back(result.per_second / 1e3);
+    into.cpu_us.push_back(used / 1e3 / static_cast<double>(result.requests));
+    into.p99_us.push_back(result.p99_us);
+    into.errors += result.errors;
+}
+
+void print_row(const char* scenario_name, const char* name, const figures& f, double floor,
+               std::FILE* json) {
+    if (f.cpu_us.empty()) {
+        std::printf("  %-18s not installed\n", name);
+        return;
+    }
+    const auto [low, high] = std::minmax_element(f.cpu_us.begin(), f.cpu_us.end());
+    std::printf("  %-18s %8.1f k/s  p99 %8.0f us  %6.2f us CPU (%.2f to %.2f)  x %.2f  errors %llu\n",
+                name, median(f.thousands), median(f.p99_us), median(f.cpu_us), *low, *high,
+                median(f.cpu_us) / floor, static_cast<unsigned long long>(f.errors));
+    if (json == nullptr) return;
+    std::fprintf(json,
+                 "{\"bench\":\"http\",\"workload\":\"%s\",\"rival\":\"%s\",\"k_per_s\":%.1f,"
+                 "\"p99_us\":%.0f,\"cpu_us\":%.3f,\"cpu_us_min\":%.3f,\"cpu_us_max\":%.3f,"
+                 "\"errors\":%llu}\n",
+                 scenario_name, name, median(f.thousands), median(f.p99_us), median(f.cpu_us), *low,
+                 *high, static_cast<unsigned long long>(f.errors));
+}
+
+int full(int repetitions, std::FILE* json) {
+    for (const scenario& s : scenarios) {
+        std::printf("%s\n", s.name);
+        std::vector<figures> all(std::size(rivals));
+        for (int i = 0; i != repetitions; ++i) {
+            for (std::size_t r = 0; r != std::size(rivals); ++r) {
+                std::fprintf(stderr, "\r%s: repetition %d of %d ", s.name, i + 1, repetitions);
+                measure_once(rivals[r], s.how, all[r]);
+            }
+        }
+        std::fprintf(stderr, "\n");
+        const double floor = median(all[0].cpu_us);
+        for (std::size_t r = 0; r != std::size(rivals); ++r) {
+            print_row(s.name, rivals[r].name, all[r], floor, json);
+        }
+        std::fflush(stdout);
+    }
+    return 0;
+}
+
+std::uint64_t hash_of(const std::string& bytes) {  // FNV-1a
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return hash;
+}
+
+int tiny() {
+    std::uint64_t expected = 0;
+    int failures = 0;
+    for (const rival& r : rivals) {
+        if (r.serve == serve_nginx) continue;  // its package may be missing
+        const server_process server(r.serve);
+        std::string bodies;
+        for (int i = 0; i != 20 && server.ready(); ++i) bodies += fetch(server.port(), 1 + i % 16);
+        const std::uint64_t hash = hash_of(bodies);
+        if (expected == 0) expected = hash;
+        std::printf("workload plaintext (%s) hash %016llx\n", r.name,
+                    static_cast<unsigned long long>(hash));
+        if (bodies.empty() || hash != expected) ++failures;
+    }
+    if (failures != 0) std::printf("the rivals disagree\n");
+    return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    int repetitions = 5;
+    std::FILE* json = nullptr;
+    for (int i = 1; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--tiny") == 0) return tiny();
+        if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
+            json = std::fopen(argv[++i], "a");
+            if (json == nullptr) {
+                std::perror(argv[i]);
+                return 2;
+            }
+        } else if (std::strcmp(argv[i], "--repetitions") == 0 && i + 1 < argc) {
+            repetitions = std::max(1, std::atoi(argv[++i]));
+        } else {
+            std::fprintf(stderr, "usage: bench_http [--tiny] [--repetitions N] [--json FILE]\n");
+            return 2;
+        }
+    }
+    return full(repetitions, json);
+}

@@ -1,0 +1,59 @@
+// nginx with one worker, answering the same text from its configuration, in its best setting.
+#include "rivals.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace bench_http {
+
+namespace {
+
+// A port that was free a moment ago: nginx cannot tell which one it was given.
+int free_port() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    if (::bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
+        ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+        std::exit(1);
+    }
+    ::close(fd);
+    return ntohs(at.sin_port);
+}
+
+}  // namespace
+
+void serve_nginx() {
+    char directory[] = "/tmp/coppice-bench-nginx-XXXXXX";
+    if (::mkdtemp(directory) == nullptr) std::exit(1);
+    const std::string here = directory;
+    const int port = free_port();
+    const std::string file = here + "/nginx.conf";
+    std::FILE* const conf = std::fopen(file.c_str(), "w");
+    if (conf == nullptr) std::exit(1);
+    std::fprintf(conf,
+                 "daemon off; master_process off; pid %s/pid; error_log %s/log crit;\n"
+                 "events { worker_connections 20000; multi_accept on; use epoll; }\n"
+                 "http { access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;\n"
+                 "  client_body_temp_path %s/a; proxy_temp_path %s/b; fastcgi_temp_path %s/c;\n"
+                 "  uwsgi_temp_path %s/d; scgi_temp_path %s/e; default_type text/plain;\n"
+                 "  server { listen 127.0.0.1:%d backlog=4096;\n"
+                 "    location = /plaintext { return 200 \"Hello, World!\"; } } }\n",
+                 directory, directory, directory, directory, directory, directory, directory, port);
+    std::fclose(conf);
+    std::printf("listening on http://127.0.0.1:%d\n", port);
+    std::fflush(stdout);
+    for (const char* const nginx : {"/usr/sbin/nginx", "/usr/local/sbin/nginx"}) {
+        ::execl(nginx, "nginx", "-p", directory, "-c", file.c_str(), nullptr);
+    }
+    std::exit(1);
+}
+
+}  // namespace bench_http

@@ -1,0 +1,174 @@
+// Processes, their processor time from /proc, and what wrk prints.
+#include "processes.hpp"
+
+#include <arpa/inet.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace bench_http {
+
+namespace {
+
+void pin(int processor) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    ::sched_setaffinity(0, sizeof set, &set);
+}
+
+int connect_to(int port) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    const timeval bound{5, 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0) return fd;
+    ::close(fd);
+    return -1;
+}
+
+// "467.00us", "1.96ms" or "1.20s" in microseconds.
+double microseconds(const char* text) {
+    char* unit = nullptr;
+    const double value = std::strtod(text, &unit);
+    if (std::strncmp(unit, "us", 2) == 0) return value;
+    return std::strncmp(unit, "ms", 2) == 0 ? value * 1e3 : value * 1e6;
+}
+
+}  // namespace
+
+server_process::server_process(void (*serve)()) {
+    int out[2];
+    if (::pipe(out) != 0) return;
+    std::fflush(nullptr);  // what is buffered is this process's to write, not the child's too
+    pid_ = ::fork();
+    if (pid_ == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::dup2(out[1], STDOUT_FILENO);
+        ::close(out[0]);
+        ::close(out[1]);
+        pin(0);
+        serve();
+        std::_Exit(0);
+    }
+    ::close(out[1]);
+    std::FILE* const lines = ::fdopen(out[0], "r");
+    int port = 0;
+    if (std::fscanf(lines, "listening on http://127.0.0.1:%d", &port) != 1) port = 0;
+    std::fclose(lines);
+    // nginx says its port before it listens.
+    for (int tries = 0; port != 0 && tries != 200; ++tries) {
+        const int fd = connect_to(port);
+        if (fd >= 0) {
+            ::close(fd);
+            port_ = port;
+            return;
+        }
+        ::usleep(10'000);
+    }
+}
+
+server_process::~server_process() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+}
+
+std::uint64_t server_process::cpu_ns() const {
+    std::ifstream stat("/proc/" + std::to_string(pid_) + "/schedstat");
+    std::uint64_t ns = 0;
+    stat >> ns;
+    return ns;
+}
+
+std::uint64_t server_process::memory_kib() const {
+    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+    for (std::string word; status >> word;) {
+        std::uint64_t kib = 0;
+        if (word == "VmRSS:" && status >> kib) return kib;
+    }
+    return 0;
+}
+
+load_result run_wrk(int port, const load& how) {
+    char script[] = "/tmp/coppice-bench-wrk-XXXXXX";
+    std::string command = "taskset -c $(($(nproc) - 1)) wrk -t1 --latency";
+    if (how.pipeline > 1) {
+        const int fd = ::mkstemp(script);
+        const std::string lua =
+            "init = function(args) local r = {} for i = 1, " + std::to_string(how.pipeline) +
+            " do r[i] = wrk.format('GET', '/plaintext') end all = table.concat(r) end\n"
+            "request = function() return all end\n";
+        if (fd < 0 || ::write(fd, lua.data(), lua.size()) < 0) std::exit(1);
+        ::close(fd);
+        command += " -s " + std::string(script);
+    }
+    if (how.close) command += " -H 'Connection: close'";
+    command += " -c" + std::to_string(how.connections) + " -d" +
+               std::to_string(static_cast<int>(how.seconds)) + "s http://127.0.0.1:" +
+               std::to_string(port) + "/plaintext 2>&1";
+    std::FILE* const output = ::popen(command.c_str(), "r");
+    load_result result;
+    char line[256];
+    while (output != nullptr && std::fgets(line, sizeof line, output) != nullptr) {
+        unsigned long long n = 0, connect = 0, read = 0, write = 0, timeout = 0;
+        char text[32];
+        if (std::sscanf(line, " %llu requests in", &n) == 1) result.requests = n;
+        if (std::sscanf(line, "Requests/sec: %lf", &result.per_second) == 1) continue;
+        if (std::sscanf(line, " 50%% %31s", text) == 1) result.p50_us = microseconds(text);
+        if (std::sscanf(line, " 99%% %31s", text) == 1) result.p99_us = microseconds(text);
+        if (std::sscanf(line, " Socket errors: connect %llu, read %llu, write %llu, timeout %llu",
+                        &connect, &read, &write, &timeout) == 4) {
+            // A connection that the server closes, as it said it would, is a read error to wrk.
+            result.errors += connect + write + timeout + (how.close ? 0 : read);
+        }
+        if (std::sscanf(line, " Non-2xx or 3xx responses: %llu", &n) == 1) result.errors += n;
+    }
+    if (output == nullptr || ::pclose(output) != 0 || result.requests == 0) {
+        std::fprintf(stderr, "bench_http: wrk did not run: is the package wrk installed?\n");
+        std::exit(1);
+    }
+    if (how.pipeline > 1) ::unlink(script);
+    return result;
+}
+
+std::string fetch(int port, int requests) {
+    const int fd = connect_to(port);
+    std::string all;
+    for (int i = 0; i != requests; ++i) {
+        all += "GET /plaintext HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    }
+    std::string bodies;
+    std::string input;
+    if (fd >= 0 && ::send(fd, all.data(), all.size(), MSG_NOSIGNAL) > 0) {
+        for (int answers = 0; answers != requests;) {
+            char buffer[4096];
+            const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
+            if (n <= 0) break;
+            input.append(buffer, static_cast<std::size_t>(n));
+            for (std::size_t end; (end = input.find("\r\n\r\n")) != input.npos; ++answers) {
+                const std::size_t at = input.find("Content-Length: ");
+                const auto length = static_cast<std::size_t>(std::atoi(input.c_str() + at + 16));
+                if (at > end || input.size() < end + 4 + length) break;
+                bodies += input.substr(0, 12) + input.substr(end + 4, length);
+                input.erase(0, end + 4 + length);
+            }
+        }
+    }
+    ::close(fd);
+    return bodies;
+}
+
+}  // namespace bench_http

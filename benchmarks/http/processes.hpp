@@ -1,0 +1,49 @@
+// Server processes and wrk, as the HTTP benchmark uses them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <sys/types.h>
+
+namespace bench_http {
+
+// A rival in a process of its own on processor 0; killed at the end.
+class server_process {
+public:
+    explicit server_process(void (*serve)());
+    server_process(const server_process&) = delete;
+    ~server_process();
+
+    bool ready() const { return port_ != 0; }
+    int port() const { return port_; }
+    std::uint64_t cpu_ns() const;       // of all its threads, so far
+    std::uint64_t memory_kib() const;   // resident now
+
+private:
+    pid_t pid_ = -1;
+    int port_ = 0;
+};
+
+// What one run of wrk measured.
+struct load_result {
+    std::uint64_t requests = 0;
+    double per_second = 0;
+    double p50_us = 0;
+    double p99_us = 0;
+    std::uint64_t errors = 0;
+};
+
+struct load {
+    int connections = 64;
+    int pipeline = 1;
+    bool close = false;
+    double seconds = 2;
+};
+
+// Runs wrk with one thread on the last processor. Exits the program where wrk is not installed.
+load_result run_wrk(int port, const load& how);
+
+// Sends one request, or several at once, on a fresh blocking connection, and gives the bodies.
+std::string fetch(int port, int requests);
+
+}  // namespace bench_http

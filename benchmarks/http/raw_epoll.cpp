@@ -1,0 +1,91 @@
+// The floor: a bare epoll loop that answers every read of whole requests with a constant.
+// It parses nothing but the ends of heads, so it does the least a correct answer on this kernel costs:
+// one epoll_wait per batch of events, one recv and one send per readable connection.
+#include "rivals.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string>
+#include <string_view>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace bench_http {
+
+namespace {
+
+int listen_on_loopback() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    const int yes = 1;
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    if (::bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(fd, 4096) != 0 ||
+        ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+        std::perror("raw epoll");
+        std::exit(1);
+    }
+    std::printf("listening on http://127.0.0.1:%d\n", ntohs(at.sin_port));
+    std::fflush(stdout);
+    return fd;
+}
+
+std::size_t count_heads(std::string_view bytes) {
+    std::size_t heads = 0;
+    for (std::size_t at = 0; (at = bytes.find("\r\n\r\n", at)) != bytes.npos; at += 4) ++heads;
+    return heads;
+}
+
+// False: the connection is over.
+bool answer(int fd, std::string& out) {
+    static constexpr std::string_view constant =
+        "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 07:00:00 GMT\r\n"
+        "Content-Type: text/plain; charset=utf-8\r\nContent-Length: 13\r\n\r\nHello, World!";
+    char buffer[4096];
+    const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
+    if (n <= 0) return n < 0 && errno == EAGAIN;
+    const std::string_view bytes(buffer, static_cast<std::size_t>(n));
+    const bool close = bytes.find("Connection: close") != bytes.npos;
+    out.clear();
+    for (std::size_t heads = count_heads(bytes); heads != 0; --heads) out += constant;
+    const ssize_t sent = ::send(fd, out.data(), out.size(), MSG_NOSIGNAL);
+    return sent == static_cast<ssize_t>(out.size()) && !close;
+}
+
+}  // namespace
+
+void serve_raw_epoll() {
+    const int listener = listen_on_loopback();
+    const int epoll = ::epoll_create1(0);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = listener;
+    ::epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);
+    std::string out;
+    epoll_event events[256];
+    for (;;) {
+        const int count = ::epoll_wait(epoll, events, 256, -1);
+        for (int i = 0; i < count; ++i) {
+            const int fd = events[i].data.fd;
+            if (fd != listener) {
+                if (!answer(fd, out)) ::close(fd);
+                continue;
+            }
+            for (int peer; (peer = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK)) >= 0;) {
+                event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
+                event.data.fd = peer;
+                ::epoll_ctl(epoll, EPOLL_CTL_ADD, peer, &event);
+            }
+        }
+    }
+}
+
+}  // namespace bench_http

@@ -1,0 +1,10 @@
+// The whole library in one include, for programs that use most of it.
+#pragma once
+
+#include <coppice/execution.hpp>
+#include <coppice/http.hpp>
+#include <coppice/io.hpp>
+#include <coppice/pool.hpp>
+#include <coppice/stop_token.hpp>
+#include <coppice/task.hpp>
+#include <coppice/token.hpp>

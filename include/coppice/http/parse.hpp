@@ -1,0 +1,242 @@
+// HTTP/1.1 request heads and chunked bodies, from bytes to values; used by the server.
+#pragma once
+// Everything here is a function of bytes: no sockets, no clock, no allocation, nothing throws. The
+// grammar is that of RFC 9112 and RFC 9110 without their permissions to repair: whatever two
+// parsers could read differently is refused (docs/http-parsing.md lists each case with its
+// section).
+//
+// Two rules hold for every input, and the fuzzers check them:
+//  - Prefixes decide. Each byte is judged when it is reached, each field line at its end. The
+//  shortest
+//    prefix that is wrong, or that exceeds a limit, gives the error, and every longer input that
+//    starts with it gives the same error. So one buffer, any split of it, and one byte at a time
+//    all agree.
+//  - `partial` means that some continuation may still be valid. Three judgements wait for more
+//  bytes
+//    than they strictly need: a target's form for the space behind it, a field's value for the end
+//    of its line, and what the whole head lacks (Host, a final chunked coding) for its end.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace coppice::http {
+
+// What one request may cost. In bytes unless the name says otherwise.
+struct limits {
+    std::size_t target_bytes_max = 8 * 1024;       // beyond: 414
+    std::size_t header_bytes_max = 32 * 1024;      // all field lines with their CRLFs; beyond: 431
+    std::size_t fields_max = 100;                  // at most request_head::capacity; beyond: 431
+    std::size_t body_bytes_max = 8 * 1024 * 1024;  // without chunk framing; beyond: 413
+};
+
+// The methods of RFC 9110 section 9 and PATCH; `other` is any other token, see method_text().
+enum class method : unsigned char {
+    get,
+    head,
+    post,
+    put,
+    del,
+    connect,
+    options,
+    trace,
+    patch,
+    other
+};
+inline constexpr std::size_t method_count = 10;
+
+// "GET" for get; "" for other.
+std::string_view to_string(method) noexcept;
+
+// One field line; the value is without the whitespace around it.
+struct field {
+    std::string_view name;
+    std::string_view value;
+};
+
+enum class parse_status : unsigned char { complete, partial, error };
+
+struct parse_result {
+    parse_status status = parse_status::partial;
+    std::size_t consumed = 0;  // complete: bytes of the head, a leading empty line included; else 0
+    int error = 0;             // error: 400, 413, 414, 431, 501 or 505
+    const char* reason = "";   // error: one sentence, static
+};
+
+// What a request says before its body: views into the parsed bytes.
+// Lifetime: valid after `complete`, as long as the parsed bytes stay where they are.
+// Cost: fixed size, a few KiB; reusable, never allocates.
+class request_head {
+public:
+    static constexpr std::size_t capacity = 100;  // fields
+
+    method verb() const noexcept { return verb_; }
+    std::string_view method_text() const noexcept { return method_text_; }
+    // The request target as sent.
+    std::string_view target() const noexcept { return target_; }
+    // The path, not decoded. "*" for OPTIONS of the server itself, "" for CONNECT, else it starts
+    // with
+    // '/'. Every '%' in path and query is followed by two hexadecimal digits.
+    std::string_view path() const noexcept { return path_; }
+    // What follows the first '?', not decoded; "" if nothing does.
+    std::string_view query() const noexcept { return query_; }
+    // 0 or 1: HTTP/1.2 and later are read as 1.1 (RFC 9110 section 2.5).
+    int minor_version() const noexcept { return minor_version_; }
+    std::span<const field> fields() const noexcept { return {fields_.data(), count_}; }
+    // The first field of that name, whatever its case. O(fields).
+    std::optional<std::string_view> find(std::string_view name) const noexcept;
+    // The authority the request is for, with its port: the target's if it has one (RFC 9112 section
+    // 3.2.2), else the Host field's. "" only in HTTP/1.0.
+    std::string_view host() const noexcept { return host_; }
+    // "http" or "https", in the sender's spelling, if the target is in absolute-form, else "".
+    std::string_view scheme() const noexcept { return scheme_; }
+    // Whether the client allows another request behind this one (RFC 9112 section 9.3).
+    bool keep_alive() const noexcept { return keep_alive_; }
+    // Whether the client waits for 100 (Continue) before it sends a body it has declared.
+    bool expects_continue() const noexcept {
+        return expects_continue_ && (chunked_ || length_.value_or(0) != 0);
+    }
+    bool chunked() const noexcept { return chunked_; }
+    // The declared length. Without it and without chunked() there is no body.
+    std::optional<std::uint64_t> content_length() const noexcept { return length_; }
+
+private:
+    template <class Scan>
+    friend class head_machine;
+
+    std::string_view method_text_;
+    std::string_view target_;
+    std::string_view path_;
+    std::string_view query_;
+    std::string_view host_;
+    std::string_view scheme_;
+    std::optional<std::uint64_t> length_;
+    method verb_ = method::other;
+    unsigned char minor_version_ = 1;
+    bool keep_alive_ = false;
+    bool expects_continue_ = false;
+    bool chunked_ = false;
+    std::size_t count_ = 0;
+    std::array<field, capacity> fields_;
+};
+
+// Reads the head at the front of `bytes` (RFC 9112 sections 2 to 6). Pure: the same bytes give the
+// same answer. `out` is meaningful only after `complete`.
+// Cost: O(bytes), no allocation. Called again for every byte of a slow sender it is quadratic;
+// head_parser is not.
+parse_result parse_head(std::string_view bytes, request_head& out, const limits&) noexcept;
+
+// The state a head_parser keeps between calls: where in the grammar the bytes so far ended.
+struct head_state {
+    enum class phase : unsigned char { start, verb, target, version, line, name, value };
+    phase at = phase::start;
+    bool host_seen = false;
+    bool coding_seen = false;     // any Transfer-Encoding
+    bool coding_unknown = false;  // one other than chunked
+    bool close_seen = false;
+    bool keep_alive_seen = false;
+    std::size_t token = 0;    // offset of the token that is being read
+    std::size_t scanned = 0;  // offset up to which its bytes are known to be good
+    std::size_t block = 0;    // offset of the first field line
+    std::size_t query = 0;    // offset of the target's first '?', or 0
+};
+
+// parse_head for heads that arrive in pieces: each byte is looked at once.
+class head_parser {
+public:
+    explicit head_parser(const limits& limit) noexcept : limits_(limit) {}
+
+    // As parse_head(bytes, head(), limits). While the answer is `partial`, the next call's bytes
+    // must begin with this call's; if they have moved in memory, parsing starts over by itself.
+    parse_result parse(std::string_view bytes) noexcept;
+    const request_head& head() const noexcept { return head_; }
+    // Forgets everything: the next bytes are another head's.
+    void reset() noexcept {
+        base_ = nullptr;
+        state_ = {};
+    }
+
+private:
+    limits limits_;
+    const char* base_ = nullptr;  // where the bytes of the last call were
+    head_state state_;
+    request_head head_;
+};
+
+// Takes the framing out of a chunked body, in place (RFC 9112 section 7.1).
+// Chunk extensions and trailer fields are checked and dropped; together they may take
+// header_bytes_max. Cost: O(bytes), no allocation; a few words of state.
+class chunk_decoder {
+public:
+    explicit chunk_decoder(const limits& limit) noexcept
+        : body_left_(limit.body_bytes_max), overhead_left_(limit.header_bytes_max) {}
+
+    struct result {
+        parse_status status = parse_status::partial;
+        std::size_t consumed = 0;  // partial: all; complete: up to the body's end; error: up to it
+        std::size_t produced = 0;  // payload bytes, now at the front of the bytes given
+        int error = 0;             // error: 400, 413 or 431
+        const char* reason = "";   // error: one sentence, static
+    };
+    // Decodes the next bytes of the body, any number of them. Bytes from `consumed` on are
+    // untouched; what lies between `produced` and `consumed` is unspecified. After `complete` or
+    // `error` every call gives that status again and consumes nothing.
+    result decode(std::span<char> bytes) noexcept;
+
+private:
+    enum class state : unsigned char {
+        size_first,
+        size_digits,
+        size_lf,
+        extension_start,
+        extension_name,
+        extension_name_space,
+        extension_value_start,
+        extension_value,
+        extension_quoted,
+        extension_escape,
+        extension_quoted_end,
+        extension_value_space,
+        data,
+        data_cr,
+        data_lf,
+        trailer_start,
+        trailer_name,
+        trailer_value,
+        trailer_lf,
+        end_lf,
+        complete,
+        failed
+    };
+    static constexpr const char* bare_cr = "a CR is not followed by LF";
+    static constexpr const char* bad_extension = "a chunk extension is invalid";
+    static constexpr const char* too_large = "chunk extensions and trailer fields are too large";
+
+    bool framing(char byte) noexcept;
+    bool extension(char byte) noexcept;
+    bool trailer(char byte) noexcept;
+    bool size_ends() noexcept;
+    bool enter(state next) noexcept {
+        state_ = next;
+        return true;
+    }
+    bool fail(int error, const char* reason) noexcept {
+        error_ = error;
+        reason_ = reason;
+        state_ = state::failed;
+        return false;
+    }
+
+    std::uint64_t chunk_left_ = 0;  // the size being read, then the data bytes still to come
+    std::size_t body_left_;
+    std::size_t overhead_left_;
+    const char* reason_ = "";
+    int error_ = 0;
+    unsigned char digits_ = 0;
+    state state_ = state::size_first;
+};
+
+}  // namespace coppice::http

@@ -1,0 +1,9 @@
+// Umbrella of room io/: loops, sockets, timers and signals.
+#pragma once
+
+#include <coppice/io/buffer.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/io/endpoint.hpp>
+#include <coppice/io/signal_set.hpp>
+#include <coppice/io/socket.hpp>
+#include <coppice/io/timer.hpp>

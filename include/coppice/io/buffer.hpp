@@ -1,0 +1,67 @@
+// Receive buffers that a loop lends out only while there is data in them.
+#pragma once
+// An idle connection holds no memory for its input: the loop's pool gives a buffer to an operation
+// when bytes have arrived, and gets it back when they have been consumed.
+
+#include <coppice/base/lifetime.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace coppice::io {
+
+// Threads: its loop's. Cost: take and give are a pop and a push; a slab is allocated when none is
+// free, and kept until the pool ends.
+class buffer_pool : immovable {
+public:
+    static constexpr std::size_t buffer_bytes = 4096;
+
+    std::byte* take() {
+        if (free_.empty()) grow();
+        std::byte* const buffer = free_.back();
+        free_.pop_back();
+        return buffer;
+    }
+    void give(std::byte* buffer) noexcept { free_.push_back(buffer); }  // never over its capacity
+
+private:
+    static constexpr std::size_t slab_buffers = 32;
+    void grow();
+
+    std::vector<std::unique_ptr<std::byte[]>> slabs_;
+    std::vector<std::byte*> free_;
+};
+
+// Bytes in a buffer that goes back to its pool when this ends. Move-only. Threads: its loop's.
+class pooled_buffer {
+public:
+    pooled_buffer() noexcept = default;
+    pooled_buffer(buffer_pool& pool, std::byte* data, std::size_t size) noexcept
+        : pool_(&pool), data_(data), size_(size) {}
+    pooled_buffer(pooled_buffer&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), data_(other.data_), size_(other.size_) {}
+    pooled_buffer& operator=(pooled_buffer&& other) noexcept {
+        release();
+        pool_ = std::exchange(other.pool_, nullptr);
+        data_ = other.data_;
+        size_ = other.size_;
+        return *this;
+    }
+    ~pooled_buffer() { release(); }
+
+    std::span<std::byte> bytes() const noexcept { return {data_, pool_ == nullptr ? 0 : size_}; }
+    bool empty() const noexcept { return pool_ == nullptr || size_ == 0; }
+    void release() noexcept {
+        if (pool_ != nullptr) std::exchange(pool_, nullptr)->give(data_);
+    }
+
+private:
+    buffer_pool* pool_ = nullptr;
+    std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+}  // namespace coppice::io

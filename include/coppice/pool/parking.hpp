@@ -1,0 +1,116 @@
+// How a pool's idle workers sleep, and how new work wakes one; no wake-up is ever lost.
+#pragma once
+// A worker without work searches for a while, then sleeps. Whoever adds work wakes a sleeper only
+// if nobody is searching, since a searcher will find it. One word counts both:
+//
+//   counts_   low half: workers that sleep and have not been claimed by a wake
+//             high half: workers that search
+//   tokens_   wakes that were issued and not yet consumed by a sleeper (a futex semaphore)
+//
+//   worker           begin_search        search+1
+//   finds work       end_search          search-1; the last one looks again and wakes another if
+//                                        there is more, because adders relied on it
+//   finds none       announce_sleep      search-1, sleep+1; then it must look once more:
+//                    cancel_sleep          work is there: sleep-1, search+1
+//                    sleep                 none: waits for a token; its waker made search+1
+//   adder            wake_one            if sleep>0 and search=0: sleep-1, search+1, one token
+//
+// Either-or. The adder writes its work, then fence A, then reads counts_. The worker changes
+// counts_ (announce_sleep or end_search), then fence B, then looks for work. Either A is before B,
+// and the worker's look sees the work; or B is before A, and the adder reads counts_ as the worker
+// left it: if that worker sleeps it is woken, unless another searches, and the same argument then
+// holds for that one's own change of counts_. Model: tests/model/parking_model.cpp.
+//
+// Source: ours, after the scheme of the Go and tokio schedulers.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/futex.hpp>
+#include <coppice/base/lifetime.hpp>
+
+#include <cstdint>
+
+namespace coppice {
+
+// Threads: the worker's calls by each worker for itself; wake_one and wake_all by any.
+// Cost of wake_one when nobody sleeps: one fence and one load.
+class parking : immovable {
+public:
+    void begin_search() noexcept { counts_.fetch_add(one_searcher, relaxed); }
+
+    // The caller found work. True: it was the last searcher and must look whether there is more,
+    // and if so call wake_one().
+    [[nodiscard]] bool end_search() noexcept {
+        const std::uint32_t before = counts_.fetch_sub(one_searcher, relaxed);
+        if (before / one_searcher != 1) return false;
+        fence(seq_cst);  // edge parking.recheck (seq_cst): fence B of the last searcher
+        return true;
+    }
+
+    // The caller found nothing. It must look for work once more, then call cancel_sleep() or
+    // sleep().
+    void announce_sleep() noexcept {
+        counts_.fetch_add(one_sleeper - one_searcher, relaxed);
+        fence(seq_cst);  // edge parking.recheck (seq_cst): fence B of the sleeper
+    }
+    // The caller is a searcher again.
+    void cancel_sleep() noexcept {
+        std::uint32_t counts = counts_.load(relaxed);
+        while (counts % one_searcher != 0) {
+            if (counts_.compare_exchange_weak(counts, counts - one_sleeper + one_searcher, relaxed,
+                                              relaxed)) {
+                return;
+            }
+        }
+        sleep();  // every announced sleeper was claimed by a wake: one token is this worker's
+    }
+    // Blocks until woken. The caller is a searcher again.
+    void sleep() noexcept {
+        std::uint32_t tokens = tokens_.load(relaxed);
+        for (;;) {
+            if (tokens == 0) {
+                futex_wait(tokens_, std::uint32_t{0});
+                tokens = tokens_.load(relaxed);
+                // Relaxed: the work itself is acquired where it is found, not through the token.
+            } else if (tokens_.compare_exchange_weak(tokens, tokens - 1, relaxed, relaxed)) {
+                return;
+            }
+        }
+    }
+
+    // Call after adding work. True: a sleeper was woken.
+    bool wake_one() noexcept {
+        fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
+        std::uint32_t counts = counts_.load(relaxed);
+        do {
+            const std::uint32_t searchers = counts / one_searcher;
+            const std::uint32_t sleepers = counts % one_searcher;
+            if (sleepers == 0 || searchers != 0) return false;
+        } while (!counts_.compare_exchange_weak(counts, counts - one_sleeper + one_searcher,
+                                                relaxed, relaxed));
+        tokens_.fetch_add(1, relaxed);
+        if (!planted("parking.forget_wake")) futex_wake_one(tokens_);
+        return true;
+    }
+    // Wakes every sleeper, also while others search; for the end of a pool.
+    void wake_all() noexcept {
+        fence(seq_cst);  // edge parking.recheck (seq_cst): fence A, for the end
+        std::uint32_t counts = counts_.load(relaxed);
+        std::uint32_t sleepers = 0;
+        do {
+            sleepers = counts % one_searcher;
+            if (sleepers == 0) return;
+        } while (!counts_.compare_exchange_weak(
+            counts, counts - sleepers * one_sleeper + sleepers * one_searcher, relaxed, relaxed));
+        tokens_.fetch_add(sleepers, relaxed);
+        futex_wake_all(tokens_);
+    }
+
+private:
+    static constexpr std::uint32_t one_sleeper = 1;
+    static constexpr std::uint32_t one_searcher = 1u << 16;
+
+    alignas(64) atomic<std::uint32_t> counts_{0};  // changed by workers and adders
+    alignas(64) atomic<std::uint32_t> tokens_{0};  // added to by wakers, taken by sleepers
+};
+
+}  // namespace coppice

@@ -1,0 +1,5 @@
+// Umbrella of room task/: coroutine tasks.
+#pragma once
+
+#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/task.hpp>

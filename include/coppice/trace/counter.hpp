@@ -1,0 +1,26 @@
+// Counters that one thread writes and any thread reads; used by pools, loops and the server.
+#pragma once
+
+#include <coppice/base/atomic.hpp>
+
+#include <cstdint>
+
+namespace coppice::trace {
+
+// Counts events of its one writer. Readers see a recent value, exact once the writer has stopped.
+// Threads: add() by the owner only; read() by any. Cost: a plain load and store, no locked
+// operation.
+class counter {
+public:
+    void add(std::uint64_t n = 1) noexcept {
+        // Relaxed: one writer, and nothing else is read through the count.
+        value_.store(value_.load(relaxed) + n, relaxed);
+    }
+    void subtract(std::uint64_t n = 1) noexcept { add(std::uint64_t{0} - n); }
+    std::uint64_t read() const noexcept { return value_.load(relaxed); }
+
+private:
+    atomic<std::uint64_t> value_{0};  // written by the owner; read by anyone
+};
+
+}  // namespace coppice::trace

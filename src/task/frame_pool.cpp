@@ -1,0 +1,57 @@
+// The slow halves of task/frame_pool.hpp: the system allocator, and a thread's end.
+#include <coppice/task/frame_pool.hpp>
+
+#include <new>
+
+// The sanitizer's runtime, where the program is linked with it.
+extern "C" {
+[[gnu::weak]] void __asan_poison_memory_region(void const volatile*, std::size_t);
+[[gnu::weak]] void __asan_unpoison_memory_region(void const volatile*, std::size_t);
+}
+
+namespace coppice {
+
+// Gives a thread's frames back when it ends. Constructed only by threads that pool frames.
+struct frame_pool::cleanup {
+    cleanup() noexcept { mine().cleanup_registered = true; }
+    ~cleanup() {
+        thread_lists& lists = mine();
+        lists.closed = true;
+        for (std::size_t i = 0; i != class_count; ++i) {
+            while (node* const frame = lists.classes[i].head) {
+                unpoison(frame, i);
+                lists.classes[i].head = frame->next;
+                ::operator delete(frame);
+            }
+            lists.classes[i].count = 0;
+        }
+    }
+};
+
+void* frame_pool::allocate_slow(std::size_t bytes) {
+    const std::size_t index = class_of(bytes);
+    return ::operator new(index < class_count ? (index + 1) * class_bytes : bytes);
+}
+
+void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
+    const std::size_t index = class_of(bytes);
+    thread_lists& lists = mine();
+    if (index >= class_count || lists.closed || lists.classes[index].count != 0) {
+        ::operator delete(memory);  // too large, too late, or the list is full
+        return;
+    }
+    if (!lists.cleanup_registered) {
+        static thread_local cleanup at_thread_exit;
+        (void)at_thread_exit;
+    }
+    push(lists.classes[index], memory, index);
+}
+
+void frame_pool::poison_bytes(void* memory, std::size_t bytes) noexcept {
+    if (__asan_poison_memory_region != nullptr) __asan_poison_memory_region(memory, bytes);
+}
+void frame_pool::unpoison_bytes(void* memory, std::size_t bytes) noexcept {
+    if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(memory, bytes);
+}
+
+}  // namespace coppice

@@ -1,0 +1,83 @@
+// base/lifetime.hpp: construction and destruction by hand, and at the end of scopes.
+#include <coppice/base/lifetime.hpp>
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace {
+
+// Counts those of its kind that are alive.
+struct counted : coppice::immovable {
+    explicit counted(int& count) : alive(count) { ++alive; }
+    ~counted() { --alive; }
+    int& alive;
+};
+
+TEST(immovable, is_neither_copied_nor_moved) {
+    static_assert(!std::is_copy_constructible_v<counted> && !std::is_move_constructible_v<counted>);
+    static_assert(!std::is_copy_assignable_v<coppice::immovable>);
+    static_assert(!std::is_move_assignable_v<coppice::immovable>);
+    static_assert(std::is_empty_v<coppice::immovable>);
+}
+
+TEST(manual_lifetime, constructs_and_destroys_when_told_and_only_then) {
+    int alive = 0;
+    {
+        coppice::manual_lifetime<counted> storage;
+        EXPECT_EQ(alive, 0);
+        EXPECT_EQ(&storage.construct(alive).alive, &alive);
+        EXPECT_EQ(alive, 1);
+        storage.destroy();
+        EXPECT_EQ(alive, 0);
+        storage.construct(alive);
+    }
+    EXPECT_EQ(alive, 1) << "the storage's destructor must destroy nothing";
+}
+
+TEST(manual_lifetime, takes_immovable_results_without_a_move) {
+    int alive = 0;
+    coppice::manual_lifetime<counted> storage;
+    storage.construct_with([&] { return counted(alive); });
+    EXPECT_EQ(alive, 1);
+    EXPECT_EQ(&storage.get().alive, &alive);
+    storage.destroy();
+}
+
+TEST(manual_lifetime, a_throwing_constructor_leaves_the_storage_empty_and_usable) {
+    struct picky {
+        explicit picky(int n) : value(n) {
+            if (n < 0) throw std::invalid_argument("negative");
+        }
+        int value;
+    };
+    coppice::manual_lifetime<picky> storage;
+    EXPECT_THROW(storage.construct(-1), std::invalid_argument);
+    EXPECT_EQ(storage.construct(3).value, 3);
+    storage.destroy();
+}
+
+TEST(scope_exit, runs_once_at_the_end_also_when_an_exception_leaves) {
+    int runs = 0;
+    {
+        const coppice::scope_exit exit([&] { ++runs; });
+    }
+    EXPECT_EQ(runs, 1);
+    try {
+        const coppice::scope_exit exit([&] { ++runs; });
+        throw 1;
+    } catch (int) {
+        EXPECT_EQ(runs, 2);
+    }
+}
+
+TEST(scope_exit, does_not_run_when_dismissed) {
+    int runs = 0;
+    {
+        coppice::scope_exit exit([&] { ++runs; });
+        exit.dismiss();
+    }
+    EXPECT_EQ(runs, 0);
+}
+
+}  // namespace

@@ -1,0 +1,4 @@
+// expect: error
+#include <coppice/base/lifetime.hpp>
+
+coppice::immovable lawful;

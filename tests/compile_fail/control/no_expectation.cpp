@@ -1,0 +1,2 @@
+// Does not say what it expects.
+coppice::immovable unknown;

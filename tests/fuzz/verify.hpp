@@ -1,0 +1,21 @@
+// How a fuzzer says that it has found something.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace coppice::test {
+
+// Stops the fuzzer, which then keeps the input, unless `holds`.
+inline void verify(bool holds, const std::string& what) {
+    if (holds) return;
+    std::fprintf(stderr, "%s\n", what.c_str());
+    std::abort();
+}
+
+inline void verify_equal(const std::string& got, const std::string& wanted, const char* what) {
+    verify(got == wanted, std::string(what) + ":\n" + got + "\ninstead of\n" + wanted);
+}
+
+}  // namespace coppice::test

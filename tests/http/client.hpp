@@ -1,0 +1,86 @@
+// A blocking HTTP client for tests: raw bytes out, whole answers in.
+#pragma once
+
+#include <coppice/io/endpoint.hpp>
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace coppice::test {
+
+// Every wait is bounded: a server that hangs fails the test instead of hanging it.
+class client {
+public:
+    explicit client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        const timeval bound{10, 0};
+        ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+        ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+        const io::endpoint to = io::loopback(port);
+        connected_ = ::connect(fd_, to.data(), to.size()) == 0;
+    }
+    client(const client&) = delete;
+    ~client() { ::close(fd_); }
+
+    bool connected() const { return connected_; }
+    int fd() const { return fd_; }
+
+    bool send(std::string_view bytes) {
+        while (!bytes.empty()) {
+            const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (n <= 0) return false;
+            bytes.remove_prefix(static_cast<std::size_t>(n));
+        }
+        return true;
+    }
+    void finish_sending() { ::shutdown(fd_, SHUT_WR); }
+
+    // The next answer, head and body; "" if the connection ends or nothing comes.
+    // Answers to HEAD have no body.
+    std::string receive(bool head_only = false) {
+        for (;;) {
+            const std::size_t end = input_.find("\r\n\r\n");
+            if (end != std::string::npos) {
+                const std::size_t at = input_.find("Content-Length: ");
+                const std::size_t length =
+                    head_only || at == std::string::npos || at > end
+                        ? 0
+                        : static_cast<std::size_t>(std::atoll(input_.c_str() + at + 16));
+                if (input_.size() >= end + 4 + length) {
+                    std::string answer = input_.substr(0, end + 4 + length);
+                    input_.erase(0, answer.size());
+                    return answer;
+                }
+            }
+            if (!receive_some()) return "";
+        }
+    }
+    // Everything until the server closes; sets `reset` if it was a reset and not an end.
+    std::string receive_all(bool* reset = nullptr) {
+        while (receive_some()) {
+        }
+        if (reset != nullptr) *reset = error_ != 0;
+        return std::exchange(input_, {});
+    }
+    // Whether the server has ended the connection, with nothing left to read.
+    bool ended() { return input_.empty() && !receive_some() && error_ != EAGAIN; }
+
+private:
+    bool receive_some() {
+        char buffer[65536];
+        const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
+        error_ = n < 0 ? errno : 0;
+        if (n <= 0) return false;
+        input_.append(buffer, static_cast<std::size_t>(n));
+        return true;
+    }
+    int fd_;
+    bool connected_ = false;
+    int error_ = 0;
+    std::string input_;
+};
+
+}  // namespace coppice::test

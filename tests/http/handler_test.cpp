@@ -1,0 +1,55 @@
+// http/handler.hpp: what a handler may be, and how a router collects them.
+#include <coppice/http/handler.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace {
+
+using namespace coppice::http;
+
+TEST(handler, may_be_a_function_a_move_only_callable_or_a_task) {
+    const handler plain([](request&) { return response::text("plain"); });
+    const handler owner([p = std::make_unique<int>(7)](request&) { return response(200 + *p); });
+    const handler later([](request&) -> coppice::task<response> { co_return response(204); });
+    request_head head;
+    request r(head, "");
+    EXPECT_FALSE(plain.is_asynchronous());
+    EXPECT_EQ(plain.answer(r).body(), "plain");
+    EXPECT_EQ(owner.answer(r).status(), 207);
+    EXPECT_TRUE(later.is_asynchronous());
+    static_assert(!std::is_constructible_v<handler, int>);
+    static_assert(!std::is_constructible_v<handler, void (*)()>);
+}
+
+TEST(router, finds_each_methods_handler_and_says_what_is_allowed) {
+    const auto code = [](int status) { return [status](request&) { return response(status); }; };
+    router routes;
+    routes.get("/a", code(201))
+        .post("/a", code(202))
+        .put("/a", code(203))
+        .del("/a", code(204))
+        .head("/b", code(205))
+        .any("/c", code(206));
+    request_head head;
+    request r(head, "");
+    const auto status = [&](method m, std::string_view path) {
+        const auto found = routes.match(m, path);
+        return found.handler == nullptr ? 0 : found.handler->answer(r).status();
+    };
+    EXPECT_EQ(status(method::get, "/a"), 201);
+    EXPECT_EQ(status(method::head, "/a"), 201);
+    EXPECT_EQ(status(method::post, "/a"), 202);
+    EXPECT_EQ(status(method::put, "/a"), 203);
+    EXPECT_EQ(status(method::del, "/a"), 204);
+    EXPECT_EQ(status(method::head, "/b"), 205);
+    EXPECT_EQ(status(method::get, "/b"), 0);
+    EXPECT_EQ(status(method::patch, "/c"), 206);
+    EXPECT_EQ(routes.match(method::patch, "/a").allowed.to_string(),
+              "GET, HEAD, POST, PUT, DELETE");
+    EXPECT_THROW(routes.get("/a", code(200)), std::invalid_argument);
+    EXPECT_THROW(routes.get("a", code(200)), std::invalid_argument);
+}
+
+}  // namespace

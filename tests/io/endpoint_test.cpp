@@ -1,0 +1,32 @@
+// io/endpoint.hpp: strict parsing and printing.
+#include <coppice/io/endpoint.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using coppice::io::endpoint;
+
+TEST(endpoint, parses_what_it_prints) {
+    EXPECT_EQ(endpoint::parse("127.0.0.1", 80).value().to_string(), "127.0.0.1:80");
+    EXPECT_EQ(endpoint::parse("::1", 65535).value().to_string(), "[::1]:65535");
+    EXPECT_EQ(endpoint::parse("[fe80::2]", 1).value().to_string(), "[fe80::2]:1");
+    EXPECT_EQ(endpoint::parse("::1", 5).value(), endpoint::parse("[::1]", 5).value());
+    EXPECT_NE(endpoint::parse("::1", 5).value(), endpoint::parse("::1", 6).value());
+    EXPECT_NE(endpoint::parse("127.0.0.1", 5).value(), endpoint::parse("127.0.0.2", 5).value());
+    EXPECT_EQ(coppice::io::loopback(8080).to_string(), "127.0.0.1:8080");
+    EXPECT_EQ(endpoint().to_string(), "unspecified");
+}
+
+TEST(endpoint, refuses_anything_that_is_not_an_address) {
+    using namespace std::string_view_literals;
+    for (const std::string_view bad :
+         {""sv, "localhost"sv, "127.0.0"sv, "127.0.0.1 "sv, " 127.0.0.1"sv, "127.0.0.256"sv,
+          "0127.0.0.1"sv, "127.1"sv, "[127.0.0.1]"sv, "[::1"sv, "::1]"sv, ":::"sv, "[]"sv,
+          "127.0.0.1\0"sv, "::1%lo"sv, "1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17:18:19:20"sv}) {
+        EXPECT_FALSE(endpoint::parse(bad, 1)) << bad;
+        EXPECT_EQ(endpoint::parse(bad, 1).error(), std::errc::invalid_argument);
+    }
+}
+
+}  // namespace

@@ -1,0 +1,66 @@
+// The parking model: workers search and sleep, adders wake them; all work is done, none sleeps on.
+#include "model.hpp"
+
+#include <coppice/pool/parking.hpp>
+
+namespace {
+
+using namespace coppice;
+
+constexpr const char* header = "include/coppice/pool/parking.hpp";
+
+// Adders add one item each to a counter that stands for the queues; workers take all there are.
+template <int Adders, int Workers>
+struct adders_and_workers : model::test<adders_and_workers<Adders, Workers>, Adders + Workers> {
+    parking lot;
+    atomic<int> queued{0};
+    atomic<int> done{0};
+
+    bool take() {
+        int n = queued.load(relaxed);
+        while (n > 0) {
+            if (queued.compare_exchange_weak(n, n - 1, relaxed, relaxed)) return true;
+        }
+        return false;
+    }
+    void worker() {
+        lot.begin_search();
+        for (;;) {
+            if (take()) {
+                if (lot.end_search() && queued.load(relaxed) > 0) lot.wake_one();
+                if (done.fetch_add(1, relaxed) + 1 == Adders) lot.wake_all();
+                lot.begin_search();
+                continue;
+            }
+            lot.announce_sleep();
+            if (queued.load(relaxed) > 0) {
+                lot.cancel_sleep();
+                continue;
+            }
+            if (done.load(relaxed) == Adders) return;
+            lot.sleep();
+        }
+    }
+    void thread(unsigned index) {
+        if (index < Adders) {
+            queued.fetch_add(1, relaxed);
+            lot.wake_one();
+        } else {
+            worker();
+        }
+    }
+    void after() { model::require(done.load(relaxed) == Adders, "work was left undone"); }
+};
+
+}  // namespace
+
+int main() {
+    model::report report("parking");
+    report.holds<adders_and_workers<1, 1>>("one adder wakes one worker", {100'000});
+    report.holds<adders_and_workers<2, 1>>("two adders, one worker", {100'000});
+    report.holds<adders_and_workers<1, 2>>("one adder, two workers", {100'000});
+    report.holds<adders_and_workers<2, 2>>("two adders, two workers", {200'000});
+    report.dies_weakened<adders_and_workers<1, 1>>(header, "parking.recheck", {100'000});
+    report.dies_planted<adders_and_workers<1, 1>>("parking.forget_wake", {100'000});
+    return report.finish();
+}

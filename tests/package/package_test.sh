@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Installs the built tree into a fresh prefix and uses it from outside: by CMake and by pkg-config,
+# in place and after the prefix has moved.
+#
+#   package_test.sh BUILD SOURCE COMPILER APPS(1|0) VERSION
+set -euo pipefail
+
+build=$1 source=$2 compiler=$3 apps=$4 version=$5
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+
+fail() {
+    echo "package: FAILED: $*" >&2
+    exit 1
+}
+ok() {
+    passed=$((passed + 1))
+    echo "package: ok: $*"
+}
+quietly() {
+    "$@" >"$work/log" 2>&1 || {
+        cat "$work/log" >&2
+        fail "$*"
+    }
+}
+
+# A space in the path: a prefix is the user's choice.
+prefix="$work/first place"
+quietly cmake --install "$build" --prefix "$prefix"
+libdir=$(dirname "$(cd "$prefix" && find . -name libcoppice.a)")
+libdir=${libdir#./}
+
+for file in "$libdir/libcoppice.a" "$libdir/cmake/coppice/coppiceConfig.cmake" \
+    "$libdir/cmake/coppice/coppiceConfigVersion.cmake" \
+    "$libdir/cmake/coppice/coppiceTargets.cmake" "$libdir/pkgconfig/coppice.pc"; do
+    [ -s "$prefix/$file" ] || fail "$file is not installed"
+done
+ok "library and package files are installed"
+
+# Every header but the model checker's half of the seam, and nothing else.
+(cd "$source/include" && find . -name '*.hpp' ! -name '*_model.hpp' | sort) >"$work/expected"
+(cd "$prefix/include" && find . -type f | sort) >"$work/installed"
+diff "$work/expected" "$work/installed" >&2 || fail "the installed headers differ from the tree's"
+ok "headers are installed"
+
+grep -rlF -e "$source" -e "$build" "$prefix" >&2 && fail "these name the tree they came from"
+ok "nothing installed names the tree it came from"
+
+# $1: prefix
+by_cmake() {
+    rm -rf "$work/cmake"
+    quietly cmake -S "$source/tests/package/consumer" -B "$work/cmake" -G Ninja \
+        -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$1"
+    grep -qF "coppice_DIR:PATH=$1/" "$work/cmake/CMakeCache.txt" || fail "another coppice was found"
+    quietly cmake --build "$work/cmake"
+    [ "$("$work/cmake/consumer")" = "answer 42" ] || fail "the consumer built by CMake is wrong"
+}
+by_pkg_config() {
+    export PKG_CONFIG_PATH="$1/$libdir/pkgconfig"
+    [ "$(pkg-config --modversion coppice)" = "$version" ] || fail "coppice.pc is not of $version"
+    # pkg-config escapes spaces as a shell would: its output is shell text, so a shell reads it.
+    eval "quietly '$compiler' -std=c++20 '$source/tests/package/consumer/main.cpp' \
+        $(pkg-config --cflags --libs coppice) -o '$work/by_pkg_config'"
+    [ "$("$work/by_pkg_config")" = "answer 42" ] || fail "the consumer built by pkg-config is wrong"
+}
+by_cmake "$prefix"
+ok "find_package(coppice) builds and runs a program"
+by_pkg_config "$prefix"
+ok "pkg-config builds and runs a program"
+
+cat >"$work/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(newer LANGUAGES CXX)
+find_package(coppice 99 REQUIRED)
+END
+if cmake -S "$work" -B "$work/newer" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+    -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1; then
+    fail "a version that does not exist was found"
+fi
+grep -q 'coppiceConfig.cmake, version:' "$work/log" || fail "refused, but not for its version"
+ok "a version that is not there is refused"
+
+if [ "$apps" = 1 ]; then
+    [ "$("$prefix/bin/coppice-serve" --version)" = "coppice-serve $version" ] ||
+        fail "coppice-serve --version does not say $version"
+    ok "coppice-serve is installed and runs"
+fi
+
+mv "$prefix" "$work/second place"
+prefix="$work/second place"
+by_cmake "$prefix"
+by_pkg_config "$prefix"
+[ "$apps" = 0 ] || "$prefix/bin/coppice-serve" --version >"$work/log"
+ok "a moved prefix works as before"
+
+echo "package: $passed passed"

@@ -1,0 +1,20 @@
+// The same count where a sanitizer's runtime owns operator new: its hook sees every allocation.
+#include "allocations.hpp"
+
+#include <coppice/base/atomic.hpp>
+
+extern "C" int __sanitizer_install_malloc_and_free_hooks(
+    void (*allocated)(const volatile void*, std::size_t), void (*freed)(const volatile void*));
+
+namespace {
+
+// Written by every allocating thread; only sums matter, so nothing rides on it.
+constinit coppice::atomic<std::size_t> count{0};
+
+[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t) { count.fetch_add(1, coppice::relaxed); },
+    [](const volatile void*) {});
+
+}  // namespace
+
+std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }

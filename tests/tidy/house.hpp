@@ -1,0 +1,253 @@
+// The law of the house: which room may include which, where files live, and what must exist.
+#pragma once
+
+#include "source.hpp"
+
+#include <map>
+#include <set>
+
+namespace tidy {
+
+// The rooms, and what each may include. The design's table, section 1; the only other copy.
+inline const std::map<std::string, std::set<std::string>>& rooms() {
+    static const std::map<std::string, std::set<std::string>> table = {
+        {"base", {}},
+        {"trace", {"base"}},
+        {"stop", {"base"}},
+        {"signal", {"base"}},
+        {"contract", {"base", "trace", "stop", "signal"}},
+        {"exec", {"base", "stop"}},
+        {"task", {"base", "stop", "exec"}},
+        {"pool", {"base", "trace", "stop", "signal", "contract", "exec"}},
+        {"token", {"base", "stop", "exec", "task"}},
+        {"io", {"base", "trace", "stop", "exec", "task", "token"}},
+        {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
+    };
+    return table;
+}
+
+// The room a library file belongs to, or "" for umbrellas and everything outside the library.
+inline std::string room_of(const source_file& file) {
+    if (file.under("include/coppice/")) return file.part(3).empty() ? "" : file.part(2);
+    if (file.under("src/")) return file.part(2).empty() ? "" : file.part(1);
+    return "";
+}
+
+inline bool is_umbrella(const source_file& file) {
+    return file.under("include/coppice/") && file.is_header() && room_of(file).empty();
+}
+
+// "deque" for include/coppice/pool/deque.hpp.
+inline std::string stem(const source_file& file) {
+    const std::string name = file.path.substr(file.path.rfind('/') + 1);
+    return name.substr(0, name.rfind('.'));
+}
+
+inline void include_direction(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        const std::string room = room_of(file);
+        if (room.empty()) continue;
+        const auto allowed = rooms().find(room);
+        if (allowed == rooms().end()) continue;  // unknown_places reports it
+        for (const include& i : file.includes) {
+            if (i.quoted && file.under("include/")) {
+                out.push_back(file.found(i.line, "\"" + i.target + "\": write <coppice/...>"));
+            } else if (i.quoted && i.target.find('/') != std::string::npos) {
+                out.push_back(file.found(i.line, "\"" + i.target + "\": not in this folder"));
+            }
+            if (!i.target.starts_with("coppice/")) continue;
+            const std::string rest = i.target.substr(8);
+            const std::size_t slash = rest.find('/');
+            if (slash == std::string::npos) {
+                out.push_back(file.found(i.line, "room " + room + " includes the umbrella <" +
+                                                     i.target + ">; include the header you need"));
+                continue;
+            }
+            const std::string other = rest.substr(0, slash);
+            if (other == room || allowed->second.contains(other)) continue;
+            out.push_back(file.found(i.line, "room " + room + " may not include room " + other));
+        }
+    }
+}
+
+// <execution> links TBB; the others cost every user of exec and task compile time.
+inline void banned_includes(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        const std::string room = room_of(file);
+        const bool thrifty = file.under("include/") && (room == "exec" || room == "task");
+        for (const include& i : file.includes) {
+            if (i.quoted) continue;
+            const bool costly =
+                i.target == "chrono" || i.target == "thread" || i.target == "functional";
+            if (i.target == "execution" || (thrifty && costly)) {
+                out.push_back(file.found(i.line, "<" + i.target + "> is banned here"));
+            }
+        }
+    }
+}
+
+// Folders that are no room, and files that no build rule picks up: they would rot in silence.
+inline void unknown_places(const tree& files, findings& out) {
+    static const std::set<std::string> other_tests = {"model",        "fuzz",    "support",
+                                                      "compile_fail", "package", "tidy"};
+    for (const source_file& file : files) {
+        if (!file.is_cpp()) continue;
+        const std::string room = room_of(file);
+        if (!room.empty() && !rooms().contains(room)) {
+            out.push_back(file.found(1, "folder " + room + "/ is no room of the design's table"));
+        }
+        if (file.path.find("/detail/") != std::string::npos) {
+            out.push_back(file.found(1, "no detail/ folder: a helper lives with its user"));
+        }
+        if (file.under("src/") && (room.empty() || !file.part(3).empty())) {
+            out.push_back(file.found(1, "only src/<room>/<name>.cpp is built"));
+        }
+        if (file.under("tests/") && !file.part(2).empty()) {
+            const std::string folder = file.part(1);
+            const bool is_room = rooms().contains(folder);
+            if (!is_room && !other_tests.contains(folder)) {
+                out.push_back(file.found(1, "tests/" + folder + "/ is no room"));
+            }
+            const std::string suffix = is_room             ? "_test.cpp"
+                                       : folder == "model" ? "_model.cpp"
+                                       : folder == "fuzz"  ? "_fuzz.cpp"
+                                                           : ".cpp";
+            if (!file.is_header() && !file.path.ends_with(suffix)) {
+                out.push_back(file.found(1, "only *" + suffix + " is built in this folder"));
+            }
+        }
+        if (file.under("examples/")) {
+            const std::string name = file.part(1);
+            const bool numbered = name.size() > 3 && std::isdigit(name[0]) &&
+                                  std::isdigit(name[1]) && name[2] == '_' && file.part(2).empty();
+            if (!numbered) out.push_back(file.found(1, "an example is named NN_name.cpp"));
+        }
+    }
+}
+
+// An umbrella gathers rooms; what it would declare belongs into one of them.
+inline void umbrellas_only_include(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (!is_umbrella(file) || file.tokens.empty()) continue;
+        out.push_back(file.found(file.tokens[0].line, "an umbrella header only includes"));
+    }
+}
+
+// Whether `user` includes the header at `path`: by its library name, or quoted and relative.
+inline bool includes(const source_file& user, std::string_view path) {
+    static constexpr std::string_view library = "include/";
+    return std::any_of(user.includes.begin(), user.includes.end(), [&](const include& i) {
+        if (path.starts_with(library)) return i.target == path.substr(library.size());
+        std::string_view target = i.target;
+        while (target.starts_with("../")) target.remove_prefix(3);
+        return i.quoted && ("/" + std::string(path)).ends_with("/" + std::string(target));
+    });
+}
+
+// Umbrellas live by coppice.hpp, and that by anyone. A library header that only its test includes
+// is dead: nobody can reach it.
+inline void dead_headers(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (!file.is_header()) continue;
+        const bool ours = !room_of(file).empty();
+        const bool alive = std::any_of(files.begin(), files.end(), [&](const source_file& user) {
+            return user.path != file.path && includes(user, file.path) &&
+                   !(ours && user.under("tests/"));
+        });
+        if (!alive) out.push_back(file.found(1, "no file includes this header, but for its tests"));
+    }
+}
+
+// coppice.hpp is everything: it includes every other umbrella.
+inline void whole_umbrella(const tree& files, findings& out) {
+    const auto whole = std::find_if(files.begin(), files.end(), [](const source_file& f) {
+        return f.path == "include/coppice/coppice.hpp";
+    });
+    for (const source_file& file : files) {
+        if (!file.under("include/coppice/") || !file.is_header() || !room_of(file).empty())
+            continue;
+        if (whole == files.end() || (&*whole != &file && !includes(*whole, file.path)))
+            out.push_back(file.found(1, "coppice.hpp does not include this umbrella"));
+    }
+}
+
+// A header is tested by tests/<room>/<name>_test.cpp or tests/model/<name>_model.cpp, by a test of
+// its room that includes it by name, or by the test listed here. Of a room with an umbrella, what
+// the umbrella leaves out is a helper: it is tested with the file of its room that includes it.
+struct coverage {
+    std::string_view header;
+    std::string_view test;
+};
+inline constexpr coverage covered_elsewhere[] = {
+    {"include/coppice/base/atomic.hpp", "tests/model/seam_model.cpp"},
+    {"include/coppice/base/atomic_model.hpp", "tests/model/seam_model.cpp"},
+    {"include/coppice/base/futex.hpp", "tests/model/seam_model.cpp"},
+    {"include/coppice/trace/counter.hpp", "tests/pool/thread_pool_test.cpp"},
+    {"include/coppice/task/frame_pool.hpp", "tests/task/task_test.cpp"},
+    {"include/coppice/token/use_await.hpp", "tests/io/socket_test.cpp"},
+    {"include/coppice/io/buffer.hpp", "tests/io/socket_test.cpp"},
+};
+
+// The paths of the library's files that have a test of their own.
+inline std::set<std::string> directly_tested(const tree& files) {
+    std::set<std::string> paths;
+    for (const source_file& file : files) paths.insert(file.path);
+    std::set<std::string> tested;
+    for (const source_file& file : files) {
+        const std::string room = room_of(file);
+        if (room.empty()) continue;
+        bool found = paths.contains("tests/" + room + "/" + stem(file) + "_test.cpp") ||
+                     paths.contains("tests/model/" + stem(file) + "_model.cpp");
+        for (const source_file& test : files) {
+            found = found || (test.under("tests/" + room + "/") && includes(test, file.path));
+        }
+        for (const coverage& c : covered_elsewhere) {
+            found = found || (file.path == c.header && paths.contains(std::string(c.test)));
+        }
+        if (found) tested.insert(file.path);
+    }
+    return tested;
+}
+
+// Whether `file` is left out by its room's umbrella, and there is one.
+inline bool is_helper(const tree& files, const source_file& file) {
+    bool room_has_umbrella = false;
+    for (const source_file& umbrella : files) {
+        if (!is_umbrella(umbrella)) continue;
+        if (includes(umbrella, file.path)) return false;
+        for (const include& i : umbrella.includes) {
+            room_has_umbrella =
+                room_has_umbrella || i.target.starts_with("coppice/" + room_of(file) + "/");
+        }
+    }
+    return room_has_umbrella;
+}
+
+inline void untested_headers(const tree& files, findings& out) {
+    std::set<std::string> tested = directly_tested(files);
+    const auto is_tested = [&](const source_file& file) {
+        return tested.contains(file.path) ||
+               tested.contains("include/coppice/" + room_of(file) + "/" + stem(file) + ".hpp");
+    };
+    for (std::size_t before = tested.size() + 1; before != tested.size();) {
+        before = tested.size();
+        for (const source_file& file : files) {
+            if (!file.is_header() || room_of(file).empty() || is_tested(file)) continue;
+            const auto passes_on = [&](const source_file& user) {
+                return room_of(user) == room_of(file) && is_tested(user) &&
+                       includes(user, file.path);
+            };
+            if (std::any_of(files.begin(), files.end(), passes_on) && is_helper(files, file))
+                tested.insert(file.path);
+        }
+    }
+    for (const source_file& file : files) {
+        const std::string room = room_of(file);
+        if (!file.is_header() || !file.under("include/") || room.empty() || is_tested(file))
+            continue;
+        out.push_back(file.found(1, "no test: write tests/" + room + "/" + stem(file) +
+                                        "_test.cpp, or include it in a test of its room"));
+    }
+}
+
+}  // namespace tidy

@@ -1,0 +1,96 @@
+// The law of the documents: every C++ block quotes a compiled example, and quotes it exactly.
+#pragma once
+// In a document:                                    In the example, for a part of it:
+//
+//   <!-- example: examples/01_hello.cpp -->           // [accept]
+//   ```cpp                                            ...
+//   ...                                               // [/accept]
+//   ```                                               quoted as `examples/01_hello.cpp [accept]`
+//
+// A part is compared without its common indentation. Pages under docs/decisions/ may show code that
+// was rejected and therefore does not compile; what they mark is checked all the same.
+
+#include "source.hpp"
+
+namespace tidy {
+
+inline std::vector<std::string> without_indentation(std::vector<std::string> lines) {
+    std::size_t common = std::string::npos;
+    for (const std::string& line : lines) {
+        if (!blank(line)) common = std::min(common, line.find_first_not_of(' '));
+    }
+    for (std::string& line : lines) line.erase(0, blank(line) ? line.size() : common);
+    return lines;
+}
+
+// The lines that `reference`, "path" or "path [part]", names. False: there is no such thing.
+inline bool quoted_lines(const tree& files, std::string_view reference,
+                         std::vector<std::string>& lines) {
+    const std::size_t space = reference.find(' ');
+    const std::string_view path = reference.substr(0, space);
+    const auto file = std::find_if(files.begin(), files.end(),
+                                   [&](const source_file& f) { return f.path == path; });
+    if (file == files.end()) return false;
+    lines = file->lines;
+    if (space == std::string_view::npos) return true;
+    const std::string part(reference.substr(space + 1));
+    if (part.size() < 3 || part.front() != '[' || part.back() != ']') return false;
+    const auto mark = [&](const std::string& text) {
+        return std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
+            return !blank(line) && line.substr(line.find_first_not_of(' ')) == "// " + text;
+        });
+    };
+    const auto begin = mark(part);
+    const auto end = mark("[/" + part.substr(1));
+    if (begin == lines.end() || end == lines.end() || end < begin) return false;
+    lines = without_indentation({begin + 1, end});
+    return true;
+}
+
+inline void quotes(const tree& files, findings& out) {
+    static constexpr std::string_view open = "<!-- example: ";
+    for (const source_file& file : files) {
+        if (!file.is_document()) continue;
+        std::string reference;  // of the mark directly above, if any
+        for (std::size_t i = 0; i != file.lines.size(); ++i) {
+            const std::string& line = file.lines[i];
+            if (line.starts_with(open) && line.ends_with(" -->")) {
+                if (i + 1 != file.lines.size() && file.lines[i + 1].starts_with("```")) {
+                    reference = line.substr(open.size(), line.size() - open.size() - 4);
+                } else {
+                    out.push_back(file.found(i + 1, "no fenced block follows this mark"));
+                }
+                continue;
+            }
+            if (!line.starts_with("```")) continue;
+            const std::size_t first = i + 1;
+            while (++i < file.lines.size() && !file.lines[i].starts_with("```")) {
+            }
+            if (i == file.lines.size()) {
+                out.push_back(file.found(first, "this block never ends"));
+                break;
+            }
+            const std::string quoted = std::exchange(reference, "");
+            if (quoted.empty()) {
+                if (line.starts_with("```c++") || line.starts_with("```cpp")) {
+                    if (!file.under("docs/decisions/"))
+                        out.push_back(file.found(first, "C++ without an example that compiles it"));
+                }
+                continue;
+            }
+            std::vector<std::string> source;
+            if (!quoted_lines(files, quoted, source)) {
+                out.push_back(file.found(first - 1, quoted + ": no such example"));
+                continue;
+            }
+            for (std::size_t n = 0; n != std::max(source.size(), i - first); ++n) {
+                const bool both = n < source.size() && first + n < i;
+                if (both && source[n] == file.lines[first + n]) continue;
+                out.push_back(file.found(first + n + 1, "differs from " + quoted));
+                break;
+            }
+        }
+    }
+}
+
+}  // namespace tidy
