@@ -3,6 +3,7 @@
 
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/as_awaitable.hpp>
+#include <coppice/exec/associate.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
@@ -12,7 +13,11 @@
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/run_loop.hpp>
+#include <coppice/exec/scope.hpp>
+#include <coppice/exec/spawn.hpp>
+#include <coppice/exec/spawn_future.hpp>
 #include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>

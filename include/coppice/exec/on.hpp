@@ -10,11 +10,6 @@
 
 namespace coppice::execution {
 
-// Wanted by `on` and `affine`: an environment that says where the operation is started.
-struct start_scheduler_in_the_environment {};
-struct known_completion_scheduler {};
-struct infallible_start_scheduler {};
-
 template <class Sch, class Closure>
 struct on_data {
     [[no_unique_address]] Sch sch;
