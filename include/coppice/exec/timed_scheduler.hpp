@@ -95,6 +95,4 @@ private:
 };
 inline constexpr get_timed_scheduler_t get_timed_scheduler{};
 
-struct timed_scheduler_in_the_environment {};  // wanted by timeout
-
 }  // namespace coppice::execution
