@@ -93,9 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
     rings, server_on,
     testing::Values(setup{io::backend::epoll, 1}, setup{io::backend::uring, 1},
                     setup{io::backend::epoll, 2}, setup{io::backend::uring, 2}),
-    [](const auto& info) {
-        return std::string(info.param.backend == io::backend::epoll ? "epoll" : "uring") +
-               (info.param.threads == 1 ? "_single" : "_multi");
+    [](const auto& instance) {
+        return std::string(instance.param.backend == io::backend::epoll ? "epoll" : "uring") +
+               (instance.param.threads == 1 ? "_single" : "_multi");
     });
 
 bool has_status(std::string_view answer, int status) {
