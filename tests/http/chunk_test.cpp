@@ -41,6 +41,18 @@ TEST(chunk, the_payload_is_what_the_chunks_hold) {
         << "data may look like framing";
 }
 
+TEST(chunk, sizes_are_hexadecimal_in_either_case) {
+    const std::string_view digits = "0123456789abcdefABCDEF";
+    for (std::size_t i = 1; i < digits.size(); ++i) {
+        const std::size_t value = i < 16 ? i : i - 6;
+        for (const std::size_t high : {std::size_t{0}, std::size_t{1}, std::size_t{15}}) {
+            const std::string payload(high * 16 + value, 'x');
+            const std::string size = std::string(1, digits[high]) + digits[i];
+            EXPECT_EQ(code(size + "\r\n" + payload + "\r\n0\r\n\r\n"), 0) << size;
+        }
+    }
+}
+
 TEST(chunk, bytes_behind_the_body_are_left) {
     EXPECT_EQ(every_way("1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n"), "complete after 11: x");
     EXPECT_EQ(every_way("0\r\n\r\n\r\n"), "complete after 5: ");
