@@ -131,7 +131,7 @@ TEST(parse_method, known_names_are_told_apart_by_case) {
         const parsed p(line(std::string(name) + " / HTTP/1.1"));
         EXPECT_EQ(p.head.verb(), verb) << name;
         EXPECT_EQ(p.head.method_text(), name);
-        if (verb != method::other) EXPECT_EQ(http::to_string(verb), name);
+        EXPECT_EQ(http::to_string(verb), verb == method::other ? "" : name);
     }
 }
 
