@@ -19,7 +19,7 @@ need_packages() {
 need_build_folder() {
     if ! mkdir -p "$root/build" 2>/dev/null || [ ! -w "$root/build" ]; then
         say "cannot write $root/build as user $(id -un)."
-        die "Make it yours (sudo chown -R $(id -un) '$root/build') or use a copy of the checkout."
+        die "Make the checkout yours (sudo chown -R $(id -un) '$root') or use a copy of it."
     fi
 }
 

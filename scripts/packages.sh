@@ -66,18 +66,19 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+locked='Could not get lock\|Unable to acquire\|Unable to lock'
 # apt ARGUMENTS: apt-get without questions; waits while another program holds the package system.
 apt() {
     local deadline=$((SECONDS + lock_wait_seconds)) said=no
     while true; do
         if "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q \
-            "$@" </dev/null 2>&1 | tee "$log" >&2; then
+            "$@" </dev/null 2>&1 | tee "$log" | sed -u "/$locked/d" >&2; then
             return 0
         fi
-        grep -qE 'Could not get lock|Unable to (acquire|lock)' "$log" || return 1
+        grep -q "$locked" "$log" || return 1
         if [ $SECONDS -ge $deadline ]; then
             say "another program still holds the package system after $lock_wait_seconds seconds:"
-            grep -E 'held by process|Could not get lock' "$log" >&2 || true
+            grep "$locked" "$log" >&2
             exit 1
         fi
         [ $said = yes ] || say "another program holds the package system; waiting for it"
@@ -87,18 +88,24 @@ apt() {
 }
 
 # A failed update is no failure yet: the lists at hand may do.
-apt -o APT::Update::Error-Mode=any update || say "the package lists could not be refreshed"
+refreshed=yes
+apt -o APT::Update::Error-Mode=any update || {
+    refreshed=no
+    say "the package lists could not be refreshed"
+}
 if ! apt install -y --no-install-recommends "${missing[@]}"; then
-    if unknown=$(grep -oE 'Unable to locate package \S+|Package \S+ has no installation candidate' \
-        "$log"); then
+    unknown=$(grep -oE 'Unable to locate package \S+|Package \S+ has no installation candidate' \
+        "$log") || true
+    if [ -n "$unknown" ] && [ $refreshed = yes ]; then
         # shellcheck source=/dev/null
         system=$(. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME:-}") || true
         say "${unknown//$'\n'/; }."
         say "All are in Debian 12 (main); this is ${system:-unknown}. Look at its package sources."
-    elif grep -qE 'Could not (resolve|connect)|Temporary failure|Failed to fetch' "$log"; then
-        say "the packages could not be downloaded: no network, or no way to the package sources."
     elif grep -qE 'enough free space|No space left' "$log"; then
         say "the disk is full."
+    elif [ $refreshed = no ] ||
+        grep -qE 'Could not (resolve|connect)|Temporary failure|Failed to fetch' "$log"; then
+        say "the packages could not be downloaded: no network, or no way to the package sources."
     else
         say "apt-get install failed, see above."
     fi

@@ -1,4 +1,4 @@
-// A second opinion for the fuzzers: http_parser 2.9, which Node.js had before llhttp.
+// A second opinion for the fuzzers: http_parser 2.9, which Node.js used before llhttp.
 #pragma once
 // One direction only: what coppice accepts, http_parser must accept and read the same way. It
 // accepts far more (bare LF, folded lines, repeated lengths that agree), which proves nothing about

@@ -219,8 +219,8 @@ inline bool scope_base::start_join(joiner& waiting) noexcept {
             if (word_.compare_exchange_weak(seen, seen | joined, acquire, acquire)) return true;
         } else {
             const std::size_t held = planted("scope.join_without_hold") ? seen : seen + unit;
-            // relaxed: the joiner is published by push_joiners
-            if (word_.compare_exchange_weak(seen, held | joining, relaxed, acquire)) break;
+            // edge scope.leave (acquire): as above
+            if (word_.compare_exchange_weak(seen, held | joining, acquire, acquire)) break;
         }
     }
     push_joiners(&waiting, &waiting);

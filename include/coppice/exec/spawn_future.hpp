@@ -153,16 +153,16 @@ public:
     explicit spawn_future_receiver(future_state_base<Sigs>& state) noexcept : state_(&state) {}
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
-        state_->result.store(set_value_t(), static_cast<Args&&>(args)...);
+        state_->result.keep(set_value_t(), static_cast<Args&&>(args)...);
         state_->operation_completed();
     }
     template <class Error>
     void set_error(Error&& error) && noexcept {
-        state_->result.store(set_error_t(), static_cast<Error&&>(error));
+        state_->result.keep(set_error_t(), static_cast<Error&&>(error));
         state_->operation_completed();
     }
     void set_stopped() && noexcept {
-        state_->result.store(set_stopped_t());
+        state_->result.keep(set_stopped_t());
         state_->operation_completed();
     }
 

@@ -7,7 +7,7 @@
 //
 // What leaves the coroutine: its result (a value, a reference or nothing), or its exception, which
 // is rethrown where it was awaited. A body may await senders; one that completes with set_stopped
-// ends the task and its awaiters without a result, up to whoever handles it. A task is a sender too.
+// ends the task and its awaiters without a result, up to whoever handles it. A task is a sender.
 //
 // Threads: a task may be awaited on another thread than it was made on; one at a time may use it.
 // Lifetime: destroying a task that has not run destroys its frame; it must not be destroyed while
