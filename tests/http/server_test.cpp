@@ -248,6 +248,15 @@ TEST_P(server_on, refuses_what_is_wrong_with_its_code_and_closes) {
     }
 }
 
+TEST_P(server_on, an_https_target_is_misdirected_without_tls) {
+    running_server server(options(), routes());
+    client c(server.port());
+    ASSERT_TRUE(c.send("GET https://a/plaintext HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_TRUE(has_status(c.receive(), 421));
+    ASSERT_TRUE(c.send("GET http://a/plaintext HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_TRUE(has_status(c.receive(), 200));
+}
+
 TEST_P(server_on, unknown_paths_and_methods_have_their_answers_and_keep_the_connection) {
     running_server server(options(), routes());
     client c(server.port());
