@@ -17,29 +17,30 @@ namespace probes {
 
 namespace ex = coppice::execution;
 
-inline std::string text(const std::string& s) { return s; }
-inline std::string text(const char* s) { return s; }
-inline std::string text(bool b) { return b ? "true" : "false"; }
-inline std::string text(const std::error_code& e) { return e.message(); }
+// Any result in words.
 template <class T>
-    requires std::integral<T> || std::floating_point<T>
-std::string text(T value) {
-    return std::to_string(value);
-}
-inline std::string text(const std::exception_ptr& error) {
-    try {
-        std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-        return std::string("exception ") + e.what();
-    } catch (int i) {
-        return "exception " + std::to_string(i);
-    } catch (...) {
-        return "exception";
+std::string text(const T& value) {
+    if constexpr (std::convertible_to<const T&, std::string>) {
+        return value;
+    } else if constexpr (std::same_as<T, bool>) {
+        return value ? "true" : "false";
+    } else if constexpr (std::integral<T> || std::floating_point<T>) {
+        return std::to_string(value);
+    } else if constexpr (std::same_as<T, std::error_code>) {
+        return value.message();
+    } else if constexpr (std::same_as<T, std::exception_ptr>) {
+        try {
+            std::rethrow_exception(value);
+        } catch (const std::exception& e) {
+            return std::string("exception ") + e.what();
+        } catch (int i) {
+            return "exception " + std::to_string(i);
+        }
+    } else if constexpr (requires { value.in_words(); }) {
+        return value.in_words();
+    } else {
+        return "?";
     }
-}
-template <class T>
-std::string text(const T&) {
-    return "?";
 }
 
 // How a receiver was completed, in words: "value(1, two)", "error(3)", "stopped"; empty before.
@@ -308,8 +309,8 @@ public:
         if (value < 0) throw std::runtime_error("move");
     }
     throwing_copy& operator=(const throwing_copy&) = default;
+    std::string in_words() const { return std::to_string(value); }
     int value;
 };
-inline std::string text(const throwing_copy& t) { return std::to_string(t.value); }
 
 }  // namespace probes

@@ -146,7 +146,7 @@ TEST(serve, help_and_version_go_to_stdout_with_status_0) {
 
 class serve_on : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(rings, serve_on, testing::Values("epoll", "uring"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& instance) { return std::string(instance.param); });
 
 TEST_P(serve_on, every_endpoint_answers_as_documented) {
     served s({"--port", "0", "--ring", GetParam()});

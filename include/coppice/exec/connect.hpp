@@ -203,11 +203,11 @@ class probe_receiver {
 public:
     using receiver_concept = receiver_tag;
     template <class... Args>
-    void set_value(Args&&...) && noexcept;
+    void set_value(Args&&...) && noexcept {}
     template <class Error>
-    void set_error(Error&&) && noexcept;
-    void set_stopped() && noexcept;
-    Env get_env() const noexcept;
+    void set_error(Error&&) && noexcept {}
+    void set_stopped() && noexcept {}
+    Env get_env() const noexcept { std::terminate(); }  // never called
 };
 
 template <class Sndr, class Rcvr>

@@ -181,7 +181,7 @@ struct continues_on_sender {
             requires is_forwarding_query<Query> && (!says_where<Query>) &&
                      has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
-            return execution::get_env(sndr_->child).query(ask, static_cast<Args&&>(args)...);
+            return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
         template <class... Env>
         constexpr auto query(get_completion_scheduler_t<set_value_t> ask,

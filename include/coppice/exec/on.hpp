@@ -86,7 +86,7 @@ struct on_sender {
             requires is_forwarding_query<Query> && (!says_where<Query>) &&
                      has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
-            return execution::get_env(sndr_->child).query(ask, static_cast<Args&&>(args)...);
+            return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
         template <class Env>
             requires returns<Env>
