@@ -111,6 +111,11 @@ inline void banned_includes(const tree& files, findings& out) {
     }
 }
 
+inline bool is_app(const tree& files, const std::string& folder) {
+    return std::any_of(files.begin(), files.end(),
+                       [&](const source_file& file) { return file.under("apps/" + folder + "/"); });
+}
+
 // Folders that are no room, and files that no build rule picks up: they would rot in silence.
 inline void unknown_places(const tree& files, findings& out) {
     // serve: the tests of the program in apps/serve.
@@ -130,11 +135,11 @@ inline void unknown_places(const tree& files, findings& out) {
         }
         if (file.under("tests/") && !file.part(2).empty()) {
             const std::string folder = file.part(1);
-            const bool is_room = rooms().contains(folder);
-            if (!is_room && !other_tests.contains(folder)) {
-                out.push_back(file.found(1, "tests/" + folder + "/ is no room"));
+            const bool tests = rooms().contains(folder) || is_app(files, folder);
+            if (!tests && !other_tests.contains(folder)) {
+                out.push_back(file.found(1, "tests/" + folder + "/ is no room and no program"));
             }
-            const std::string suffix = is_room             ? "_test.cpp"
+            const std::string suffix = tests               ? "_test.cpp"
                                        : folder == "model" ? "_model.cpp"
                                        : folder == "fuzz"  ? "_fuzz.cpp"
                                                            : ".cpp";
