@@ -11,7 +11,7 @@
 // that registers at another stripe looks at the inline stripe's bit first: if the stop is visible,
 // it runs in its constructor. If it is not, either its lock comes before the winner's at that
 // stripe, and the winner finds it; or after, and it finds the stripe marked. The table is installed
-// under the inline stripe's lock and only before a stop, so the winner sees it.
+// under the inline stripe's lock: the winner sees it, or who sees it sees the stop as well.
 //
 // Who keeps the state alive:
 //   owners_   handles: sources, tokens, subscriptions. Sources are counted once more in the upper
@@ -29,6 +29,7 @@
 // when the state dies are destroyed and not run.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/cause.hpp>
 #include <coppice/stop/list.hpp>
@@ -37,6 +38,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace coppice {
 
@@ -132,14 +134,16 @@ public:
     bool request(stop_cause cause, exception_sink* exceptions = nullptr) noexcept {
         stop_list::flags bits = inline_.list.lock_unless(stop_list::stopped);
         if ((bits & stop_list::stopped) != 0) return false;
-        if ((bits & stop_list::orphaned) != 0 && holds_.read() == 0) {
+        const bool dead = (bits & stop_list::orphaned) != 0 && holds_.read() == 0;
+        if (dead && !planted("shared.stop_the_dead")) {
             inline_.list.unlock(bits);  // dead: the caller is what its end waits for
             return false;
         }
         code_.write(cause.code);
         text_.write(cause.text);
         bits |= stop_list::stopped;
-        stop_table* const table = table_.load(relaxed);  // relaxed: written under this lock
+        // Relaxed: written under this lock.
+        stop_table* const table = planted("shared.skip_table") ? nullptr : table_.load(relaxed);
         if (inline_.list.empty() && table == nullptr) {
             inline_.list.unlock(bits);
             return true;
@@ -277,15 +281,14 @@ private:
         return (seen & stop_list::stopped) != 0 ? nullptr : &stripe;
     }
 
-    // Installs the table, unless it is there or a stop was requested. Without memory, none.
+    // Installs the table, unless it is there. Without memory, none.
     void grow() noexcept {
         const std::size_t stripes = stripes_grown();
         stop_table* const table = make_table(stripes);
         if (table == nullptr) return;
         for (std::size_t i = 0; i != stripes; ++i) table->stripes[i].state = this;
         const stop_list::flags bits = inline_.list.lock();
-        const bool in_time = (bits & stop_list::stopped) == 0 || planted("shared.late_table");
-        const bool wanted = in_time && table_.load(relaxed) == nullptr;
+        const bool wanted = table_.load(relaxed) == nullptr;
         // edge stop.table (release): the table's stripes are constructed
         if (wanted) table_.store(table, release);
         inline_.list.unlock(bits);
@@ -350,7 +353,7 @@ private:
         for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
             stop_stripe& stripe = table->stripes[i];
             const stop_list::flags its = stripe.list.lock();
-            holds += stripe.members.read() != 0;
+            holds += stripe.members.read() != 0 && !planted("shared.forget_members");
             stripe.list.unlock(its | stop_list::orphaned);
         }
         holds_.write(holds);
@@ -378,7 +381,7 @@ private:
 
     // Dead: nobody else has a way here but parents and the deadline, which are refused.
     [[gnu::noinline]] void end() noexcept {
-        delete links_;  // waits for a parent that is being refused
+        delete std::exchange(links_, nullptr);  // waits for a parent that is being refused
         stop_deadline* const deadline = deadline_.load(relaxed);  // relaxed: the last one here
         if (deadline != nullptr) destroy(*deadline);
         delete_nodes(inline_);
@@ -391,6 +394,7 @@ private:
     }
 
     static void delete_nodes(stop_stripe& stripe) noexcept {
+        COPPICE_CHECK(stripe.members.read() == 0, "a stop state ended before its callbacks");
         while (stop_node* const node = stripe.list.pop()) {
             pooled_stop_node* const pooled = static_cast<pooled_stop_node*>(node);
             if (pooled->destroy != nullptr) pooled->destroy(pooled);
