@@ -1,8 +1,12 @@
 // The whole of room stop: sources, tokens and callbacks of every family.
 #pragma once
 
+#include <coppice/stop/cause.hpp>
 #include <coppice/stop/concepts.hpp>
+#include <coppice/stop/deadline.hpp>
 #include <coppice/stop/finite.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/stop/never.hpp>
+#include <coppice/stop/shared.hpp>
 #include <coppice/stop/single.hpp>
+#include <coppice/stop/subscription.hpp>

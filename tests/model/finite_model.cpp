@@ -92,7 +92,7 @@ int main() {
     report.dies_weakened<no_stop_is_lost<one>>(flag, "stop.flag", far);
     report.dies_weakened<no_stop_is_lost<one>>(slot, "stop.flag", far);
     report.dies_weakened<remove_while_running<second>>(slot, "stop.done", far);
-    report.dies_weakened<remove_while_running<second>>(waiting, "stop.wait", far);
+    report.dies_weakened<remove_while_running<second>>(waiting, "stop.done", far);
     report.dies_weakened<remove_while_running<second>>(waiting, "stop.sleep", far);
     report.dies_planted<late_callback<one>>("finite.steal_late_callback", far);
     report.dies_planted<no_stop_is_lost<one>>("finite.no_second_look", far);

@@ -144,7 +144,7 @@ int main() {
     report.dies_weakened<register_and_remove<inplace>>(list, "stop.requested", far);
     report.dies_weakened<remove_while_running<inplace>>(list, "stop.done", far);
     report.dies_weakened<no_stop_is_lost<inplace>>(own, "stop.done", far);
-    report.dies_weakened<remove_while_running<inplace>>(waiting, "stop.wait", far);
+    report.dies_weakened<remove_while_running<inplace>>(waiting, "stop.done", far);
     report.dies_weakened<remove_while_running<inplace>>(waiting, "stop.sleep", far);
     report.dies_weakened<list_lock>(waiting, "stop.sleep", far);
     report.dies_planted<list_lock>("stop.forget_wake", far);

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <ostream>
 #include <streambuf>
 #include <string>
@@ -59,8 +60,18 @@ void coppice::check_failed(const char*, const char* message, const char*, int) n
     std::abort();
 }
 
-// Relacy replaces new and delete, but is older than the sized form, which compilers now prefer.
+// Relacy replaces new and delete, but not the forms of today: what the library's own allocate, the
+// checker's delete would not know. Alignment beyond the usual is not needed in a model.
 void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { operator delete[](memory); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
+void* operator new[](std::size_t size, std::align_val_t, const std::nothrow_t&) noexcept {
+    return operator new[](size);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept { operator delete[](memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+    operator delete[](memory);
+}
 
 namespace model {
 

@@ -33,7 +33,7 @@ int main() {
     report.dies_weakened<register_and_remove<single>>(slot, "stop.callback", far);
     report.dies_weakened<register_and_remove<single>>(slot, "stop.requested", far);
     report.dies_weakened<remove_while_running<single>>(slot, "stop.done", far);
-    report.dies_weakened<remove_while_running<single>>(waiting, "stop.wait", far);
+    report.dies_weakened<remove_while_running<single>>(waiting, "stop.done", far);
     report.dies_weakened<remove_while_running<single>>(waiting, "stop.sleep", far);
     report.dies_planted<remove_while_running<single>>("stop.do_not_wait", far);
     report.dies_planted<remove_while_running<single>>("stop.forget_wake", far);

@@ -147,6 +147,8 @@ class plain {
 public:
     plain() = default;
     explicit plain(T value, source_point at = {}) { write(value, at); }
+    // An end is a write: nobody may still be reading.
+    ~plain() { write(T{}); }
     plain(const plain&) = delete;
     plain& operator=(const plain&) = delete;
     T read(source_point at = {}) const { return value_(at.info).load(); }

@@ -98,7 +98,7 @@ public:
     // Returns true for exactly one of all calls. Blocks: never, but for what the callbacks do.
     // Cost: one exchange; per slot a load, and a compare-exchange and a store if it is filled.
     bool request_stop() noexcept {
-        // edge stop.flag (seq_cst): the flag before the slots
+        // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
         if (requested_.exchange(1, seq_cst) != 0) return false;
         for (std::size_t i = 0; i != N; ++i) {
             slot_callback* const callback = slots_[i].slot.claim();

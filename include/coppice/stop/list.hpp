@@ -4,7 +4,7 @@
 //
 //   bit locked     somebody works on the list; what is in it belongs to the holder
 //   bit stopped    a stop was requested: nothing is added any more; never cleared
-//   bit orphaned   the shared source's: nobody but the callbacks keeps the list alive
+//   bit orphaned   the shared source's: the last handle is gone, callbacks keep the list alive
 //
 // Taking the lock is a compare-exchange. Releasing it is a plain store, because nobody else writes
 // the word while it is locked; who waits is found as sleepers.hpp says. Critical sections are a few
@@ -31,15 +31,17 @@ namespace coppice {
 // What every callback of a list starts with.
 struct stop_node : immovable {
     using execute_function = void(stop_node*) noexcept;
-    explicit stop_node(execute_function* run) noexcept : execute(run) {}
+    explicit stop_node(execute_function* run, std::uint32_t start = open) noexcept
+        : execute(run), phase(start) {}
 
     static constexpr std::uint32_t open = 0;
-    static constexpr std::uint32_t done = 1;
+    static constexpr std::uint32_t pooled = 1;  // open, and the node belongs to its source
+    static constexpr std::uint32_t done = 2;
 
     execute_function* execute;                // written before the node is added
     plain<stop_node*> next{nullptr};          // guarded by the list's lock, as is link
     plain<plain<stop_node*>*> link{nullptr};  // what points here; nullptr: in no list
-    atomic<std::uint32_t> phase{open};        // written by the requester; read by the destructor
+    atomic<std::uint32_t> phase;              // written by the requester; read by the destructor
 };
 
 class stop_list {  // immovable as its atomic is; no base, for its size in a source
@@ -61,24 +63,35 @@ public:
     // Takes the lock, unless one of the bits in `refused` is set: then those are in the result.
     flags lock_unless(flags refused, flags likely = 0) noexcept {
         flags seen = likely;
-        // edge stop.list (acquire): the list as the last holder left it
-        if (word_.compare_exchange_strong(seen, likely | locked, acquire, acquire)) [[likely]] {
+        if (try_lock(seen)) [[likely]]
             return likely;
-        }
         return lock_contended(seen, refused);
+    }
+
+    // Takes the lock if it is free and the other bits are as in `seen`; else says what they are.
+    [[nodiscard]] bool try_lock(flags& seen) noexcept {
+        // edge stop.list (acquire): the list as the last holder left it
+        return word_.compare_exchange_strong(seen, seen | locked, acquire, acquire);
+    }
+
+    // The same as lock_unless, after try_lock has failed with `seen`.
+    [[gnu::noinline, gnu::cold]] flags lock_contended(flags seen, flags refused) noexcept {
+        for (;;) {
+            if ((seen & refused) != 0) return seen & refused;
+            if ((seen & locked) != 0) {
+                seen = lock_sleepers().sleep_while(word_, seen);
+                continue;
+            }
+            // edge stop.list (acquire): the list as the last holder left it
+            if (word_.compare_exchange_weak(seen, seen | locked, acquire, acquire)) return seen;
+        }
     }
 
     // Releases the lock and leaves `bits`. Lifetime: touches nothing after its store.
     void unlock(flags bits) noexcept {
-        // edge stop.list (release): the list is as the next holder shall see it
+        // edge stop.list (release), edge stop.requested (release): all before this is visible
         word_.store(bits, release);
         lock_sleepers().wake(word_);
-    }
-
-    // While locked: says that a stop was requested to those who only look.
-    void show_stopped(flags bits) noexcept {
-        // edge stop.requested (release): what came before the request is visible
-        word_.store(bits | stopped | locked, release);
     }
 
     // The rest of the members is for the holder of the lock.
@@ -110,18 +123,6 @@ public:
     }
 
 private:
-    [[gnu::noinline, gnu::cold]] flags lock_contended(flags seen, flags refused) noexcept {
-        for (;;) {
-            if ((seen & refused) != 0) return seen & refused;
-            if ((seen & locked) != 0) {
-                seen = lock_sleepers().sleep_while(word_, seen);
-                continue;
-            }
-            // edge stop.list (acquire): the list as the last holder left it
-            if (word_.compare_exchange_weak(seen, seen | locked, acquire, acquire)) return seen;
-        }
-    }
-
     // See the table on top. 32 bits, so that a futex sees all of it.
     atomic<flags> word_{0};
     plain<stop_node*> head_{nullptr};  // guarded by the lock; the newest callback
@@ -137,9 +138,10 @@ inline void finish(stop_node& node) noexcept {
 // For the destructor of a callback that was taken: returns when it has returned, or at once inside
 // it. Blocks: until this callback returns; never for another one.
 inline void wait_done(stop_node& node) noexcept {
+    // edge stop.done (acquire): the callback has returned
+    if (node.phase.load(acquire) == stop_node::done) return;
     if (running_request::forget_callback(&node)) return;
     if (planted("stop.do_not_wait")) return;
-    // edge stop.done (acquire): the callback has returned; the load is in sleep_while
     callback_sleepers().sleep_while(node.phase, stop_node::open);
 }
 

@@ -16,10 +16,13 @@
 
 namespace coppice {
 
+class exception_sink;  // subscription.hpp
+
 class running_request : immovable {
 public:
-    explicit running_request(const void* source, void* callback = nullptr) noexcept
-        : source_(source), callback_(callback), outer_(innermost()) {
+    explicit running_request(const void* source, void* callback = nullptr,
+                             exception_sink* exceptions = nullptr) noexcept
+        : source_(source), callback_(callback), exceptions_(exceptions), outer_(innermost()) {
         innermost() = this;
     }
     ~running_request() { innermost() = outer_; }
@@ -43,6 +46,14 @@ public:
         }
         return false;
     }
+    // True while the callback runs on this thread.
+    [[gnu::noinline, gnu::cold]] static bool runs_here(const void* callback) noexcept {
+        const running_request* r = innermost();
+        while (r != nullptr && r->callback_ != callback) r = r->outer_;
+        return r != nullptr;
+    }
+    // Where the callback that runs innermost on this thread leaves what it throws; or nullptr.
+    static exception_sink* exceptions() noexcept { return innermost()->exceptions_; }
     // For a source's destructor, after a stop request: its request on this thread, or nullptr.
     [[gnu::noinline, gnu::cold]] static running_request* of(const void* source) noexcept {
         running_request* r = innermost();
@@ -62,6 +73,7 @@ private:
 
     const void* source_;
     void* callback_;
+    exception_sink* exceptions_;
     running_request* outer_;
 };
 

@@ -33,7 +33,8 @@ public:
     [[gnu::noinline, gnu::cold]] T sleep_while(const atomic<T>& word, T value) noexcept {
         T seen = value;
         for (int i = 0; i != spins_max; ++i) {
-            // edge stop.wait (acquire): what came before the change is visible
+            // edge stop.done (acquire): the callback has returned; a lock's taker acquires by
+            // itself
             seen = word.load(acquire);
             if (seen != value) return seen;
             spin_hint();
@@ -43,7 +44,7 @@ public:
             heavy_fence();  // edge stop.sleep (heavy): counted before the word is read again
         }
         for (;;) {
-            // edge stop.wait (acquire): as above
+            // edge stop.done (acquire): as above
             seen = word.load(acquire);
             if (seen != value) break;
             futex_wait(word, value);

@@ -94,7 +94,7 @@ public:
         std::uintptr_t seen = empty;
         for (;;) {
             const std::uintptr_t next = seen == empty ? done : running;
-            // edge stop.callback (acquire): the callback is constructed
+            // edge stop.callback (acquire), edge stop.requested (release): both ways
             if (word_.compare_exchange_weak(seen, next, acq_rel, acquire)) break;
             if ((seen & stopped) != 0) return closing::lost;
         }

@@ -1,0 +1,13 @@
+// stop_cause: why a stop was requested; a small value that travels from a source to its tokens.
+#pragma once
+
+namespace coppice {
+
+// A code, whose meaning the requester defines, and a text of static lifetime. Linked sources pass
+// the cause of the parent on; a deadline's is ETIMEDOUT.
+struct stop_cause {
+    int code = 0;
+    const char* text = "";
+};
+
+}  // namespace coppice

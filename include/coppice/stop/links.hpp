@@ -1,0 +1,62 @@
+// What a linked stop_source holds of its parents: their tokens, and a callback on each.
+#pragma once
+// The callbacks refer to the child's state, which destroys them before itself; if one runs on
+// another thread then, the state's end waits for it. The end may also come inside such a callback:
+// forwarding is the last thing that it does.
+
+#include <coppice/stop/concepts.hpp>
+#include <coppice/stop/state.hpp>
+
+#include <utility>
+
+namespace coppice {
+
+// One parent.
+template <class Token>
+class parent_link {
+public:
+    parent_link(stop_state& child, Token token)
+        : token_(std::move(token)), callback_(token_, forward{&child, &token_}) {}
+    bool stop_possible() const noexcept { return token_.stop_possible(); }
+
+private:
+    struct forward {
+        stop_state* child;
+        const Token* parent;
+        void operator()() noexcept {
+            stop_cause cause;
+            if constexpr (requires { stop_cause(parent->cause()); }) cause = parent->cause();
+            child->request(cause);  // *this may be gone
+        }
+    };
+    Token token_;
+    stop_callback_for_t<Token, forward> callback_;
+};
+
+// All parents; distinct bases, so that immovable callbacks are constructed in place.
+template <class Indices, class... Tokens>
+struct parent_links_base;
+
+template <std::size_t Index, class Token>
+struct indexed_parent_link : parent_link<Token> {
+    using parent_link<Token>::parent_link;
+};
+
+template <std::size_t... Index, class... Tokens>
+struct parent_links_base<std::index_sequence<Index...>, Tokens...> final
+    : stop_links,
+      indexed_parent_link<Index, Tokens>... {
+    explicit parent_links_base(stop_state& child, Tokens... tokens)
+        : indexed_parent_link<Index, Tokens>(child, std::move(tokens))... {
+        static_cast<void>(child);
+    }
+    bool stop_possible() const noexcept override {
+        return (static_cast<const indexed_parent_link<Index, Tokens>&>(*this).stop_possible() ||
+                ... || false);
+    }
+};
+
+template <class... Tokens>
+using parent_links = parent_links_base<std::index_sequence_for<Tokens...>, Tokens...>;
+
+}  // namespace coppice

@@ -1,0 +1,203 @@
+// stop_source, stop_token, stop_callback: shared ownership, any number of callbacks and threads.
+#pragma once
+// Sources and tokens are handles of a stop_state (protocol in state.hpp), which the last of them or
+// of the callbacks destroys. A callback is its own node: registering allocates nothing and touches
+// no count that others share.
+//
+// Beyond the standard: a cause, linked sources, a deadline, reset for reuse, and subscriptions
+// (subscription.hpp) for those who cannot keep an immovable callback.
+//
+// Source: [stopsource], [stoptoken], [stopcallback]. Reset is .NET's TryReset, the cause is Go's.
+
+#include <coppice/stop/cause.hpp>
+#include <coppice/stop/concepts.hpp>
+#include <coppice/stop/links.hpp>
+#include <coppice/stop/state.hpp>
+#include <coppice/stop/subscription.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace coppice {
+
+template <class CallbackFn>
+class stop_callback;
+
+// Constructs a stop_source without a state.
+struct nostopstate_t {
+    explicit nostopstate_t() = default;
+};
+inline constexpr nostopstate_t nostopstate{};
+
+// A handle through which a stop is seen and callbacks are registered.
+// Threads: one per object, any number of objects. Cost: a copy is one fetch_add.
+class stop_token {
+public:
+    template <class CallbackFn>
+    using callback_type = stop_callback<CallbackFn>;
+
+    stop_token() noexcept = default;
+    stop_token(const stop_token& other) noexcept : state_(other.state_) {
+        if (state_ != nullptr) state_->add_handle();
+    }
+    stop_token(stop_token&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    stop_token& operator=(stop_token other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~stop_token() {
+        if (state_ != nullptr) state_->drop_handle();
+    }
+
+    void swap(stop_token& other) noexcept { std::swap(state_, other.state_); }
+    friend void swap(stop_token& a, stop_token& b) noexcept { a.swap(b); }
+    bool operator==(const stop_token&) const = default;
+
+    bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
+    // False without a state, and once no source, no parent and no deadline can request a stop.
+    bool stop_possible() const noexcept { return state_ != nullptr && state_->stop_possible(); }
+    // Why the stop was requested; the default until it is.
+    stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
+
+    // Runs `function` when a stop is requested, or here and now if that has happened. The
+    // subscription is a value that need not be kept; see subscription.hpp.
+    // Errors: what constructing the function throws, std::bad_alloc: nothing is registered.
+    template <class Function>
+    stop_subscription subscribe(Function&& function) const {
+        if (state_ == nullptr) return {};
+        return stop_subscription::make(*state_, std::forward<Function>(function));
+    }
+
+private:
+    friend class stop_source;
+    template <class CallbackFn>
+    friend class stop_callback;
+    explicit stop_token(stop_state* counted) noexcept : state_(counted) {}
+
+    stop_state* state_ = nullptr;  // nullptr, or counted as a handle
+};
+
+// A handle through which a stop is requested.
+// Threads: one per object, any number of objects. Cost: a copy is one fetch_add.
+class stop_source {
+public:
+    // Errors: std::bad_alloc. Cost: one allocation.
+    stop_source() : state_(new stop_state) {}
+    explicit stop_source(nostopstate_t) noexcept {}
+    stop_source(const stop_source& other) noexcept : state_(other.state_) {
+        if (state_ != nullptr) state_->add_source();
+    }
+    stop_source(stop_source&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    stop_source& operator=(stop_source other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~stop_source() {
+        if (state_ != nullptr) state_->drop_source();
+    }
+
+    // A source that is stopped, with the parent's cause, as soon as one of `parents` is. Its tokens
+    // can be stopped as long as a parent can. The parents' sources are kept alive as far as their
+    // tokens do that; an in-place parent must outlive the state.
+    // Errors: std::bad_alloc, what copying a token throws. Cost: one allocation more.
+    template <stoppable_token... Tokens>
+    static stop_source linked_to(Tokens... parents) {
+        stop_source linked;
+        linked.state_->set_links(
+            new parent_links<Tokens...>(*linked.state_, std::move(parents)...));
+        return linked;
+    }
+
+    void swap(stop_source& other) noexcept { std::swap(state_, other.state_); }
+    friend void swap(stop_source& a, stop_source& b) noexcept { a.swap(b); }
+    bool operator==(const stop_source&) const = default;
+
+    [[nodiscard]] stop_token get_token() const noexcept {
+        if (state_ != nullptr) state_->add_handle();
+        return stop_token(state_);
+    }
+    bool stop_possible() const noexcept { return state_ != nullptr; }
+    bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
+    stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
+
+    // Requests the stop and runs the callbacks on this thread, those registered last first.
+    // Returns true for exactly one of all calls. This source may be destroyed by a callback.
+    // Errors: a callback or a subscribed function that throws terminates the process.
+    bool request_stop() noexcept { return request_stop(stop_cause()); }
+    bool request_stop(stop_cause cause) noexcept {
+        return state_ != nullptr && state_->request(cause);
+    }
+    // The same, but each exception that leaves a subscribed function is given to `on_exception`,
+    // and the others run all the same. A stop_callback that throws terminates the process.
+    template <std::invocable<std::exception_ptr> OnException>
+    bool request_stop(stop_cause cause, OnException on_exception) noexcept {
+        exception_sink_of<OnException> sink(on_exception);
+        return state_ != nullptr && state_->request(cause, &sink);
+    }
+
+    // Requests a stop, with the code ETIMEDOUT, when `time` has passed; callbacks run on the
+    // timer's thread then, and should be short. Replaces what an earlier call has set. The deadline
+    // counts as a source, so this one need not be kept. False: a stop was requested already.
+    // Errors: std::bad_alloc, std::system_error if the timer's thread cannot start.
+    // Cost: one allocation for the first call on a state; a mutex.
+    bool request_stop_after(std::chrono::nanoseconds time);
+
+    // Makes a source that was not stopped as good as new, for one owner who uses it again and
+    // again: takes a pending deadline back. False: a stop was requested, or callbacks are
+    // registered; then nothing has changed. Blocks: while the deadline is being delivered.
+    bool try_reset() noexcept { return state_ != nullptr && state_->try_reset(); }
+
+private:
+    stop_state* state_ = nullptr;  // nullptr, or counted as a source
+};
+
+// Runs a function when a stop is requested: on the requester's thread, or, if that has happened
+// before, here and now in the constructor.
+// Threads: constructed and destroyed by any thread, concurrently with everything on the source.
+// Blocks: the destructor, while the function runs on another thread; both, while another thread
+// holds the lock for a few instructions. Errors: what constructing the function throws; a function
+// that throws terminates the process. Cost: no allocation; 40 bytes and the function.
+template <class CallbackFn>
+class stop_callback : stop_node {
+    static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
+
+public:
+    using callback_type = CallbackFn;
+
+    template <class Initializer>
+        requires std::constructible_from<CallbackFn, Initializer>
+    explicit stop_callback(const stop_token& token, Initializer&& init) noexcept(
+        std::is_nothrow_constructible_v<CallbackFn, Initializer>)
+        : stop_node(&run), callback_(std::forward<Initializer>(init)) {
+        if (token.state_ == nullptr) return;
+        stripe_ = token.state_->add(*this);
+        if (stripe_ == nullptr) [[unlikely]]
+            run(this);
+    }
+    template <class Initializer>
+        requires std::constructible_from<CallbackFn, Initializer>
+    explicit stop_callback(stop_token&& token, Initializer&& init) noexcept(
+        std::is_nothrow_constructible_v<CallbackFn, Initializer>)
+        : stop_callback(std::as_const(token), std::forward<Initializer>(init)) {
+        stop_token released(std::move(token));
+    }
+    ~stop_callback() {
+        if (stripe_ != nullptr) stop_state::remove(*this, *stripe_);
+    }
+
+private:
+    static void run(stop_node* self) noexcept {
+        std::forward<CallbackFn>(static_cast<stop_callback*>(self)->callback_)();
+    }
+
+    stop_stripe* stripe_ = nullptr;  // nullptr: not registered
+    [[no_unique_address]] CallbackFn callback_;
+};
+
+template <class CallbackFn>
+stop_callback(stop_token, CallbackFn) -> stop_callback<CallbackFn>;
+
+}  // namespace coppice
