@@ -13,7 +13,9 @@
 // either. A mutant that cannot die is listed with survives(), which demands the reason in words and
 // checks that it does survive.
 
+#include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/check.hpp>
 #include <coppice/base/futex.hpp>
 
 #include <cstdio>
@@ -33,17 +35,34 @@ struct effort {
     bool full_search = false;
 };
 
-// The base of a model: Threads simulated threads, and a simulated futex table.
+// The base of a model: Threads simulated threads, a simulated futex table, and membarrier's words.
 template <class Derived, int Threads>
 struct test : rl::test_suite<Derived, Threads> {
     coppice::model_futexes futexes;
-    test() { coppice::model_futexes::current() = &futexes; }
+    coppice::model_fences fences;
+    test() {
+        coppice::model_futexes::current() = &futexes;
+        coppice::model_fences::current() = &fences;
+    }
 };
 
 // Fails the running model. Use for every claim inside a model.
 inline void require(bool holds, const char* claim, coppice::source_point at = {}) {
     if (!holds) rl::ctx().fail_test(claim, rl::test_result_user_assert_failed, at.info);
 }
+
+}  // namespace model
+
+// A failed CHECK fails the running model; the failing thread is never resumed.
+void coppice::check_failed(const char*, const char* message, const char*, int) noexcept {
+    rl::ctx().fail_test(message, rl::test_result_user_assert_failed, source_point().info);
+    std::abort();
+}
+
+// Relacy replaces new and delete, but is older than the sized form, which compilers now prefer.
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+
+namespace model {
 
 // What the checker says, in a fixed buffer: relacy replaces operator new inside the program but not
 // inside the standard library, so a growing stream would free what the other one allocated.

@@ -27,13 +27,17 @@ public:
     // The callback that is about to run.
     void set_callback(void* callback) noexcept { callback_ = callback; }
     // After a callback has returned: was it destroyed, was its source?
-    bool callback_gone() const noexcept { return callback_ == nullptr; }
-    bool source_gone() const noexcept { return source_ == nullptr; }
+    bool callback_gone() const noexcept {
+        return callback_ == nullptr && !planted("stop.touch_dead_callback");
+    }
+    bool source_gone() const noexcept {
+        return source_ == nullptr && !planted("stop.touch_dead_source");
+    }
 
     // For a callback's destructor: true if it runs on this thread; the requester forgets it then.
     [[gnu::noinline, gnu::cold]] static bool forget_callback(const void* callback) noexcept {
         for (running_request* r = innermost(); r != nullptr; r = r->outer_) {
-            if (r->callback_ != callback) continue;
+            if (r->callback_ != callback || planted("stop.wait_for_oneself")) continue;
             r->callback_ = nullptr;
             return true;
         }

@@ -48,7 +48,7 @@ public:
         if (word_.compare_exchange_strong(seen, address(callback), seq_cst, acquire)) [[likely]] {
             return true;
         }
-        COPPICE_CHECK((seen & stopped) != 0 || planted("stop.replace_callback"),
+        COPPICE_CHECK((seen & stopped) != 0,
                       "a second callback was registered on a stop token that takes one");
         return false;
     }
