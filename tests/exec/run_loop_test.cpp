@@ -1,6 +1,5 @@
-// Plan: run_loop [exec.run.loop]: order, stop, many threads, timers, misuse; sync_wait
-// [exec.sync.wait] and its results; deadlines and timed schedulers.
-#include <coppice/base/clock.hpp>
+// Plan: run_loop [exec.run.loop]: order, stop, many threads, timers, misuse.
+#include <coppice/exec/connect.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
@@ -10,7 +9,6 @@
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
-#include <coppice/exec/timer_heap.hpp>
 #include <coppice/exec/when_all.hpp>
 
 #include "probes.hpp"
@@ -18,9 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <algorithm>
 #include <memory>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -28,7 +24,6 @@ namespace {
 
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
-using coppice::this_thread::sync_wait_with_variant;
 using namespace std::chrono_literals;
 
 // Runs what is queued now.
@@ -158,78 +153,6 @@ TEST(exec_run_loop_death, misuse_stops_the_process) {
         "while the loop was running");
 }
 
-TEST(exec_sync_wait, returns_the_values_or_nothing) {
-    static_assert(std::is_same_v<decltype(sync_wait(ex::just(1, 'c'))),
-                                 std::optional<std::tuple<int, char>>>);
-    EXPECT_EQ(sync_wait(ex::just(1, 'c')), std::make_tuple(1, 'c'));
-    EXPECT_EQ(sync_wait(ex::just()), std::tuple<>());
-    probes::by_hand hand;
-    const auto result = sync_wait(ex::when_all(hand.get() | ex::let_error([](int) { return ex::just(0); }),
-                                               ex::just() | ex::then([&] { hand.stopped(); })));
-    EXPECT_FALSE(result.has_value());
-}
-
-TEST(exec_sync_wait, throws_the_error) {
-    EXPECT_THROW(sync_wait(ex::just() | ex::then([] { throw std::runtime_error("thrown"); })),
-                 std::runtime_error);
-    probes::by_hand hand;
-    EXPECT_THROW(sync_wait(ex::when_all(hand.get(), ex::just() | ex::then([&] { hand.error(5); }))),
-                 int);
-}
-
-TEST(exec_sync_wait, gives_the_sender_a_loop_to_delegate_to) {
-    const auto here = std::this_thread::get_id();
-    const auto on_loop = [](auto query) {
-        return ex::read_env(query) | ex::let_value([](auto sch) { return ex::schedule(sch); }) |
-               ex::then([] { return std::this_thread::get_id(); });
-    };
-    EXPECT_EQ(std::get<0>(*sync_wait(on_loop(ex::get_scheduler))), here);
-    EXPECT_EQ(std::get<0>(*sync_wait(on_loop(ex::get_start_scheduler))), here);
-    EXPECT_EQ(std::get<0>(*sync_wait(on_loop(ex::get_delegation_scheduler))), here);
-}
-
-TEST(exec_sync_wait_var, returns_a_variant_of_tuples) {
-    const auto result = sync_wait_with_variant(ex::just(1, 2));
-    static_assert(std::is_same_v<decltype(result),
-                                 const std::optional<std::variant<std::tuple<int, int>>>>);
-    EXPECT_EQ(std::get<0>(*result), std::make_tuple(1, 2));
-}
-
-TEST(exec_sync_wait, a_value_whose_copy_throws_throws_here) {
-    static probes::throwing_copy negative(1);
-    negative.value = -1;
-    EXPECT_THROW(sync_wait(ex::just() | ex::then([]() -> probes::throwing_copy& {
-                               return negative;
-                           })),
-                 std::runtime_error);
-}
-
-TEST(timer_heap, gives_the_earliest_first_whatever_was_removed) {
-    std::mt19937 random(7);
-    struct timer : ex::heap_timer {};
-    std::vector<std::unique_ptr<timer>> timers;
-    ex::timer_heap heap;
-    for (int i = 0; i != 500; ++i) {
-        timers.push_back(std::make_unique<timer>());
-        timers.back()->when = ex::instant(static_cast<std::int64_t>(random() % 1000));
-        heap.insert(*timers.back());
-    }
-    std::vector<std::int64_t> left;
-    for (auto& t : timers) {
-        if (random() % 3 == 0) {
-            heap.remove(*t);
-        } else {
-            left.push_back(t->when.nanoseconds());
-        }
-    }
-    std::sort(left.begin(), left.end());
-    std::vector<std::int64_t> popped;
-    EXPECT_EQ(heap.pop_due(ex::instant(-1)), nullptr);
-    while (ex::heap_timer* t = heap.pop_due(ex::instant(5000))) popped.push_back(t->when.nanoseconds());
-    EXPECT_EQ(popped, left);
-    EXPECT_TRUE(heap.empty());
-}
-
 TEST(run_loop_timers, expire_in_the_order_of_their_times) {
     static_assert(ex::timed_scheduler<ex::run_loop::scheduler>);
     std::string order;
@@ -283,30 +206,6 @@ TEST(run_loop_timers, a_stop_ends_the_wait_from_any_thread) {
         runner.join();
         EXPECT_EQ(r.said(), "stopped");
     }
-}
-
-TEST(get_deadline, is_never_where_nobody_says) {
-    EXPECT_EQ(ex::get_deadline(ex::env<>()), ex::instant::never());
-    const auto e = ex::prop(ex::get_deadline, ex::instant(5));
-    EXPECT_EQ(ex::get_deadline(e), ex::instant(5));
-    static_assert(coppice::forwarding_query(ex::get_deadline));
-}
-
-TEST(deadline, converts_from_and_to_chrono) {
-    EXPECT_EQ(ex::time_span(3ms).nanoseconds(), 3'000'000);
-    EXPECT_EQ(ex::time_span(2h).nanoseconds(), 7'200'000'000'000);
-    EXPECT_EQ(ex::time_span(std::chrono::duration<double>(0.5)).nanoseconds(), 500'000'000);
-    const std::chrono::nanoseconds back = ex::time_span(7us);
-    EXPECT_EQ(back, 7us);
-    const coppice::time_point point = ex::instant(9);
-    EXPECT_EQ(point.time_since_epoch(), 9ns);
-    EXPECT_EQ(ex::instant(coppice::time_point(9ns)), ex::instant(9));
-}
-
-TEST(deadline, saturates_instead_of_overflowing) {
-    EXPECT_EQ(ex::instant(5) + ex::time_span(std::chrono::hours::max()), ex::instant::never());
-    EXPECT_EQ(ex::instant::never() + ex::time_span(1ns), ex::instant::never());
-    EXPECT_GT((ex::instant::never() - ex::instant(-5)).nanoseconds(), 0);
 }
 
 }  // namespace

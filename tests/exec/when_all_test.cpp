@@ -1,10 +1,7 @@
-// Plan: when_all [exec.when.all] on each outcome; stop requests in both directions; finite stop
-// tokens (P3409R1 7.5); a completion that destroys the operation; with_variant and into_variant.
-#include <coppice/exec/into_variant.hpp>
+// Plan: when_all [exec.when.all] on each outcome; stops in both directions; finite tokens (P3409R1); a completion that destroys the operation.
+#include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
-#include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>
-#include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/when_all.hpp>
 
@@ -12,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <optional>
 #include <thread>
 
@@ -220,18 +216,6 @@ TEST(exec_when_all, a_child_with_two_value_completions_is_no_child) {
     using sndr = ex::when_all_sender<two_values>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     static_assert(ex::is_pipeline_error<ex::signatures_of<sndr, ex::env<>>>);
-}
-
-TEST(exec_into_variant, sends_a_variant_of_tuples) {
-    const auto index = [](auto v) { return static_cast<int>(v.index()); };
-    EXPECT_EQ(outcome(ex::into_variant(two_values(true)) | ex::then(index)), "value(0)");
-    EXPECT_EQ(outcome(two_values(false) | ex::into_variant() | ex::then(index)), "value(1)");
-    using sndr = decltype(ex::into_variant(two_values(true)));
-    using variant = std::variant<std::tuple<int>, std::tuple<std::string>>;
-    using sigs = ex::completion_signatures_of_t<sndr, ex::env<>>;
-    static_assert(std::is_same_v<sigs, ex::completion_signatures<ex::set_value_t(variant)>>);
-    EXPECT_EQ(outcome(ex::into_variant(ex::just_error(1))), "error(1)");
-    EXPECT_EQ(outcome(ex::into_variant(ex::just_stopped())), "stopped");
 }
 
 TEST(exec_when_all, with_variant_takes_children_with_several_value_completions) {
