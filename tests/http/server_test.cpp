@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <dirent.h>
 #include <cerrno>
 #include <future>
@@ -443,6 +444,16 @@ TEST_P(server_on, vanishing_clients_leave_nothing_open) {
 
 TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
     running_server server(options(), routes());
+    // Until every loop has started and served, which may take a while on a busy machine.
+    const auto every_loop_served = [&] {
+        const http::server_statistics s = server->statistics();
+        return std::all_of(s.loops.begin(), s.loops.end(), [](auto& l) { return l.requests != 0; });
+    };
+    while (!every_loop_served()) {
+        client first(server.port());
+        ASSERT_TRUE(first.send(get_plain));
+        EXPECT_TRUE(has_status(first.receive(), 200));
+    }
     client c(server.port());
     const auto once = [&](std::string_view bytes) {
         char buffer[512];

@@ -178,7 +178,8 @@ TEST(thread_pool, a_task_is_a_sender_that_starts_on_the_pool) {
 
 TEST(thread_pool, submitting_allocates_nothing) {
     thread_pool pool(2);
-    pool.run([] {});
+    // Until both workers have started, which may take a while on a busy machine.
+    while (pool.counts(0).parks == 0 || pool.counts(1).parks == 0) pool.run([] {});
     const coppice::test::allocation_count count;
     for (int i = 0; i != 100; ++i) pool.run([] {});
     EXPECT_EQ(count.so_far(), 0u);
