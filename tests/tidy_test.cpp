@@ -27,6 +27,7 @@ std::ostream& operator<<(std::ostream& out, const check& c) {
 
 constexpr check checks[] = {
     {"include_direction", include_direction},
+    {"documented_rooms", documented_rooms},
     {"banned_includes", banned_includes},
     {"unknown_places", unknown_places},
     {"umbrellas_only_include", umbrellas_only_include},
@@ -158,6 +159,16 @@ std::string lines_of(std::size_t count, const std::string& line) {
     return text;
 }
 
+std::string documented_table() {
+    std::string table;
+    for (const auto& [room, others] : rooms()) {
+        table += room + " <-";
+        for (const std::string& other : others) table += " " + other;
+        table += others.empty() ? " nothing\n" : "\n";
+    }
+    return table;
+}
+
 const std::vector<example> house_examples = {
     {"include_direction", "down the table", {{library, "#include <coppice/exec/then.hpp>\n"}}, {}},
     {"include_direction", "its own room", {{library, "#include <coppice/pool/y.hpp>\n"}}, {}},
@@ -195,6 +206,20 @@ const std::vector<example> house_examples = {
      "costly in task",
      {{"include/coppice/task/x.hpp", "#include <functional>\n"}},
      {1}},
+    {"documented_rooms", "the law's", {{"docs/architecture.md", documented_table()}}, {}},
+    {"documented_rooms",
+     "one room too many",
+     {{"docs/architecture.md", "signal <- base trace\n" + documented_table()}},
+     {1}},
+    {"documented_rooms",
+     "an unknown room",
+     {{"docs/architecture.md", "gui <- base\n" + documented_table()}},
+     {1}},
+    {"documented_rooms",
+     "all missing but base",
+     {{"docs/architecture.md", "base <- nothing\n"}},
+     std::vector<std::size_t>(10, 1)},
+
     {"banned_includes", "costly elsewhere", {{library, "#include <chrono>\n"}}, {}},
 
     {"unknown_places",
@@ -204,6 +229,14 @@ const std::vector<example> house_examples = {
     {"unknown_places", "no room", {{"include/coppice/gui/x.hpp", ""}}, {1}},
     {"unknown_places", "no room, in src", {{"src/gui/x.cpp", ""}}, {1}},
     {"unknown_places", "no room, in tests", {{"tests/gui/x_test.cpp", ""}}, {1}},
+    {"unknown_places",
+     "tests of a program",
+     {{"apps/serve/main.cpp", ""}, {"tests/serve/options_test.cpp", ""}},
+     {}},
+    {"unknown_places",
+     "a program's test that no glob finds",
+     {{"apps/serve/main.cpp", ""}, {"tests/serve/options.cpp", ""}},
+     {1}},
     {"unknown_places", "a detail folder", {{"include/coppice/pool/detail/x.hpp", ""}}, {1}},
     {"unknown_places", "a source that no glob finds", {{"src/io/linux/x.cpp", ""}}, {1}},
     {"unknown_places", "a test that no glob finds", {{"tests/pool/x.cpp", ""}}, {1}},

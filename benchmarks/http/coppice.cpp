@@ -25,7 +25,11 @@ void serve(coppice::io::backend ring) {
 
 }  // namespace
 
-void serve_coppice_epoll() { serve(coppice::io::backend::epoll); }
-void serve_coppice_uring() { serve(coppice::io::backend::uring); }
+void serve_coppice_epoll() {
+    serve(coppice::io::backend::epoll);
+}
+void serve_coppice_uring() {
+    serve(coppice::io::backend::uring);
+}
 
 }  // namespace bench_http

@@ -70,9 +70,11 @@ void print_row(const char* scenario_name, const char* name, const figures& f, do
         return;
     }
     const auto [low, high] = std::minmax_element(f.cpu_us.begin(), f.cpu_us.end());
-    std::printf("  %-18s %8.1f k/s  p99 %8.0f us  %6.2f us CPU (%.2f to %.2f)  x %.2f  errors %llu\n",
-                name, median(f.thousands), median(f.p99_us), median(f.cpu_us), *low, *high,
-                median(f.cpu_us) / floor, static_cast<unsigned long long>(f.errors));
+    std::printf(
+        "  %-18s %8.1f k/s  p99 %6.0f us  %6.2f us CPU (%.2f to %.2f)  x %.2f  "
+        "errors %llu\n",
+        name, median(f.thousands), median(f.p99_us), median(f.cpu_us), *low, *high,
+        median(f.cpu_us) / floor, static_cast<unsigned long long>(f.errors));
     if (json == nullptr) return;
     std::fprintf(json,
                  "{\"bench\":\"http\",\"workload\":\"%s\",\"rival\":\"%s\",\"k_per_s\":%.1f,"

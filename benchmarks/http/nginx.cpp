@@ -1,13 +1,15 @@
 // nginx with one worker, answering the same text from its configuration, in its best setting.
+#include "processes.hpp"
 #include "rivals.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <string>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
 
 namespace bench_http {
 
@@ -31,9 +33,9 @@ int free_port() {
 }  // namespace
 
 void serve_nginx() {
-    char directory[] = "/tmp/coppice-bench-nginx-XXXXXX";
-    if (::mkdtemp(directory) == nullptr) std::exit(1);
-    const std::string here = directory;
+    const std::string here = scratch_directory(::getpid());  // the parent removes it
+    const char* const directory = here.c_str();
+    if (::mkdir(directory, 0700) != 0) std::exit(1);
     const int port = free_port();
     const std::string file = here + "/nginx.conf";
     std::FILE* const conf = std::fopen(file.c_str(), "w");

@@ -2,11 +2,6 @@
 #include "processes.hpp"
 
 #include <arpa/inet.h>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -14,6 +9,12 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace bench_http {
 
@@ -84,6 +85,12 @@ server_process::~server_process() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
+    std::error_code ignored;  // most rivals have none
+    std::filesystem::remove_all(scratch_directory(pid_), ignored);
+}
+
+std::string scratch_directory(pid_t server) {
+    return "/tmp/coppice-bench-" + std::to_string(server);
 }
 
 std::uint64_t server_process::cpu_ns() const {
@@ -117,8 +124,8 @@ load_result run_wrk(int port, const load& how) {
     }
     if (how.close) command += " -H 'Connection: close'";
     command += " -c" + std::to_string(how.connections) + " -d" +
-               std::to_string(static_cast<int>(how.seconds)) + "s http://127.0.0.1:" +
-               std::to_string(port) + "/plaintext 2>&1";
+               std::to_string(static_cast<int>(how.seconds)) +
+               "s http://127.0.0.1:" + std::to_string(port) + "/plaintext 2>&1";
     std::FILE* const output = ::popen(command.c_str(), "r");
     load_result result;
     char line[256];

@@ -24,6 +24,9 @@ private:
     int port_ = 0;
 };
 
+// Where a server process may put files; removed when it has ended.
+std::string scratch_directory(pid_t server);
+
 // What one run of wrk measured.
 struct load_result {
     std::uint64_t requests = 0;

@@ -1,19 +1,19 @@
 // The floor: a bare epoll loop that answers every read of whole requests with a constant.
-// It parses nothing but the ends of heads, so it does the least a correct answer on this kernel costs:
-// one epoll_wait per batch of events, one recv and one send per readable connection.
+// It parses nothing but the ends of heads, so it does the least that an answer costs on this
+// kernel: one epoll_wait per batch of events, one recv and one send per readable connection.
 #include "rivals.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string>
 #include <string_view>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace bench_http {
 

@@ -2,7 +2,7 @@
 #include "serving.hpp"
 
 #include <cstdio>
-#include <cstring>
+#include <strings.h>
 #include <utility>
 
 namespace coppice::http {
@@ -16,6 +16,10 @@ constexpr std::size_t output_bytes_max = 64 * 1024;
 constexpr duration linger_time = std::chrono::seconds(2);
 
 constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
+
+bool is_https(std::string_view scheme) noexcept {
+    return scheme.size() == 5 && ::strncasecmp(scheme.data(), "https", 5) == 0;
+}
 
 std::string_view text_of(const io::pooled_buffer& buffer) noexcept {
     return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};
@@ -161,6 +165,10 @@ task<std::optional<connection::body_end>> connection::receive_body(exchange& e, 
 
 // Puts the answer to one request into e.output. False: the connection is over.
 task<bool> connection::answer(exchange& e, const request_head& head, std::string_view body) {
+    if (is_https(head.scheme())) {  // not what a connection without TLS can answer for
+        put(e, response::status(421), &head);
+        co_return true;
+    }
     route_match<handler> match = loop_.routes.match(head.verb(), head.path());
     switch (match.status) {
         case match_status::bad_path:

@@ -27,23 +27,24 @@ method method_of(std::string_view text) noexcept {
 
 // *DIGIT, as a port number (RFC 3986 section 3.2.3).
 bool valid_port(std::string_view digits) noexcept {
+    while (digits.starts_with('0')) digits.remove_prefix(1);
+    if (digits.size() > 5) return false;
     unsigned port = 0;
     for (const char c : digits) {
         if (!is(c, digit_byte)) return false;
-        port = std::min(port * 10 + static_cast<unsigned>(c - '0'), 65536u);
+        port = port * 10 + static_cast<unsigned>(c - '0');
     }
     return port <= 65535;
 }
 
-// The text between the brackets of an IPv6 address.
+// The text between the brackets of an IPv6 address; it has no NUL, the scans have seen to that.
 bool valid_ipv6(std::string_view text) noexcept {
     char terminated[INET6_ADDRSTRLEN];
     if (text.size() >= sizeof terminated) return false;
     std::memcpy(terminated, text.data(), text.size());
     terminated[text.size()] = '\0';
     in6_addr address;
-    return std::memchr(terminated, '\0', text.size()) == nullptr &&
-           ::inet_pton(AF_INET6, terminated, &address) == 1;
+    return ::inet_pton(AF_INET6, terminated, &address) == 1;
 }
 
 enum class port_rule : bool { optional, required };
@@ -51,28 +52,23 @@ enum class port_rule : bool { optional, required };
 // uri-host [ ":" port ], the host not empty (RFC 9110 sections 4.2.1 and 7.2). User information is
 // refused (section 4.2.4).
 bool valid_authority(std::string_view text, port_rule rule) noexcept {
-    std::size_t host = 0;
+    const char* p = text.data();
+    const char* const end = p + text.size();
     if (text.starts_with('[')) {
         const std::size_t bracket = text.find(']');
         if (bracket == text.npos || !valid_ipv6(text.substr(1, bracket - 1))) return false;
-        host = bracket + 1;
+        p += bracket + 1;
     } else {
-        while (host < text.size()) {
-            if (is(text[host], host_byte)) {
-                host += 1;
-            } else if (text[host] == '%' && text.size() - host > 2 &&
-                       is(text[host + 1], hex_byte) && is(text[host + 2], hex_byte)) {
-                host += 3;
-            } else {
-                break;
-            }
+        p = scalar_scan::host(p, end);
+        while (end - p > 2 && *p == '%' && is(p[1], hex_byte) && is(p[2], hex_byte)) {
+            p = scalar_scan::host(p + 3, end);
         }
-        if (host == 0) return false;
+        if (p == text.data()) return false;
     }
-    const std::string_view rest = text.substr(host);
-    if (rest.empty()) return rule == port_rule::optional;
-    return rest[0] == ':' && valid_port(rest.substr(1)) &&
-           (rest.size() > 1 || rule == port_rule::optional);
+    if (p == end) return rule == port_rule::optional;
+    if (*p++ != ':') return false;
+    if (p == end) return rule == port_rule::optional;
+    return valid_port({p, static_cast<std::size_t>(end - p)});
 }
 
 }  // namespace
@@ -99,7 +95,23 @@ public:
         : base_(bytes.data()), end_(base_ + bytes.size()), s_(state), out_(out), limits_(limit) {}
 
     parse_result run() noexcept {
-        while (step()) {
+        switch (s_.at) {
+            case phase::start:
+                if (!start()) break;
+                [[fallthrough]];
+            case phase::verb:
+                if (!verb()) break;
+                [[fallthrough]];
+            case phase::target:
+                if (!target()) break;
+                [[fallthrough]];
+            case phase::version:
+                if (!version()) break;
+                [[fallthrough]];
+            case phase::line:
+            case phase::name:
+            case phase::value:
+                fields();
         }
         return result_;
     }
@@ -107,36 +119,16 @@ public:
 private:
     using phase = head_state::phase;
 
-    bool step() noexcept {
-        switch (s_.at) {
-            case phase::start:
-                return start();
-            case phase::verb:
-                return verb();
-            case phase::target:
-                return target();
-            case phase::version:
-                return version();
-            case phase::line:
-                return line();
-            case phase::name:
-                return name();
-            case phase::value:
-                return value();
-        }
-        return false;
-    }
-
     // At most one empty line in front (RFC 9112 section 2.2).
     bool start() noexcept {
         const char* p = base_;
-        if (p == end_) return more(p);
+        if (p == end_) return more(phase::start, p, p);
         if (*p == '\r') {
-            if (end_ - p < 2) return more(p);
-            if (p[1] != '\n') return fail(400, "a CR is not followed by LF");
+            if (end_ - p < 2) return more(phase::start, p, p);
+            if (p[1] != '\n') return fail(400, lone_cr);
             p += 2;
         }
-        return enter(phase::verb, p);
+        return enter(p);
     }
 
     bool verb() noexcept {
@@ -144,11 +136,11 @@ private:
         const char* const p =
             Scan::token(base_ + s_.scanned, begin + std::min(end_ - begin, method_bytes_max + 1));
         if (p - begin > method_bytes_max) return fail(501, "the method is too long");
-        if (p == end_) return more(p);
+        if (p == end_) return more(phase::verb, begin, p);
         if (p == begin || *p != ' ') return fail(400, "the request line has no valid method");
         out_.method_text_ = view(begin, p);
         out_.verb_ = method_of(out_.method_text_);
-        return enter(phase::target, p + 1);
+        return enter(p + 1);
     }
 
     // Scans to the space behind the target, or to the first byte that makes it too long. A '%' that
@@ -173,7 +165,7 @@ private:
             if (limit - p <= 2) break;
             p += 3;
         }
-        return too_long ? fail(414, "the target is too long") : more(p);
+        return too_long ? fail(414, "the target is too long") : more(phase::target, begin, p);
     }
 
     // Which of the four forms it is (RFC 9112 section 3.2).
@@ -198,7 +190,7 @@ private:
             valid = absolute(text);
         }
         if (!valid) return fail(400, "the target is in no form that its method may use");
-        return enter(phase::version, end + 1);
+        return enter(end + 1);
     }
 
     // scheme "://" authority path-abempty [ "?" query ]; the bytes are those of a query, so the
@@ -233,61 +225,78 @@ private:
         constexpr std::string_view pattern = "HTTP/1.1\r\n";
         const char* const p = base_ + s_.token;
         const std::size_t size = std::min(static_cast<std::size_t>(end_ - p), pattern.size());
-        for (std::size_t i = 0; i < size; ++i) {
-            const bool digit = i == 5 || i == 7;
-            if (digit ? !is(p[i], digit_byte) : p[i] != pattern[i]) {
-                return fail(400, "the request line does not end in a version and CRLF");
+        if (size < pattern.size() || std::memcmp(p, pattern.data(), pattern.size()) != 0) {
+            for (std::size_t i = 0; i < size; ++i) {
+                const bool digit = i == 5 || i == 7;
+                if (digit ? !is(p[i], digit_byte) : p[i] != pattern[i]) {
+                    return fail(400, "the request line does not end in a version and CRLF");
+                }
+                if (i == 7 && p[5] != '1') return fail(505, "the major version is not 1");
             }
-            if (i == 7 && p[5] != '1') return fail(505, "the major version is not 1");
+            if (size < pattern.size()) return more(phase::version, p, p);
         }
-        if (size < pattern.size()) return more(p);
         out_.minor_version_ = p[7] == '0' ? 0 : 1;
         out_.length_.reset();
         out_.expects_continue_ = false;
         out_.chunked_ = false;
         out_.count_ = 0;
         s_.block = offset(p) + pattern.size();
-        return enter(phase::line, p + pattern.size());
+        s_.at = phase::line;
+        return enter(p + pattern.size());
     }
 
-    // Where a field line begins, or the empty line behind the last.
-    bool line() noexcept {
-        const char* const p = base_ + s_.token;
-        if (p == end_) return more(p);
-        if (*p == '\r') {
-            if (end_ - p < 2) return more(p);
-            if (p[1] != '\n') return fail(400, "a CR is not followed by LF");
-            return head_ends(p + 2);
+    // The field lines, each `name ":" value CRLF`, and the empty line behind the last.
+    // `token` is where the line or its value begins, `p` how far it is known to be good.
+    bool fields() noexcept {
+        phase at = s_.at;
+        const char* token = base_ + s_.token;
+        const char* p = base_ + s_.scanned;
+        const char* const limit = block_limit();
+        for (;;) {
+            if (at == phase::line) {
+                if (p == end_) return more(phase::line, p, p);
+                if (*p == '\r') return last_line(p);
+                if (!line_may_begin(*p)) return false;
+                at = phase::name;
+            }
+            if (at == phase::name) {
+                p = Scan::token(p, limit);
+                if (p == limit) return cut(phase::name, token, p);
+                if (p == token || *p != ':') return fail(400, "a field line has no valid name");
+                out_.fields_[out_.count_].name = view(token, p);
+                token = ++p;
+            }
+            p = Scan::value(p, limit);
+            if (p == limit) return cut(phase::value, token, p);
+            if (*p != '\r') return fail(400, "a field value has a control byte");
+            if (p + 1 == limit) return cut(phase::value, token, p);
+            if (p[1] != '\n') return fail(400, lone_cr);
+            field& f = out_.fields_[out_.count_++];
+            f.value = trim(view(token, p));
+            if (!known_field(f)) return false;
+            token = p += 2;
+            at = phase::line;
         }
-        if (p >= block_limit()) return fail(431, too_large);
+    }
+
+    bool line_may_begin(char byte) noexcept {
         if (out_.count_ == std::min(limits_.fields_max, request_head::capacity)) {
             return fail(431, "there are too many fields");
         }
-        if (*p == ' ' || *p == '\t') return fail(400, "a field line begins with a space");
-        return enter(phase::name, p);
+        if (byte == ' ' || byte == '\t') return fail(400, "a field line begins with a space");
+        return true;
     }
 
-    bool name() noexcept {
-        const char* const begin = base_ + s_.token;
-        const char* const p = Scan::token(base_ + s_.scanned, block_limit());
-        if (p == block_limit()) return p == end_ ? more(p) : fail(431, too_large);
-        if (p == begin || *p != ':') return fail(400, "a field line has no valid name");
-        out_.fields_[out_.count_].name = view(begin, p);
-        return enter(phase::value, p + 1);
+    bool last_line(const char* p) noexcept {
+        if (end_ - p < 2) return more(phase::line, p, p);
+        if (p[1] != '\n') return fail(400, lone_cr);
+        return head_ends(p + 2);
     }
 
-    bool value() noexcept {
-        const char* const begin = base_ + s_.token;
-        const char* const limit = block_limit();
-        const char* const p = Scan::value(base_ + s_.scanned, limit);
-        if (p == limit) return p == end_ ? more(p) : fail(431, too_large);
-        if (*p != '\r') return fail(400, "a field value has a control byte");
-        if (p + 1 == limit) return p + 1 == end_ ? more(p) : fail(431, too_large);
-        if (p[1] != '\n') return fail(400, "a CR is not followed by LF");
-        field& f = out_.fields_[out_.count_++];
-        f.value = trim(view(begin, p));
-        if (!known_field(f)) return false;
-        return enter(phase::line, p + 2);
+    // The bytes, or what field lines may take, end inside a line.
+    bool cut(phase at, const char* token, const char* scanned) noexcept {
+        const bool no_more_bytes = block_limit() == end_;
+        return no_more_bytes ? more(at, token, scanned) : fail(431, too_large);
     }
 
     // Fields that decide how the message is read.
@@ -381,6 +390,7 @@ private:
     }
 
     static constexpr const char* bad_escape = "a '%' is not followed by two hexadecimal digits";
+    static constexpr const char* lone_cr = "a CR is not followed by LF";
     static constexpr const char* too_large = "the header fields are too large";
     static constexpr const char* both_lengths =
         "there are both Content-Length and Transfer-Encoding";
@@ -399,12 +409,13 @@ private:
         return block + std::min(static_cast<std::size_t>(end_ - block), limits_.header_bytes_max);
     }
 
-    bool enter(phase next, const char* token) noexcept {
-        s_.at = next;
+    bool enter(const char* token) noexcept {
         s_.token = s_.scanned = offset(token);
         return true;
     }
-    bool more(const char* scanned) noexcept {
+    bool more(phase at, const char* token, const char* scanned) noexcept {
+        s_.at = at;
+        s_.token = offset(token);
         s_.scanned = offset(scanned);
         result_ = {};
         return false;

@@ -27,16 +27,17 @@ bool out_of_resources(std::error_code ec) noexcept {
 
 // Accepts until the acceptor is closed. A machine that has run out of files is given time.
 session accept_connections(serving_loop& l) {
-    for (;;) {
+    while (!l.draining) {
         std::error_code ec;
         io::tcp::socket s = co_await l.acceptor.accept(use_await[ec]);
-        if (ec == std::errc::operation_canceled) co_return;
+        // Closed, or ended with its context; a connection that came last is not served.
+        if (l.draining || ec == std::errc::operation_canceled) co_return;
         if (out_of_resources(ec)) {
             l.counts.refused.add();
             io::timer pause(l.context);
             std::error_code ended;
             co_await pause.wait_for(accept_pause, use_await[ended]);
-            if (ended || l.draining) co_return;
+            if (ended) co_return;
             continue;
         }
         if (ec) continue;  // that connection is gone; the next may be fine

@@ -30,6 +30,7 @@ context::context(backend kind)
 context::~context() {
     COPPICE_CHECK(!is_current(), "an io::context was destroyed inside its own run()");
     COPPICE_CHECK(guards_.load(relaxed) == 0, "an io::context was destroyed under a work_guard");
+    calls_.wait();
     ending_ = true;
     context* const outer = std::exchange(thread_slot<context, context*>(), this);
     const bool entered = ring_->enter();
@@ -54,6 +55,7 @@ context::~context() {
             }
         }
     } while (pending_ != 0 || !deferred_.empty() || wheel_.size() != 0);
+    calls_.wait();  // posts that the last completions caused elsewhere
     ring_ = nullptr;
     for_each_descriptor([](descriptor& d) { ::close(d.fd); });  // their owners are still there
     thread_slot<context, context*>() = outer;
@@ -94,6 +96,7 @@ void context::run() {
 }
 
 void context::stop() noexcept {
+    const in_flight::entry call(calls_);
     stopping_.store(true, relaxed);  // relaxed: the wake below makes the loop look
     ring_->wake();
 }

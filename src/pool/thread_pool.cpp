@@ -3,6 +3,7 @@
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/futex.hpp>
+#include <coppice/base/in_flight.hpp>
 #include <coppice/pool/deque.hpp>
 #include <coppice/pool/injector.hpp>
 #include <coppice/pool/parking.hpp>
@@ -57,6 +58,7 @@ struct thread_pool::shared {
     std::vector<std::unique_ptr<worker>> workers;
     injector outside;
     parking lot;
+    in_flight calls;               // submissions that may still wake a worker
     atomic<bool> stopping{false};  // set once; read by workers before they sleep
 
     bool looks_idle() const noexcept {
@@ -184,16 +186,22 @@ thread_pool::~thread_pool() {
     COPPICE_CHECK(!is_current(), "a thread_pool was destroyed on one of its own workers");
     shared_->stop();
     shared_->join();
+    shared_->calls.wait();
     // Only what came after request_stop() and found every worker gone can be left.
     while (work_item* const item = shared_->outside.pop()) item->run(item);
 }
 
 void thread_pool::submit(work_item& item) noexcept {
     worker* const mine = static_cast<worker*>(current_worker());
-    if (mine == nullptr || &mine->owner != shared_.get() || !mine->deque.push(&item)) {
-        shared_->outside.push(&item);
+    if (mine != nullptr && &mine->owner == shared_.get()) {
+        if (!mine->deque.push(&item)) shared_->outside.push(&item);
+        shared_->lot.wake_one();
+        return;
     }
-    shared_->lot.wake_one();
+    shared& s = *shared_;
+    const in_flight::entry call(s.calls);  // item may run, and end the pool, before this returns
+    s.outside.push(&item);
+    s.lot.wake_one();
 }
 
 void thread_pool::request_stop() noexcept {

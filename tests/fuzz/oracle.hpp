@@ -1,5 +1,4 @@
-// A second opinion: http_parser 2.9, the parser that Node.js had before llhttp; used by the
-// fuzzers.
+// A second opinion for the fuzzers: http_parser 2.9, which Node.js used before llhttp.
 #pragma once
 // One direction only: what coppice accepts, http_parser must accept and read the same way. It
 // accepts far more (bare LF, folded lines, repeated lengths that agree), which proves nothing about

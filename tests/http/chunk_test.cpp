@@ -41,6 +41,18 @@ TEST(chunk, the_payload_is_what_the_chunks_hold) {
         << "data may look like framing";
 }
 
+TEST(chunk, sizes_are_hexadecimal_in_either_case) {
+    const std::string_view digits = "0123456789abcdefABCDEF";
+    for (std::size_t i = 1; i < digits.size(); ++i) {
+        const std::size_t value = i < 16 ? i : i - 6;
+        for (const std::size_t high : {std::size_t{0}, std::size_t{1}, std::size_t{15}}) {
+            const std::string payload(high * 16 + value, 'x');
+            const std::string size = std::string(1, digits[high]) + digits[i];
+            EXPECT_EQ(code(size + "\r\n" + payload + "\r\n0\r\n\r\n"), 0) << size;
+        }
+    }
+}
+
 TEST(chunk, bytes_behind_the_body_are_left) {
     EXPECT_EQ(every_way("1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n"), "complete after 11: x");
     EXPECT_EQ(every_way("0\r\n\r\n\r\n"), "complete after 5: ");
@@ -82,14 +94,16 @@ TEST(chunk, malformed_sizes_are_400) {
                                        "5\x0b"}) {
         EXPECT_EQ(code(std::string(bad) + "\r\nhello\r\n0\r\n\r\n"), 400) << bad;
     }
+    EXPECT_EQ(code("\r\n\r\n"), 400) << "no size is not the size 0";
+    EXPECT_EQ(code(";a\r\n\r\n"), 400);
 }
 
 TEST(chunk, bare_cr_and_bare_lf_are_400) {
     for (const std::string_view bad :
          {"5\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n",
-          "5\r\nhello\r\n0\r\n\n", "5\rhello\r\n0\r\n\r\n", "5\r\r\nhello\r\n0\r\n\r\n",
-          "5\r\nhello\r0\r\n\r\n", "\r\n5\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n\r\n0\r\n\r\n",
-          "5;a\nhello\r\n0\r\n\r\n", "5;a=b\nhello\r\n0\r\n\r\n",
+          "5\r\nhello\r\n0\r\n\n", "5\rhello\r\n0\r\n\r\n", "5\r\rhello\r\n0\r\n\r\n",
+          "5\r\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r0\r\n\r\n", "\r\n5\r\nhello\r\n0\r\n\r\n",
+          "5\r\nhello\r\n\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5;a=b\nhello\r\n0\r\n\r\n",
           "5;a=\"\n\"\r\nhello\r\n0\r\n\r\n", "5;a=\"\r\n\"\r\nhello\r\n0\r\n\r\n",
           "0\r\nX: y\n\r\n", "0\r\nX: y\rZ: z\r\n\r\n", "0\r\nX: y\r\n\rx", "0\r\n\rx",
           "5;\r\nhello\r\n0\r\n\r\n"}) {
@@ -102,6 +116,8 @@ TEST(chunk, data_must_be_as_long_as_its_size) {
     EXPECT_EQ(code("6\r\nhello\r\n0\r\n\r\n"), 400);
     EXPECT_EQ(code("5\r\nhelloX\r\n0\r\n\r\n"), 400);
     EXPECT_EQ(code("5\r\nhello0\r\n\r\n"), 400);
+    EXPECT_EQ(code("5\r\nhelloX\n0\r\n\r\n"), 400);
+    EXPECT_EQ(code("5\r\nhello\rX0\r\n\r\n"), 400);
 }
 
 // RFC 9112 section 7.1.1

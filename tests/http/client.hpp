@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ public:
     bool send(std::string_view bytes) {
         while (!bytes.empty()) {
             const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (n < 0 && errno == EINTR) continue;
             if (n <= 0) return false;
             bytes.remove_prefix(static_cast<std::size_t>(n));
         }
@@ -71,7 +73,10 @@ public:
 private:
     bool receive_some() {
         char buffer[65536];
-        const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
+        ssize_t n;
+        do {
+            n = ::recv(fd_, buffer, sizeof buffer, 0);
+        } while (n < 0 && errno == EINTR);  // a call with a timeout is never restarted
         error_ = n < 0 ? errno : 0;
         if (n <= 0) return false;
         input_.append(buffer, static_cast<std::size_t>(n));

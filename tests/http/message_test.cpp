@@ -247,39 +247,4 @@ TEST(request, parameters_are_decoded_on_access) {
     EXPECT_EQ(r.parameter("absent"), std::nullopt);
 }
 
-TEST(uri, percent_decode_refuses_what_is_malformed) {
-    std::string out;
-    EXPECT_TRUE(http::percent_decode("a%20b%2Bc+", out));
-    EXPECT_EQ(out, "a b+c+");
-    EXPECT_TRUE(http::percent_decode("a+b", out, http::plus_sign::space));
-    EXPECT_EQ(out, "a b");
-    EXPECT_TRUE(http::percent_decode("%00%ff", out));
-    EXPECT_EQ(out, std::string("\0\xff", 2));
-    EXPECT_TRUE(http::percent_decode("", out));
-    EXPECT_EQ(out, "");
-    for (const char* bad : {"%", "%4", "%4g", "%g4", "a%", "%%41", "%+1"}) {
-        EXPECT_FALSE(http::percent_decode(bad, out)) << bad;
-    }
-}
-
-TEST(uri, decodes_to_is_equality_after_decoding) {
-    EXPECT_TRUE(http::decodes_to("a%62c", "abc"));
-    EXPECT_FALSE(http::decodes_to("a%62", "abc"));
-    EXPECT_FALSE(http::decodes_to("a%62cd", "abc"));
-    EXPECT_FALSE(http::decodes_to("abc%", "abc"));
-    EXPECT_FALSE(http::decodes_to("a+b", "a b"));
-    EXPECT_TRUE(http::decodes_to("a+b", "a b", http::plus_sign::space));
-}
-
-TEST(uri, integers_are_all_of_the_text) {
-    EXPECT_EQ(http::parse_integer<int>("-12"), -12);
-    EXPECT_EQ(http::parse_integer<unsigned char>("255"), 255);
-    EXPECT_EQ(http::parse_integer<int>("007"), 7);
-    for (const char* bad : {"", " 1", "1 ", "+1", "0x1", "1e3", "1.", "--1", "-", "2147483648"}) {
-        EXPECT_EQ(http::parse_integer<int>(bad), std::nullopt) << bad;
-    }
-    EXPECT_EQ(http::parse_integer<unsigned char>("256"), std::nullopt);
-    EXPECT_EQ(http::parse_integer<unsigned>("-1"), std::nullopt);
-}
-
 }  // namespace

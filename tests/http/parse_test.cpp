@@ -88,13 +88,15 @@ TEST(parse, reuses_a_head_without_a_trace_of_the_last_request) {
     const std::string first =
         "POST http://x/?q HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nConnection: close\r\n"
         "Expect: 100-continue\r\n\r\n";
-    const std::string second = "GET / HTTP/1.0\r\n\r\n";
     for (const std::string& before : {first, request("Transfer-Encoding: chunked\r\n")}) {
-        ASSERT_EQ(http::parse_head(before, head, {}).status, parse_status::complete);
-        const auto reused = http::parse_head(second, head, {});
-        http::request_head fresh;
-        EXPECT_EQ(test::describe(reused, head),
-                  test::describe(http::parse_head(second, fresh, {}), fresh));
+        for (const std::string& after :
+             {std::string("GET / HTTP/1.0\r\n\r\n"), request("Content-Length: 1\r\n")}) {
+            ASSERT_EQ(http::parse_head(before, head, {}).status, parse_status::complete);
+            const auto reused = http::parse_head(after, head, {});
+            http::request_head fresh;
+            EXPECT_EQ(test::describe(reused, head),
+                      test::describe(http::parse_head(after, fresh, {}), fresh));
+        }
     }
 }
 
@@ -129,7 +131,7 @@ TEST(parse_method, known_names_are_told_apart_by_case) {
         const parsed p(line(std::string(name) + " / HTTP/1.1"));
         EXPECT_EQ(p.head.verb(), verb) << name;
         EXPECT_EQ(p.head.method_text(), name);
-        if (verb != method::other) EXPECT_EQ(http::to_string(verb), name);
+        EXPECT_EQ(http::to_string(verb), verb == method::other ? "" : name);
     }
 }
 
@@ -405,10 +407,10 @@ TEST(parse_field, bare_cr_and_bare_lf_are_400) {
 
 // RFC 9112 section 5.2
 TEST(parse_field, a_folded_line_is_400) {
-    EXPECT_EQ(code(request("X: a\r\n b\r\n")), 400);
-    EXPECT_EQ(code(request("X: a\r\n\tb\r\n")), 400);
-    EXPECT_EQ(code(request("X: a\r\n \r\n")), 400);
-    EXPECT_EQ(code(request("Transfer-Encoding:\r\n chunked\r\n")), 400);
+    for (const char* const bad :
+         {"X: a\r\n b\r\n", "X: a\r\n\tb\r\n", "X: a\r\n \r\n", "Content-Length: 1\r\n 2\r\n"}) {
+        EXPECT_EQ(every_way(request(bad)), "400 a field line begins with a space") << bad;
+    }
 }
 
 // RFC 6585 section 5: 431

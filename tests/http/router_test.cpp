@@ -162,6 +162,11 @@ TEST(router, a_pattern_without_the_method_gives_way_and_allow_joins_them_all) {
     EXPECT_EQ(answer(t, "/users/me", method::get), "user name=me");
     EXPECT_EQ(answer(t, "/users/me", method::del), "delete rest=users/me");
     EXPECT_EQ(answer(t, "/users/me", method::put), "allow GET, HEAD, POST, DELETE");
+
+    table rest;
+    rest.add(method::post, "/a/{rest...}", "post");
+    rest.add(method::get, "/{x}/{y}", "get");
+    EXPECT_EQ(answer(rest, "/a/b"), "get x=a y=b") << "with no parameter left over";
 }
 
 // RFC 9110 section 4.2.3: an escaped unreserved character is the same as the character
@@ -172,6 +177,8 @@ TEST(router, escaped_segments_match_their_literals) {
     EXPECT_EQ(answer(t, "/a%20b"), "/a b");
     EXPECT_EQ(answer(t, "/users%2fall"), "not found") << "an escaped slash separates nothing";
     EXPECT_EQ(answer(t, "/users%2fall/%79"), "/{x}/y x=users%2fall");
+    const std::string longest(254, 'x');
+    EXPECT_EQ(answer(routes({("/A" + longest).c_str()}), "/%41" + longest), "/A" + longest);
     EXPECT_EQ(answer(t, "/" + std::string(300 * 3, 'x') + "%41"), "not found");
 }
 

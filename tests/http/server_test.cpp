@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <dirent.h>
+#include <cerrno>
 #include <future>
 #include <stdexcept>
 #include <thread>
@@ -93,9 +94,9 @@ INSTANTIATE_TEST_SUITE_P(
     rings, server_on,
     testing::Values(setup{io::backend::epoll, 1}, setup{io::backend::uring, 1},
                     setup{io::backend::epoll, 2}, setup{io::backend::uring, 2}),
-    [](const auto& info) {
-        return std::string(info.param.backend == io::backend::epoll ? "epoll" : "uring") +
-               (info.param.threads == 1 ? "_single" : "_multi");
+    [](const auto& instance) {
+        return std::string(instance.param.backend == io::backend::epoll ? "epoll" : "uring") +
+               (instance.param.threads == 1 ? "_single" : "_multi");
     });
 
 bool has_status(std::string_view answer, int status) {
@@ -245,6 +246,15 @@ TEST_P(server_on, refuses_what_is_wrong_with_its_code_and_closes) {
         EXPECT_NE(answer.find("Connection: close"), std::string::npos);
         EXPECT_FALSE(reset);
     }
+}
+
+TEST_P(server_on, an_https_target_is_misdirected_without_tls) {
+    running_server server(options(), routes());
+    client c(server.port());
+    ASSERT_TRUE(c.send("GET https://a/plaintext HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_TRUE(has_status(c.receive(), 421));
+    ASSERT_TRUE(c.send("GET http://a/plaintext HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_TRUE(has_status(c.receive(), 200));
 }
 
 TEST_P(server_on, unknown_paths_and_methods_have_their_answers_and_keep_the_connection) {
@@ -437,7 +447,11 @@ TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
     const auto once = [&](std::string_view bytes) {
         char buffer[512];
         ::send(c.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        return ::recv(c.fd(), buffer, sizeof buffer, 0) > 0;
+        ssize_t n;
+        do {
+            n = ::recv(c.fd(), buffer, sizeof buffer, 0);
+        } while (n < 0 && errno == EINTR);
+        return n > 0;
     };
     for (int i = 0; i != 100; ++i) ASSERT_TRUE(once(get_plain));
     const coppice::test::allocation_count count;

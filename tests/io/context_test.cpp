@@ -20,8 +20,8 @@ using coppice::test::detached;
 class context_on : public testing::TestWithParam<io::backend> {};
 
 INSTANTIATE_TEST_SUITE_P(rings, context_on, testing::Values(io::backend::epoll, io::backend::uring),
-                         [](const auto& info) {
-                             return info.param == io::backend::epoll ? "epoll" : "uring";
+                         [](const auto& instance) {
+                             return instance.param == io::backend::epoll ? "epoll" : "uring";
                          });
 
 TEST_P(context_on, takes_the_ring_it_was_asked_for) {

@@ -30,8 +30,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(rings, socket_on, testing::Values(io::backend::epoll, io::backend::uring),
-                         [](const auto& info) {
-                             return info.param == io::backend::epoll ? "epoll" : "uring";
+                         [](const auto& instance) {
+                             return instance.param == io::backend::epoll ? "epoll" : "uring";
                          });
 
 std::span<const std::byte> bytes_of(std::string_view text) {

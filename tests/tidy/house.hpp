@@ -5,10 +5,11 @@
 
 #include <map>
 #include <set>
+#include <sstream>
 
 namespace tidy {
 
-// The rooms, and what each may include. The design's table, section 1; the only other copy.
+// The rooms, and what each may include. docs/architecture.md shows the same table to readers.
 inline const std::map<std::string, std::set<std::string>>& rooms() {
     static const std::map<std::string, std::set<std::string>> table = {
         {"base", {}},
@@ -70,6 +71,30 @@ inline void include_direction(const tree& files, findings& out) {
     }
 }
 
+// The table of docs/architecture.md, `room <- room room...`, is the one above.
+inline void documented_rooms(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (file.path != "docs/architecture.md") continue;
+        std::set<std::string> shown;
+        for (std::size_t i = 0; i != file.lines.size(); ++i) {
+            std::istringstream line(file.lines[i]);
+            std::string room, arrow, other;
+            if (!(line >> room >> arrow) || arrow != "<-") continue;
+            std::set<std::string> others;
+            while (line >> other) {
+                if (other != "nothing") others.insert(other);
+            }
+            shown.insert(room);
+            const auto rule = rooms().find(room);
+            if (rule == rooms().end() || rule->second != others)
+                out.push_back(file.found(i + 1, "not what the law says about " + room));
+        }
+        for (const auto& [room, others] : rooms()) {
+            if (!shown.contains(room)) out.push_back(file.found(1, "room " + room + " is missing"));
+        }
+    }
+}
+
 // <execution> links TBB; the others cost every user of exec and task compile time.
 inline void banned_includes(const tree& files, findings& out) {
     for (const source_file& file : files) {
@@ -86,15 +111,21 @@ inline void banned_includes(const tree& files, findings& out) {
     }
 }
 
+inline bool is_app(const tree& files, const std::string& folder) {
+    return std::any_of(files.begin(), files.end(),
+                       [&](const source_file& file) { return file.under("apps/" + folder + "/"); });
+}
+
 // Folders that are no room, and files that no build rule picks up: they would rot in silence.
 inline void unknown_places(const tree& files, findings& out) {
-    static const std::set<std::string> other_tests = {"model",        "fuzz",    "support",
-                                                      "compile_fail", "package", "tidy"};
+    // serve: the tests of the program in apps/serve.
+    static const std::set<std::string> other_tests = {
+        "model", "fuzz", "support", "compile_fail", "package", "tidy", "serve"};
     for (const source_file& file : files) {
         if (!file.is_cpp()) continue;
         const std::string room = room_of(file);
         if (!room.empty() && !rooms().contains(room)) {
-            out.push_back(file.found(1, "folder " + room + "/ is no room of the design's table"));
+            out.push_back(file.found(1, "folder " + room + "/ is no room"));
         }
         if (file.path.find("/detail/") != std::string::npos) {
             out.push_back(file.found(1, "no detail/ folder: a helper lives with its user"));
@@ -104,11 +135,11 @@ inline void unknown_places(const tree& files, findings& out) {
         }
         if (file.under("tests/") && !file.part(2).empty()) {
             const std::string folder = file.part(1);
-            const bool is_room = rooms().contains(folder);
-            if (!is_room && !other_tests.contains(folder)) {
-                out.push_back(file.found(1, "tests/" + folder + "/ is no room"));
+            const bool tests = rooms().contains(folder) || is_app(files, folder);
+            if (!tests && !other_tests.contains(folder)) {
+                out.push_back(file.found(1, "tests/" + folder + "/ is no room and no program"));
             }
-            const std::string suffix = is_room             ? "_test.cpp"
+            const std::string suffix = tests               ? "_test.cpp"
                                        : folder == "model" ? "_model.cpp"
                                        : folder == "fuzz"  ? "_fuzz.cpp"
                                                            : ".cpp";

@@ -76,7 +76,7 @@ public:
 private:
     template <class Tag, class... Args>
     void complete(Tag tag, Args&&... args) noexcept {
-        this->state_->store(tag, static_cast<Args&&>(args)...);
+        this->state_->keep(tag, static_cast<Args&&>(args)...);
         if (this->state_->here(tag)) {
             this->state_->deliver_here();
         } else {

@@ -109,7 +109,7 @@ public:
     bool empty() const noexcept { return stored_.empty(); }
 
     template <class Tag, class... Args>
-    void store(Tag, Args&&... args) noexcept {
+    void keep(Tag, Args&&... args) noexcept {
         using completion = stored_completion<Tag, std::decay_t<Args>...>;
         if constexpr (nothrow_decay_copyable<Args...>) {
             stored_.template emplace<completion>(construct_each(), static_cast<Args&&>(args)...);

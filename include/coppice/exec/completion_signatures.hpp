@@ -120,6 +120,10 @@ struct at_most_one_value_completion {};
 struct decay_copyable_results {};
 struct completion_signatures_in_this_environment {};
 struct value_of_this_query_in_the_environment {};
+struct start_scheduler_in_the_environment {};
+struct infallible_start_scheduler {};
+struct known_completion_scheduler {};
+struct only_value_and_stopped_completions {};
 
 template <class T>
 inline constexpr bool is_pipeline_error = false;

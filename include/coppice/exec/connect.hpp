@@ -197,6 +197,19 @@ concept sender_to = sender_in<Sndr, env_of_t<Rcvr>> &&
                         connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr));
                     };
 
+// A receiver that exists only to ask whether a connection in an environment can throw.
+template <class Env>
+class probe_receiver {
+public:
+    using receiver_concept = receiver_tag;
+    template <class... Args>
+    void set_value(Args&&...) && noexcept {}
+    template <class Error>
+    void set_error(Error&&) && noexcept {}
+    void set_stopped() && noexcept {}
+    Env get_env() const noexcept { std::terminate(); }  // never called
+};
+
 template <class Sndr, class Rcvr>
 inline constexpr bool nothrow_connectable =
     noexcept(connect(std::declval<Sndr>(), std::declval<Rcvr>()));

@@ -109,8 +109,8 @@ public:
                                        schedule_receiver(*this))) {}
 
     template <class Tag, class... Args>
-    void store(Tag tag, Args&&... args) noexcept {
-        this->results.store(tag, static_cast<Args&&>(args)...);
+    void keep(Tag tag, Args&&... args) noexcept {
+        this->results.keep(tag, static_cast<Args&&>(args)...);
     }
     void move_over() noexcept { execution::start(schedule_); }
     void deliver_here() noexcept { this->results.deliver(this->rcvr); }
@@ -125,16 +125,16 @@ public:
     using passing_receiver<State, Rcvr>::passing_receiver;
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
-        this->state_->store(set_value_t(), static_cast<Args&&>(args)...);
+        this->state_->keep(set_value_t(), static_cast<Args&&>(args)...);
         this->state_->move_over();
     }
     template <class Error>
     void set_error(Error&& error) && noexcept {
-        this->state_->store(set_error_t(), static_cast<Error&&>(error));
+        this->state_->keep(set_error_t(), static_cast<Error&&>(error));
         this->state_->move_over();
     }
     void set_stopped() && noexcept {
-        this->state_->store(set_stopped_t());
+        this->state_->keep(set_stopped_t());
         this->state_->move_over();
     }
 };
@@ -181,7 +181,7 @@ struct continues_on_sender {
             requires is_forwarding_query<Query> && (!says_where<Query>) &&
                      has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
-            return execution::get_env(sndr_->child).query(ask, static_cast<Args&&>(args)...);
+            return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
         template <class... Env>
         constexpr auto query(get_completion_scheduler_t<set_value_t> ask,

@@ -5,6 +5,8 @@
 
 #include <coppice/exec/product.hpp>
 
+#include <exception>
+
 namespace coppice {
 
 // Asks a query object whether adaptors pass it on. Source: [exec.fwd.env].
@@ -37,7 +39,8 @@ concept has_query = requires(const Env& env, Query query, Args&&... args) {
 
 template <class ValueType>
 struct prop_like {
-    const ValueType& query(auto) const noexcept;
+    // Never called; defined because asking for the type of a query may define the query.
+    const ValueType& query(auto) const noexcept { std::terminate(); }
 };
 
 // A queryable with one answer. Source: [exec.prop].

@@ -40,19 +40,6 @@ using let_env_t = decltype(execution::let_env<Handled>(
 template <class LetEnv, class Env>
 using let_joined_env_t = join_env_t<const LetEnv&, fwd_env_t<Env>>;
 
-// A receiver that exists only to ask whether a connection in an environment can throw.
-template <class Env>
-class probe_receiver {
-public:
-    using receiver_concept = receiver_tag;
-    template <class... Args>
-    void set_value(Args&&...) && noexcept;
-    template <class Error>
-    void set_error(Error&&) && noexcept;
-    void set_stopped() && noexcept;
-    Env get_env() const noexcept;
-};
-
 template <class Tag, class F, class... Ts>
 struct let_callable {
     using type = pipeline_error<in_algorithm<Tag>, got<F>,

@@ -10,11 +10,6 @@
 
 namespace coppice::execution {
 
-// Wanted by `on` and `affine`: an environment that says where the operation is started.
-struct start_scheduler_in_the_environment {};
-struct known_completion_scheduler {};
-struct infallible_start_scheduler {};
-
 template <class Sch, class Closure>
 struct on_data {
     [[no_unique_address]] Sch sch;
@@ -91,7 +86,7 @@ struct on_sender {
             requires is_forwarding_query<Query> && (!says_where<Query>) &&
                      has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
-            return execution::get_env(sndr_->child).query(ask, static_cast<Args&&>(args)...);
+            return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
         template <class Env>
             requires returns<Env>

@@ -1,25 +1,32 @@
 // run_loop: a first-in-first-out queue of operations that one thread runs; sync_wait drives one.
 #pragma once
-// One word carries the whole protocol:
+// One word carries the protocol of the queue:
 //
 //   newest_    finishing bit | sleeping bit | pointer to the newest operation, linked to older ones
 //
 //   push_back  puts an operation in front of the chain, clears `sleeping`, wakes the sleeper if the
 //              bit was set.
 //   pop_front  takes the whole chain at once, turns it round, and then serves it without touching
-//              the word. With nothing to serve it sets `sleeping` and sleeps on the word, or leaves
-//              when `finishing` is set.
+//              the word. With nothing to serve it sets `sleeping` and sleeps on the word, until the
+//              earliest timer at most, or leaves when `finishing` is set.
 //   finish     sets `finishing`, clears `sleeping`. It is the last thing the finishing thread does
 //              to the loop but for a wake by address: the loop may be gone already (sync_wait
 //              returns as soon as the word says so).
 //
-// Threads: schedule, push and finish from any; run from one at a time. Source: [exec.run.loop].
+// Timers belong to the runner. An operation of schedule_after is queued to be armed, and its stop
+// callback queues a second item that disarms it; so the heap is only ever touched by the runner, and
+// the operation completes when none of its items is queued any more.
+//
+// Threads: schedule, push and finish from any; run from one at a time. Source: [exec.run.loop];
+// timers are ours.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
+#include <coppice/exec/timer_heap.hpp>
 
 namespace coppice::execution {
 
@@ -35,14 +42,24 @@ public:
         item() = default;
         ~item() = default;
     };
+    // What the timers hold. Executed when it is to be armed, expired when its time has come.
+    class timer : public item, public heap_timer {
+    public:
+        virtual void expire() noexcept = 0;
+
+    protected:
+        ~timer() = default;
+    };
 
     class scheduler;
 
     run_loop() noexcept = default;
     // Misuse: a loop with operations in it, or one that is running, stops the process.
     ~run_loop() {
+        // edge run_loop.finish (acquire): sees the queue as whoever finished the loop left it
         COPPICE_CHECK(serving_ == nullptr && (newest_.load(acquire) & ~finishing) == 0,
                       "a run_loop was destroyed with operations in its queue");
+        COPPICE_CHECK(timers_.empty(), "a run_loop was destroyed with timers in it");
         COPPICE_CHECK(!running_, "a run_loop was destroyed while it was running");
     }
 
@@ -58,13 +75,15 @@ public:
     }
 
     // Makes run() return once the queue is empty. The loop may be destroyed by the runner before
-    // this returns.
+    // this returns. Misuse: once is enough, and twice is a mistake.
     void finish() noexcept {
         std::uintptr_t seen = newest_.load(relaxed);
-        // edge run_loop.finish (release): what the finishing thread did; pairs with pop_front()
-        while (!newest_.compare_exchange_weak(seen, (seen & ~sleeping) | finishing, release, relaxed)) {
-        }
-        if ((seen & sleeping) != 0) futex_wake_one(newest_);
+        std::uintptr_t next;
+        do {
+            next = (seen & ~sleeping) | finishing;
+            // edge run_loop.finish (release): what the finishing thread did; pairs with pop_front()
+        } while (!newest_.compare_exchange_weak(seen, next, release, relaxed));
+        if ((seen & sleeping) != 0 && !planted("run_loop.finish_asleep")) futex_wake_one(newest_);
     }
 
     // Queues an operation. Threads: any. Blocks: never.
@@ -76,8 +95,12 @@ public:
             next = reinterpret_cast<std::uintptr_t>(&pushed) | (seen & finishing);
             // edge run_loop.push (release): the operation is linked; pairs with pop_front()
         } while (!newest_.compare_exchange_weak(seen, next, release, relaxed));
-        if ((seen & sleeping) != 0 && !planted("run_loop.forget_wake")) futex_wake_one(newest_);
+        if ((seen & sleeping) != 0 && !planted("run_loop.push_asleep")) futex_wake_one(newest_);
     }
+
+    // For the timers' operations, on the runner's thread.
+    void arm(timer& t) noexcept { timers_.insert(t); }
+    void disarm(timer& t) noexcept { timers_.remove(t); }
 
 private:
     static constexpr std::uintptr_t finishing = 1;
@@ -87,13 +110,15 @@ private:
         return reinterpret_cast<item*>(word & ~(finishing | sleeping));
     }
 
-    // The oldest operation, or nullptr once the loop is to end.
+    // The oldest operation, or nullptr once the loop is to end. Timers whose time has come expire
+    // in between, before each new chain.
     item* pop_front() noexcept {
         for (;;) {
             if (item* const oldest = serving_) {
                 serving_ = oldest->next.read();
                 return oldest;
             }
+            expire_timers();
             // edge run_loop.push (acquire), edge run_loop.finish (acquire): sees what they did
             const std::uintptr_t seen = newest_.fetch_and(finishing, acquire);
             if (pointer(seen) != nullptr) {
@@ -104,12 +129,32 @@ private:
             sleep();
         }
     }
+    void expire_timers() noexcept {
+        if (timers_.empty()) return;
+        const instant time = monotonic_now();
+        while (heap_timer* const due = timers_.pop_due(time)) static_cast<timer*>(due)->expire();
+    }
     void sleep() noexcept {
         std::uintptr_t empty = 0;
         // relaxed: the chain is taken, with acquire, only after waking.
-        if (newest_.compare_exchange_strong(empty, sleeping, relaxed, relaxed)) {
-            while (newest_.load(relaxed) == sleeping) futex_wait(newest_, sleeping);
+        if (!newest_.compare_exchange_strong(empty, sleeping, relaxed, relaxed)) return;
+        // relaxed: as above
+        while (newest_.load(relaxed) == sleeping) {
+            if (timers_.empty()) {
+                futex_wait(newest_, sleeping);
+            } else if (!sleep_until(timers_.earliest()->when)) {
+                return;
+            }
         }
+    }
+    // False: the time has come.
+    bool sleep_until(instant when) noexcept {
+#if defined(COPPICE_MODEL)
+        static_cast<void>(when);  // the model has no clock, and arms no timers
+        return false;
+#else
+        return futex_wait_until(newest_, sleeping, when.nanoseconds());
+#endif
     }
     static item* reversed(item* newest) noexcept {
         item* oldest = nullptr;
@@ -124,13 +169,28 @@ private:
 
     atomic<std::uintptr_t> newest_{0};  // states above; written by all threads
     item* serving_ = nullptr;           // the runner's: oldest first
+    timer_heap timers_;                 // the runner's
     bool running_ = false;              // the runner's
 };
 
-// Refers to its loop, which must outlive it and every operation.
+// Refers to its loop, which must outlive it and every operation. A timed scheduler.
 class run_loop::scheduler {
 public:
     using scheduler_concept = scheduler_tag;
+
+    // The attributes of the loop's senders: they complete on the loop.
+    class attrs {
+    public:
+        explicit attrs(run_loop& loop) noexcept : loop_(&loop) {}
+        template <class Tag>
+            requires(!std::is_same_v<Tag, set_error_t>)
+        scheduler query(get_completion_scheduler_t<Tag>) const noexcept {
+            return scheduler(*loop_);
+        }
+
+    private:
+        run_loop* loop_;
+    };
 
     template <class Rcvr>
     class operation final : item {
@@ -139,19 +199,21 @@ public:
         operation(run_loop& loop, Rcvr rcvr) noexcept
             : loop_(loop), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         ~operation() {
-            COPPICE_CHECK(!queued_, "an operation on a run_loop was destroyed while queued");
+            COPPICE_CHECK(phase_ != phase::queued,
+                          "an operation on a run_loop was destroyed while it was queued");
         }
         void start() & noexcept {
-            COPPICE_CHECK(!queued_, "an operation on a run_loop was started twice");
-            queued_ = true;
+            COPPICE_CHECK(phase_ == phase::idle, "an operation on a run_loop was started twice");
+            phase_ = phase::queued;
             loop_.push_back(*this);
         }
 
     private:
+        enum class phase : unsigned char { idle, queued, over };
+
         void execute() noexcept override {
-            queued_ = false;
-            using Token = stop_token_of_t<env_of_t<Rcvr>>;
-            if constexpr (!unstoppable_token<Token>) {
+            phase_ = phase::over;
+            if constexpr (!unstoppable_token<stop_token_of_t<env_of_t<Rcvr>>>) {
                 if (get_stop_token(get_env(rcvr_)).stop_requested()) {
                     set_stopped(static_cast<Rcvr&&>(rcvr_));
                     return;
@@ -162,27 +224,103 @@ public:
 
         run_loop& loop_;
         [[no_unique_address]] Rcvr rcvr_;
-        bool queued_ = false;  // written before the push and after the pop
+        phase phase_ = phase::idle;  // written before the push and after the pop
+    };
+
+    // The operation of schedule_after and schedule_at.
+    template <class Rcvr>
+    class timed_operation final : timer {
+    public:
+        using operation_state_concept = operation_state_tag;
+        timed_operation(run_loop& loop, instant at, time_span after, Rcvr rcvr) noexcept
+            : loop_(loop), rcvr_(static_cast<Rcvr&&>(rcvr)), cancel_(*this), after_(after) {
+            this->when = at;
+        }
+        ~timed_operation() {
+            COPPICE_CHECK(phase_ != phase::running,
+                          "a timer on a run_loop was destroyed while it was running");
+        }
+        void start() & noexcept {
+            COPPICE_CHECK(phase_ == phase::idle, "a timer on a run_loop was started twice");
+            phase_ = phase::running;
+            if (this->when == instant::never()) this->when = monotonic_now() + after_;
+            on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), push_cancel(*this));
+            loop_.push_back(*this);
+        }
+
+    private:
+        enum class phase : unsigned char { idle, running, over };
+        class cancel_item final : public item {
+        public:
+            explicit cancel_item(timed_operation& op) noexcept : op_(op) {}
+            void execute() noexcept override { op_.cancel(); }
+
+        private:
+            timed_operation& op_;
+        };
+        class push_cancel {
+        public:
+            explicit push_cancel(timed_operation& op) noexcept : op_(&op) {}
+            void operator()() noexcept {
+                op_->cancel_pushed_ = true;
+                op_->loop_.push_back(op_->cancel_);
+            }
+
+        private:
+            timed_operation* op_;
+        };
+
+        // All three run on the loop.
+        void execute() noexcept override {
+            if (cancelled_) {
+                complete_stopped();
+            } else {
+                armed_ = true;
+                loop_.arm(*this);
+            }
+        }
+        void cancel() noexcept {
+            cancelled_ = true;
+            if (std::exchange(armed_, false)) {
+                loop_.disarm(*this);
+            } else if (!expired_) {
+                return;  // to be armed yet: execute() completes
+            }
+            complete_stopped();
+        }
+        void expire() noexcept override {
+            armed_ = false;
+            expired_ = true;
+            on_stop_.reset();  // from here on the callback has run, or never will
+            if (cancel_pushed_) return;  // cancel() is queued, and completes
+            phase_ = phase::over;
+            set_value(static_cast<Rcvr&&>(rcvr_));
+        }
+        void complete_stopped() noexcept {
+            on_stop_.reset();
+            phase_ = phase::over;
+            if constexpr (!unstoppable_token<stop_token_of_t<env_of_t<Rcvr>>>) {
+                set_stopped(static_cast<Rcvr&&>(rcvr_));
+            }
+        }
+
+        run_loop& loop_;
+        [[no_unique_address]] Rcvr rcvr_;
+        cancel_item cancel_;
+        time_span after_;
+        bool cancel_pushed_ = false;  // the stop callback's; read after it was deregistered
+        bool armed_ = false;          // the runner's, like all that follow
+        bool cancelled_ = false;
+        bool expired_ = false;
+        phase phase_ = phase::idle;
+        [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>, push_cancel>
+            on_stop_;
     };
 
     class sender {
     public:
         using sender_concept = sender_tag;
         explicit sender(run_loop& loop) noexcept : loop_(&loop) {}
-
-        // The attributes: completes on the loop.
-        class attrs {
-        public:
-            explicit attrs(run_loop& loop) noexcept : loop_(&loop) {}
-            template <class Tag>
-                requires(!std::is_same_v<Tag, set_error_t>)
-            run_loop::scheduler query(get_completion_scheduler_t<Tag>) const noexcept {
-                return run_loop::scheduler(*loop_);
-            }
-
-        private:
-            run_loop* loop_;
-        };
         attrs get_env() const noexcept { return attrs(*loop_); }
 
         template <class Self, class... Env>
@@ -201,9 +339,38 @@ public:
     private:
         run_loop* loop_;
     };
+    class timed_sender {
+    public:
+        using sender_concept = sender_tag;
+        timed_sender(run_loop& loop, instant at, time_span after) noexcept
+            : loop_(&loop), at_(at), after_(after) {}
+        attrs get_env() const noexcept { return attrs(*loop_); }
+
+        template <class Self, class... Env>
+        static consteval auto get_completion_signatures() noexcept {
+            return sender::template get_completion_signatures<sender, Env...>();
+        }
+        template <receiver Rcvr>
+        auto connect(Rcvr rcvr) const noexcept {
+            return timed_operation<Rcvr>(*loop_, at_, after_, static_cast<Rcvr&&>(rcvr));
+        }
+
+    private:
+        run_loop* loop_;
+        instant at_;  // never(): `after_` counts, from the start
+        time_span after_;
+    };
 
     explicit scheduler(run_loop& loop) noexcept : loop_(&loop) {}
     sender schedule() const noexcept { return sender(*loop_); }
+    timed_sender schedule_after(time_span span) const noexcept {
+        return timed_sender(*loop_, instant::never(), span);
+    }
+    timed_sender schedule_at(instant when) const noexcept {
+        return timed_sender(*loop_, when, time_span(instant::never().nanoseconds()));
+    }
+    instant now() const noexcept { return monotonic_now(); }
+
     forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return forward_progress_guarantee::parallel;
     }

@@ -87,6 +87,21 @@ inline constexpr bool says_where<get_completion_scheduler_t<Tag>> = true;
 template <class Tag>
 inline constexpr bool says_where<get_completion_domain_t<Tag>> = true;
 
+// Asks a sender's attributes. Attributes that are made for the question do not outlive it, so what
+// they answer by reference is copied.
+template <class Sndr, class Query, class... Args>
+constexpr decltype(auto) query_attrs(const Sndr& sndr, Query tag, Args&&... args) noexcept {
+    using Attrs = env_of_t<const Sndr&>;
+    using Result =
+        decltype(std::declval<Attrs>().query(tag, static_cast<Args&&>(args)...));
+    if constexpr (std::is_lvalue_reference_v<Attrs>) {
+        return execution::get_env(sndr).query(tag, static_cast<Args&&>(args)...);
+    } else {
+        return std::decay_t<Result>(
+            execution::get_env(sndr).query(tag, static_cast<Args&&>(args)...));
+    }
+}
+
 // An adaptor's attributes: its child's, and of the completion queries those for Tags.
 template <class Child, class... Tags>
 class child_attrs {
@@ -97,7 +112,7 @@ public:
         requires is_forwarding_query<Query> && has_query<env_of_t<const Child&>, Query, Args...> &&
                  (!says_where<Query>)
     constexpr decltype(auto) query(Query tag, Args&&... args) const noexcept {
-        return execution::get_env(*child_).query(tag, static_cast<Args&&>(args)...);
+        return execution::query_attrs(*child_, tag, static_cast<Args&&>(args)...);
     }
     template <class Tag, class... Env>
         requires one_of<Tag, Tags...> &&

@@ -71,13 +71,15 @@ concept has_signatures_member = requires {
     requires is_completion_signatures<typename std::remove_cvref_t<Sndr>::completion_signatures>;
 };
 
-// What an environment-less, or environment-given, sender cannot tell.
+struct connect_t;
+
+// What stands for the signatures of a sender that does not tell them.
 template <class... Env>
 consteval auto unknown_signatures() noexcept {
     if constexpr (sizeof...(Env) == 0) {
         return dependent_signatures();
     } else {
-        return pipeline_error<in_algorithm<struct connect_t>, got<>,
+        return pipeline_error<in_algorithm<connect_t>, got<>,
                               wanted<completion_signatures_in_this_environment>>();
     }
 }

@@ -98,7 +98,7 @@ struct starts_on_sender {
             requires is_forwarding_query<Query> && (!says_where<Query>) &&
                      has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
-            return execution::get_env(sndr_->child).query(ask, static_cast<Args&&>(args)...);
+            return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
         template <class Query, class Env>
             requires says_where<Query> &&

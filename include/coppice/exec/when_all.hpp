@@ -107,7 +107,7 @@ public:
         if (full_) values_.destroy();
     }
     template <class... Args>
-    void store(Args&&... args) {
+    void keep(Args&&... args) {
         values_.construct(construct_each(), static_cast<Args&&>(args)...);
         full_ = true;
     }
@@ -161,10 +161,10 @@ public:
             if (outcome_.load(relaxed) == outcome::running) {
                 auto& slot = slots_.template get<Index>();
                 if constexpr (nothrow_decay_copyable<Args...>) {
-                    slot.store(static_cast<Args&&>(args)...);
+                    slot.keep(static_cast<Args&&>(args)...);
                 } else {
                     try {
-                        slot.store(static_cast<Args&&>(args)...);
+                        slot.keep(static_cast<Args&&>(args)...);
                     } catch (...) {
                         error(std::current_exception());
                         return;

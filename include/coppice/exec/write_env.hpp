@@ -62,7 +62,7 @@ struct write_env_sender {
             requires is_forwarding_query<Query> && (!says_where<Query>) &&
                      has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query tag_, Args&&... args) const noexcept {
-            return execution::get_env(sndr_->child).query(tag_, static_cast<Args&&>(args)...);
+            return execution::query_attrs(sndr_->child, tag_, static_cast<Args&&>(args)...);
         }
         template <class Query, class Env>
             requires says_where<Query> && callable<Query, env_of_t<const Child&>,

@@ -2,19 +2,18 @@
 #pragma once
 // Everything here is a function of bytes: no sockets, no clock, no allocation, nothing throws. The
 // grammar is that of RFC 9112 and RFC 9110 without their permissions to repair: whatever two
-// parsers could read differently is refused (docs/http-parsing.md lists each case with its
-// section).
+// parsers could read differently is refused (docs/http-parsing.md lists each case).
 //
-// Two rules hold for every input, and the fuzzers check them:
-//  - Prefixes decide. Each byte is judged when it is reached, each field line at its end. The
-//  shortest
-//    prefix that is wrong, or that exceeds a limit, gives the error, and every longer input that
-//    starts with it gives the same error. So one buffer, any split of it, and one byte at a time
-//    all agree.
-//  - `partial` means that some continuation may still be valid. Three judgements wait for more
-//  bytes
-//    than they strictly need: a target's form for the space behind it, a field's value for the end
-//    of its line, and what the whole head lacks (Host, a final chunked coding) for its end.
+// Two rules hold for every input, and the fuzzers check them.
+//
+// Prefixes decide. Each byte is judged when it is reached, each field line at its end. The shortest
+// prefix that is wrong, or that exceeds a limit, gives the error, and every longer input that
+// starts with it gives the same error. So one buffer, any split of it, and one byte at a time all
+// agree.
+//
+// `partial` means that some continuation may still be valid. Three judgements wait for more bytes
+// than they strictly need: a target's form for the space behind it, a field's value for the end of
+// its line, and what the whole head lacks (Host, a final chunked coding) for its end.
 
 #include <array>
 #include <cstddef>
@@ -77,9 +76,8 @@ public:
     std::string_view method_text() const noexcept { return method_text_; }
     // The request target as sent.
     std::string_view target() const noexcept { return target_; }
-    // The path, not decoded. "*" for OPTIONS of the server itself, "" for CONNECT, else it starts
-    // with
-    // '/'. Every '%' in path and query is followed by two hexadecimal digits.
+    // The path, not decoded: "*" for OPTIONS of the server itself, "" for CONNECT, else a text that
+    // starts with '/'. Every '%' in path and query is followed by two hexadecimal digits.
     std::string_view path() const noexcept { return path_; }
     // What follows the first '?', not decoded; "" if nothing does.
     std::string_view query() const noexcept { return query_; }

@@ -69,6 +69,9 @@ struct scalar_scan {
     static const char* query(const char* p, const char* end) noexcept {
         return by_table<query_byte>(p, end);
     }
+    static const char* host(const char* p, const char* end) noexcept {
+        return by_table<host_byte>(p, end);
+    }
     static const char* value(const char* p, const char* end) noexcept {
         if constexpr (std::endian::native == std::endian::little) {
             while (end - p >= 8) {

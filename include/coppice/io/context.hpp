@@ -10,6 +10,7 @@
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/clock.hpp>
+#include <coppice/base/in_flight.hpp>
 #include <coppice/exec/scheduled_sender.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/mailbox.hpp>
@@ -54,6 +55,7 @@ public:
     // Runs op.complete() on the loop. Threads: any. Cost: one compare-exchange, and a system call
     // if the loop sleeps. No allocation.
     void post(operation& op) noexcept {
+        const in_flight::entry call(calls_);  // op may run, and end the loop, before this returns
         if (mailbox_.push(op) == mailbox<operation>::pushed::wake_the_loop) ring_->wake();
     }
     // Runs op.complete() in the next turn.
@@ -118,6 +120,7 @@ private:
     atomic<bool> stopping_{false};  // set by stop(); nothing rides on it
     atomic<int> guards_{0};         // work_guards held; the loop only compares with 0
     mailbox<operation> mailbox_;    // filled by any thread
+    in_flight calls_;               // posts, stops and guards that may still wake the ring
 };
 
 // Lifetime: released before the context ends.
@@ -127,6 +130,7 @@ public:
         owner_.guards_.fetch_add(1, relaxed);
     }
     ~work_guard() {
+        const in_flight::entry call(owner_.calls_);
         // edge context.guard (release): the returning run() sees what the holder did before
         if (owner_.guards_.fetch_sub(1, release) == 1) owner_.ring_->wake();
     }

@@ -34,7 +34,7 @@ protected:
         : ring_operation(&resume, what), errors_(errors) {
         on = d;
     }
-    void report(const char* operation) const { errors_.report(result, operation); }
+    void report(const char* what) const { errors_.report(result, what); }
 
 private:
     static void resume(operation* op) noexcept {

@@ -10,9 +10,9 @@
 // The last item may be wanted by the owner and a thief at once. Each says what it wants before it
 // looks at the other's word, all with seq_cst: the owner lowers bottom_, then loads top_; the thief
 // has loaded top_, then loads bottom_. Either the owner's store is first: the thief sees the item
-// gone and leaves it. Or the thief's load is first: the owner then sees the top_ that the thief saw,
-// knows that this item is the last, and both settle it by an exchange on top_ that one of them wins;
-// or it sees a greater top_, and the item is taken. Model: tests/model/deque_model.cpp.
+// gone and leaves it. Or the thief's load is first: the owner then sees the top_ that the thief
+// saw, knows that this item is the last, and both settle it by an exchange on top_ that one of them
+// wins; or it sees a greater top_, and the item is taken. Model: tests/model/deque_model.cpp.
 //
 // Source: Chase and Lev 2005, with the orders of Le, Pop, Cohen and Zappa Nardelli 2013, where
 // their fences are seq_cst accesses (the race detectors know those, and on x86 they cost the same).

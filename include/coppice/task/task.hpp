@@ -7,7 +7,7 @@
 //
 // What leaves the coroutine: its result (a value, a reference or nothing), or its exception, which
 // is rethrown where it was awaited. A body may await senders; one that completes with set_stopped
-// ends the task and its awaiters without a result, up to whoever handles it. A task is a sender too.
+// ends the task and its awaiters without a result, up to whoever handles it. A task is a sender.
 //
 // Threads: a task may be awaited on another thread than it was made on; one at a time may use it.
 // Lifetime: destroying a task that has not run destroys its frame; it must not be destroyed while
@@ -20,6 +20,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -57,36 +58,37 @@ public:
 template <class T>
 class task_outcome {
 public:
-    task_outcome() noexcept = default;
+    task_outcome() noexcept {}  // g++ 12 would delete a defaulted one
     task_outcome(const task_outcome&) = delete;
     task_outcome& operator=(const task_outcome&) = delete;
     ~task_outcome() {
-        if (state_ == state::value) value_.destroy();
-        if (state_ == state::error) error_.destroy();
+        if (state_ == state::value) value_.~T();
+        if (state_ == state::error) error_.~exception_ptr();
     }
 
     template <class U>
     void set_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
-        value_.construct(std::forward<U>(value));
+        ::new (static_cast<void*>(__builtin_addressof(value_))) T(std::forward<U>(value));
         state_ = state::value;
     }
     void set_error(std::exception_ptr error) noexcept {
-        if (state_ == state::value) value_.destroy();  // thrown by a local's destructor
-        error_.construct(std::move(error));
+        if (state_ == state::value) value_.~T();  // thrown by a local's destructor
+        ::new (static_cast<void*>(__builtin_addressof(error_)))
+            std::exception_ptr(std::move(error));
         state_ = state::error;
     }
     T take() {
         COPPICE_CHECK(state_ != state::empty, "a task's result was taken before it ended");
-        if (state_ == state::error) std::rethrow_exception(error_.get());
-        return std::move(value_).get();
+        if (state_ == state::error) std::rethrow_exception(error_);
+        return std::move(value_);
     }
 
 private:
     enum class state : unsigned char { empty, value, error };
     state state_ = state::empty;
     union {
-        manual_lifetime<T> value_{};
-        manual_lifetime<std::exception_ptr> error_;
+        T value_;
+        std::exception_ptr error_;
     };
 };
 

@@ -1,0 +1,144 @@
+// What the benchmarks share: interleaved timing, medians, tables, hashes and the common flags.
+#pragma once
+// A benchmark is a list of workloads; a workload is a list of rivals that do the same work. Rivals
+// take turns, repetition by repetition, so that a machine that speeds up or slows down does so for
+// all of them; every figure is a median with its spread, and ratios are of medians to the first
+// rival that is marked as the base.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bench {
+
+// Keeps a value, and what computed it, from being optimised away.
+template <class T>
+inline void keep(const T& value) {
+    asm volatile("" : : "r,m"(value) : "memory");
+}
+
+// FNV-1a, to compare what rivals computed.
+class hash {
+public:
+    hash& add(std::uint64_t value) {
+        for (int i = 0; i != 8; ++i, value >>= 8) {
+            state_ = (state_ ^ (value & 255)) * 0x100000001b3;
+        }
+        return *this;
+    }
+    std::uint64_t value() const { return state_; }
+
+private:
+    std::uint64_t state_ = 0xcbf29ce484222325;
+};
+
+// One way to do a workload's work: does it `size` times and gives a hash of the result.
+struct rival {
+    std::string name;
+    std::function<std::uint64_t(std::size_t size)> run;
+};
+
+struct workload {
+    std::string name;
+    std::string unit;  // what one of `size` is called, e.g. "await"
+    std::size_t size;  // of one repetition
+    std::size_t tiny_size;
+    std::vector<rival> rivals;  // ratios are to the first
+};
+
+struct options {
+    bool tiny = false;
+    int repetitions = 9;
+    std::FILE* json = nullptr;
+};
+
+// Exits with 2 after a message on wrong arguments.
+inline options parse(int argc, char** argv) {
+    options o;
+    for (int i = 1; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--tiny") == 0) {
+            o.tiny = true;
+        } else if (std::strcmp(argv[i], "--repetitions") == 0 && i + 1 < argc) {
+            o.repetitions = std::max(1, std::atoi(argv[++i]));
+        } else if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
+            o.json = std::fopen(argv[++i], "a");
+            if (o.json == nullptr) {
+                std::perror(argv[i]);
+                std::exit(2);
+            }
+        } else {
+            std::fprintf(stderr, "usage: %s [--tiny] [--repetitions N] [--json FILE]\n", argv[0]);
+            std::exit(2);
+        }
+    }
+    return o;
+}
+
+inline double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
+}
+
+// Runs every rival once on a small input. False: their results differ.
+inline bool run_tiny(const workload& w) {
+    bool agree = true;
+    std::uint64_t expected = 0;
+    for (const rival& r : w.rivals) {
+        const std::uint64_t result = r.run(w.tiny_size);
+        if (&r == &w.rivals.front()) expected = result;
+        agree = agree && result == expected;
+        std::printf("workload %s (%s) hash %016llx\n", w.name.c_str(), r.name.c_str(),
+                    static_cast<unsigned long long>(result));
+    }
+    if (!agree) std::printf("workload %s: the rivals disagree\n", w.name.c_str());
+    return agree;
+}
+
+inline void measure(const workload& w, const options& o) {
+    std::vector<std::vector<double>> times(w.rivals.size());       // ns per unit
+    for (const rival& r : w.rivals) keep(r.run(w.size / 10 + 1));  // warm
+    for (int i = 0; i != o.repetitions; ++i) {
+        for (std::size_t r = 0; r != w.rivals.size(); ++r) {
+            const auto begin = std::chrono::steady_clock::now();
+            keep(w.rivals[r].run(w.size));
+            const std::chrono::duration<double, std::nano> took =
+                std::chrono::steady_clock::now() - begin;
+            times[r].push_back(took.count() / static_cast<double>(w.size));
+        }
+    }
+    std::printf("%s, ns per %s\n", w.name.c_str(), w.unit.c_str());
+    const double base = median(times[0]);
+    for (std::size_t r = 0; r != w.rivals.size(); ++r) {
+        const auto [low, high] = std::minmax_element(times[r].begin(), times[r].end());
+        std::printf("  %-34s %10.2f  (%.2f to %.2f)  x %.3f\n", w.rivals[r].name.c_str(),
+                    median(times[r]), *low, *high, median(times[r]) / base);
+        if (o.json == nullptr) continue;
+        std::fprintf(o.json,
+                     "{\"workload\":\"%s\",\"rival\":\"%s\",\"ns\":%.3f,\"ns_min\":%.3f,"
+                     "\"ns_max\":%.3f}\n",
+                     w.name.c_str(), w.rivals[r].name.c_str(), median(times[r]), *low, *high);
+    }
+    std::fflush(stdout);
+}
+
+// What a benchmark's main does with its workloads.
+inline int run(const std::vector<workload>& workloads, const options& o) {
+    bool agree = true;
+    for (const workload& w : workloads) {
+        if (o.tiny) {
+            agree = run_tiny(w) && agree;
+        } else {
+            measure(w, o);
+        }
+    }
+    return agree ? 0 : 1;
+}
+
+}  // namespace bench

@@ -1,0 +1,37 @@
+// The rivals of the task benchmark; each function does its work `size` times and hashes the result.
+#pragma once
+
+#include <coppice/base/futex.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bench_task {
+
+// What the submitting thread waits on: counts down, and the last job wakes it.
+struct countdown {
+    coppice::atomic<std::uint32_t> left;
+    void one_less() {
+        // The release sequence of the decrements carries every job to the waiter.
+        if (left.fetch_sub(1, coppice::acq_rel) == 1) coppice::futex_wake_one(left);
+    }
+    void wait() {
+        for (std::uint32_t n; (n = left.load(coppice::acquire)) != 0;) {
+            coppice::futex_wait(left, n);
+        }
+    }
+};
+
+// A task awaits a child that gives a number, `size` times.
+std::uint64_t await_coppice(std::size_t size);
+std::uint64_t await_malloc(std::size_t size);  // the same lazy task, its frames from malloc
+
+// Another thread gives `size` empty jobs to a pool of one and waits for the last.
+std::uint64_t submit_coppice(std::size_t size);
+std::uint64_t submit_tbb(std::size_t size);
+
+// A job is given to a pool of one and waited for, `size` times.
+std::uint64_t round_trip_coppice(std::size_t size);
+std::uint64_t round_trip_tbb(std::size_t size);
+
+}  // namespace bench_task

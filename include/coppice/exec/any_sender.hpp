@@ -1,0 +1,328 @@
+// any_sender: a sender of any type with given completion signatures; for interfaces.
+#pragma once
+// The sender and, when it is connected, its operation are kept in small buffers and on the heap if
+// they do not fit. What of the receiver's environment passes through the erased interface is the
+// stop token, as an inplace_stop_token, and the deadline. Move-only. Source: ours.
+
+#include <coppice/exec/deadline.hpp>
+#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/stop_registration.hpp>
+#include <coppice/stop/inplace.hpp>
+
+#include <cstddef>
+#include <new>
+
+namespace coppice::execution {
+
+// Holds one object derived from Base, inside if it fits into Size bytes and else on the heap.
+template <class Base, std::size_t Size>
+class small_object {
+public:
+    small_object() noexcept = default;
+    small_object(small_object&& other) noexcept { take(other); }
+    small_object& operator=(small_object&& other) noexcept {
+        if (this != &other) {
+            reset();
+            take(other);
+        }
+        return *this;
+    }
+    ~small_object() { reset(); }
+
+    template <class T>
+    static constexpr bool fits = sizeof(T) <= Size && alignof(T) <= alignof(std::max_align_t);
+
+    // Constructs a T from what make() returns. Cost: no allocation if fits<T>.
+    template <class T, class Make>
+    T& emplace_with(Make&& make) {
+        reset();
+        T* made;
+        if constexpr (fits<T>) {
+            made = ::new (static_cast<void*>(storage_)) T(make());
+        } else {
+            made = new T(make());
+        }
+        object_ = made;
+        return *made;
+    }
+    void reset() noexcept {
+        Base* const object = std::exchange(object_, nullptr);
+        if (object == nullptr) return;
+        if (is_inside(object)) {
+            object->~Base();
+        } else {
+            delete object;
+        }
+    }
+    Base* get() const noexcept { return object_; }
+
+private:
+    bool is_inside(const Base* object) const noexcept {
+        const auto* const at = reinterpret_cast<const std::byte*>(object);
+        return !(at < storage_) && at < storage_ + Size;
+    }
+    // A Base that is to be moved has relocate(small_object&): move-constructs itself there.
+    void take(small_object& other) noexcept {
+        if (other.object_ == nullptr) return;
+        if (other.is_inside(other.object_)) {
+            other.object_->relocate(*this);
+            other.reset();
+        } else {
+            object_ = std::exchange(other.object_, nullptr);
+        }
+    }
+
+    alignas(std::max_align_t) std::byte storage_[Size];
+    Base* object_ = nullptr;
+};
+
+// What passes of a receiver's environment.
+class any_env {
+public:
+    any_env(inplace_stop_token token, instant deadline) noexcept
+        : token_(token), deadline_(deadline) {}
+    inplace_stop_token query(get_stop_token_t) const noexcept { return token_; }
+    instant query(get_deadline_t) const noexcept { return deadline_; }
+
+private:
+    inplace_stop_token token_;
+    instant deadline_;
+};
+
+template <class Signature>
+class any_completion;
+template <class Tag, class... Args>
+class any_completion<Tag(Args...)> {
+public:
+    virtual void complete(Tag, Args&&... args) noexcept = 0;
+
+protected:
+    ~any_completion() = default;
+};
+
+// A receiver of any type; the concrete one derives from it.
+template <class... Fns>
+class any_receiver_base : public any_completion<Fns>... {
+public:
+    using any_completion<Fns>::complete...;
+    virtual any_env get_any_env() const noexcept = 0;
+
+protected:
+    ~any_receiver_base() = default;
+};
+
+// The receiver that an erased sender is connected to.
+template <class... Fns>
+class any_receiver {
+public:
+    using receiver_concept = receiver_tag;
+    explicit any_receiver(any_receiver_base<Fns...>& base) noexcept : base_(&base) {}
+    template <class... Args>
+        requires requires(any_receiver_base<Fns...>& base, Args&&... args) {
+            base.complete(set_value_t(), static_cast<Args&&>(args)...);
+        }
+    void set_value(Args&&... args) && noexcept {
+        base_->complete(set_value_t(), static_cast<Args&&>(args)...);
+    }
+    template <class Error>
+        requires requires(any_receiver_base<Fns...>& base, Error&& error) {
+            base.complete(set_error_t(), static_cast<Error&&>(error));
+        }
+    void set_error(Error&& error) && noexcept {
+        base_->complete(set_error_t(), static_cast<Error&&>(error));
+    }
+    void set_stopped() && noexcept
+        requires one_of<set_stopped_t(), Fns...>
+    {
+        base_->complete(set_stopped_t());
+    }
+    any_env get_env() const noexcept { return base_->get_any_env(); }
+
+private:
+    any_receiver_base<Fns...>* base_;
+};
+
+class any_operation_base : immovable {
+public:
+    virtual ~any_operation_base() = default;
+    virtual void start() noexcept = 0;
+};
+// Room for most leaf operations and short pipelines.
+using any_operation_storage = small_object<any_operation_base, 128>;
+
+template <class Sndr, class Rcvr>
+class any_connected final : public any_operation_base {
+public:
+    any_connected(Sndr&& sndr, Rcvr rcvr)
+        : operation_(
+              execution::connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr))) {}
+    void start() noexcept override { execution::start(operation_); }
+
+private:
+    connect_result_t<Sndr, Rcvr> operation_;
+};
+
+// The stop token of a receiver as an inplace_stop_token, kept up by a callback if it is another.
+template <class Token>
+class inplace_token_of {
+public:
+    explicit inplace_token_of(const Token&) noexcept {}
+    void listen(Token token) noexcept {
+        callback_.engage(static_cast<Token&&>(token), request_stop_of(source_));
+    }
+    void reset() noexcept { callback_.reset(); }
+    inplace_stop_token get() const noexcept { return source_.get_token(); }
+
+private:
+    inplace_stop_source source_;
+    stop_registration<Token, request_stop_of<inplace_stop_source>> callback_;
+};
+template <>
+class inplace_token_of<inplace_stop_token> {
+public:
+    explicit inplace_token_of(inplace_stop_token token) noexcept : token_(token) {}
+    void listen(inplace_stop_token) noexcept {}
+    void reset() noexcept {}
+    inplace_stop_token get() const noexcept { return token_; }
+
+private:
+    inplace_stop_token token_;
+};
+template <unstoppable_token Token>
+class inplace_token_of<Token> {
+public:
+    explicit inplace_token_of(Token) noexcept {}
+    void listen(Token) noexcept {}
+    void reset() noexcept {}
+    inplace_stop_token get() const noexcept { return {}; }
+};
+
+// The concrete end of an erased connection: completes Rcvr. Derived, one level per signature.
+template <class Derived, class Base, class... Fns>
+class any_completions;
+template <class Derived, class Base>
+class any_completions<Derived, Base> : public Base {
+protected:
+    ~any_completions() = default;
+};
+template <class Derived, class Base, class Tag, class... Args, class... Fns>
+class any_completions<Derived, Base, Tag(Args...), Fns...>
+    : public any_completions<Derived, Base, Fns...> {
+public:
+    using any_completions<Derived, Base, Fns...>::complete;
+    void complete(Tag tag, Args&&... args) noexcept override {
+        static_cast<Derived*>(this)->finish(tag, static_cast<Args&&>(args)...);
+    }
+
+protected:
+    ~any_completions() = default;
+};
+
+template <class Rcvr, class... Fns>
+class any_sender_operation final
+    : any_completions<any_sender_operation<Rcvr, Fns...>, any_receiver_base<Fns...>, Fns...> {
+    template <class, class, class...>
+    friend class any_completions;
+
+public:
+    using operation_state_concept = operation_state_tag;
+
+    // connect_into(storage, receiver) connects the erased sender there.
+    template <class ConnectInto>
+    any_sender_operation(ConnectInto&& connect_into, Rcvr rcvr)
+        : rcvr_(static_cast<Rcvr&&>(rcvr)),
+          token_(get_stop_token(execution::get_env(std::as_const(rcvr_)))) {
+        connect_into(storage_, any_receiver<Fns...>(*this));
+    }
+    any_sender_operation(any_sender_operation&&) = delete;
+
+    void start() & noexcept {
+        token_.listen(get_stop_token(execution::get_env(rcvr_)));
+        storage_.get()->start();
+    }
+
+private:
+    template <class Tag, class... Args>
+    void finish(Tag tag, Args&&... args) noexcept {
+        token_.reset();
+        if constexpr (callable<Tag, Rcvr, Args...>) {
+            tag(static_cast<Rcvr&&>(rcvr_), static_cast<Args&&>(args)...);
+        }
+    }
+    any_env get_any_env() const noexcept override {
+        const auto& env = execution::get_env(rcvr_);
+        return any_env(token_.get(), get_deadline(env));
+    }
+
+    [[no_unique_address]] Rcvr rcvr_;
+    inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
+    any_operation_storage storage_;
+};
+
+template <class Sigs>
+class any_sender;
+
+// A sender that completes in the ways of Fns. Holds any sender whose completions, in an environment
+// with an inplace_stop_token and a deadline, are among them. Cost: no allocation for a sender of up
+// to three words and an operation of up to 128 bytes.
+template <class... Fns>
+class any_sender<completion_signatures<Fns...>> {
+    class concept_base;
+    using storage_type = small_object<concept_base, 3 * sizeof(void*) + sizeof(void*)>;
+    class concept_base {
+    public:
+        virtual ~concept_base() = default;
+        virtual void relocate(storage_type& to) noexcept = 0;
+        virtual void connect_into(any_operation_storage& storage, any_receiver<Fns...> rcvr) = 0;
+    };
+    template <class Sndr>
+    class model final : public concept_base {
+    public:
+        explicit model(Sndr&& sndr) noexcept(std::is_nothrow_move_constructible_v<Sndr>)
+            : sndr_(static_cast<Sndr&&>(sndr)) {}
+        void relocate(storage_type& to) noexcept override {
+            to.template emplace_with<model>(
+                [this] { return model(static_cast<Sndr&&>(sndr_)); });
+        }
+        void connect_into(any_operation_storage& storage, any_receiver<Fns...> rcvr) override {
+            using operation = any_connected<Sndr, any_receiver<Fns...>>;
+            storage.emplace_with<operation>(
+                [&] { return operation(static_cast<Sndr&&>(sndr_), rcvr); });
+        }
+
+    private:
+        Sndr sndr_;
+    };
+
+public:
+    using sender_concept = sender_tag;
+
+    template <class Sndr>
+        requires(!std::same_as<std::decay_t<Sndr>, any_sender>) &&
+                sender_to<std::decay_t<Sndr>, any_receiver<Fns...>>
+    any_sender(Sndr&& sndr) {
+        using holder = model<std::decay_t<Sndr>>;
+        sndr_.template emplace_with<holder>(
+            [&] { return holder(std::decay_t<Sndr>(static_cast<Sndr&&>(sndr))); });
+    }
+    any_sender(any_sender&&) noexcept = default;
+    any_sender& operator=(any_sender&&) noexcept = default;
+
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return completion_signatures<Fns...>();
+    }
+    template <receiver Rcvr>
+    auto connect(Rcvr rcvr) && {
+        return any_sender_operation<Rcvr, Fns...>(
+            [this](any_operation_storage& storage, any_receiver<Fns...> erased) {
+                sndr_.get()->connect_into(storage, erased);
+            },
+            static_cast<Rcvr&&>(rcvr));
+    }
+
+private:
+    storage_type sndr_;
+};
+
+}  // namespace coppice::execution

@@ -1,0 +1,116 @@
+// Points and spans of monotonic time, and get_deadline: until when an operation matters.
+#pragma once
+// Nanoseconds of the monotonic clock in 64 bits, convertible from and to the durations and time
+// points of <chrono>, which is not included. A deadline is an environment query beside the stop
+// token: whoever waits may give up when it has passed, and timeout narrows it for its child.
+
+#include <coppice/exec/queries.hpp>
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+namespace coppice::execution {
+
+template <class T>
+concept chrono_duration = requires(const T& d) {
+    { d.count() } -> std::convertible_to<long double>;
+    T::period::num;
+    T::period::den;
+};
+template <class T>
+concept chrono_time_point = requires(const T& t) {
+    { t.time_since_epoch() } -> chrono_duration;
+};
+
+// A length of time. Units: nanoseconds; saturates at about 292 years.
+class time_span {
+public:
+    constexpr time_span() noexcept = default;
+    constexpr explicit time_span(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
+    template <chrono_duration Duration>
+    constexpr time_span(const Duration& d) noexcept
+        : nanoseconds_(saturated(static_cast<long double>(d.count()) * Duration::period::num *
+                                 (1'000'000'000.0L / Duration::period::den))) {
+        if constexpr (std::integral<typename Duration::rep> && Duration::period::num == 1 &&
+                      Duration::period::den == 1'000'000'000) {
+            nanoseconds_ = static_cast<std::int64_t>(d.count());  // exactly
+        }
+    }
+
+    constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
+    template <chrono_duration Duration>
+        requires(Duration::period::num == 1 && Duration::period::den == 1'000'000'000)
+    constexpr operator Duration() const noexcept {
+        return Duration(static_cast<typename Duration::rep>(nanoseconds_));
+    }
+    constexpr auto operator<=>(const time_span&) const noexcept = default;
+
+private:
+    static constexpr std::int64_t saturated(long double wide) noexcept {
+        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+        if (wide >= static_cast<long double>(most)) return most;
+        if (wide <= -static_cast<long double>(most)) return -most;
+        return static_cast<std::int64_t>(wide);
+    }
+
+    std::int64_t nanoseconds_ = 0;
+};
+
+// A point of monotonic time; never() is later than all others.
+class instant {
+public:
+    constexpr instant() noexcept = default;
+    constexpr explicit instant(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
+    template <chrono_time_point TimePoint>
+    constexpr explicit instant(const TimePoint& t) noexcept
+        : nanoseconds_(time_span(t.time_since_epoch()).nanoseconds()) {}
+    static constexpr instant never() noexcept {
+        return instant(std::numeric_limits<std::int64_t>::max());
+    }
+
+    constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
+    template <chrono_time_point TimePoint>
+    constexpr operator TimePoint() const noexcept {
+        return TimePoint(static_cast<typename TimePoint::duration>(time_span(nanoseconds_)));
+    }
+    constexpr auto operator<=>(const instant&) const noexcept = default;
+
+    // Saturates.
+    friend constexpr instant operator+(instant t, time_span d) noexcept {
+        std::int64_t sum = 0;
+        if (!__builtin_add_overflow(t.nanoseconds_, d.nanoseconds(), &sum)) return instant(sum);
+        return d.nanoseconds() > 0 ? never() : instant(std::numeric_limits<std::int64_t>::min());
+    }
+    friend constexpr time_span operator-(instant later, instant earlier) noexcept {
+        std::int64_t difference = 0;
+        if (!__builtin_sub_overflow(later.nanoseconds_, earlier.nanoseconds_, &difference)) {
+            return time_span(difference);
+        }
+        return time_span(later > earlier ? std::numeric_limits<std::int64_t>::max()
+                                         : -std::numeric_limits<std::int64_t>::max());
+    }
+
+private:
+    std::int64_t nanoseconds_ = 0;
+};
+
+// CLOCK_MONOTONIC, now. Cost: one vDSO call.
+instant monotonic_now() noexcept;
+
+// The time after which nobody needs the operation's result; instant::never() if nobody says.
+struct get_deadline_t {
+    template <class Env>
+    constexpr instant operator()(const Env& env) const noexcept {
+        if constexpr (has_query<Env, get_deadline_t>) {
+            static_assert(noexcept(env.query(*this)), "get_deadline must not throw");
+            return instant(env.query(*this));
+        } else {
+            return instant::never();
+        }
+    }
+    static constexpr bool query(forwarding_query_t) noexcept { return true; }
+};
+inline constexpr get_deadline_t get_deadline{};
+
+}  // namespace coppice::execution

@@ -1,0 +1,434 @@
+// simple_counting_scope, counting_scope: know how many operations run, and wait until none does.
+#pragma once
+// A scope outlives the operations associated with it: join() completes when the last of them has
+// ended. All of a scope's state is one word:
+//
+//   word_      count of associations * unit | joined | used | joining | closed
+//
+//   associate  count + 1, used;        refused when closed, joined or full
+//   leave      count - 1;              the last one out while joining: joined, and the joiners are
+//                                      taken along and completed
+//   join       count is zero: joined, at once. Else count + 1 and joining; the joiner is pushed and
+//              then leaves like everybody else, so the scope cannot end while it is being pushed
+//   close      closed
+//
+// Whoever makes the word `joined` has taken the joiners before, and touches the scope no more: a
+// joiner's completion may destroy it. If the word changed meanwhile they are put back.
+//
+// A scope made with record_outstanding keeps a list of who is associated through spawn,
+// spawn_future and associate, with the place in the source, for a join that does not end.
+// Source: [exec.scope.concepts], [exec.counting.scopes]; the listing is ours.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/check.hpp>
+#include <coppice/base/intrusive.hpp>
+#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/stop_when.hpp>
+#include <coppice/stop/inplace.hpp>
+
+#include <source_location>
+
+namespace coppice::execution {
+
+struct scope_test_sender {
+    using sender_concept = sender_tag;
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return completion_signatures<set_value_t()>();
+    }
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = operation_state_tag;
+        void start() & noexcept;
+    };
+    template <receiver Rcvr>
+    operation<Rcvr> connect(Rcvr) const;
+};
+
+// Source: [exec.scope.concepts].
+template <class Assoc>
+concept scope_association =
+    std::movable<Assoc> && std::is_nothrow_move_constructible_v<Assoc> &&
+    std::is_nothrow_move_assignable_v<Assoc> && std::default_initializable<Assoc> &&
+    requires(const Assoc assoc) {
+        { static_cast<bool>(assoc) } noexcept;
+        { assoc.try_associate() } -> std::same_as<Assoc>;
+    };
+template <class Token>
+concept scope_token = std::copyable<Token> && requires(const Token token) {
+    { token.try_associate() } -> scope_association;
+    { token.wrap(std::declval<scope_test_sender>()) } -> sender_in<env<>>;
+};
+
+// Asks a scope to remember where its operations were spawned. Costs a lock per operation.
+struct record_outstanding_t {};
+inline constexpr record_outstanding_t record_outstanding{};
+
+// One remembered operation; lives in the operation. Linked and unlinked by its scope.
+class scope_record : public list_hook<> {
+public:
+    explicit scope_record(std::source_location where) noexcept : where_(where) {}
+    const std::source_location& where() const noexcept { return where_; }
+
+private:
+    std::source_location where_;
+};
+
+// What both scopes are. Threads: all members but constructor and destructor, any, at once.
+class scope_base : immovable {
+public:
+    static constexpr std::size_t max_associations = std::size_t(-1) >> 5;
+
+    // Who waits for the scope to end.
+    class joiner : immovable {
+    public:
+        virtual void complete() noexcept = 0;
+        plain<joiner*> next{nullptr};  // the scope's: written by the pusher, read by who completes
+
+    protected:
+        ~joiner() = default;
+    };
+
+    // No association is made from here on.
+    void close() noexcept {
+        word_.fetch_or(closed, relaxed);  // relaxed: says nothing about other memory
+    }
+    // How many associations there are just now, joiners in the act of joining included.
+    std::size_t outstanding() const noexcept { return word_.load(relaxed) / unit; }
+
+    // Calls visit with the place of each operation that runs, if the scope records them. Holds the
+    // scope's record lock meanwhile: visit must not start or end operations of this scope.
+    template <class Visit>
+    void for_each_outstanding(Visit visit) noexcept {
+        lock_records();
+        records_.for_each([&visit](scope_record& record) { visit(record.where()); });
+        unlock_records();
+    }
+    // Writes the same to stderr, one line each.
+    void print_outstanding() noexcept;
+
+    // For associations and joins; not for users.
+    [[nodiscard]] bool associate() noexcept {
+        std::size_t seen = word_.load(relaxed);
+        do {
+            if ((seen & (closed | joined)) != 0 || seen / unit >= max_associations) return false;
+            // relaxed: an association alone makes nothing visible
+        } while (!word_.compare_exchange_weak(seen, (seen + unit) | used, relaxed, relaxed));
+        return true;
+    }
+    void leave() noexcept;
+    // True: the scope is joined, the joiner completes itself. False: it will be completed.
+    [[nodiscard]] bool start_join(joiner& waiting) noexcept;
+    bool records() const noexcept { return recording_; }
+    void add(scope_record& record) noexcept {
+        lock_records();
+        records_.push_back(record);
+        unlock_records();
+    }
+    void remove(scope_record& record) noexcept {
+        lock_records();
+        intrusive_list<scope_record>::erase(record);
+        unlock_records();
+    }
+
+protected:
+    scope_base() noexcept = default;
+    explicit scope_base(record_outstanding_t) noexcept : recording_(true) {}
+    ~scope_base() {
+        const std::size_t last = word_.load(acquire);
+        COPPICE_CHECK((last & joined) != 0 || (last & used) == 0,
+                      "a scope was destroyed before a join of it completed");
+        COPPICE_CHECK(last / unit == 0, "a scope was destroyed with operations in it");
+    }
+
+    // Keeps a join from completing, but does not count as use. False: the scope is joined.
+    [[nodiscard]] bool hold() noexcept {
+        std::size_t seen = word_.load(relaxed);
+        do {
+            if ((seen & joined) != 0) return false;
+        } while (!word_.compare_exchange_weak(seen, seen + unit, relaxed, relaxed));
+        return true;
+    }
+
+private:
+    static constexpr std::size_t closed = 1;
+    static constexpr std::size_t joining = 2;
+    static constexpr std::size_t used = 4;
+    static constexpr std::size_t joined = 8;
+    static constexpr std::size_t unit = 16;
+
+    void push_joiners(joiner* first, joiner* last) noexcept;
+    void lock_records() noexcept {
+        // edge scope.records (acquire): sees the list as the last holder left it
+        while (locked_.exchange(true, acquire)) spin_hint();
+    }
+    void unlock_records() noexcept {
+        locked_.store(false, release);  // edge scope.records (release): the list is whole
+    }
+
+    atomic<std::size_t> word_{0};       // states above
+    atomic<joiner*> joiners_{nullptr};  // pushed by joiners, taken by the last one out
+    atomic<bool> locked_{false};        // guards records_
+    bool recording_ = false;
+    intrusive_list<scope_record> records_;
+};
+
+inline void scope_base::push_joiners(joiner* first, joiner* last) noexcept {
+    joiner* head = joiners_.load(relaxed);
+    do {
+        last->next.write(head);
+        // edge scope.joiner (release): the joiner is linked; pairs with leave()
+    } while (!joiners_.compare_exchange_weak(head, first, release, relaxed));
+}
+
+inline void scope_base::leave() noexcept {
+    std::size_t seen = word_.load(relaxed);
+    for (;;) {
+        if (seen / unit != 1 || (seen & joining) == 0) {
+            // edge scope.leave (release): what the operation did; pairs with the last one out
+            if (word_.compare_exchange_weak(seen, seen - unit, release, relaxed)) return;
+            continue;
+        }
+        // edge scope.joiner (acquire): sees the joiners
+        joiner* const waiting = joiners_.exchange(nullptr, acquire);
+        const std::size_t next = ((seen - unit) | joined) & ~joining;
+        // edge scope.leave (release), edge scope.leave (acquire): sees what all operations did
+        if (word_.compare_exchange_strong(seen, next, acq_rel, relaxed)) {
+            for (joiner* j = waiting; j != nullptr;) {
+                joiner* const following = j->next.read();
+                j->complete();  // the scope may be gone
+                j = following;
+            }
+            return;
+        }
+        if (waiting != nullptr && !planted("scope.forget_joiners")) {
+            joiner* last = waiting;
+            while (joiner* const next_one = last->next.read()) last = next_one;
+            push_joiners(waiting, last);
+        }
+    }
+}
+
+inline bool scope_base::start_join(joiner& waiting) noexcept {
+    // edge scope.leave (acquire): sees what all operations did
+    std::size_t seen = word_.load(acquire);
+    for (;;) {
+        if (seen / unit == 0) {
+            if ((seen & joined) != 0) return true;
+            // edge scope.leave (acquire): as above
+            if (word_.compare_exchange_weak(seen, seen | joined, acquire, acquire)) return true;
+        } else {
+            const std::size_t held = planted("scope.join_without_hold") ? seen : seen + unit;
+            // edge scope.leave (acquire): as above
+            if (word_.compare_exchange_weak(seen, held | joining, acquire, acquire)) break;
+        }
+    }
+    push_joiners(&waiting, &waiting);
+    if (!planted("scope.join_without_hold")) leave();  // the scope may be gone
+    return false;
+}
+
+// Owns one association with a scope, or none. Source: association-t of [exec.counting.scopes].
+template <class Scope>
+class counting_association {
+public:
+    counting_association() noexcept = default;
+    explicit counting_association(Scope& associated) noexcept : scope_(&associated) {}
+    counting_association(counting_association&& other) noexcept
+        : scope_(std::exchange(other.scope_, nullptr)) {}
+    counting_association& operator=(counting_association&& other) noexcept {
+        Scope* const theirs = std::exchange(other.scope_, nullptr);
+        if (Scope* const mine = std::exchange(scope_, theirs)) mine->leave();
+        return *this;
+    }
+    ~counting_association() {
+        if (scope_ != nullptr) scope_->leave();
+    }
+
+    explicit operator bool() const noexcept { return scope_ != nullptr; }
+    counting_association try_associate() const noexcept {
+        if (scope_ == nullptr || !scope_->associate()) return counting_association();
+        return counting_association(*scope_);
+    }
+    // The scope, for records; null if there is none.
+    scope_base* base() const noexcept { return scope_; }
+
+private:
+    Scope* scope_ = nullptr;
+};
+
+// Links an operation into its scope's list while it lives, if the scope keeps one.
+class scope_listing : immovable {
+public:
+    explicit scope_listing(std::source_location where) noexcept : record_(where) {}
+    ~scope_listing() {
+        if (scope_ != nullptr) scope_->remove(record_);
+    }
+    template <class Assoc>
+    void enter(const Assoc& assoc) noexcept {
+        if constexpr (requires { assoc.base(); }) {
+            if (assoc.base() == nullptr || !assoc.base()->records()) return;
+            scope_ = assoc.base();
+            scope_->add(record_);
+        }
+    }
+
+private:
+    scope_record record_;
+    scope_base* scope_ = nullptr;
+};
+
+struct scope_join_t {};
+
+// Completes on the receiver's start scheduler once the scope has ended.
+template <class Rcvr>
+class scope_join_operation final : scope_base::joiner {
+public:
+    using operation_state_concept = operation_state_tag;
+    using schedule_sender =
+        schedule_result_t<call_result_t<get_start_scheduler_t, env_of_t<const Rcvr&>>>;
+    using schedule_receiver = passing_receiver<receiver_state<Rcvr>, Rcvr>;
+
+    scope_join_operation(scope_base& scope, Rcvr rcvr) noexcept(
+        nothrow_connectable<schedule_sender, schedule_receiver>)
+        : scope_(&scope), state_(static_cast<Rcvr&&>(rcvr)),
+          schedule_(execution::connect(
+              schedule(get_start_scheduler(execution::get_env(std::as_const(state_.rcvr)))),
+              schedule_receiver(state_))) {}
+    ~scope_join_operation() {
+        COPPICE_CHECK(!waiting_, "an operation of a scope's join was destroyed while it waited");
+    }
+    void start() & noexcept {
+        COPPICE_CHECK(!started_, "an operation of a scope's join was started twice");
+        started_ = true;
+        waiting_ = true;
+        if (!scope_->start_join(*this)) return;  // may be gone
+        waiting_ = false;
+        set_value(static_cast<Rcvr&&>(state_.rcvr));
+    }
+
+private:
+    void complete() noexcept override {
+        waiting_ = false;
+        execution::start(schedule_);
+    }
+
+    scope_base* scope_;
+    receiver_state<Rcvr> state_;
+    connect_result_t<schedule_sender, schedule_receiver> schedule_;
+    bool started_ = false;
+    bool waiting_ = false;
+};
+
+// Decomposes as [tag, data].
+struct scope_join_sender {
+    using sender_concept = sender_tag;
+    using tag_type = scope_join_t;
+
+    [[no_unique_address]] scope_join_t tag;
+    scope_base* data;
+
+    explicit scope_join_sender(scope_base& scope) noexcept : tag(), data(&scope) {}
+
+    constexpr inline_attrs<set_value_t> get_env() const noexcept { return {}; }
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return signatures<Env...>();
+    }
+    template <receiver Rcvr>
+    auto connect(Rcvr rcvr) const noexcept(
+        std::is_nothrow_constructible_v<scope_join_operation<Rcvr>, scope_base&, Rcvr>) {
+        return scope_join_operation<Rcvr>(*data, static_cast<Rcvr&&>(rcvr));
+    }
+
+private:
+    template <class... None>
+        requires(sizeof...(None) == 0)
+    static consteval dependent_signatures signatures() noexcept {
+        return {};
+    }
+    template <class Env>
+    static consteval auto signatures() noexcept {
+        if constexpr (callable<get_start_scheduler_t, Env>) {
+            using Schedule = schedule_result_t<call_result_t<get_start_scheduler_t, Env>>;
+            return signatures_union_t<completion_signatures<set_value_t()>,
+                                      signatures_of<Schedule, fwd_env_t<Env>>>();
+        } else {
+            return pipeline_error<in_algorithm<scope_join_t>, got<Env>,
+                                  wanted<start_scheduler_in_the_environment>>();
+        }
+    }
+};
+
+// Counts operations. Misuse: destroying it before a join completed stops the process, unless it was
+// never used. Cost: one atomic operation to associate, one to leave. Source: [exec.scope.simple].
+class simple_counting_scope : public scope_base {
+public:
+    using association = counting_association<simple_counting_scope>;
+
+    class token {
+    public:
+        template <sender Sndr>
+        Sndr&& wrap(Sndr&& sndr) const noexcept {
+            return static_cast<Sndr&&>(sndr);
+        }
+        association try_associate() const noexcept {
+            return scope_->associate() ? association(*scope_) : association();
+        }
+
+    private:
+        friend class simple_counting_scope;
+        explicit token(simple_counting_scope& scope) noexcept : scope_(&scope) {}
+        simple_counting_scope* scope_;
+    };
+
+    simple_counting_scope() noexcept = default;
+    explicit simple_counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
+
+    token get_token() noexcept { return token(*this); }
+    // A sender that completes once every operation has ended.
+    scope_join_sender join() noexcept { return scope_join_sender(*this); }
+};
+
+// The same, and its operations can be asked to stop. Source: [exec.scope.counting].
+class counting_scope : public scope_base {
+public:
+    using association = counting_association<counting_scope>;
+
+    class token {
+    public:
+        template <sender Sndr>
+        sender auto wrap(Sndr&& sndr) const
+            noexcept(std::is_nothrow_constructible_v<std::remove_cvref_t<Sndr>, Sndr>) {
+            return stop_when(static_cast<Sndr&&>(sndr), scope_->source_.get_token());
+        }
+        association try_associate() const noexcept {
+            return scope_->associate() ? association(*scope_) : association();
+        }
+
+    private:
+        friend class counting_scope;
+        explicit token(counting_scope& scope) noexcept : scope_(&scope) {}
+        counting_scope* scope_;
+    };
+
+    counting_scope() noexcept = default;
+    explicit counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
+
+    token get_token() noexcept { return token(*this); }
+    // A sender that completes once every operation has ended.
+    scope_join_sender join() noexcept { return scope_join_sender(*this); }
+
+    // Asks every operation to stop, those to come included. A join does not complete before this
+    // returns, so the scope may be destroyed as soon as it has been joined.
+    void request_stop() noexcept {
+        const bool held = hold();
+        source_.request_stop();
+        if (held) leave();
+    }
+
+private:
+    inplace_stop_source source_;
+};
+
+}  // namespace coppice::execution

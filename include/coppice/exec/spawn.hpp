@@ -1,0 +1,98 @@
+// spawn: start a sender now, in a scope, and forget about it.
+#pragma once
+// One allocation per spawn, from the allocator of the environment, of the sender, or std::allocator,
+// in this order. Where the sender was spawned is known to a scope that records it.
+// Source: [exec.spawn].
+
+#include <coppice/exec/allocate.hpp>
+#include <coppice/exec/scope.hpp>
+#include <coppice/exec/write_env.hpp>
+
+namespace coppice::execution {
+
+struct spawn_state_base {
+    virtual void complete() noexcept = 0;
+
+protected:
+    ~spawn_state_base() = default;
+};
+
+class spawn_receiver {
+public:
+    using receiver_concept = receiver_tag;
+    explicit spawn_receiver(spawn_state_base& state) noexcept : state_(&state) {}
+    void set_value() && noexcept { state_->complete(); }
+    void set_stopped() && noexcept { state_->complete(); }
+
+private:
+    spawn_state_base* state_;
+};
+
+// A spawned operation. Ends its own life.
+template <class Allocator, class Token, class Sndr>
+class spawn_state final : public spawn_state_base {
+    using association = decltype(std::declval<Token&>().try_associate());
+
+public:
+    spawn_state(Allocator allocator, Sndr&& sndr, Token token, std::source_location where)
+        : allocator_(allocator),
+          operation_(execution::connect(static_cast<Sndr&&>(sndr), spawn_receiver(*this))),
+          assoc_(token.try_associate()), listing_(where) {}
+    spawn_state(spawn_state&&) = delete;
+
+    void run() noexcept {
+        if (assoc_) {
+            listing_.enter(assoc_);
+            execution::start(operation_);
+        } else {
+            complete();
+        }
+    }
+    void complete() noexcept override {
+        // The scope is left last: it may be destroyed then.
+        const association leaving = static_cast<association&&>(assoc_);
+        execution::delete_with(Allocator(allocator_), this);
+    }
+
+private:
+    [[no_unique_address]] Allocator allocator_;
+    connect_result_t<Sndr, spawn_receiver> operation_;
+    association assoc_;
+    scope_listing listing_;
+};
+
+template <class Sigs>
+inline constexpr bool spawnable = false;
+template <class... Fns>
+inline constexpr bool spawnable<completion_signatures<Fns...>> =
+    (one_of<Fns, set_value_t(), set_stopped_t()> && ...);
+
+// Starts sndr in token's scope; does nothing if the scope refuses. The sender must handle its errors
+// and send no values. Errors: what allocating or connecting throws. Cost: one allocation.
+struct spawn_t {
+    template <sender Sndr, scope_token Token, queryable Env = env<>>
+    void operator()(Sndr&& sndr, Token token, Env spawn_env = Env(),
+                    std::source_location where = std::source_location::current()) const {
+        auto wrapped = token.wrap(static_cast<Sndr&&>(sndr));
+        auto allocator = execution::choose_allocator(wrapped, spawn_env);
+        auto full_env = execution::spawned_env(wrapped, static_cast<Env&&>(spawn_env));
+        using Spawned = decltype(write_env(std::move(wrapped), std::move(full_env)));
+        using Sigs = signatures_of<Spawned, env<>>;
+        if constexpr (!is_completion_signatures<Sigs>) {
+            static_assert(diagnosis<Sigs>::reported);
+        } else if constexpr (!spawnable<Sigs>) {
+            using Error = pipeline_error<in_algorithm<spawn_t>, got<Sigs>,
+                                         wanted<only_value_and_stopped_completions>>;
+            static_assert(diagnosis<Error>::reported);
+        } else {
+            using state = spawn_state<decltype(allocator), Token, Spawned>;
+            state* const spawned = execution::new_with<state>(
+                allocator, allocator, write_env(std::move(wrapped), std::move(full_env)), token,
+                where);
+            spawned->run();
+        }
+    }
+};
+inline constexpr spawn_t spawn{};
+
+}  // namespace coppice::execution

@@ -1,0 +1,98 @@
+// Timed schedulers: those that can run something later. What timeout needs.
+#pragma once
+// A scheduler is timed if it has
+//   now()                    an instant (or a <chrono> time point of its clock)
+//   schedule_after(span)     a sender that completes on the scheduler, at least span after its start
+// and may have schedule_at(instant); it takes time_span or std::chrono::nanoseconds. A stop request
+// ends the wait with set_stopped. run_loop, io::context and thread_pool have timed schedulers.
+
+#include <coppice/exec/deadline.hpp>
+#include <coppice/exec/scheduler.hpp>
+
+namespace coppice::execution {
+
+// Waits on a timed scheduler.
+struct schedule_after_t {
+    template <class Sch>
+        requires requires(const Sch& sch, time_span span) { sch.schedule_after(span); }
+    constexpr auto operator()(const Sch& sch, time_span span) const
+        noexcept(noexcept(sch.schedule_after(span))) {
+        static_assert(sender<decltype(sch.schedule_after(span))>);
+        return sch.schedule_after(span);
+    }
+};
+inline constexpr schedule_after_t schedule_after{};
+
+// The time of a timed scheduler's own clock.
+struct now_t {
+    template <class Sch>
+        requires requires(const Sch& sch) { instant(sch.now()); }
+    constexpr instant operator()(const Sch& sch) const noexcept {
+        return instant(sch.now());
+    }
+};
+inline constexpr now_t now{};
+
+// Waits until a time of the scheduler's clock; at once if it has passed.
+struct schedule_at_t {
+    template <class Sch>
+        requires requires(const Sch& sch, instant when) { sch.schedule_at(when); }
+    constexpr auto operator()(const Sch& sch, instant when) const
+        noexcept(noexcept(sch.schedule_at(when))) {
+        static_assert(sender<decltype(sch.schedule_at(when))>);
+        return sch.schedule_at(when);
+    }
+    template <class Sch>
+        requires(!requires(const Sch& sch, instant when) { sch.schedule_at(when); }) &&
+                callable<schedule_after_t, const Sch&, time_span> && callable<now_t, const Sch&>
+    constexpr auto operator()(const Sch& sch, instant when) const {
+        return schedule_after(sch, when - now(sch));
+    }
+};
+inline constexpr schedule_at_t schedule_at{};
+
+template <class Sch>
+concept timed_scheduler = scheduler<Sch> && requires(const Sch& sch, time_span span) {
+    { now(sch) } -> std::same_as<instant>;
+    { schedule_after(sch, span) } -> sender;
+};
+
+// The timed scheduler of an environment: the one it names, or else its start scheduler, its own
+// scheduler or its delegation scheduler, the first of them that is timed.
+struct get_timed_scheduler_t {
+    template <class Env>
+    static consteval auto find() noexcept {
+        if constexpr (has_query<Env, get_timed_scheduler_t>) {
+            return get_timed_scheduler_t();
+        } else if constexpr (names_timed<get_start_scheduler_t, Env>()) {
+            return get_start_scheduler_t();
+        } else if constexpr (names_timed<get_scheduler_t, Env>()) {
+            return get_scheduler_t();
+        } else if constexpr (names_timed<get_delegation_scheduler_t, Env>()) {
+            return get_delegation_scheduler_t();
+        }
+    }
+    template <class Env>
+        requires(!std::is_void_v<decltype(find<Env>())>)
+    constexpr auto operator()(const Env& env) const noexcept {
+        if constexpr (has_query<Env, get_timed_scheduler_t>) {
+            return env.query(*this);
+        } else {
+            return find<Env>()(env);
+        }
+    }
+    static constexpr bool query(forwarding_query_t) noexcept { return true; }
+
+private:
+    template <class Query, class Env>
+    static consteval bool names_timed() noexcept {
+        if constexpr (callable<Query, const Env&>) {
+            return timed_scheduler<std::remove_cvref_t<call_result_t<Query, const Env&>>>;
+        } else {
+            return false;
+        }
+    }
+};
+inline constexpr get_timed_scheduler_t get_timed_scheduler{};
+
+}  // namespace coppice::execution

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that a command needs and that are missing; does nothing when all are
+# there. As root, or by sudo.
+#
+#   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals
+set -euo pipefail
+
+lock_wait_seconds=300
+
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
+
+packages_of() {
+    case $1 in
+        build) echo clang-19 cmake ninja-build libcli11-dev ;;
+        # llvm-19: the symbolizer that gives the sanitizers' reports their names.
+        test) echo g++-12 libclang-rt-19-dev llvm-19 libgtest-dev relacy-dev ccache pkg-config \
+            libhttp-parser-dev ;;
+        # Not nginx-light: installing it starts a web server.
+        bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libconcurrentqueue-dev libasio-dev \
+            libbenchmark-dev wrk ;;
+        *)
+            say "unknown package set '$1': build, test or bench"
+            exit 2
+            ;;
+    esac
+}
+
+wanted=()
+for set in "$@"; do
+    packages=$(packages_of "$set") || exit $?
+    read -ra more <<<"${packages}"
+    wanted+=("${more[@]}")
+done
+[ ${#wanted[@]} -gt 0 ] || {
+    say "usage: scripts/packages.sh build|test|bench..."
+    exit 2
+}
+
+if ! command -v dpkg-query >/dev/null; then
+    say "this is no Debian system; these packages, or their like, must be there: ${wanted[*]}"
+    exit 0
+fi
+installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null || true)
+missing=()
+for package in "${wanted[@]}"; do
+    grep -qxF "$package installed" <<<"$installed" || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+say "installing packages: ${missing[*]}"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        say "that needs root, and sudo is not installed. As root: apt-get install ${missing[*]}"
+        exit 1
+    fi
+    if [ ! -t 0 ] && ! sudo -n true 2>/dev/null; then
+        say "that needs sudo, which wants a password, and there is no terminal to ask for it."
+        say "Run first: sudo apt-get install ${missing[*]}"
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+locked='Could not get lock\|Unable to acquire\|Unable to lock'
+# apt ARGUMENTS: apt-get without questions; waits while another program holds the package system.
+apt() {
+    local deadline=$((SECONDS + lock_wait_seconds)) said=no
+    while true; do
+        if "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q \
+            "$@" </dev/null 2>&1 | tee "$log" | sed -u "/$locked/d" >&2; then
+            return 0
+        fi
+        grep -q "$locked" "$log" || return 1
+        if [ $SECONDS -ge $deadline ]; then
+            say "another program still holds the package system after $lock_wait_seconds seconds:"
+            grep "$locked" "$log" >&2
+            exit 1
+        fi
+        [ $said = yes ] || say "another program holds the package system; waiting for it"
+        said=yes
+        sleep 3
+    done
+}
+
+# A failed update is no failure yet: the lists at hand may do.
+refreshed=yes
+apt -o APT::Update::Error-Mode=any update || {
+    refreshed=no
+    say "the package lists could not be refreshed"
+}
+if ! apt install -y --no-install-recommends "${missing[@]}"; then
+    unknown=$(grep -oE 'Unable to locate package \S+|Package \S+ has no installation candidate' \
+        "$log") || true
+    if [ -n "$unknown" ] && [ $refreshed = yes ]; then
+        # shellcheck source=/dev/null
+        system=$(. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME:-}") || true
+        say "${unknown//$'\n'/; }."
+        say "All are in Debian 12 (main); this is ${system:-unknown}. Look at its package sources."
+    elif grep -qE 'enough free space|No space left' "$log"; then
+        say "the disk is full."
+    elif [ $refreshed = no ] ||
+        grep -qE 'Could not (resolve|connect)|Temporary failure|Failed to fetch' "$log"; then
+        say "the packages could not be downloaded: no network, or no way to the package sources."
+    else
+        say "apt-get install failed, see above."
+    fi
+    exit 1
+fi
+say "packages are installed"

@@ -1,0 +1,154 @@
+// The default backend of parallel_scheduler: a team of threads that share one queue under a lock.
+#include <coppice/exec/parallel_scheduler.hpp>
+
+#include <coppice/base/check.hpp>
+#include <coppice/base/intrusive.hpp>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace coppice::execution::parallel_scheduler_replacement {
+
+namespace {
+
+// Simple on purpose: programs with more to ask for register a pool of theirs.
+class thread_team final : public parallel_scheduler_backend {
+public:
+    explicit thread_team(std::size_t threads) {
+        threads_.reserve(threads);
+        for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
+    }
+    ~thread_team() override {
+        {
+            const std::lock_guard lock(mutex_);
+            stopping_ = true;
+        }
+        changed_.notify_all();
+        for (std::thread& thread : threads_) thread.join();
+    }
+
+    void schedule(receiver_proxy& r, std::span<std::byte> storage) noexcept override {
+        push(new_item(storage, r, nullptr, 1, 1));
+    }
+    void schedule_bulk_chunked(std::size_t n, bulk_item_receiver_proxy& r,
+                               std::span<std::byte> storage) noexcept override {
+        // A few chunks per thread even out what takes longer.
+        const std::size_t pieces = threads_.size() * 4;
+        push(new_item(storage, r, &r, n, std::max<std::size_t>(1, n / pieces)));
+    }
+    void schedule_bulk_unchunked(std::size_t n, bulk_item_receiver_proxy& r,
+                                 std::span<std::byte> storage) noexcept override {
+        push(new_item(storage, r, &r, n, 1));
+    }
+
+private:
+    // One operation, in the storage it lent. Guarded by mutex_ but for what never changes.
+    struct item {
+        receiver_proxy* receiver;
+        bulk_item_receiver_proxy* bulk;  // null: only to be completed
+        std::size_t count;
+        std::size_t chunk;
+        std::size_t claimed = 0;
+        std::size_t running = 0;  // threads that execute a range
+        item* next = nullptr;
+    };
+    static_assert(sizeof(item) <= backend_storage_size);
+
+    static item& new_item(std::span<std::byte> storage, receiver_proxy& r,
+                          bulk_item_receiver_proxy* bulk, std::size_t n,
+                          std::size_t chunk) noexcept {
+        COPPICE_CHECK(storage.size() >= sizeof(item), "the lent storage is too small");
+        return *::new (static_cast<void*>(storage.data())) item{&r, bulk, n, chunk};
+    }
+    void push(item& pushed) noexcept {
+        const bool for_all = pushed.bulk != nullptr;
+        {
+            const std::lock_guard lock(mutex_);
+            queue_.push_back(&pushed);
+            if (front_ == nullptr) front_ = queue_.pop_front();
+        }
+        // A bulk item is for all; the item itself may be gone already.
+        if (for_all) {
+            changed_.notify_all();
+        } else {
+            changed_.notify_one();
+        }
+    }
+
+    void work() noexcept {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [this] { return front_ != nullptr || stopping_; });
+            if (front_ == nullptr) return;
+            run_part_of(*front_, lock);
+        }
+    }
+    // Claims one range of the item at the front and runs it without the lock; completes the item
+    // if it was the last.
+    void run_part_of(item& claimed, std::unique_lock<std::mutex>& lock) noexcept {
+        const std::size_t begin = claimed.claimed;
+        const std::size_t end = std::min(claimed.count, begin + claimed.chunk);
+        claimed.claimed = end;
+        ++claimed.running;
+        if (end == claimed.count) front_ = queue_.pop_front();
+        lock.unlock();
+        if (claimed.bulk != nullptr && begin != end) claimed.bulk->execute(begin, end);
+        lock.lock();
+        if (--claimed.running != 0 || claimed.claimed != claimed.count) return;
+        receiver_proxy* const receiver = claimed.receiver;
+        lock.unlock();
+        receiver->set_value();  // the item is gone
+        lock.lock();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    item* front_ = nullptr;  // what is being claimed from; out of the queue
+    intrusive_queue<item, &item::next> queue_;
+    bool stopping_ = false;
+    std::vector<std::thread> threads_;
+};
+
+// What set_parallel_scheduler_backend chose, for the whole process as the draft has it.
+struct registry {
+    std::mutex mutex;
+    std::shared_ptr<parallel_scheduler_backend> chosen;
+};
+registry& the_registry() {
+    static registry instance;
+    return instance;
+}
+
+}  // namespace
+
+void set_parallel_scheduler_backend(std::shared_ptr<parallel_scheduler_backend> backend) {
+    registry& r = the_registry();
+    const std::lock_guard lock(r.mutex);
+    r.chosen.swap(backend);  // the old one ends after the lock is released
+}
+
+[[gnu::weak]] std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend() {
+    registry& r = the_registry();
+    const std::lock_guard lock(r.mutex);
+    if (r.chosen == nullptr) {
+        r.chosen = std::make_shared<thread_team>(
+            std::max<std::size_t>(1, std::thread::hardware_concurrency()));
+    }
+    return r.chosen;
+}
+
+}  // namespace coppice::execution::parallel_scheduler_replacement
+
+namespace coppice::execution {
+
+parallel_scheduler get_parallel_scheduler() {
+    auto backend = parallel_scheduler_replacement::query_parallel_scheduler_backend();
+    COPPICE_CHECK(backend != nullptr, "there is no backend for the parallel scheduler");
+    return parallel_scheduler(std::move(backend));
+}
+
+}  // namespace coppice::execution

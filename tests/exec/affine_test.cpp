@@ -1,0 +1,92 @@
+// Plan: affine [exec.affine]: the way back, and when it is left out.
+#include <coppice/exec/affine.hpp>
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/then.hpp>
+
+#include "probes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace ex = coppice::execution;
+using probes::by_hand_context;
+using probes::outcome;
+
+struct refuses {
+    using sender_concept = ex::sender_tag;
+    using completion_signatures =
+        ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::string)>;
+    refuses() noexcept = default;
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        explicit operation(Rcvr r) noexcept : rcvr(std::move(r)) {}
+        void start() & noexcept { ex::set_error(std::move(rcvr), std::string("full")); }
+        Rcvr rcvr;
+    };
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(std::move(rcvr));
+    }
+};
+class refusing_scheduler {
+public:
+    using scheduler_concept = ex::scheduler_tag;
+    refusing_scheduler() noexcept = default;
+    refuses schedule() const noexcept { return {}; }
+    bool operator==(const refusing_scheduler&) const noexcept { return true; }
+};
+
+TEST(exec_affine, comes_back_to_the_start_scheduler) {
+    by_hand_context home;
+    by_hand_context away;
+    probes::record r;
+    const auto env = ex::prop(ex::get_start_scheduler, home.get_scheduler());
+    auto op = ex::connect(ex::affine(ex::schedule(away.get_scheduler()) | ex::then([] { return 1; })),
+                          probes::receiver(r, env));
+    ex::start(op);
+    away.run_one();
+    EXPECT_EQ(r.said(), "");
+    home.run_one();
+    EXPECT_EQ(r.said(), "value(1)");
+}
+
+TEST(exec_affine, does_not_schedule_for_what_is_there_already) {
+    by_hand_context home;
+    const auto env = ex::prop(ex::get_start_scheduler, home.get_scheduler());
+    EXPECT_EQ(outcome(ex::affine(ex::just(1)), env), "value(1)");
+    probes::record r;
+    auto op = ex::connect(ex::affine(ex::schedule(home.get_scheduler()) | ex::then([] { return 1; })),
+                          probes::receiver(r, env));
+    ex::start(op);
+    home.run_one();
+    EXPECT_EQ(r.said(), "value(1)");
+    EXPECT_EQ(home.size(), 0u);
+}
+
+TEST(exec_affine, the_way_back_is_not_stopped) {
+    by_hand_context home;
+    probes::by_hand hand;
+    coppice::inplace_stop_source source;
+    probes::record r;
+    auto env = ex::env(ex::prop(ex::get_start_scheduler, home.get_scheduler()),
+                       ex::prop(coppice::get_stop_token, source.get_token()));
+    auto op = ex::connect(ex::affine(hand.get()), probes::receiver(r, env));
+    ex::start(op);
+    source.request_stop();
+    hand.value(8);
+    home.run_one();
+    EXPECT_EQ(r.said(), "value(8)");
+}
+
+TEST(exec_affine, needs_an_infallible_start_scheduler) {
+    using sndr = decltype(ex::affine(std::declval<probes::by_hand::sender>()));
+    static_assert(!ex::sender_in<sndr, ex::env<>>);
+    static_assert(!ex::sender_in<sndr, ex::prop<ex::get_start_scheduler_t, refusing_scheduler>>);
+    static_assert(ex::sender_in<
+                  sndr, ex::prop<ex::get_start_scheduler_t, by_hand_context::scheduler>>);
+}
+
+}  // namespace

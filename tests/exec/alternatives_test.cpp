@@ -1,0 +1,172 @@
+// Plan: the room's own storage and small tools: alternatives, completion_store, product, invoke,
+// meta, stop_registration, start_race.
+#include <coppice/exec/alternatives.hpp>
+#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/meta.hpp>
+#include <coppice/exec/product.hpp>
+#include <coppice/exec/start_race.hpp>
+#include <coppice/exec/stop_registration.hpp>
+
+#include "probes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+namespace {
+
+namespace ex = coppice::execution;
+
+TEST(alternatives, hold_one_object_and_end_it) {
+    auto shared = std::make_shared<int>(1);
+    {
+        ex::alternatives<std::shared_ptr<int>, int> a;
+        EXPECT_TRUE(a.empty());
+        a.emplace<std::shared_ptr<int>>(shared);
+        EXPECT_EQ(shared.use_count(), 2);
+        EXPECT_TRUE(a.holds<std::shared_ptr<int>>());
+        a.emplace<int>(5);
+        EXPECT_EQ(shared.use_count(), 1);
+        int seen = 0;
+        a.visit([&](auto& value) {
+            if constexpr (std::is_same_v<decltype(value), int&>) seen = value;
+        });
+        EXPECT_EQ(seen, 5);
+        a.emplace<std::shared_ptr<int>>(shared);
+    }
+    EXPECT_EQ(shared.use_count(), 1);
+}
+
+TEST(alternatives, are_empty_after_a_constructor_that_throws) {
+    ex::alternatives<probes::throwing_copy, int> a;
+    a.emplace<int>(1);
+    probes::throwing_copy bad(1);
+    bad.value = -1;
+    EXPECT_THROW(a.emplace<probes::throwing_copy>(bad), std::runtime_error);
+    EXPECT_TRUE(a.empty());
+    int visits = 0;
+    a.visit([&](auto&) { ++visits; });
+    EXPECT_EQ(visits, 0);
+}
+
+TEST(alternatives, hold_immovable_types_made_in_place) {
+    struct immovable {
+        explicit immovable(int i) : value(i) {}
+        immovable(immovable&&) = delete;
+        int value;
+    };
+    ex::alternatives<immovable> a;
+    a.emplace_with<immovable>([] { return immovable(3); });
+    EXPECT_EQ(a.get<immovable>().value, 3);
+}
+
+TEST(completion_store, delivers_what_was_kept_once_or_as_copies) {
+    using sigs = ex::completion_signatures<ex::set_value_t(int, std::string), ex::set_error_t(int),
+                                           ex::set_stopped_t()>;
+    ex::completion_store<sigs> store;
+    EXPECT_TRUE(store.empty());
+    store.keep(ex::set_value, 1, std::string("two"));
+    probes::record r;
+    probes::receiver<> rcvr(r);
+    store.deliver_copy(rcvr);
+    store.deliver(rcvr);
+    EXPECT_EQ(r.said(), "value(1, two) and value(1, two)");
+}
+
+TEST(completion_store, an_exception_while_keeping_is_the_completion) {
+    ex::completion_store<ex::completion_signatures<ex::set_value_t(const probes::throwing_copy&)>>
+        store;
+    probes::throwing_copy bad(1);
+    bad.value = -1;
+    store.keep(ex::set_value, std::as_const(bad));
+    probes::record r;
+    probes::receiver<> rcvr(r);
+    store.deliver(rcvr);
+    EXPECT_EQ(r.said(), "error(exception copy)");
+}
+
+TEST(product, applies_decomposes_and_takes_no_room_for_what_is_empty) {
+    struct empty_a {};
+    struct empty_b {};
+    ex::product<int, std::unique_ptr<int>> p(ex::construct_each(), 1, std::make_unique<int>(2));
+    EXPECT_EQ(p.apply([](int i, std::unique_ptr<int>& q) { return i + *q; }), 3);
+    auto& [one, two] = p;
+    EXPECT_EQ(one + *two, 3);
+    EXPECT_EQ(std::move(p).apply([](int, std::unique_ptr<int>&& q) { return *std::move(q); }), 2);
+    static_assert(sizeof(ex::product<empty_a, int, empty_b>) == sizeof(int));
+    // g++ 12 cleared neighbours of empty elements while these were aggregates.
+    const ex::product<empty_a, int, empty_b, int> full(ex::construct_each(), empty_a(), 7,
+                                                       empty_b(), 8);
+    EXPECT_EQ(full.get<1>() * full.get<3>(), 56);
+}
+
+TEST(invoke, calls_what_std_invoke_calls) {
+    struct thing {
+        explicit thing(int i) : value(i) {}
+        int add(int i) const { return value + i; }
+        int value;
+    };
+    thing t(1);
+    std::reference_wrapper<thing> wrapped(t);
+    const auto unique = std::make_unique<thing>(5);
+    EXPECT_EQ(ex::invoke([](int i) { return i; }, 3), 3);
+    EXPECT_EQ(ex::invoke(&thing::add, t, 1), std::invoke(&thing::add, t, 1));
+    EXPECT_EQ(ex::invoke(&thing::add, &t, 1), 2);
+    EXPECT_EQ(ex::invoke(&thing::add, wrapped, 1), 2);
+    EXPECT_EQ(ex::invoke(&thing::value, unique), 5);
+    ex::invoke(&thing::value, t) = 9;
+    EXPECT_EQ(t.value, 9);
+    static_assert(noexcept(ex::invoke([]() noexcept {})));
+    static_assert(!noexcept(ex::invoke([] {})));
+}
+
+TEST(meta, sets_keep_the_first_of_equals) {
+    static_assert(std::is_same_v<ex::set_insert_t<ex::type_list<int>, char, int, char>,
+                                 ex::type_list<int, char>>);
+    static_assert(std::is_same_v<ex::set_union_t<ex::type_list<>, ex::type_list<int>,
+                                                 ex::type_list<char, int>>,
+                                 ex::type_list<int, char>>);
+    static_assert(ex::movable_value<int&> && !ex::movable_value<int (&)[3]>);
+    static_assert(std::is_same_v<ex::like_t<const int&, char>, const char&>);
+}
+
+TEST(stop_registration, runs_its_function_until_it_is_reset) {
+    coppice::inplace_stop_source source;
+    coppice::inplace_stop_source target;
+    using fn = ex::request_stop_of<coppice::inplace_stop_source>;
+    ex::stop_registration<coppice::inplace_stop_token, fn> registration;
+    registration.engage(source.get_token(), fn(target));
+    registration.reset();
+    source.request_stop();
+    EXPECT_FALSE(target.stop_requested());
+    ex::stop_registration<coppice::inplace_stop_token, fn> late;
+    late.engage(source.get_token(), fn(target));
+    EXPECT_TRUE(target.stop_requested());
+    static_assert(std::is_empty_v<ex::stop_registration<coppice::never_stop_token, fn>>);
+}
+
+TEST(start_race, whoever_is_last_goes_on_alone) {
+    ex::start_race race;
+    race.open();
+    EXPECT_FALSE(race.completed());  // inside start: the starter goes on
+    EXPECT_TRUE(race.returned());
+    race.open();
+    EXPECT_FALSE(race.returned());  // nothing has completed yet
+    EXPECT_TRUE(race.completed());  // so the completion goes on
+}
+
+TEST(start_race, of_two_threads_exactly_one_goes_on) {
+    for (int round = 0; round != 2000; ++round) {
+        ex::start_race race;
+        bool completion_goes_on = false;
+        race.open();
+        std::thread other([&] { completion_goes_on = race.completed(); });
+        const bool starter_goes_on = race.returned();
+        other.join();
+        EXPECT_NE(starter_goes_on, completion_goes_on);
+    }
+}
+
+}  // namespace

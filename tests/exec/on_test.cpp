@@ -1,0 +1,84 @@
+// Plan: on [exec.on]: there and back again, for senders and closures.
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/on.hpp>
+#include <coppice/exec/then.hpp>
+
+#include "probes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace ex = coppice::execution;
+using probes::by_hand_context;
+
+struct refuses {
+    using sender_concept = ex::sender_tag;
+    using completion_signatures =
+        ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::string)>;
+    refuses() noexcept = default;
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        explicit operation(Rcvr r) noexcept : rcvr(std::move(r)) {}
+        void start() & noexcept { ex::set_error(std::move(rcvr), std::string("full")); }
+        Rcvr rcvr;
+    };
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(std::move(rcvr));
+    }
+};
+class refusing_scheduler {
+public:
+    using scheduler_concept = ex::scheduler_tag;
+    refusing_scheduler() noexcept = default;
+    refuses schedule() const noexcept { return {}; }
+    bool operator==(const refusing_scheduler&) const noexcept { return true; }
+};
+
+TEST(exec_on, runs_a_sender_elsewhere_and_comes_back) {
+    by_hand_context home;
+    by_hand_context away;
+    probes::record r;
+    auto op = ex::connect(ex::on(away.get_scheduler(), ex::just(1)),
+                          probes::receiver(r, ex::prop(ex::get_start_scheduler, home.get_scheduler())));
+    ex::start(op);
+    EXPECT_EQ(away.size(), 1u);
+    away.run_one();
+    EXPECT_EQ(home.size(), 1u);
+    EXPECT_EQ(r.said(), "");
+    home.run_one();
+    EXPECT_EQ(r.said(), "value(1)");
+}
+
+TEST(exec_on, runs_a_closure_elsewhere_and_comes_back) {
+    by_hand_context home;
+    by_hand_context away;
+    probes::record r;
+    bool was_away = false;
+    auto op = ex::connect(ex::schedule(home.get_scheduler()) |
+                              ex::on(away.get_scheduler(), ex::then([&] {
+                                         was_away = true;
+                                         return 5;
+                                     })),
+                          probes::receiver<>(r));
+    ex::start(op);
+    home.run_one();
+    EXPECT_FALSE(was_away);
+    away.run_one();
+    EXPECT_TRUE(was_away);
+    EXPECT_EQ(r.said(), "");
+    home.run_one();
+    EXPECT_EQ(r.said(), "value(5)");
+}
+
+TEST(exec_on, is_no_sender_where_nobody_says_what_back_is) {
+    by_hand_context away;
+    using sndr = decltype(ex::on(away.get_scheduler(), ex::just()));
+    static_assert(ex::dependent_sender<sndr>);
+    static_assert(!ex::sender_in<sndr, ex::env<>>);
+}
+
+}  // namespace

@@ -1,0 +1,102 @@
+// Plan: parallel_scheduler [exec.par.scheduler] and replacing its backend.
+#include <coppice/exec/bulk.hpp>
+#include <coppice/exec/execution_policy.hpp>
+#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+
+#include "probes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::this_thread::sync_wait;
+using probes::outcome;
+
+TEST(exec_par_scheduler, runs_on_its_threads) {
+    const auto sch = ex::get_parallel_scheduler();
+    static_assert(ex::scheduler<ex::parallel_scheduler>);
+    EXPECT_EQ(ex::get_forward_progress_guarantee(sch), ex::forward_progress_guarantee::parallel);
+    EXPECT_TRUE(sch == ex::get_parallel_scheduler());
+    const auto here = std::this_thread::get_id();
+    auto [there] = *sync_wait(ex::schedule(sch) | ex::then([] { return std::this_thread::get_id(); }));
+    EXPECT_NE(here, there);
+}
+
+TEST(exec_par_scheduler, bulk_in_parallel_calls_every_index_once) {
+    std::vector<coppice::atomic<int>> counts(1000);
+    auto [value] = *sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+                              ex::then([] { return 3; }) | ex::bulk(ex::par, 1000, [&](int i, int& v) {
+                                  counts[static_cast<std::size_t>(i)].fetch_add(v, coppice::relaxed);
+                              }));
+    EXPECT_EQ(value, 3);
+    for (auto& c : counts) EXPECT_EQ(c.load(coppice::relaxed), 3);
+}
+
+TEST(exec_par_scheduler, a_sequenced_policy_is_one_call_and_exceptions_are_errors) {
+    int calls = 0;
+    sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+              ex::bulk_chunked(ex::seq, 10, [&](int b, int e) { calls += e - b == 10 ? 1 : 100; }));
+    EXPECT_EQ(calls, 1);
+    EXPECT_THROW(sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+                           ex::bulk_unchunked(ex::par, 10, [](int i) {
+                               if (i == 7) throw i;
+                           })),
+                 int);
+}
+
+// Completes everything at once, in the caller's thread.
+class inline_backend final : public ex::parallel_scheduler_replacement::parallel_scheduler_backend {
+public:
+    using proxy = ex::parallel_scheduler_replacement::receiver_proxy;
+    using bulk_proxy = ex::parallel_scheduler_replacement::bulk_item_receiver_proxy;
+    void schedule(proxy& r, std::span<std::byte> storage) noexcept override {
+        EXPECT_GE(storage.size(), 64u);
+        const auto token =
+            r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
+        EXPECT_TRUE(token.has_value());
+        EXPECT_FALSE(r.try_query<int>(coppice::get_stop_token).has_value());
+        if (token->stop_requested()) {
+            r.set_stopped();
+        } else {
+            r.set_value();
+        }
+    }
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r, std::span<std::byte>) noexcept override {
+        r.execute(0, n / 2);
+        r.execute(n / 2, n);
+        r.set_value();
+    }
+    void schedule_bulk_unchunked(std::size_t n, bulk_proxy& r,
+                                 std::span<std::byte>) noexcept override {
+        for (std::size_t i = 0; i != n; ++i) r.execute(i, i + 1);
+        r.set_value();
+    }
+};
+
+TEST(exec_parschedrepl, a_users_backend_takes_over) {
+    namespace replacement = ex::parallel_scheduler_replacement;
+    const auto before = replacement::query_parallel_scheduler_backend();
+    replacement::set_parallel_scheduler_backend(std::make_shared<inline_backend>());
+    const auto sch = ex::get_parallel_scheduler();
+    EXPECT_EQ(outcome(ex::schedule(sch)), "value()");
+    coppice::inplace_stop_source source;
+    source.request_stop();
+    EXPECT_EQ(outcome(ex::schedule(sch), probes::stop_env(source)), "stopped");
+    std::string ranges;
+    EXPECT_EQ(outcome(ex::schedule(sch) | ex::bulk_chunked(ex::par, 5, [&](int b, int e) {
+                          ranges += std::to_string(b) + "-" + std::to_string(e) + " ";
+                      })),
+              "value()");
+    EXPECT_EQ(ranges, "0-2 2-5 ");
+    replacement::set_parallel_scheduler_backend(before);
+    EXPECT_FALSE(sch == ex::get_parallel_scheduler());
+}
+
+}  // namespace

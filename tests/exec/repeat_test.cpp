@@ -1,0 +1,136 @@
+// Plan: repeat_until and retry: rounds, ends, constant stack, rounds on other threads.
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/let.hpp>
+#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/repeat.hpp>
+#include <coppice/exec/run_loop.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+
+#include "probes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::this_thread::sync_wait;
+using probes::outcome;
+
+TEST(repeat_until, repeats_until_true_is_sent) {
+    int rounds = 0;
+    EXPECT_EQ(outcome(ex::just() | ex::then([&] { return ++rounds == 5; }) | ex::repeat_until()),
+              "value()");
+    EXPECT_EQ(rounds, 5);
+}
+
+TEST(repeat_until, errors_and_stops_end_it) {
+    EXPECT_EQ(outcome(ex::repeat_until(ex::just_error(3))), "error(3)");
+    EXPECT_EQ(outcome(ex::repeat_until(ex::just_stopped())), "stopped");
+    int rounds = 0;
+    EXPECT_EQ(outcome(ex::just() | ex::then([&]() -> bool {
+                          if (++rounds == 3) throw rounds;
+                          return false;
+                      }) | ex::repeat_until()),
+              "error(exception 3)");
+}
+
+TEST(repeat_until, a_million_immediate_rounds_use_constant_stack) {
+    int rounds = 0;
+    EXPECT_EQ(outcome(ex::just() | ex::then([&]() noexcept { return ++rounds == 1'000'000; }) |
+                      ex::repeat_until()),
+              "value()");
+    EXPECT_EQ(rounds, 1'000'000);
+}
+
+TEST(repeat_until, rounds_that_complete_later_go_on_from_their_completion) {
+    probes::by_hand hand;
+    probes::record r;
+    auto op = ex::connect(hand.get() | ex::then([](int i) { return i != 0; }) | ex::repeat_until(),
+                          probes::receiver<>(r));
+    ex::start(op);
+    hand.value(0);
+    hand.value(0);
+    EXPECT_EQ(hand.started, 3);
+    EXPECT_EQ(hand.destroyed, 2);
+    hand.value(1);
+    EXPECT_EQ(r.said(), "value()");
+}
+
+TEST(repeat_until, a_stop_between_rounds_ends_it) {
+    coppice::inplace_stop_source source;
+    int rounds = 0;
+    EXPECT_EQ(outcome(ex::just() | ex::then([&] {
+                          if (++rounds == 10) source.request_stop();
+                          return false;
+                      }) | ex::repeat_until(),
+                      probes::stop_env(source)),
+              "stopped");
+    EXPECT_EQ(rounds, 10);
+}
+
+TEST(retry, repeats_on_errors_and_passes_values_and_stops) {
+    int tries = 0;
+    EXPECT_EQ(outcome(ex::just() | ex::let_value([&]() {
+                          if (++tries < 4) throw tries;
+                          return ex::just(tries);
+                      }) | ex::retry()),
+              "value(4)");
+    EXPECT_EQ(outcome(ex::retry(ex::just_stopped())), "stopped");
+}
+
+TEST(retry, a_hundred_thousand_immediate_errors_use_constant_stack) {
+    int tries = 0;
+    EXPECT_EQ(outcome(ex::just() | ex::then([&] {
+                          if (++tries < 100'000) throw 1;
+                          return tries;
+                      }) | ex::retry()),
+              "value(100000)");
+}
+
+TEST(retry, on_many_threads_neither_loses_nor_doubles_a_round) {
+    ex::run_loop loop;
+    std::thread runner([&] { loop.run(); });
+    int tries = 0;
+    auto [result] = *sync_wait(ex::schedule(loop.get_scheduler()) | ex::then([&] {
+                                   if (++tries < 10'000) throw 1;
+                                   return tries;
+                               }) | ex::retry());
+    EXPECT_EQ(result, 10'000);
+    loop.finish();
+    runner.join();
+}
+
+// Completes everything at once, in the caller's thread.
+class inline_backend final : public ex::parallel_scheduler_replacement::parallel_scheduler_backend {
+public:
+    using proxy = ex::parallel_scheduler_replacement::receiver_proxy;
+    using bulk_proxy = ex::parallel_scheduler_replacement::bulk_item_receiver_proxy;
+    void schedule(proxy& r, std::span<std::byte> storage) noexcept override {
+        EXPECT_GE(storage.size(), 64u);
+        const auto token =
+            r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
+        EXPECT_TRUE(token.has_value());
+        EXPECT_FALSE(r.try_query<int>(coppice::get_stop_token).has_value());
+        if (token->stop_requested()) {
+            r.set_stopped();
+        } else {
+            r.set_value();
+        }
+    }
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r, std::span<std::byte>) noexcept override {
+        r.execute(0, n / 2);
+        r.execute(n / 2, n);
+        r.set_value();
+    }
+    void schedule_bulk_unchunked(std::size_t n, bulk_proxy& r,
+                                 std::span<std::byte>) noexcept override {
+        for (std::size_t i = 0; i != n; ++i) r.execute(i, i + 1);
+        r.set_value();
+    }
+};
+
+}  // namespace

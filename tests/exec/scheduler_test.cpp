@@ -1,0 +1,68 @@
+// Plan: the scheduler concepts [exec.sched].
+#include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/scheduler.hpp>
+
+#include "probes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace ex = coppice::execution;
+using probes::by_hand_context;
+
+TEST(exec_sched, the_concept_wants_a_tag_a_sender_equality_and_copies) {
+    static_assert(ex::scheduler<ex::inline_scheduler>);
+    static_assert(ex::scheduler<by_hand_context::scheduler>);
+    struct untagged {
+        auto schedule() const { return ex::just(); }
+        bool operator==(const untagged&) const = default;
+    };
+    struct no_equality {
+        using scheduler_concept = ex::scheduler_tag;
+        auto schedule() const { return ex::just(); }
+    };
+    static_assert(!ex::scheduler<untagged>);
+    static_assert(!ex::scheduler<no_equality>);
+    static_assert(!ex::scheduler<int>);
+    static_assert(std::is_same_v<ex::schedule_result_t<by_hand_context::scheduler>,
+                                 by_hand_context::sender>);
+}
+
+TEST(exec_sched, infallible_means_values_only_unless_it_can_be_stopped) {
+    static_assert(ex::infallible_scheduler<by_hand_context::scheduler, ex::env<>>);
+    struct fails {
+        using scheduler_concept = ex::scheduler_tag;
+        auto schedule() const { return ex::just_error(1); }
+        bool operator==(const fails&) const = default;
+    };
+    static_assert(!ex::infallible_scheduler<fails, ex::env<>>);
+}
+
+struct refuses {
+    using sender_concept = ex::sender_tag;
+    using completion_signatures =
+        ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::string)>;
+    refuses() noexcept = default;
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        explicit operation(Rcvr r) noexcept : rcvr(std::move(r)) {}
+        void start() & noexcept { ex::set_error(std::move(rcvr), std::string("full")); }
+        Rcvr rcvr;
+    };
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(std::move(rcvr));
+    }
+};
+class refusing_scheduler {
+public:
+    using scheduler_concept = ex::scheduler_tag;
+    refusing_scheduler() noexcept = default;
+    refuses schedule() const noexcept { return {}; }
+    bool operator==(const refusing_scheduler&) const noexcept { return true; }
+};
+
+}  // namespace

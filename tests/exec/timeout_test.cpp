@@ -1,0 +1,113 @@
+// Plan: timeout: in time, late, stopped, deadlines, races of sender and timer.
+#include <coppice/exec/deadline.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/let.hpp>
+#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/run_loop.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/when_all.hpp>
+#include <coppice/exec/write_env.hpp>
+
+#include "probes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::this_thread::sync_wait;
+using namespace std::chrono_literals;
+
+TEST(timeout, a_sender_that_is_in_time_is_passed_on) {
+    EXPECT_EQ(std::get<0>(*sync_wait(ex::just(1) | ex::timeout(1h))), 1);
+    auto later = ex::read_env(ex::get_scheduler) |
+                 ex::let_value([](auto sch) { return ex::schedule_after(sch, 1ms); }) |
+                 ex::then([] { return 2; });
+    EXPECT_EQ(std::get<0>(*sync_wait(ex::timeout(later, 1h))), 2);
+}
+
+TEST(timeout, a_sender_that_is_late_is_stopped_and_timed_out_is_sent) {
+    try {
+        sync_wait(ex::timeout(probes::until_stopped(), 1ms));
+        FAIL() << "nothing was thrown";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::timed_out);
+    }
+}
+
+TEST(timeout, a_stop_from_outside_is_a_stop_and_no_timeout) {
+    auto both = ex::when_all(ex::timeout(probes::until_stopped(), 1h), ex::just_stopped()) |
+                ex::let_stopped([] { return ex::just(7); });
+    EXPECT_EQ(std::get<0>(*sync_wait(both)), 7);
+}
+
+TEST(timeout, the_sender_finds_the_sooner_deadline_in_its_environment) {
+    const ex::instant before = ex::monotonic_now();
+    auto [mine] = *sync_wait(ex::read_env(ex::get_deadline) | ex::timeout(1h));
+    EXPECT_GE(mine, before + ex::time_span(1h));
+    EXPECT_LE(mine, ex::monotonic_now() + ex::time_span(1h));
+    auto [nested] = *sync_wait(ex::read_env(ex::get_deadline) | ex::timeout(3h) | ex::timeout(1h));
+    EXPECT_LE(nested, ex::monotonic_now() + ex::time_span(1h));
+    auto [outer] = *sync_wait(ex::read_env(ex::get_deadline) | ex::timeout(1h) |
+                              ex::write_env(ex::prop(ex::get_deadline, before)));
+    EXPECT_EQ(outer, before);
+}
+
+TEST(timeout, needs_a_timed_scheduler) {
+    using sndr = decltype(ex::timeout(ex::just(), 1ms));
+    static_assert(!ex::sender_in<sndr, ex::env<>>);
+    static_assert(ex::sender_in<sndr, coppice::this_thread::sync_wait_env>);
+}
+
+TEST(timeout, on_another_thread_than_the_timers_completes_once) {
+    for (int round = 0; round != 100; ++round) {
+        ex::run_loop loop;
+        std::thread runner([&] { loop.run(); });
+        const auto outcome_of = [&](auto limit) {
+            return ex::timeout(ex::schedule(loop.get_scheduler()), limit) | ex::then([] { return 1; }) |
+                   ex::upon_error([](auto) { return 2; });
+        };
+        const int result = std::get<0>(*sync_wait(outcome_of(std::chrono::microseconds(round))));
+        EXPECT_TRUE(result == 1 || result == 2);
+        loop.finish();
+        runner.join();
+    }
+}
+
+// Completes everything at once, in the caller's thread.
+class inline_backend final : public ex::parallel_scheduler_replacement::parallel_scheduler_backend {
+public:
+    using proxy = ex::parallel_scheduler_replacement::receiver_proxy;
+    using bulk_proxy = ex::parallel_scheduler_replacement::bulk_item_receiver_proxy;
+    void schedule(proxy& r, std::span<std::byte> storage) noexcept override {
+        EXPECT_GE(storage.size(), 64u);
+        const auto token =
+            r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
+        EXPECT_TRUE(token.has_value());
+        EXPECT_FALSE(r.try_query<int>(coppice::get_stop_token).has_value());
+        if (token->stop_requested()) {
+            r.set_stopped();
+        } else {
+            r.set_value();
+        }
+    }
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r, std::span<std::byte>) noexcept override {
+        r.execute(0, n / 2);
+        r.execute(n / 2, n);
+        r.set_value();
+    }
+    void schedule_bulk_unchunked(std::size_t n, bulk_proxy& r,
+                                 std::span<std::byte>) noexcept override {
+        for (std::size_t i = 0; i != n; ++i) r.execute(i, i + 1);
+        r.set_value();
+    }
+};
+
+}  // namespace

@@ -1,0 +1,126 @@
+// http/scan.hpp: every scan stops at the first byte that is not of its class, wherever that lies in
+// the words it reads, and never reads beyond the end.
+#include <coppice/http/scan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "guarded_bytes.hpp"
+
+namespace {
+
+using namespace coppice;
+
+struct scan {
+    const char* name;
+    const char* (*find)(const char* p, const char* end);
+    bool (*belongs)(int byte);
+};
+
+bool one_of(const char* bytes, int byte) {
+    return byte != 0 && std::strchr(bytes, byte) != nullptr;
+}
+bool alphanumeric(int byte) {
+    return byte < 128 && std::isalnum(byte) != 0;
+}
+bool in_host(int byte) {
+    return alphanumeric(byte) || one_of("-._~!$&'()*+,;=", byte);
+}
+bool in_path(int byte) {
+    return in_host(byte) || one_of(":@/", byte);
+}
+
+// The classes once more, from the RFCs' text.
+const scan scans[] = {
+    {"token", http::scalar_scan::token,
+     [](int b) { return alphanumeric(b) || one_of("!#$%&'*+-.^_`|~", b); }},
+    {"path", http::scalar_scan::path, in_path},
+    {"query", http::scalar_scan::query,
+     [](int b) { return in_path(b) || one_of("?[]{}|\\^`", b); }},
+    {"host", http::scalar_scan::host, in_host},
+    {"value", http::scalar_scan::value, [](int b) { return b == '\t' || (b >= 32 && b != 127); }},
+};
+
+TEST(scan, stops_at_every_byte_outside_its_class_at_every_offset) {
+    test::guarded_bytes memory(256);
+    for (const scan& s : scans) {
+        for (std::size_t size = 0; size <= 40; ++size) {
+            const std::string_view all = memory.place_view(std::string(size, 'a'));
+            ASSERT_EQ(s.find(all.data(), all.data() + size), all.data() + size) << s.name;
+        }
+        for (int byte = 0; byte < 256; ++byte) {
+            for (std::size_t at = 0; at < 34; ++at) {
+                std::string text(34, 'a');
+                text[at] = static_cast<char>(byte);
+                const std::string_view flush = memory.place_view(text);
+                const char* const end = flush.data() + flush.size();
+                const char* const expected = s.belongs(byte) ? end : flush.data() + at;
+                ASSERT_EQ(s.find(flush.data(), end), expected)
+                    << s.name << " byte " << byte << " at " << at;
+            }
+        }
+    }
+}
+
+// The search of eight bytes at once may borrow from a byte into the next.
+TEST(scan, two_neighbours_of_any_kind_do_not_hide_or_invent_a_stop) {
+    test::guarded_bytes memory(64);
+    const int interesting[] = {0, 1, 8, 9, 10, 13, 31, 32, 33, 126, 127, 128, 159, 160, 254, 255};
+    for (const scan& s : scans) {
+        for (const int first : interesting) {
+            for (const int second : interesting) {
+                for (std::size_t at = 0; at < 9; ++at) {
+                    std::string text(16, 'a');
+                    text[at] = static_cast<char>(first);
+                    text[at + 1] = static_cast<char>(second);
+                    const std::size_t expected = !s.belongs(first)    ? at
+                                                 : !s.belongs(second) ? at + 1
+                                                                      : text.size();
+                    const std::string_view flush = memory.place_view(text);
+                    ASSERT_EQ(s.find(flush.data(), flush.data() + 16) - flush.data(),
+                              static_cast<std::ptrdiff_t>(expected))
+                        << s.name << " " << first << " " << second << " at " << at;
+                }
+            }
+        }
+    }
+}
+
+TEST(scan, case_is_ignored_for_ascii_letters_alone) {
+    EXPECT_TRUE(http::equals_ignoring_case("Content-Length", "cONTENT-lENGTH"));
+    EXPECT_FALSE(http::equals_ignoring_case("a", "ab"));
+    for (int a = 0; a < 256; ++a) {
+        for (int b = 0; b < 256; ++b) {
+            const char one[] = {static_cast<char>(a)};
+            const char two[] = {static_cast<char>(b)};
+            const bool letters =
+                alphanumeric(a) && alphanumeric(b) && std::tolower(a) == std::tolower(b);
+            ASSERT_EQ(http::equals_ignoring_case({one, 1}, {two, 1}), a == b || letters)
+                << a << " " << b;
+        }
+    }
+}
+
+TEST(scan, lists_are_visited_member_by_member_empty_ones_included) {
+    const auto members = [](std::string_view list) {
+        std::vector<std::string> all;
+        EXPECT_TRUE(http::for_each_member(list, [&](std::string_view member) {
+            all.emplace_back(member);
+            return true;
+        }));
+        return all;
+    };
+    using texts = std::vector<std::string>;
+    EXPECT_EQ(members(""), (texts{""}));
+    EXPECT_EQ(members("a"), (texts{"a"}));
+    EXPECT_EQ(members(" a ,\tb c\t,, d,"), (texts{"a", "b c", "", "d", ""}));
+    int visited = 0;
+    EXPECT_FALSE(http::for_each_member("a,b,c", [&](std::string_view) { return ++visited < 2; }));
+    EXPECT_EQ(visited, 2);
+}
+
+}  // namespace

@@ -1,0 +1,231 @@
+// coppice-serve as its users run it: flags, messages, exit status, endpoints, signals.
+#include "../http/client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using coppice::test::client;
+
+// A process of coppice-serve; killed at the end if it still runs.
+class served {
+public:
+    explicit served(std::vector<std::string> arguments) {
+        int out[2], err[2];
+        if (::pipe(out) != 0 || ::pipe(err) != 0) std::abort();
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::dup2(out[1], STDOUT_FILENO);
+            ::dup2(err[1], STDERR_FILENO);
+            for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
+            std::vector<char*> argv{const_cast<char*>("coppice-serve")};
+            for (std::string& a : arguments) argv.push_back(a.data());
+            argv.push_back(nullptr);
+            ::execv(COPPICE_SERVE, argv.data());
+            std::_Exit(127);
+        }
+        ::close(out[1]);
+        ::close(err[1]);
+        out_ = ::fdopen(out[0], "r");
+        err_ = ::fdopen(err[0], "r");
+    }
+    served(const served&) = delete;
+    ~served() {
+        if (!ended_) {
+            ::kill(pid_, SIGKILL);
+            ::waitpid(pid_, nullptr, 0);
+        }
+        std::fclose(out_);
+        std::fclose(err_);
+    }
+    // The port of the listening line; 0 if there is none.
+    std::uint16_t port() {
+        if (port_ == 0) {
+            unsigned port = 0;
+            const int got = std::fscanf(out_, "listening on http://127.0.0.1:%u", &port);
+            if (std::fgetc(out_) != '\n') return 0;
+            port_ = static_cast<std::uint16_t>(got == 1 ? port : 0);
+        }
+        return port_;
+    }
+    void signal(int number) const { ::kill(pid_, number); }
+    int exit_status() {
+        int status = 0;
+        ::waitpid(pid_, &status, 0);
+        ended_ = true;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    std::string out() { return rest(out_); }
+    std::string err() { return rest(err_); }
+
+    std::string get(const std::string& target, const std::string& method = "GET") {
+        client c(port());
+        c.send(method + " " + target + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        return c.receive();
+    }
+
+private:
+    static std::string rest(std::FILE* file) {
+        std::string text;
+        for (int c; (c = std::fgetc(file)) != EOF;) text.push_back(static_cast<char>(c));
+        return text;
+    }
+    pid_t pid_ = -1;
+    std::FILE* out_ = nullptr;
+    std::FILE* err_ = nullptr;
+    std::uint16_t port_ = 0;
+    bool ended_ = false;
+};
+
+bool has_status(const std::string& answer, int status) {
+    return answer.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
+}
+std::string body_of(const std::string& answer) {
+    const std::size_t end = answer.find("\r\n\r\n");
+    return end == answer.npos ? "" : answer.substr(end + 4);
+}
+
+TEST(serve, wrong_arguments_get_a_message_on_stderr_and_exit_2) {
+    for (const std::vector<std::string>& wrong :
+         std::vector<std::vector<std::string>>{{"--nonsense"},
+                                               {"--port", "70000"},
+                                               {"--port", "-1"},
+                                               {"--port", "http"},
+                                               {"--threads", "0"},
+                                               {"--threads", "many"},
+                                               {"--model", "both"},
+                                               {"--model", "worker"},
+                                               {"--model", "async"},
+                                               {"--model", "single", "--threads", "2"},
+                                               {"--ring", "kqueue"},
+                                               {"--address", "localhost"},
+                                               {"--address", "256.0.0.1"},
+                                               {"--address", "203.0.113.1", "--port", "0"},
+                                               {"--root", "/does/not/exist"},
+                                               {"--root", "/etc/passwd"},
+                                               {"stray"}}) {
+        served s(wrong);
+        EXPECT_EQ(s.exit_status(), 2) << wrong[0] << " " << wrong.back();
+        EXPECT_NE(s.err(), "") << wrong[0];
+        EXPECT_EQ(s.out(), "") << wrong[0];
+    }
+}
+
+TEST(serve, a_port_in_use_by_another_of_its_kind_is_an_error) {
+    for (const char* const threads : {"1", "2"}) {
+        served first({"--port", "0", "--threads", threads});
+        ASSERT_NE(first.port(), 0);
+        served second({"--port", std::to_string(first.port()), "--threads", threads});
+        EXPECT_EQ(second.exit_status(), 2);
+        EXPECT_NE(second.err().find("in use"), std::string::npos);
+    }
+}
+
+TEST(serve, help_and_version_go_to_stdout_with_status_0) {
+    served help({"--help"});
+    EXPECT_EQ(help.exit_status(), 0);
+    const std::string text = help.out();
+    for (const char* const flag : {"--address", "--port", "--threads", "--model", "--ring",
+                                   "--root", "--help", "--version"}) {
+        EXPECT_NE(text.find(flag), std::string::npos) << flag;
+    }
+    served version({"--version"});
+    EXPECT_EQ(version.exit_status(), 0);
+    EXPECT_TRUE(version.out().starts_with("coppice-serve "));
+}
+
+class serve_on : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(rings, serve_on, testing::Values("epoll", "uring"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST_P(serve_on, every_endpoint_answers_as_documented) {
+    served s({"--port", "0", "--ring", GetParam()});
+    ASSERT_NE(s.port(), 0);
+    EXPECT_EQ(body_of(s.get("/plaintext")), "Hello, World!");
+    EXPECT_EQ(body_of(s.get("/json")), R"({"message":"Hello, World!"})");
+    EXPECT_NE(s.get("/").find("<!doctype html>"), std::string::npos);
+    EXPECT_EQ(body_of(s.get("/cpu")), "35422");
+    EXPECT_EQ(body_of(s.get("/cpu?n=1")), "2");
+    EXPECT_EQ(body_of(s.get("/cpu?n=0")), "0");
+    EXPECT_TRUE(has_status(s.get("/io?ms=1"), 200));
+    EXPECT_TRUE(has_status(s.get("/io-async?ms=1"), 200));
+    EXPECT_TRUE(has_status(s.get("/healthz"), 200));
+    EXPECT_TRUE(has_status(s.get("/unknown"), 404));
+    EXPECT_TRUE(has_status(s.get("/static/x"), 404));
+    for (const char* const bad :
+         {"/cpu?n=46", "/cpu?n=-1", "/cpu?n=x", "/cpu?n=", "/io?ms=10001", "/io-async?ms=1e3"}) {
+        const std::string answer = s.get(bad);
+        EXPECT_TRUE(has_status(answer, 400)) << bad;
+        EXPECT_NE(body_of(answer), "") << bad;
+    }
+    const std::string wrong_method = s.get("/plaintext", "PUT");
+    EXPECT_TRUE(has_status(wrong_method, 405));
+    EXPECT_NE(wrong_method.find("\r\nAllow: GET, HEAD\r\n"), std::string::npos);
+    client c(s.port());
+    c.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 3\r\n\r\nabc");
+    const std::string echoed = c.receive();
+    EXPECT_EQ(body_of(echoed), "abc");
+    EXPECT_NE(echoed.find("\r\nContent-Type: a/b\r\n"), std::string::npos);
+    const std::string metrics = body_of(s.get("/metrics"));
+    EXPECT_NE(metrics.find("coppice_http_requests_total{code=\"200\"} "), std::string::npos);
+    EXPECT_NE(metrics.find("coppice_http_requests_total{code=\"400\"} 6\n"), std::string::npos);
+    EXPECT_NE(metrics.find("_bucket{le=\"+Inf\"}"), std::string::npos);
+}
+
+TEST_P(serve_on, sigterm_and_sigint_drain_and_exit_0) {
+    for (const int number : {SIGTERM, SIGINT}) {
+        served s({"--port", "0", "--ring", GetParam(), "--threads", "1"});
+        client idle(s.port());
+        idle.send("GET /plaintext HTTP/1.1\r\nHost: a\r\n\r\n");
+        EXPECT_TRUE(has_status(idle.receive(), 200));
+        client busy(s.port());
+        busy.send("GET /io-async?ms=150 HTTP/1.1\r\nHost: a\r\n\r\n");
+        // On one loop: the request is under way when the answer to a later one is there.
+        EXPECT_TRUE(has_status(s.get("/healthz"), 200));
+        s.signal(number);
+        EXPECT_TRUE(has_status(busy.receive(), 200));
+        EXPECT_TRUE(idle.ended());
+        EXPECT_EQ(s.exit_status(), 0);
+        EXPECT_EQ(s.out(), "") << "the listening line is alone on stdout";
+    }
+}
+
+TEST(serve, files_are_served_from_the_root_and_nowhere_else) {
+    namespace fs = std::filesystem;
+    const fs::path root =
+        fs::temp_directory_path() / ("coppice-serve-" + std::to_string(::getpid()));
+    fs::create_directories(root / "public/sub");
+    std::ofstream(root / "secret") << "secret";
+    std::ofstream(root / "public/a.html") << "<p>a";
+    std::ofstream(root / "public/sub/b c.txt") << "b";
+    fs::create_symlink(root / "secret", root / "public/out");
+    fs::create_symlink("a.html", root / "public/in");
+    served s({"--port", "0", "--root", (root / "public").string()});
+    ASSERT_NE(s.port(), 0);
+    const std::string answer = s.get("/static/a.html");
+    EXPECT_EQ(body_of(answer), "<p>a");
+    EXPECT_NE(answer.find("Content-Type: text/html"), std::string::npos);
+    EXPECT_EQ(body_of(s.get("/static/sub/b%20c.txt")), "b");
+    EXPECT_EQ(body_of(s.get("/static/in")), "<p>a");
+    for (const char* const hidden :
+         {"/static/out", "/static/../secret", "/static/%2e%2e/secret", "/static/sub/../../secret",
+          "/static/..%2fsecret", "/static/sub", "/static/", "/static//etc/passwd",
+          "/static/%2fetc%2fpasswd"}) {
+        const std::string refused = s.get(hidden);
+        EXPECT_TRUE(has_status(refused, 404) || has_status(refused, 400)) << hidden << refused;
+        EXPECT_EQ(refused.find("secret"), std::string::npos) << hidden;
+    }
+    fs::remove_all(root);
+}
+
+}  // namespace
