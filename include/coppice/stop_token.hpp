@@ -1,6 +1,7 @@
 // The whole of room stop: sources, tokens and callbacks of every family.
 #pragma once
 
+#include <coppice/stop/asymmetric.hpp>
 #include <coppice/stop/cause.hpp>
 #include <coppice/stop/concepts.hpp>
 #include <coppice/stop/deadline.hpp>

@@ -1,5 +1,5 @@
-// stop_source::request_stop_after, and the thread behind it. No test here asserts a time: each waits
-// for what must come, or orders deadlines that are far apart against those that are due.
+// stop_source::request_stop_after, and the thread behind it. No test here asserts a time: each
+// waits for what must come, or orders deadlines that are far apart against those that are due.
 #include <coppice/stop_token.hpp>
 
 #include "allocations.hpp"

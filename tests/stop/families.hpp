@@ -3,8 +3,7 @@
 
 #include <coppice/stop_token.hpp>
 
-#include <optional>
-#include <utility>
+#include <cstddef>
 
 namespace coppice::test {
 
@@ -27,15 +26,13 @@ struct finite_family {
     }
 };
 
-// A callback of a family, started and ended by hand.
-template <class Family, class F>
-class manual_callback {
-public:
-    manual_callback(typename Family::token token, F f) { callback_.emplace(token, std::move(f)); }
-    void reset() noexcept { callback_.reset(); }
-
-private:
-    std::optional<stop_callback_for_t<typename Family::token, F>> callback_;
+template <std::size_t N, std::size_t Index>
+struct asymmetric_family {
+    using source = asymmetric_inplace_stop_source<N>;
+    using token = asymmetric_inplace_stop_token<N, Index>;
+    static constexpr token token_of(const source& s) noexcept {
+        return s.template get_token<Index>();
+    }
 };
 
 }  // namespace coppice::test

@@ -20,7 +20,8 @@ using namespace coppice::test;
 template <class Family>
 class stop_family : public testing::Test {};
 using families = testing::Types<inplace_family, single_family, finite_family<1, 0>,
-                                finite_family<3, 0>, finite_family<3, 2>, finite_family<10, 5, 64>>;
+                                finite_family<3, 0>, finite_family<3, 2>, finite_family<10, 5, 64>,
+                                asymmetric_family<1, 0>, asymmetric_family<3, 2>>;
 TYPED_TEST_SUITE(stop_family, families);
 
 template <class Family, class F>
@@ -498,6 +499,13 @@ TEST(stop_misuse, a_second_callback_on_a_slot_stops_the_process) {
     finite_inplace_stop_callback first(source.get_token<1>(), [] {});
     finite_inplace_stop_callback neighbour(source.get_token<0>(), [] {});
     EXPECT_DEATH(finite_inplace_stop_callback second(source.get_token<1>(), [] {}),
+                 "a second callback was registered");
+}
+
+TEST(stop_misuse, a_second_callback_on_an_asymmetric_source_stops_the_process) {
+    asymmetric_inplace_stop_source<> source;
+    asymmetric_inplace_stop_callback first(source.get_token(), [] {});
+    EXPECT_DEATH(asymmetric_inplace_stop_callback second(source.get_token(), [] {}),
                  "a second callback was registered");
 }
 

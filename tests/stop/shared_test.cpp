@@ -1,4 +1,5 @@
-// The shared source, clause by clause: [stopsource], [stoptoken], [stopcallback]; then what is ours.
+// The shared source, clause by clause: [stopsource], [stoptoken], [stopcallback]; then what is
+// ours.
 #include <coppice/stop_token.hpp>
 
 #include "allocations.hpp"
