@@ -11,7 +11,7 @@ function(coppice_flags target)
             # GCC 12 reports these for correct code once coroutines or optional are inlined.
             target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-array-bounds
                 -Wno-stringop-overflow -Wno-dangling-pointer -Wno-mismatched-new-delete
-                -Wno-restrict)
+                -Wno-restrict -Wno-use-after-free)
             # ThreadSanitizer does not know fences; fenced protocols have models instead.
             target_compile_options(${target} PRIVATE -Wno-tsan)
         endif()
