@@ -5,6 +5,8 @@
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::stop_model;
 using namespace model;
 
 template <std::size_t N, std::size_t Index>

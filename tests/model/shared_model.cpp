@@ -18,6 +18,8 @@ bool coppice::deadline_pending(const stop_deadline&) noexcept {
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::stop_model;
 using namespace model;
 
 struct shared {

@@ -16,9 +16,11 @@
 #include <memory>
 #include <optional>
 
-namespace model {
+namespace coppice::stop_model {
 
-using namespace coppice;
+using model::effort;
+using model::require;
+using model::test;
 
 // More schedules than usual: some of these paths need a dozen steps of one thread in a row.
 inline constexpr effort far{.iterations = 300'000};
@@ -260,4 +262,4 @@ struct forward_and_destroy : stop_test<forward_and_destroy<Parent, Child, Comple
     }
 };
 
-}  // namespace model
+}  // namespace coppice::stop_model

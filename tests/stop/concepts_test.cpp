@@ -1,4 +1,7 @@
 // [stoptoken.concepts]: which types are tokens and sources.
+#include <coppice/stop/cause.hpp>
+#include <coppice/stop/never.hpp>
+#include <coppice/stop/subscription.hpp>
 #include <coppice/stop_token.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// asymmetric_inplace_stop_source<N>: registration without a read-modify-write; for long-lived
-// scopes.
+// asymmetric_inplace_stop_source<N>: registers without a read-modify-write; for long-lived scopes.
 #pragma once
 // An opt-in for scopes in which callbacks come and go millions of times and a stop comes once:
 // registering and removing are plain stores and loads, and request_stop() pays for them with a

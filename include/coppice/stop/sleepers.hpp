@@ -33,8 +33,7 @@ public:
     [[gnu::noinline, gnu::cold]] T sleep_while(const atomic<T>& word, T value) noexcept {
         T seen = value;
         for (int i = 0; i != spins_max; ++i) {
-            // edge stop.done (acquire): the callback has returned; a lock's taker acquires by
-            // itself
+            // edge stop.done (acquire): the callback has returned; a lock's taker has its own edge
             seen = word.load(acquire);
             if (seen != value) return seen;
             spin_hint();

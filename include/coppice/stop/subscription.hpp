@@ -1,5 +1,4 @@
-// stop_subscription: a copyable handle of a function that runs on a stop; for who keeps no
-// callback.
+// stop_subscription: a handle of a function that runs on a stop; for who keeps no callback.
 #pragma once
 // The function lives in a node of the state, which is used again after the subscription's end: in
 // steady state subscribing allocates nothing. A handle is the node and its generation, and a count
