@@ -44,8 +44,9 @@ TEST(exec_affine, comes_back_to_the_start_scheduler) {
     by_hand_context away;
     probes::record r;
     const auto env = ex::prop(ex::get_start_scheduler, home.get_scheduler());
-    auto op = ex::connect(ex::affine(ex::schedule(away.get_scheduler()) | ex::then([] { return 1; })),
-                          probes::receiver(r, env));
+    auto op =
+        ex::connect(ex::affine(ex::schedule(away.get_scheduler()) | ex::then([] { return 1; })),
+                    probes::receiver(r, env));
     ex::start(op);
     away.run_one();
     EXPECT_EQ(r.said(), "");
@@ -58,8 +59,9 @@ TEST(exec_affine, does_not_schedule_for_what_is_there_already) {
     const auto env = ex::prop(ex::get_start_scheduler, home.get_scheduler());
     EXPECT_EQ(outcome(ex::affine(ex::just(1)), env), "value(1)");
     probes::record r;
-    auto op = ex::connect(ex::affine(ex::schedule(home.get_scheduler()) | ex::then([] { return 1; })),
-                          probes::receiver(r, env));
+    auto op =
+        ex::connect(ex::affine(ex::schedule(home.get_scheduler()) | ex::then([] { return 1; })),
+                    probes::receiver(r, env));
     ex::start(op);
     home.run_one();
     EXPECT_EQ(r.said(), "value(1)");
@@ -85,8 +87,8 @@ TEST(exec_affine, needs_an_infallible_start_scheduler) {
     using sndr = decltype(ex::affine(std::declval<probes::by_hand::sender>()));
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     static_assert(!ex::sender_in<sndr, ex::prop<ex::get_start_scheduler_t, refusing_scheduler>>);
-    static_assert(ex::sender_in<
-                  sndr, ex::prop<ex::get_start_scheduler_t, by_hand_context::scheduler>>);
+    static_assert(
+        ex::sender_in<sndr, ex::prop<ex::get_start_scheduler_t, by_hand_context::scheduler>>);
 }
 
 }  // namespace

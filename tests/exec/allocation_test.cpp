@@ -1,11 +1,12 @@
-// Plan: from connect to completion nothing is allocated; spawn, spawn_future and split allocate once.
+// Plan: from connect to completion nothing is allocated; spawn, spawn_future and split allocate
+// once.
 #include <coppice/execution.hpp>
 
 #include "coroutine.hpp"
 #include "probes.hpp"
 
-#include <allocations.hpp>
 #include <gtest/gtest.h>
+#include <allocations.hpp>
 
 #include <chrono>
 
@@ -27,10 +28,12 @@ std::size_t allocations_of(MakeSender make) {
 
 TEST(allocations, no_composition_of_algorithms_allocates) {
     const auto two = [] { return ex::just(1, 2); };
-    EXPECT_EQ(allocations_of([&] { return two() | ex::then([](int a, int b) { return a + b; }); }), 0u);
+    EXPECT_EQ(allocations_of([&] { return two() | ex::then([](int a, int b) { return a + b; }); }),
+              0u);
     EXPECT_EQ(allocations_of([&] {
                   return two() | ex::let_value([](int a, int b) { return ex::just(a - b); }) |
-                         ex::upon_error([](auto&&) { return 0; }) | ex::upon_stopped([] { return 0; });
+                         ex::upon_error([](auto&&) { return 0; }) |
+                         ex::upon_stopped([] { return 0; });
               }),
               0u);
     EXPECT_EQ(allocations_of([&] {
@@ -39,9 +42,11 @@ TEST(allocations, no_composition_of_algorithms_allocates) {
               }),
               0u);
     EXPECT_EQ(allocations_of([&] { return ex::when_all_with_variant(two(), ex::just()); }), 0u);
-    EXPECT_EQ(allocations_of([&] { return ex::when_any(ex::just(1), probes::until_stopped()); }), 0u);
+    EXPECT_EQ(allocations_of([&] { return ex::when_any(ex::just(1), probes::until_stopped()); }),
+              0u);
     EXPECT_EQ(allocations_of([&] { return ex::just(1) | ex::stopped_as_optional(); }), 0u);
-    EXPECT_EQ(allocations_of([&] { return ex::just(4) | ex::bulk(ex::par, 3, [](int, int&) {}); }), 0u);
+    EXPECT_EQ(allocations_of([&] { return ex::just(4) | ex::bulk(ex::par, 3, [](int, int&) {}); }),
+              0u);
     EXPECT_EQ(allocations_of([&] { return ex::affine(ex::unstoppable(two())); }), 0u);
 }
 
@@ -67,7 +72,8 @@ TEST(allocations, scheduling_and_timers_allocate_nothing) {
 TEST(allocations, loops_allocate_nothing) {
     int rounds = 0;
     EXPECT_EQ(allocations_of([&] {
-                  return ex::just() | ex::then([&] { return ++rounds == 1000; }) | ex::repeat_until();
+                  return ex::just() | ex::then([&] { return ++rounds == 1000; }) |
+                         ex::repeat_until();
               }),
               0u);
 }
@@ -83,7 +89,8 @@ TEST(allocations, a_small_any_sender_allocates_nothing) {
 TEST(allocations, awaiting_a_sender_allocates_nothing_but_the_coroutine) {
     auto awaits = [](int n) -> probes::coroutine<int> {
         int sum = 0;
-        for (int i = 0; i != n; ++i) sum += co_await (ex::just(i) | ex::then([](int j) { return j; }));
+        for (int i = 0; i != n; ++i)
+            sum += co_await (ex::just(i) | ex::then([](int j) { return j; }));
         co_return sum;
     };
     const auto of = [&](int n) {

@@ -125,10 +125,10 @@ TEST(invoke, calls_what_std_invoke_calls) {
 TEST(meta, sets_keep_the_first_of_equals) {
     static_assert(std::is_same_v<ex::set_insert_t<ex::type_list<int>, char, int, char>,
                                  ex::type_list<int, char>>);
-    static_assert(std::is_same_v<ex::set_union_t<ex::type_list<>, ex::type_list<int>,
-                                                 ex::type_list<char, int>>,
-                                 ex::type_list<int, char>>);
-    static_assert(ex::movable_value<int&> && !ex::movable_value<int (&)[3]>);
+    static_assert(std::is_same_v<
+                  ex::set_union_t<ex::type_list<>, ex::type_list<int>, ex::type_list<char, int>>,
+                  ex::type_list<int, char>>);
+    static_assert(ex::movable_value<int&> && !ex::movable_value<int(&)[3]>);
     static_assert(std::is_same_v<ex::like_t<const int&, char>, const char&>);
 }
 

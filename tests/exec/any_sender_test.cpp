@@ -60,7 +60,8 @@ TEST(any_sender, stop_tokens_of_any_type_reach_the_sender) {
     source.request_stop();
     EXPECT_EQ(r.said(), "stopped");
     // A finite token is adapted.
-    EXPECT_EQ(outcome(ex::when_all(any_int(probes::until_stopped()), ex::just_stopped())), "stopped");
+    EXPECT_EQ(outcome(ex::when_all(any_int(probes::until_stopped()), ex::just_stopped())),
+              "stopped");
 }
 
 }  // namespace

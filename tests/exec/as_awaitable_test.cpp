@@ -1,4 +1,5 @@
-// Plan: awaiting senders in a coroutine [exec.as.awaitable], [exec.with.awaitable.senders], on constant stack.
+// Plan: awaiting senders in a coroutine [exec.as.awaitable], [exec.with.awaitable.senders], on
+// constant stack.
 #include <coppice/exec/as_awaitable.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -44,7 +45,9 @@ TEST(exec_as_awaitable, errors_are_thrown_as_what_they_are) {
     EXPECT_EQ(outcome(catches_errors()), "value(5 Connection timed out pointer)");
 }
 
-coroutine<std::tuple<int, char>> awaits_two() { co_return co_await ex::just(1, 'c'); }
+coroutine<std::tuple<int, char>> awaits_two() {
+    co_return co_await ex::just(1, 'c');
+}
 coroutine<int> awaits_reference(int& i) {
     int copy = co_await (ex::just() | ex::then([&]() -> int& { return i; }));
     co_return copy;
@@ -59,7 +62,9 @@ TEST(exec_as_awaitable, several_values_are_a_tuple_and_references_are_decayed) {
     EXPECT_EQ(outcome(awaits_reference(i)), "value(7)");
 }
 
-coroutine<int> reads_promise_env() { co_return co_await ex::read_env(my_query()); }
+coroutine<int> reads_promise_env() {
+    co_return co_await ex::read_env(my_query());
+}
 
 TEST(exec_as_awaitable, the_sender_sees_the_promises_environment) {
     EXPECT_EQ(outcome(reads_promise_env()), "value(31)");
@@ -128,7 +133,9 @@ struct immovable_awaiter {
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     int await_resume() const noexcept { return 9; }
 };
-coroutine<int> awaits_immovable() { co_return co_await immovable_awaiter(); }
+coroutine<int> awaits_immovable() {
+    co_return co_await immovable_awaiter();
+}
 
 TEST(exec_with_awaitable_senders, awaits_plain_awaiters_without_moving_them) {
     EXPECT_EQ(outcome(awaits_immovable()), "value(9)");
@@ -142,7 +149,9 @@ struct has_member {
         return immovable_awaiter();
     }
 };
-coroutine<int> awaits_member() { co_return co_await has_member(); }
+coroutine<int> awaits_member() {
+    co_return co_await has_member();
+}
 
 TEST(exec_as_awaitable, a_member_as_awaitable_comes_first) {
     EXPECT_EQ(outcome(awaits_member()), "value(9)");
@@ -158,7 +167,9 @@ struct adapts {
     adapts() noexcept = default;
     auto get_env() const noexcept { return ex::prop(ex::get_await_completion_adaptor, adaptor()); }
 };
-coroutine<int> awaits_adapted() { co_return co_await adapts(); }
+coroutine<int> awaits_adapted() {
+    co_return co_await adapts();
+}
 
 TEST(exec_get_await_adapt, an_awaited_sender_is_adapted_first) {
     EXPECT_EQ(outcome(awaits_adapted()), "value(77)");

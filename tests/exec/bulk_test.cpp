@@ -17,37 +17,42 @@ using probes::outcome;
 
 TEST(exec_bulk, calls_the_function_for_every_index_with_lvalues_and_passes_the_values_on) {
     std::vector<int> seen;
-    EXPECT_EQ(outcome(ex::just(10) | ex::bulk(ex::par, 4, [&](int i, int& v) {
-                          seen.push_back(i);
-                          v += i;
-                      })),
+    EXPECT_EQ(outcome(ex::just(10) | ex::bulk(ex::par, 4,
+                                              [&](int i, int& v) {
+                                                  seen.push_back(i);
+                                                  v += i;
+                                              })),
               "value(16)");
     EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(exec_bulk, chunked_gets_ranges_and_unchunked_single_indices) {
     int total = 0;
-    EXPECT_EQ(outcome(ex::just() | ex::bulk_chunked(ex::seq, 10u, [&](unsigned b, unsigned e) {
-                          total += static_cast<int>(e - b);
-                      })),
+    EXPECT_EQ(outcome(ex::just() | ex::bulk_chunked(ex::seq, 10u,
+                                                    [&](unsigned b, unsigned e) {
+                                                        total += static_cast<int>(e - b);
+                                                    })),
               "value()");
     EXPECT_EQ(total, 10);
-    EXPECT_EQ(outcome(ex::just() | ex::bulk_unchunked(ex::unseq, 3, [&](int i) noexcept { total += i; })),
-              "value()");
+    EXPECT_EQ(
+        outcome(ex::just() | ex::bulk_unchunked(ex::unseq, 3, [&](int i) noexcept { total += i; })),
+        "value()");
     EXPECT_EQ(total, 13);
 }
 
 TEST(exec_bulk, of_nothing_calls_nothing) {
-    EXPECT_EQ(outcome(ex::just() | ex::bulk_chunked(ex::seq, 0, [](int, int) { FAIL(); })), "value()");
+    EXPECT_EQ(outcome(ex::just() | ex::bulk_chunked(ex::seq, 0, [](int, int) { FAIL(); })),
+              "value()");
     EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::seq, -1, [](int) { FAIL(); })), "value()");
 }
 
 TEST(exec_bulk, an_exception_ends_the_rest) {
     int calls = 0;
-    EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::par_unseq, 5, [&](int i) {
-                          ++calls;
-                          if (i == 2) throw 3;
-                      })),
+    EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::par_unseq, 5,
+                                            [&](int i) {
+                                                ++calls;
+                                                if (i == 2) throw 3;
+                                            })),
               "error(exception 3)");
     EXPECT_EQ(calls, 3);
     EXPECT_EQ(outcome(ex::just_stopped() | ex::bulk(ex::seq, 5, [](int) {})), "stopped");
@@ -62,7 +67,8 @@ TEST(exec_bulk, wants_a_policy_an_integer_and_a_copyable_function) {
     static_assert(coppice::is_execution_policy_v<ex::sequenced_policy>);
     static_assert(!coppice::is_execution_policy_v<int>);
     auto move_only = [p = std::make_unique<int>(1)](int) {};
-    static_assert(!ex::callable<ex::bulk_t, ex::parallel_policy, int, decltype(std::move(move_only))>);
+    static_assert(
+        !ex::callable<ex::bulk_t, ex::parallel_policy, int, decltype(std::move(move_only))>);
     static_assert(!ex::callable<ex::bulk_t, ex::parallel_policy, double, void (*)(int)>);
 }
 

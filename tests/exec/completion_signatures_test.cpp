@@ -15,8 +15,9 @@ using ex::set_value_t;
 
 struct incomplete;
 
-using sigs = ex::completion_signatures<set_value_t(int, const float&), set_error_t(std::exception_ptr),
-                                       set_value_t(), set_stopped_t()>;
+using sigs =
+    ex::completion_signatures<set_value_t(int, const float&), set_error_t(std::exception_ptr),
+                              set_value_t(), set_stopped_t()>;
 
 TEST(exec_cmplsig, only_the_three_forms_are_completion_signatures) {
     static_assert(ex::completion_signature<set_value_t()>);
@@ -40,7 +41,9 @@ TEST(exec_cmplsig, count_of_counts_by_tag) {
 TEST(exec_cmplsig, for_each_visits_every_signature_in_order) {
     std::string tags;
     sigs::for_each([&]<class Tag, class... Args>(Tag (*)(Args...)) {
-        tags += std::is_same_v<Tag, set_value_t> ? "v" : std::is_same_v<Tag, set_error_t> ? "e" : "s";
+        tags += std::is_same_v<Tag, set_value_t>   ? "v"
+                : std::is_same_v<Tag, set_error_t> ? "e"
+                                                   : "s";
         tags += std::to_string(sizeof...(Args));
     });
     EXPECT_EQ(tags, "v2e1v0s0");
@@ -74,8 +77,8 @@ struct sends {
 };
 
 TEST(exec_cmplsig, value_types_of_t_decays_and_drops_duplicates) {
-    using s = sends<ex::completion_signatures<set_value_t(int&, const float&), set_value_t(int, float),
-                                              set_value_t()>>;
+    using s = sends<ex::completion_signatures<set_value_t(int&, const float&),
+                                              set_value_t(int, float), set_value_t()>>;
     static_assert(std::is_same_v<ex::value_types_of_t<s>,
                                  std::variant<std::tuple<int, float>, std::tuple<>>>);
     static_assert(std::is_same_v<ex::value_types_of_t<s, ex::env<>, tuple, variant>,
@@ -98,17 +101,19 @@ TEST(exec_cmplsig, sends_stopped_is_true_only_with_that_signature) {
 TEST(execution_syn, single_sender_value_type_is_void_the_value_or_a_tuple) {
     using ex::completion_signatures;
     using ex::single_sender_value_type;
-    static_assert(std::is_same_v<
-                  single_sender_value_type<sends<completion_signatures<set_value_t(const int&)>>>,
-                  int>);
-    static_assert(std::is_void_v<single_sender_value_type<sends<completion_signatures<set_value_t()>>>>);
-    static_assert(std::is_void_v<single_sender_value_type<sends<completion_signatures<set_stopped_t()>>>>);
     static_assert(
-        std::is_same_v<single_sender_value_type<sends<completion_signatures<set_value_t(int, char&)>>>,
-                       std::tuple<int, char>>);
+        std::is_same_v<
+            single_sender_value_type<sends<completion_signatures<set_value_t(const int&)>>>, int>);
+    static_assert(
+        std::is_void_v<single_sender_value_type<sends<completion_signatures<set_value_t()>>>>);
+    static_assert(
+        std::is_void_v<single_sender_value_type<sends<completion_signatures<set_stopped_t()>>>>);
+    static_assert(std::is_same_v<
+                  single_sender_value_type<sends<completion_signatures<set_value_t(int, char&)>>>,
+                  std::tuple<int, char>>);
     static_assert(ex::single_sender<sends<completion_signatures<set_value_t(int)>>>);
-    static_assert(!ex::single_sender<
-                  sends<completion_signatures<set_value_t(int), set_value_t(char)>>>);
+    static_assert(
+        !ex::single_sender<sends<completion_signatures<set_value_t(int), set_value_t(char)>>>);
 }
 
 TEST(signatures_union, keeps_the_first_of_equal_signatures) {
@@ -124,7 +129,8 @@ TEST(signatures_union, an_error_outranks_a_missing_environment) {
     using a = ex::completion_signatures<set_value_t(int)>;
     static_assert(std::is_same_v<ex::signatures_union_t<a, ex::dependent_signatures>,
                                  ex::dependent_signatures>);
-    static_assert(std::is_same_v<ex::signatures_union_t<ex::dependent_signatures, a, error>, error>);
+    static_assert(
+        std::is_same_v<ex::signatures_union_t<ex::dependent_signatures, a, error>, error>);
     static_assert(std::is_same_v<ex::signatures_union_t<error, ex::dependent_signatures>, error>);
 }
 

@@ -35,10 +35,11 @@ coroutine<int> awaits_another_that_stops() {
 
 TEST(exec_awaitable, an_awaitable_is_a_sender_with_its_result_an_exception_and_stopped) {
     static_assert(ex::sender<coroutine<int>>);
-    static_assert(std::is_same_v<
-                  ex::completion_signatures_of_t<coroutine<int>, ex::env<>>,
-                  ex::completion_signatures<ex::set_value_t(int), ex::set_error_t(std::exception_ptr),
-                                            ex::set_stopped_t()>>);
+    static_assert(
+        std::is_same_v<
+            ex::completion_signatures_of_t<coroutine<int>, ex::env<>>,
+            ex::completion_signatures<ex::set_value_t(int), ex::set_error_t(std::exception_ptr),
+                                      ex::set_stopped_t()>>);
     static_assert(std::is_same_v<
                   ex::completion_signatures_of_t<std::suspend_always, ex::env<>>,
                   ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::exception_ptr),
@@ -57,9 +58,9 @@ TEST(exec_connect, an_awaitable_is_awaited_by_the_operation) {
 TEST(exec_general, as_exception_keeps_pointers_and_wraps_codes) {
     const auto pointer = std::make_exception_ptr(1);
     EXPECT_EQ(ex::as_exception(pointer), pointer);
-    EXPECT_THROW(std::rethrow_exception(
-                     ex::as_exception(std::make_error_code(std::errc::timed_out))),
-                 std::system_error);
+    EXPECT_THROW(
+        std::rethrow_exception(ex::as_exception(std::make_error_code(std::errc::timed_out))),
+        std::system_error);
     EXPECT_THROW(std::rethrow_exception(ex::as_exception(3)), int);
 }
 

@@ -18,8 +18,9 @@ using probes::outcome;
 TEST(exec_continues_on, completes_on_the_scheduler_with_the_childs_results) {
     by_hand_context context;
     probes::record r;
-    auto op = ex::connect(ex::just(1, std::string("two")) | ex::continues_on(context.get_scheduler()),
-                          probes::receiver<>(r));
+    auto op =
+        ex::connect(ex::just(1, std::string("two")) | ex::continues_on(context.get_scheduler()),
+                    probes::receiver<>(r));
     ex::start(op);
     EXPECT_EQ(r.said(), "");
     context.run_one();

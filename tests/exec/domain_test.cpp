@@ -130,8 +130,8 @@ TEST(exec_bulk, becomes_bulk_chunked_where_nobody_customises_it) {
 }
 
 TEST(exec_snd_apply, a_domain_may_replace_a_consumer) {
-    const auto result = coppice::this_thread::sync_wait(
-        ex::schedule(my_scheduler()) | ex::then([] { return 1; }));
+    const auto result =
+        coppice::this_thread::sync_wait(ex::schedule(my_scheduler()) | ex::then([] { return 1; }));
     EXPECT_EQ(std::get<0>(*result), 1234);
 }
 
@@ -141,9 +141,9 @@ TEST(exec_domain_indeterminate, common_domains_are_the_one_or_the_set) {
     static_assert(std::is_same_v<ex::common_domain_t<a, a>, a>);
     static_assert(std::is_same_v<ex::common_domain_t<a, b, a>, ex::indeterminate_domain<a, b>>);
     static_assert(std::is_same_v<ex::common_domain_t<>, ex::indeterminate_domain<>>);
-    static_assert(
-        std::is_same_v<std::common_type_t<ex::indeterminate_domain<a>, ex::indeterminate_domain<b, a>>,
-                       ex::indeterminate_domain<a, b>>);
+    static_assert(std::is_same_v<
+                  std::common_type_t<ex::indeterminate_domain<a>, ex::indeterminate_domain<b, a>>,
+                  ex::indeterminate_domain<a, b>>);
     static_assert(std::is_same_v<std::common_type_t<ex::indeterminate_domain<>, a>, a>);
     static_assert(std::is_same_v<std::common_type_t<a, ex::indeterminate_domain<b>>,
                                  ex::indeterminate_domain<b, a>>);

@@ -1,4 +1,5 @@
-// Plan: prop and env [exec.envs]; get_env and forwarding_query [exec.queries]; what adaptors pass on.
+// Plan: prop and env [exec.envs]; get_env and forwarding_query [exec.queries]; what adaptors pass
+// on.
 #include <coppice/exec/env.hpp>
 #include <coppice/exec/queries.hpp>
 

@@ -71,8 +71,8 @@ TEST(exec_just, decomposes_into_tag_and_values) {
 TEST(exec_just, connecting_throws_only_what_moving_the_values_throws) {
     static_assert(noexcept(ex::connect(ex::just(1), std::declval<probes::receiver<>>())));
     using throwing = decltype(ex::just(probes::throwing_copy(1)));
-    static_assert(!noexcept(ex::connect(std::declval<throwing>(),
-                                        std::declval<probes::receiver<>>())));
+    static_assert(
+        !noexcept(ex::connect(std::declval<throwing>(), std::declval<probes::receiver<>>())));
     auto sndr = ex::just(probes::throwing_copy(1));
     sndr.data.get<0>().value = -1;
     probes::record r;

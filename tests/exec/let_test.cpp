@@ -18,8 +18,9 @@ namespace ex = coppice::execution;
 using probes::outcome;
 
 TEST(exec_let, value_runs_the_sender_that_the_function_returns) {
-    EXPECT_EQ(outcome(ex::just(1, 2) | ex::let_value([](int a, int b) { return ex::just(a, b, a + b); })),
-              "value(1, 2, 3)");
+    EXPECT_EQ(
+        outcome(ex::just(1, 2) | ex::let_value([](int a, int b) { return ex::just(a, b, a + b); })),
+        "value(1, 2, 3)");
     EXPECT_EQ(outcome(ex::just_error(4) | ex::let_value([] { return ex::just(); })), "error(4)");
     EXPECT_EQ(outcome(ex::just_stopped() | ex::let_value([] { return ex::just(); })), "stopped");
 }
@@ -37,12 +38,12 @@ TEST(exec_let, the_arguments_are_lvalues_that_live_until_the_second_operation_ha
     std::weak_ptr<int> watched;
     probes::record r;
     {
-        auto op = ex::connect(ex::just(std::make_shared<int>(1)) |
-                                  ex::let_value([&](std::shared_ptr<int>& p) {
-                                      watched = p;
-                                      return hand.get();
-                                  }),
-                              probes::receiver<>(r));
+        auto op = ex::connect(
+            ex::just(std::make_shared<int>(1)) | ex::let_value([&](std::shared_ptr<int>& p) {
+                watched = p;
+                return hand.get();
+            }),
+            probes::receiver<>(r));
         ex::start(op);
         EXPECT_FALSE(watched.expired());
         hand.value(5);
@@ -131,12 +132,11 @@ TEST(exec_let, the_second_sender_sees_the_receivers_environment_behind_it) {
 }
 
 TEST(exec_let, several_completions_may_lead_to_several_senders) {
-    auto sndr = ex::just(1) | ex::let_value([](int i) {
-                    return ex::just(i) | ex::then([](int j) -> int { throw j; });
-                }) |
-                ex::let_error([](auto& error) {
-                    return ex::just(std::string("caught ") + probes::text(error));
-                });
+    auto sndr =
+        ex::just(1) |
+        ex::let_value([](int i) { return ex::just(i) | ex::then([](int j) -> int { throw j; }); }) |
+        ex::let_error(
+            [](auto& error) { return ex::just(std::string("caught ") + probes::text(error)); });
     EXPECT_EQ(outcome(std::move(sndr)), "value(caught exception 1)");
 }
 

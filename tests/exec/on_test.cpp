@@ -42,8 +42,9 @@ TEST(exec_on, runs_a_sender_elsewhere_and_comes_back) {
     by_hand_context home;
     by_hand_context away;
     probes::record r;
-    auto op = ex::connect(ex::on(away.get_scheduler(), ex::just(1)),
-                          probes::receiver(r, ex::prop(ex::get_start_scheduler, home.get_scheduler())));
+    auto op =
+        ex::connect(ex::on(away.get_scheduler(), ex::just(1)),
+                    probes::receiver(r, ex::prop(ex::get_start_scheduler, home.get_scheduler())));
     ex::start(op);
     EXPECT_EQ(away.size(), 1u);
     away.run_one();
@@ -58,12 +59,12 @@ TEST(exec_on, runs_a_closure_elsewhere_and_comes_back) {
     by_hand_context away;
     probes::record r;
     bool was_away = false;
-    auto op = ex::connect(ex::schedule(home.get_scheduler()) |
-                              ex::on(away.get_scheduler(), ex::then([&] {
-                                         was_away = true;
-                                         return 5;
-                                     })),
-                          probes::receiver<>(r));
+    auto op =
+        ex::connect(ex::schedule(home.get_scheduler()) | ex::on(away.get_scheduler(), ex::then([&] {
+                                                                    was_away = true;
+                                                                    return 5;
+                                                                })),
+                    probes::receiver<>(r));
     ex::start(op);
     home.run_one();
     EXPECT_FALSE(was_away);

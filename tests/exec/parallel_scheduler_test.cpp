@@ -25,16 +25,18 @@ TEST(exec_par_scheduler, runs_on_its_threads) {
     EXPECT_EQ(ex::get_forward_progress_guarantee(sch), ex::forward_progress_guarantee::parallel);
     EXPECT_TRUE(sch == ex::get_parallel_scheduler());
     const auto here = std::this_thread::get_id();
-    auto [there] = *sync_wait(ex::schedule(sch) | ex::then([] { return std::this_thread::get_id(); }));
+    auto [there] =
+        *sync_wait(ex::schedule(sch) | ex::then([] { return std::this_thread::get_id(); }));
     EXPECT_NE(here, there);
 }
 
 TEST(exec_par_scheduler, bulk_in_parallel_calls_every_index_once) {
     std::vector<coppice::atomic<int>> counts(1000);
-    auto [value] = *sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
-                              ex::then([] { return 3; }) | ex::bulk(ex::par, 1000, [&](int i, int& v) {
-                                  counts[static_cast<std::size_t>(i)].fetch_add(v, coppice::relaxed);
-                              }));
+    auto [value] =
+        *sync_wait(ex::schedule(ex::get_parallel_scheduler()) | ex::then([] { return 3; }) |
+                   ex::bulk(ex::par, 1000, [&](int i, int& v) {
+                       counts[static_cast<std::size_t>(i)].fetch_add(v, coppice::relaxed);
+                   }));
     EXPECT_EQ(value, 3);
     for (auto& c : counts) EXPECT_EQ(c.load(coppice::relaxed), 3);
 }
@@ -44,11 +46,13 @@ TEST(exec_par_scheduler, a_sequenced_policy_is_one_call_and_exceptions_are_error
     sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
               ex::bulk_chunked(ex::seq, 10, [&](int b, int e) { calls += e - b == 10 ? 1 : 100; }));
     EXPECT_EQ(calls, 1);
-    EXPECT_THROW(sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
-                           ex::bulk_unchunked(ex::par, 10, [](int i) {
-                               if (i == 7) throw i;
-                           })),
-                 int);
+    EXPECT_THROW(
+        sync_wait(ex::schedule(ex::get_parallel_scheduler()) | ex::bulk_unchunked(ex::par, 10,
+                                                                                  [](int i) {
+                                                                                      if (i == 7)
+                                                                                          throw i;
+                                                                                  })),
+        int);
 }
 
 // Completes everything at once, in the caller's thread.
@@ -58,8 +62,7 @@ public:
     using bulk_proxy = ex::parallel_scheduler_replacement::bulk_item_receiver_proxy;
     void schedule(proxy& r, std::span<std::byte> storage) noexcept override {
         EXPECT_GE(storage.size(), 64u);
-        const auto token =
-            r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
+        const auto token = r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
         EXPECT_TRUE(token.has_value());
         EXPECT_FALSE(r.try_query<int>(coppice::get_stop_token).has_value());
         if (token->stop_requested()) {
@@ -68,7 +71,8 @@ public:
             r.set_value();
         }
     }
-    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r, std::span<std::byte>) noexcept override {
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r,
+                               std::span<std::byte>) noexcept override {
         r.execute(0, n / 2);
         r.execute(n / 2, n);
         r.set_value();
@@ -90,9 +94,11 @@ TEST(exec_parschedrepl, a_users_backend_takes_over) {
     source.request_stop();
     EXPECT_EQ(outcome(ex::schedule(sch), probes::stop_env(source)), "stopped");
     std::string ranges;
-    EXPECT_EQ(outcome(ex::schedule(sch) | ex::bulk_chunked(ex::par, 5, [&](int b, int e) {
-                          ranges += std::to_string(b) + "-" + std::to_string(e) + " ";
-                      })),
+    EXPECT_EQ(outcome(ex::schedule(sch) | ex::bulk_chunked(ex::par, 5,
+                                                           [&](int b, int e) {
+                                                               ranges += std::to_string(b) + "-" +
+                                                                         std::to_string(e) + " ";
+                                                           })),
               "value()");
     EXPECT_EQ(ranges, "0-2 2-5 ");
     replacement::set_parallel_scheduler_backend(before);

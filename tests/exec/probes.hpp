@@ -1,6 +1,6 @@
-// What the tests of this room share: receivers that write down how they were completed, senders and
-// schedulers that a test completes by hand.
+// What the tests of this room share: receivers that write down how they were completed.
 #pragma once
+// And senders and schedulers that a test completes by hand.
 
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/stop_registration.hpp>

@@ -26,8 +26,8 @@ TEST(exec_get_stop_token, is_never_stop_token_by_default) {
 TEST(exec_get_allocator, is_ill_formed_where_there_is_none) {
     static_assert(!ex::callable<coppice::get_allocator_t, ex::env<>>);
     const auto e = ex::prop(coppice::get_allocator, std::allocator<int>());
-    static_assert(std::is_same_v<std::decay_t<decltype(coppice::get_allocator(e))>,
-                                 std::allocator<int>>);
+    static_assert(
+        std::is_same_v<std::decay_t<decltype(coppice::get_allocator(e))>, std::allocator<int>>);
 }
 
 TEST(exec_get_scheduler, is_the_environments_scheduler) {
@@ -103,8 +103,8 @@ TEST(exec_get_compl_sched, just_completes_where_it_starts) {
     EXPECT_EQ(ex::get_completion_scheduler<ex::set_value_t>(ex::get_env(ex::just()), e),
               context.get_scheduler());
     using attrs = ex::env_of_t<decltype(ex::just())>;
-    static_assert(!ex::callable<ex::get_completion_scheduler_t<ex::set_error_t>, attrs,
-                                decltype(e)>);
+    static_assert(
+        !ex::callable<ex::get_completion_scheduler_t<ex::set_error_t>, attrs, decltype(e)>);
     static_assert(!ex::callable<ex::get_completion_scheduler_t<ex::set_value_t>, attrs>);
 }
 
@@ -123,9 +123,8 @@ TEST(exec_get_compl_domain, of_a_scheduler_is_what_it_says_and_else_the_default)
                        my_domain>);
     probes::by_hand_context context;
     const auto sch = context.get_scheduler();
-    static_assert(
-        std::is_same_v<decltype(ex::get_completion_domain<ex::set_value_t>(sch, none)),
-                       ex::default_domain>);
+    static_assert(std::is_same_v<decltype(ex::get_completion_domain<ex::set_value_t>(sch, none)),
+                                 ex::default_domain>);
     static_assert(!ex::callable<ex::get_completion_domain_t<ex::set_value_t>, decltype(sch)>);
 }
 
@@ -143,9 +142,9 @@ TEST(exec_get_domain, is_the_environments_or_its_schedulers_or_the_default) {
         my_domain query(ex::get_domain_t) const noexcept { return {}; }
     };
     static_assert(std::is_same_v<decltype(ex::get_domain(knows())), my_domain>);
-    static_assert(std::is_same_v<decltype(ex::get_domain(
-                                     ex::prop(ex::get_scheduler, scheduler_of_domain()))),
-                                 my_domain>);
+    static_assert(
+        std::is_same_v<decltype(ex::get_domain(ex::prop(ex::get_scheduler, scheduler_of_domain()))),
+                       my_domain>);
     static_assert(std::is_same_v<decltype(ex::get_domain(ex::env<>())), ex::default_domain>);
 }
 

@@ -34,7 +34,8 @@ TEST(repeat_until, errors_and_stops_end_it) {
     EXPECT_EQ(outcome(ex::just() | ex::then([&]() -> bool {
                           if (++rounds == 3) throw rounds;
                           return false;
-                      }) | ex::repeat_until()),
+                      }) |
+                      ex::repeat_until()),
               "error(exception 3)");
 }
 
@@ -77,7 +78,8 @@ TEST(retry, repeats_on_errors_and_passes_values_and_stops) {
     EXPECT_EQ(outcome(ex::just() | ex::let_value([&]() {
                           if (++tries < 4) throw tries;
                           return ex::just(tries);
-                      }) | ex::retry()),
+                      }) |
+                      ex::retry()),
               "value(4)");
     EXPECT_EQ(outcome(ex::retry(ex::just_stopped())), "stopped");
 }
@@ -87,7 +89,8 @@ TEST(retry, a_hundred_thousand_immediate_errors_use_constant_stack) {
     EXPECT_EQ(outcome(ex::just() | ex::then([&] {
                           if (++tries < 100'000) throw 1;
                           return tries;
-                      }) | ex::retry()),
+                      }) |
+                      ex::retry()),
               "value(100000)");
 }
 
@@ -98,7 +101,8 @@ TEST(retry, on_many_threads_neither_loses_nor_doubles_a_round) {
     auto [result] = *sync_wait(ex::schedule(loop.get_scheduler()) | ex::then([&] {
                                    if (++tries < 10'000) throw 1;
                                    return tries;
-                               }) | ex::retry());
+                               }) |
+                               ex::retry());
     EXPECT_EQ(result, 10'000);
     loop.finish();
     runner.join();
@@ -111,8 +115,7 @@ public:
     using bulk_proxy = ex::parallel_scheduler_replacement::bulk_item_receiver_proxy;
     void schedule(proxy& r, std::span<std::byte> storage) noexcept override {
         EXPECT_GE(storage.size(), 64u);
-        const auto token =
-            r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
+        const auto token = r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
         EXPECT_TRUE(token.has_value());
         EXPECT_FALSE(r.try_query<int>(coppice::get_stop_token).has_value());
         if (token->stop_requested()) {
@@ -121,7 +124,8 @@ public:
             r.set_value();
         }
     }
-    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r, std::span<std::byte>) noexcept override {
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r,
+                               std::span<std::byte>) noexcept override {
         r.execute(0, n / 2);
         r.execute(n / 2, n);
         r.set_value();

@@ -67,11 +67,11 @@ TEST(exec_run_loop_types, the_signatures_have_stopped_only_where_a_stop_is_possi
     using stoppable = ex::prop<coppice::get_stop_token_t, coppice::inplace_stop_token>;
     static_assert(std::is_same_v<ex::completion_signatures_of_t<sndr, ex::env<>>,
                                  ex::completion_signatures<ex::set_value_t()>>);
-    static_assert(std::is_same_v<ex::completion_signatures_of_t<sndr, stoppable>,
-                                 ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>>);
+    static_assert(
+        std::is_same_v<ex::completion_signatures_of_t<sndr, stoppable>,
+                       ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>>);
     static_assert(noexcept(ex::schedule(std::declval<ex::run_loop::scheduler>())));
-    static_assert(noexcept(
-        ex::connect(std::declval<sndr>(), std::declval<probes::receiver<>>())));
+    static_assert(noexcept(ex::connect(std::declval<sndr>(), std::declval<probes::receiver<>>())));
 }
 
 TEST(exec_run_loop_types, schedulers_of_one_loop_are_equal) {
@@ -85,8 +85,9 @@ TEST(exec_run_loop_members, run_serves_what_was_queued_after_finish_while_it_dra
     ex::run_loop loop;
     probes::record r;
     auto inner = ex::connect(ex::schedule(loop.get_scheduler()), probes::receiver<>(r));
-    auto outer = ex::connect(ex::schedule(loop.get_scheduler()) | ex::then([&] { ex::start(inner); }),
-                             probes::receiver<>(r));
+    auto outer =
+        ex::connect(ex::schedule(loop.get_scheduler()) | ex::then([&] { ex::start(inner); }),
+                    probes::receiver<>(r));
     ex::start(outer);
     run_queued(loop);
     EXPECT_EQ(r.said(), "value() and value()");
@@ -144,8 +145,9 @@ TEST(exec_run_loop_death, misuse_stops_the_process) {
         {
             ex::run_loop loop;
             probes::record r;
-            auto op = ex::connect(ex::schedule(loop.get_scheduler()) | ex::then([&] { loop.run(); }),
-                                  probes::receiver<>(r));
+            auto op =
+                ex::connect(ex::schedule(loop.get_scheduler()) | ex::then([&] { loop.run(); }),
+                            probes::receiver<>(r));
             ex::start(op);
             loop.finish();
             loop.run();
@@ -170,9 +172,8 @@ TEST(run_loop_timers, are_not_early) {
     sync_wait(ex::read_env(ex::get_scheduler) |
               ex::let_value([](auto sch) { return ex::schedule_after(sch, 2ms); }));
     EXPECT_GE(ex::monotonic_now() - before, ex::time_span(2ms));
-    sync_wait(ex::read_env(ex::get_scheduler) | ex::let_value([&](auto sch) {
-                  return ex::schedule_at(sch, before);
-              }));
+    sync_wait(ex::read_env(ex::get_scheduler) |
+              ex::let_value([&](auto sch) { return ex::schedule_at(sch, before); }));
 }
 
 TEST(run_loop_timers, a_stop_ends_the_wait_from_any_thread) {
@@ -183,7 +184,8 @@ TEST(run_loop_timers, a_stop_ends_the_wait_from_any_thread) {
         probes::record r;
         struct finishing {
             using receiver_concept = ex::receiver_tag;
-            finishing(probes::record& rec, ex::run_loop& l, coppice::inplace_stop_source& s) noexcept
+            finishing(probes::record& rec, ex::run_loop& l,
+                      coppice::inplace_stop_source& s) noexcept
                 : record(&rec), loop(&l), source(&s) {}
             void set_value() && noexcept {
                 record->value();
@@ -198,8 +200,8 @@ TEST(run_loop_timers, a_stop_ends_the_wait_from_any_thread) {
             ex::run_loop* loop;
             coppice::inplace_stop_source* source;
         };
-        auto op = ex::connect(ex::schedule_after(loop.get_scheduler(), 100s),
-                              finishing(r, loop, source));
+        auto op =
+            ex::connect(ex::schedule_after(loop.get_scheduler(), 100s), finishing(r, loop, source));
         std::thread stopper([&] { source.request_stop(); });
         ex::start(op);
         stopper.join();

@@ -26,8 +26,8 @@ TEST(exec_sched, the_concept_wants_a_tag_a_sender_equality_and_copies) {
     static_assert(!ex::scheduler<untagged>);
     static_assert(!ex::scheduler<no_equality>);
     static_assert(!ex::scheduler<int>);
-    static_assert(std::is_same_v<ex::schedule_result_t<by_hand_context::scheduler>,
-                                 by_hand_context::sender>);
+    static_assert(
+        std::is_same_v<ex::schedule_result_t<by_hand_context::scheduler>, by_hand_context::sender>);
 }
 
 TEST(exec_sched, infallible_means_values_only_unless_it_can_be_stopped) {

@@ -32,9 +32,10 @@ class joined {
 public:
     template <class Scope>
     explicit joined(Scope& scope)
-        : context_(), record_(), op_(ex::connect(scope.join(),
-                          receiver(record_, ex::prop(ex::get_start_scheduler,
-                                                     context_.get_scheduler())))) {
+        : context_(),
+          record_(),
+          op_(ex::connect(scope.join(), receiver(record_, ex::prop(ex::get_start_scheduler,
+                                                                   context_.get_scheduler())))) {
         ex::start(op_);
         context_.run_all();
     }
@@ -139,7 +140,8 @@ TYPED_TEST(exec_counting_scopes, associate_ties_the_sender_to_the_scope) {
 TYPED_TEST(exec_counting_scopes, spawn_runs_now_and_join_waits_for_it) {
     TypeParam scope;
     probes::by_hand hand;
-    ex::spawn(hand.get() | ex::let_error([](int) noexcept { return ex::just(0); }) | ex::then([](int) noexcept {}),
+    ex::spawn(hand.get() | ex::let_error([](int) noexcept { return ex::just(0); }) |
+                  ex::then([](int) noexcept {}),
               scope.get_token());
     EXPECT_EQ(hand.started, 1);
     joined j(scope);
@@ -174,7 +176,9 @@ TYPED_TEST(exec_counting_scopes, spawn_future_gives_the_result_whoever_is_first)
 TYPED_TEST(exec_counting_scopes, dropping_a_future_asks_the_operation_to_stop) {
     TypeParam scope;
     probes::by_hand hand;
-    { auto dropped = ex::spawn_future(hand.get(), scope.get_token()); }
+    {
+        auto dropped = ex::spawn_future(hand.get(), scope.get_token());
+    }
     EXPECT_TRUE(hand.stop_requested());
     hand.stopped();
     EXPECT_EQ(hand.destroyed, 1);
@@ -220,7 +224,8 @@ TYPED_TEST(exec_counting_scopes, spawn_future_into_a_closed_scope_is_stopped) {
 TEST(exec_scope_counting, request_stop_reaches_what_runs_and_what_comes) {
     ex::counting_scope scope;
     probes::by_hand hand;
-    ex::spawn(hand.get() | ex::let_error([](int) noexcept { return ex::just(0); }) | ex::then([](int) noexcept {}),
+    ex::spawn(hand.get() | ex::let_error([](int) noexcept { return ex::just(0); }) |
+                  ex::then([](int) noexcept {}),
               scope.get_token());
     EXPECT_FALSE(hand.stop_requested());
     scope.request_stop();
@@ -315,9 +320,8 @@ TEST(exec_spawn, many_threads_spawn_and_one_join_waits_for_all) {
         for (int t = 0; t != 3; ++t) {
             spawners.emplace_back([&] {
                 for (int i = 0; i != 100; ++i) {
-                    ex::spawn(ex::schedule(loop.get_scheduler()) | ex::then([&]() noexcept {
-                                  ran.fetch_add(1, coppice::relaxed);
-                              }),
+                    ex::spawn(ex::schedule(loop.get_scheduler()) |
+                                  ex::then([&]() noexcept { ran.fetch_add(1, coppice::relaxed); }),
                               scope.get_token());
                 }
             });
@@ -334,7 +338,9 @@ TEST(scope_listing, names_the_places_of_what_runs_if_asked_to) {
     ex::counting_scope scope(ex::record_outstanding);
     probes::by_hand hand;
     const unsigned line = __LINE__ + 1;
-    ex::spawn(hand.get() | ex::let_error([](int) noexcept { return ex::just(0); }) | ex::then([](int) noexcept {}), scope.get_token());
+    ex::spawn(hand.get() | ex::let_error([](int) noexcept { return ex::just(0); }) |
+                  ex::then([](int) noexcept {}),
+              scope.get_token());
     std::vector<unsigned> lines;
     const auto list = [&] {
         lines.clear();

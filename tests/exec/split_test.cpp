@@ -53,9 +53,9 @@ TEST(split, consumers_that_wait_are_completed_together) {
 TEST(split, results_are_const_lvalues_of_one_value) {
     auto shared = ex::just(std::make_unique<int>(5)) | ex::split();
     using sigs = ex::completion_signatures_of_t<decltype(shared), ex::env<>>;
-    static_assert(std::is_same_v<sigs, ex::completion_signatures<
-                                           ex::set_value_t(const std::unique_ptr<int>&),
-                                           ex::set_stopped_t()>>);
+    static_assert(
+        std::is_same_v<sigs, ex::completion_signatures<ex::set_value_t(const std::unique_ptr<int>&),
+                                                       ex::set_stopped_t()>>);
     const int* seen = nullptr;
     auto look = ex::then([&](const std::unique_ptr<int>& p) { seen = p.get(); });
     outcome(shared | look);

@@ -42,10 +42,10 @@ public:
 TEST(exec_starts_on, starts_the_child_on_the_scheduler_and_tells_it) {
     by_hand_context context;
     probes::record r;
-    auto op = ex::connect(ex::starts_on(context.get_scheduler(),
-                                        ex::read_env(ex::get_start_scheduler)) |
-                              ex::then([&](auto sch) { return sch == context.get_scheduler(); }),
-                          probes::receiver<>(r));
+    auto op =
+        ex::connect(ex::starts_on(context.get_scheduler(), ex::read_env(ex::get_start_scheduler)) |
+                        ex::then([&](auto sch) { return sch == context.get_scheduler(); }),
+                    probes::receiver<>(r));
     ex::start(op);
     EXPECT_EQ(r.said(), "");
     context.run_one();

@@ -20,13 +20,14 @@ TEST(exec_stopped_opt, a_stop_is_an_empty_optional) {
     auto stops = ex::just(1) | ex::let_value([](int) { return ex::just_stopped(); });
     probes::by_hand hand;
     probes::record r;
-    auto op = ex::connect(ex::stopped_as_optional(hand.get()) | ex::then(has), probes::receiver<>(r));
+    auto op =
+        ex::connect(ex::stopped_as_optional(hand.get()) | ex::then(has), probes::receiver<>(r));
     ex::start(op);
     hand.stopped();
     EXPECT_EQ(r.said(), "value(false)");
     EXPECT_EQ(outcome(ex::just_error(2) | ex::let_error([](int e) { return ex::just_error(e); }) |
-                      ex::let_error([](auto&&) { return ex::just(1); }) | ex::stopped_as_optional() |
-                      ex::then(has)),
+                      ex::let_error([](auto&&) { return ex::just(1); }) |
+                      ex::stopped_as_optional() | ex::then(has)),
               "value(true)");
     static_cast<void>(stops);
 }
@@ -34,9 +35,9 @@ TEST(exec_stopped_opt, a_stop_is_an_empty_optional) {
 TEST(exec_stopped_opt, several_values_are_an_optional_tuple_and_none_is_ill_formed) {
     using two = decltype(ex::stopped_as_optional(ex::just(1, 'c')));
     static_assert(
-        std::is_same_v<ex::completion_signatures_of_t<two, ex::env<>>,
-                       ex::completion_signatures<ex::set_value_t(
-                           std::optional<std::tuple<int, char>>)>>);
+        std::is_same_v<
+            ex::completion_signatures_of_t<two, ex::env<>>,
+            ex::completion_signatures<ex::set_value_t(std::optional<std::tuple<int, char>>)>>);
     static_assert(!ex::sender_in<ex::stopped_as_optional_sender<decltype(ex::just())>, ex::env<>>);
 }
 

@@ -24,8 +24,9 @@ TEST(exec_sync_wait, returns_the_values_or_nothing) {
     EXPECT_EQ(sync_wait(ex::just(1, 'c')), std::make_tuple(1, 'c'));
     EXPECT_EQ(sync_wait(ex::just()), std::tuple<>());
     probes::by_hand hand;
-    const auto result = sync_wait(ex::when_all(hand.get() | ex::let_error([](int) { return ex::just(0); }),
-                                               ex::just() | ex::then([&] { hand.stopped(); })));
+    const auto result =
+        sync_wait(ex::when_all(hand.get() | ex::let_error([](int) { return ex::just(0); }),
+                               ex::just() | ex::then([&] { hand.stopped(); })));
     EXPECT_FALSE(result.has_value());
 }
 
@@ -50,18 +51,17 @@ TEST(exec_sync_wait, gives_the_sender_a_loop_to_delegate_to) {
 
 TEST(exec_sync_wait_var, returns_a_variant_of_tuples) {
     const auto result = sync_wait_with_variant(ex::just(1, 2));
-    static_assert(std::is_same_v<decltype(result),
-                                 const std::optional<std::variant<std::tuple<int, int>>>>);
+    static_assert(
+        std::is_same_v<decltype(result), const std::optional<std::variant<std::tuple<int, int>>>>);
     EXPECT_EQ(std::get<0>(*result), std::make_tuple(1, 2));
 }
 
 TEST(exec_sync_wait, a_value_whose_copy_throws_throws_here) {
     static probes::throwing_copy negative(1);
     negative.value = -1;
-    EXPECT_THROW(sync_wait(ex::just() | ex::then([]() -> probes::throwing_copy& {
-                               return negative;
-                           })),
-                 std::runtime_error);
+    EXPECT_THROW(
+        sync_wait(ex::just() | ex::then([]() -> probes::throwing_copy& { return negative; })),
+        std::runtime_error);
 }
 
 }  // namespace

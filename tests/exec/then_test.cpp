@@ -16,7 +16,8 @@ namespace ex = coppice::execution;
 using probes::outcome;
 
 TEST(exec_then, applies_the_function_to_the_values) {
-    EXPECT_EQ(outcome(ex::just(20, 22) | ex::then([](int a, int b) { return a + b; })), "value(42)");
+    EXPECT_EQ(outcome(ex::just(20, 22) | ex::then([](int a, int b) { return a + b; })),
+              "value(42)");
     EXPECT_EQ(outcome(ex::then(ex::just(1), [](int) {})), "value()");
     EXPECT_EQ(outcome(ex::just_error(1) | ex::then([] { return 2; })), "error(1)");
     EXPECT_EQ(outcome(ex::just_stopped() | ex::then([] { return 2; })), "stopped");
@@ -77,8 +78,8 @@ TEST(exec_then, a_function_whose_move_throws_throws_out_of_connect) {
     probes::throwing_copy bad(1);
     auto refused = ex::just() | ex::then([bad]() mutable { return bad.value; });
     using sender = decltype(refused);
-    static_assert(!noexcept(
-        ex::connect(std::declval<sender>(), std::declval<probes::receiver<>>())));
+    static_assert(
+        !noexcept(ex::connect(std::declval<sender>(), std::declval<probes::receiver<>>())));
 }
 
 TEST(exec_then, the_function_is_called_as_an_rvalue) {

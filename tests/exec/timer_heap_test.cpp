@@ -34,7 +34,8 @@ TEST(timer_heap, gives_the_earliest_first_whatever_was_removed) {
     std::sort(left.begin(), left.end());
     std::vector<std::int64_t> popped;
     EXPECT_EQ(heap.pop_due(ex::instant(-1)), nullptr);
-    while (ex::heap_timer* t = heap.pop_due(ex::instant(5000))) popped.push_back(t->when.nanoseconds());
+    while (ex::heap_timer* t = heap.pop_due(ex::instant(5000)))
+        popped.push_back(t->when.nanoseconds());
     EXPECT_EQ(popped, left);
     EXPECT_TRUE(heap.empty());
 }

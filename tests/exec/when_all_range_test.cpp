@@ -21,8 +21,11 @@ TEST(when_all_range, sends_a_vector_in_the_senders_order) {
     probes::by_hand b;
     std::vector<probes::by_hand::sender> sndrs{a.get(), b.get()};
     probes::record r;
-    auto sum = [](const std::vector<int>& v) { return std::to_string(v[0]) + std::to_string(v[1]); };
-    auto op = ex::connect(ex::when_all_range(std::move(sndrs)) | ex::then(sum), probes::receiver<>(r));
+    auto sum = [](const std::vector<int>& v) {
+        return std::to_string(v[0]) + std::to_string(v[1]);
+    };
+    auto op =
+        ex::connect(ex::when_all_range(std::move(sndrs)) | ex::then(sum), probes::receiver<>(r));
     ex::start(op);
     b.value(2);
     EXPECT_EQ(r.said(), "");
@@ -77,8 +80,7 @@ public:
     using bulk_proxy = ex::parallel_scheduler_replacement::bulk_item_receiver_proxy;
     void schedule(proxy& r, std::span<std::byte> storage) noexcept override {
         EXPECT_GE(storage.size(), 64u);
-        const auto token =
-            r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
+        const auto token = r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
         EXPECT_TRUE(token.has_value());
         EXPECT_FALSE(r.try_query<int>(coppice::get_stop_token).has_value());
         if (token->stop_requested()) {
@@ -87,7 +89,8 @@ public:
             r.set_value();
         }
     }
-    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r, std::span<std::byte>) noexcept override {
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r,
+                               std::span<std::byte>) noexcept override {
         r.execute(0, n / 2);
         r.execute(n / 2, n);
         r.set_value();

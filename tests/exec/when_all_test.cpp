@@ -1,4 +1,5 @@
-// Plan: when_all [exec.when.all] on each outcome; stops in both directions; finite tokens (P3409R1); a completion that destroys the operation.
+// Plan: when_all [exec.when.all] on each outcome; stops in both directions; finite tokens
+// (P3409R1); a completion that destroys the operation.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -85,8 +86,8 @@ TEST(exec_when_all, a_stop_request_from_outside_reaches_every_child) {
     probes::by_hand a;
     probes::by_hand b;
     probes::record r;
-    auto op = ex::connect(ex::when_all(a.get(), b.get()),
-                          probes::receiver(r, probes::stop_env(source)));
+    auto op =
+        ex::connect(ex::when_all(a.get(), b.get()), probes::receiver(r, probes::stop_env(source)));
     ex::start(op);
     source.request_stop();
     EXPECT_TRUE(a.stop_requested());
@@ -164,9 +165,8 @@ TEST(p3409_when_all, completing_all_children_inside_the_stop_request_may_destroy
 TEST(exec_when_all, an_exception_while_a_value_is_kept_is_an_error) {
     static probes::throwing_copy negative(1);
     negative.value = -1;
-    auto sndr = ex::just() | ex::then([]() noexcept -> const probes::throwing_copy& {
-                    return negative;
-                });
+    auto sndr =
+        ex::just() | ex::then([]() noexcept -> const probes::throwing_copy& { return negative; });
     EXPECT_EQ(outcome(ex::when_all(sndr, ex::just(1))), "error(exception copy)");
 }
 
@@ -219,10 +219,10 @@ TEST(exec_when_all, a_child_with_two_value_completions_is_no_child) {
 }
 
 TEST(exec_when_all, with_variant_takes_children_with_several_value_completions) {
-    auto sndr = ex::when_all_with_variant(two_values(false), ex::just(1)) |
-                ex::then([](auto a, auto b) {
-                    return std::get<0>(std::get<1>(a)) + std::to_string(std::get<0>(std::get<0>(b)));
-                });
+    auto sndr =
+        ex::when_all_with_variant(two_values(false), ex::just(1)) | ex::then([](auto a, auto b) {
+            return std::get<0>(std::get<1>(a)) + std::to_string(std::get<0>(std::get<0>(b)));
+        });
     EXPECT_EQ(outcome(std::move(sndr)), "value(two1)");
 }
 

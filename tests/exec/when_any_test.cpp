@@ -40,10 +40,10 @@ TEST(when_any, a_stopped_child_is_out_of_the_race) {
 
 TEST(when_any, sends_values_of_different_types) {
     using sndr = decltype(ex::when_any(ex::just(1), ex::just(std::string())));
-    static_assert(std::is_same_v<
-                  ex::completion_signatures_of_t<sndr, ex::env<>>,
-                  ex::completion_signatures<ex::set_value_t(int), ex::set_value_t(std::string),
-                                            ex::set_stopped_t()>>);
+    static_assert(
+        std::is_same_v<ex::completion_signatures_of_t<sndr, ex::env<>>,
+                       ex::completion_signatures<ex::set_value_t(int), ex::set_value_t(std::string),
+                                                 ex::set_stopped_t()>>);
     EXPECT_EQ(outcome(ex::when_any(probes::until_stopped(), ex::just(std::string("text")))),
               "value(text)");
 }
@@ -65,8 +65,7 @@ public:
     using bulk_proxy = ex::parallel_scheduler_replacement::bulk_item_receiver_proxy;
     void schedule(proxy& r, std::span<std::byte> storage) noexcept override {
         EXPECT_GE(storage.size(), 64u);
-        const auto token =
-            r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
+        const auto token = r.try_query<coppice::inplace_stop_token>(coppice::get_stop_token);
         EXPECT_TRUE(token.has_value());
         EXPECT_FALSE(r.try_query<int>(coppice::get_stop_token).has_value());
         if (token->stop_requested()) {
@@ -75,7 +74,8 @@ public:
             r.set_value();
         }
     }
-    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r, std::span<std::byte>) noexcept override {
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r,
+                               std::span<std::byte>) noexcept override {
         r.execute(0, n / 2);
         r.execute(n / 2, n);
         r.set_value();

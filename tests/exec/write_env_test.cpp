@@ -30,10 +30,10 @@ struct other : coppice::forwarding_query_t {
 };
 
 TEST(exec_write_env, its_answers_come_before_the_receivers) {
-    auto sndr = ex::read_env(query()) |
-                ex::let_value([](int i) { return ex::just(i); });
+    auto sndr = ex::read_env(query()) | ex::let_value([](int i) { return ex::just(i); });
     EXPECT_EQ(outcome(ex::write_env(sndr, ex::prop(query(), 1)), ex::prop(query(), 2)), "value(1)");
-    EXPECT_EQ(outcome(sndr | ex::write_env(ex::prop(other(), 1)), ex::prop(query(), 2)), "value(2)");
+    EXPECT_EQ(outcome(sndr | ex::write_env(ex::prop(other(), 1)), ex::prop(query(), 2)),
+              "value(2)");
 }
 
 TEST(exec_write_env, makes_a_dependent_sender_complete) {

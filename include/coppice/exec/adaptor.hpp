@@ -1,4 +1,4 @@
-// The operation of an adaptor that adds no operation of its own: its state and its child's operation.
+// What adaptors share that add no operation of their own: a state and the child's operation.
 #pragma once
 // then, write_env, into_variant and their like connect their child to a receiver that points to the
 // state, and starting them starts the child.

@@ -1,9 +1,9 @@
 // affine: complete on the scheduler on which the operation was started.
 #pragma once
-// The draft writes it as continues_on(child, unstoppable start scheduler). Here the way back is left
-// out where it is not needed: at compile time for a sender with a member affine() (just, read_env),
-// at run time when the child's completion scheduler equals the start scheduler, which costs one
-// comparison when the sender is connected. Source: [exec.affine].
+// The draft writes it as continues_on(child, unstoppable start scheduler). Here the way back is
+// left out where it is not needed: at compile time for a sender with a member affine() (just,
+// read_env), at run time when the child's completion scheduler equals the start scheduler, which
+// costs one comparison when the sender is connected. Source: [exec.affine].
 
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/continues_on.hpp>
@@ -46,7 +46,8 @@ public:
                                         Rcvr>)
         : transfer_state<ScheduleSender, Sigs, Rcvr>(static_cast<ScheduleSender&&>(sndr),
                                                      static_cast<Rcvr&&>(r)),
-          values_here_(where(set_value_t())), errors_here_(where(set_error_t())),
+          values_here_(where(set_value_t())),
+          errors_here_(where(set_error_t())),
           stops_here_(where(set_stopped_t())) {}
 
     bool here(set_value_t) const noexcept { return values_here_; }
@@ -105,8 +106,9 @@ template <class Child, class Sch, class Rcvr>
 using affine_state_of = affine_state<unstoppable_schedule_t<Sch>,
                                      completion_signatures_of_t<Child, child_env_t<Rcvr>>, Rcvr>;
 template <class Child, class Sch, class Rcvr>
-using affine_operation = adaptor_operation<Child, affine_state_of<Child, Sch, Rcvr>,
-                                           affine_receiver<affine_state_of<Child, Sch, Rcvr>, Rcvr>>;
+using affine_operation =
+    adaptor_operation<Child, affine_state_of<Child, Sch, Rcvr>,
+                      affine_receiver<affine_state_of<Child, Sch, Rcvr>, Rcvr>>;
 template <class Env>
 using start_scheduler_of_t = std::remove_cvref_t<call_result_t<get_start_scheduler_t, Env>>;
 
@@ -164,9 +166,9 @@ private:
     template <class Self, class Env>
     static consteval auto signatures() noexcept {
         if constexpr (callable<get_start_scheduler_t, Env>) {
-            return execution::transform_if_valid<
-                affine_signatures, signatures_of<like_t<Self, Child>, fwd_env_t<Env>>,
-                start_scheduler_of_t<Env>, Env>();
+            return execution::transform_if_valid<affine_signatures,
+                                                 signatures_of<like_t<Self, Child>, fwd_env_t<Env>>,
+                                                 start_scheduler_of_t<Env>, Env>();
         } else {
             return pipeline_error<in_algorithm<affine_t>, got<Env>,
                                   wanted<start_scheduler_in_the_environment>>();

@@ -1,7 +1,7 @@
 // Storage for at most one of several types, and for one completion with its results.
 #pragma once
-// What continues_on, let_value, when_all, split and others keep between two steps. Cheaper to compile
-// than std::variant, holds immovable types, and is empty until something is put in.
+// What continues_on, let_value, when_all, split and others keep between two steps. Cheaper to
+// compile than std::variant, holds immovable types, and is empty until something is put in.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/completion_signatures.hpp>
@@ -96,9 +96,9 @@ struct stored_signatures;
 template <class... Fns>
 struct stored_signatures<completion_signatures<Fns...>> {
     using plain = set_insert_t<alternatives<>, typename stored_signature<Fns>::type...>;
-    using type = std::conditional_t<
-        (stores_results_nothrow<Fns> && ...), plain,
-        set_insert_t<plain, stored_completion<set_error_t, std::exception_ptr>>>;
+    using type =
+        std::conditional_t<(stores_results_nothrow<Fns> && ...), plain,
+                           set_insert_t<plain, stored_completion<set_error_t, std::exception_ptr>>>;
 };
 
 // Holds one completion out of Sigs until it is delivered. An exception while the results are stored

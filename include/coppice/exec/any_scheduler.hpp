@@ -47,8 +47,7 @@ class any_scheduler {
         forward_progress_guarantee progress() const noexcept override {
             return get_forward_progress_guarantee(sch_);
         }
-        void schedule_into(any_operation_storage& storage,
-                           schedule_receiver rcvr) const override {
+        void schedule_into(any_operation_storage& storage, schedule_receiver rcvr) const override {
             using sender_type = schedule_result_t<const Sch&>;
             using operation = any_connected<sender_type, schedule_receiver>;
             storage.emplace_with<operation>(

@@ -154,8 +154,7 @@ template <class Sndr, class Rcvr>
 class any_connected final : public any_operation_base {
 public:
     any_connected(Sndr&& sndr, Rcvr rcvr)
-        : operation_(
-              execution::connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr))) {}
+        : operation_(execution::connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr))) {}
     void start() noexcept override { execution::start(operation_); }
 
 private:
@@ -281,8 +280,7 @@ class any_sender<completion_signatures<Fns...>> {
         explicit model(Sndr&& sndr) noexcept(std::is_nothrow_move_constructible_v<Sndr>)
             : sndr_(static_cast<Sndr&&>(sndr)) {}
         void relocate(storage_type& to) noexcept override {
-            to.template emplace_with<model>(
-                [this] { return model(static_cast<Sndr&&>(sndr_)); });
+            to.template emplace_with<model>([this] { return model(static_cast<Sndr&&>(sndr_)); });
         }
         void connect_into(any_operation_storage& storage, any_receiver<Fns...> rcvr) override {
             using operation = any_connected<Sndr, any_receiver<Fns...>>;

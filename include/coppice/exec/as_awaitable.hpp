@@ -98,8 +98,8 @@ public:
         sender_awaitable* awaitable_;
     };
 
-    sender_awaitable(Sndr&& sndr, Promise& promise) noexcept(
-        nothrow_connectable<Sndr, awaitable_receiver>)
+    sender_awaitable(Sndr&& sndr,
+                     Promise& promise) noexcept(nothrow_connectable<Sndr, awaitable_receiver>)
         : promise_(&promise),
           operation_(execution::connect(static_cast<Sndr&&>(sndr), awaitable_receiver(*this))) {}
     sender_awaitable(sender_awaitable&&) = delete;
@@ -162,13 +162,12 @@ constexpr decltype(auto) adapt_for_await(Sndr&& sndr) {
     }
 }
 template <class Sndr, class Promise>
-using awaited_sender_t = decltype(execution::adapt_for_await(
-    std::declval<transformed_t<Sndr, env_of_t<Promise>>>()));
+using awaited_sender_t =
+    decltype(execution::adapt_for_await(std::declval<transformed_t<Sndr, env_of_t<Promise>>>()));
 
 template <class Sndr, class Promise>
-concept can_be_awaited = sender_in<Sndr, env_of_t<Promise>> && requires {
-    typename single_sender_value_type<Sndr, env_of_t<Promise>>;
-};
+concept can_be_awaited = sender_in<Sndr, env_of_t<Promise>> &&
+                         requires { typename single_sender_value_type<Sndr, env_of_t<Promise>>; };
 
 // An awaitable for expr in a coroutine with promise p. Source: [exec.as.awaitable] p7.
 struct as_awaitable_t {
@@ -241,7 +240,8 @@ private:
 };
 
 // A base for promises in whose coroutines senders are awaited. A sender that completes with
-// set_stopped is like an uncatchable exception: unhandled_stopped() of the caller's promise goes on.
+// set_stopped is like an uncatchable exception: unhandled_stopped() of the caller's promise goes
+// on.
 template <class_type Promise>
 class with_awaitable_senders {
 public:
@@ -268,7 +268,8 @@ public:
         using Result = call_result_t<as_awaitable_t, Value, Promise&>;
         Promise& promise = static_cast<Promise&>(*this);
         if constexpr (std::is_rvalue_reference_v<Result>) {
-            using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
+            using Awaiter =
+                decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
             if constexpr (std::is_rvalue_reference_v<Awaiter>) {
                 return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
             } else {

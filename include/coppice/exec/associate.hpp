@@ -18,8 +18,7 @@ public:
     using wrapped_sender = Wrapped;
 
     template <class Sndr>
-    associate_data(Token token, Sndr&& sndr, std::source_location where)
-        : where_(where), assoc_() {
+    associate_data(Token token, Sndr&& sndr, std::source_location where) : where_(where), assoc_() {
         Wrapped wrapped(token.wrap(static_cast<Sndr&&>(sndr)));
         assoc_ = token.try_associate();
         if (assoc_) sndr_.construct(static_cast<Wrapped&&>(wrapped));
@@ -63,8 +62,8 @@ class associate_operation {
 public:
     using operation_state_concept = operation_state_tag;
 
-    associate_operation(Data&& data, Rcvr rcvr) noexcept(
-        nothrow_connectable<wrapped_sender, child_receiver>)
+    associate_operation(Data&& data,
+                        Rcvr rcvr) noexcept(nothrow_connectable<wrapped_sender, child_receiver>)
         : state_(static_cast<Rcvr&&>(rcvr)), assoc_(), listing_(data.where()) {
         if (!data.associated()) return;
         child_.construct_with([&] {

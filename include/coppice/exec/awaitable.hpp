@@ -61,9 +61,8 @@ template <class T, class... Promise>
 concept is_awaitable = is_awaitable_in<T, Promise...>;
 
 template <class T, class... Promise>
-using await_result_t = decltype(execution::awaiter_of(std::declval<T>(),
-                                                      std::declval<Promise&>()...)
-                                    .await_resume());
+using await_result_t =
+    decltype(execution::awaiter_of(std::declval<T>(), std::declval<Promise&>()...).await_resume());
 
 template <class T, class Promise>
 concept has_as_awaitable = requires(T&& value, Promise& promise) {

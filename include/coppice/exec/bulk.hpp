@@ -19,8 +19,8 @@ struct bulk_unchunked_t;
 template <class Policy, class Shape, class F>
 struct bulk_data {
     template <class P, class FInit>
-    constexpr bulk_data(P&& p, Shape s, FInit&& function) noexcept(
-        std::is_nothrow_constructible_v<F, FInit>)
+    constexpr bulk_data(P&& p, Shape s,
+                        FInit&& function) noexcept(std::is_nothrow_constructible_v<F, FInit>)
         : policy(static_cast<P&&>(p)), shape(s), f(static_cast<FInit&&>(function)) {}
     [[no_unique_address]] Policy policy;
     Shape shape;
@@ -32,8 +32,8 @@ template <class F>
 class call_each {
 public:
     template <class Init>
-    constexpr explicit call_each(construct_each, Init&& init) noexcept(
-        std::is_nothrow_constructible_v<F, Init>)
+    constexpr explicit call_each(construct_each,
+                                 Init&& init) noexcept(std::is_nothrow_constructible_v<F, Init>)
         : f_(static_cast<Init&&>(init)) {}
     template <class Shape, class... Args>
         requires std::invocable<F&, Shape, Args&...>
@@ -141,9 +141,9 @@ struct bulk_sender {
     [[no_unique_address]] Child child;
 
     template <class DataInit, class ChildInit>
-    constexpr bulk_sender(DataInit&& d, ChildInit&& c) noexcept(
-        std::is_nothrow_constructible_v<Data, DataInit> &&
-        std::is_nothrow_constructible_v<Child, ChildInit>)
+    constexpr bulk_sender(DataInit&& d,
+                          ChildInit&& c) noexcept(std::is_nothrow_constructible_v<Data, DataInit> &&
+                                                  std::is_nothrow_constructible_v<Child, ChildInit>)
         : tag(), data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
     constexpr auto get_env() const noexcept {
@@ -172,8 +172,7 @@ struct bulk_sender {
 
 // A policy that cannot be copied is kept by reference.
 template <class Policy>
-using bulk_policy_t =
-    std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
+using bulk_policy_t = std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
 
 template <class Tag>
 struct bulk_adaptor {
@@ -181,8 +180,7 @@ struct bulk_adaptor {
         requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
                  std::copy_constructible<std::decay_t<F>>
     constexpr auto operator()(Sndr&& sndr, Policy&& policy, Shape shape, F&& f) const {
-        using Data =
-            bulk_data<bulk_policy_t<std::remove_cvref_t<Policy>>, Shape, std::decay_t<F>>;
+        using Data = bulk_data<bulk_policy_t<std::remove_cvref_t<Policy>>, Shape, std::decay_t<F>>;
         using result = bulk_sender<Tag, Data, std::decay_t<Sndr>>;
         execution::check_pipeline<result>();
         return result(Data(static_cast<Policy&&>(policy), shape, static_cast<F&&>(f)),

@@ -13,7 +13,7 @@ struct sender_adaptor_closure {};
 template <class T>
 concept is_closure =
     std::derived_from<std::remove_cvref_t<T>, sender_adaptor_closure<std::remove_cvref_t<T>>> &&
-    (!sender<T>)&&std::constructible_from<std::remove_cvref_t<T>, T>;
+    (!sender<T>) && std::constructible_from<std::remove_cvref_t<T>, T>;
 
 // An adaptor with all arguments but the sender. Decays and keeps them.
 template <class Adaptor, class... Args>
@@ -33,9 +33,8 @@ struct bound_adaptor : sender_adaptor_closure<bound_adaptor<Adaptor, Args...>> {
     template <sender Sndr>
         requires callable<Adaptor, Sndr, const Args&...>
     constexpr auto operator()(Sndr&& sndr) const& {
-        return args_.apply([&sndr](const Args&... args) {
-            return Adaptor()(static_cast<Sndr&&>(sndr), args...);
-        });
+        return args_.apply(
+            [&sndr](const Args&... args) { return Adaptor()(static_cast<Sndr&&>(sndr), args...); });
     }
 
 private:
@@ -53,8 +52,9 @@ constexpr auto bind_adaptor(Adaptor, Args&&... args) noexcept(nothrow_decay_copy
 template <class First, class Second>
 struct closure_pair : sender_adaptor_closure<closure_pair<First, Second>> {
     template <class A, class B>
-    constexpr closure_pair(A&& first, B&& second) noexcept(
-        std::is_nothrow_constructible_v<First, A> && std::is_nothrow_constructible_v<Second, B>)
+    constexpr closure_pair(A&& first,
+                           B&& second) noexcept(std::is_nothrow_constructible_v<First, A> &&
+                                                std::is_nothrow_constructible_v<Second, B>)
         : first_(static_cast<A&&>(first)), second_(static_cast<B&&>(second)) {}
 
     template <sender Sndr>

@@ -142,7 +142,8 @@ struct diagnosis {
     static constexpr bool reported = true;
 };
 
-// Sigs, unless it is no set of signatures: then itself, so that the first error is the one reported.
+// Sigs, unless it is no set of signatures: then itself, so that the first error is the one
+// reported.
 template <template <class...> class Transform, class Sigs, class... Args>
 consteval auto transform_if_valid() noexcept {
     if constexpr (is_completion_signatures<Sigs>) {
@@ -202,8 +203,7 @@ struct indirect_apply {
     using apply = T<As...>;
 };
 template <template <class...> class T, class... As>
-using meta_apply =
-    typename indirect_apply<always_false<As...> || true>::template apply<T, As...>;
+using meta_apply = typename indirect_apply<always_false<As...> || true>::template apply<T, As...>;
 
 template <class Tag, template <class...> class Tuple, class Signature>
 struct gather_one {

@@ -137,8 +137,7 @@ struct connect_t {
 
     template <class Sndr, class Rcvr>
         requires connects<Sndr, Rcvr>
-    constexpr auto operator()(Sndr&& sndr, Rcvr&& rcvr) const
-        noexcept(is_nothrow<Sndr, Rcvr>()) {
+    constexpr auto operator()(Sndr&& sndr, Rcvr&& rcvr) const noexcept(is_nothrow<Sndr, Rcvr>()) {
         using Env = env_of_t<Rcvr>;
         using Sigs = signatures_of<Sndr, Env>;
         if constexpr (!is_completion_signatures<Sigs>) {
@@ -150,9 +149,9 @@ struct connect_t {
                           "connect: the receiver lacks a completion function that the sender's "
                           "signatures call for");
             if constexpr (needs_transform<Sndr, Env>) {
-                return attach(
-                    execution::transform_sender(static_cast<Sndr&&>(sndr), execution::get_env(rcvr)),
-                    static_cast<Rcvr&&>(rcvr));
+                return attach(execution::transform_sender(static_cast<Sndr&&>(sndr),
+                                                          execution::get_env(rcvr)),
+                              static_cast<Rcvr&&>(rcvr));
             } else {
                 return attach(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr));
             }
@@ -177,8 +176,7 @@ private:
         if constexpr (!is_completion_signatures<signatures_of<Sndr, Env>>) {
             return true;
         } else if constexpr (has_connect_member<transformed_t<Sndr, Env>, Rcvr>) {
-            return noexcept(
-                std::declval<transformed_t<Sndr, Env>>().connect(std::declval<Rcvr>()));
+            return noexcept(std::declval<transformed_t<Sndr, Env>>().connect(std::declval<Rcvr>()));
         } else {
             return false;
         }

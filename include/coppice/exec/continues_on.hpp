@@ -64,9 +64,9 @@ template <class Sigs>
 struct failure_signatures;
 template <class... Fns>
 struct failure_signatures<completion_signatures<Fns...>> {
-    using type = signatures_union_t<
-        std::conditional_t<signature_has_value<Fns>, completion_signatures<>,
-                           completion_signatures<Fns>>...>;
+    using type =
+        signatures_union_t<std::conditional_t<signature_has_value<Fns>, completion_signatures<>,
+                                              completion_signatures<Fns>>...>;
 };
 
 template <class ChildSigs, class ScheduleSigs>
@@ -102,11 +102,11 @@ class transfer_state : public transfer_results<Sigs, Rcvr> {
 public:
     using schedule_receiver = transfer_receiver<Sigs, Rcvr>;
 
-    transfer_state(ScheduleSender&& sndr, Rcvr r) noexcept(
-        nothrow_connectable<ScheduleSender, schedule_receiver>)
+    transfer_state(ScheduleSender&& sndr,
+                   Rcvr r) noexcept(nothrow_connectable<ScheduleSender, schedule_receiver>)
         : transfer_results<Sigs, Rcvr>(static_cast<Rcvr&&>(r)),
-          schedule_(execution::connect(static_cast<ScheduleSender&&>(sndr),
-                                       schedule_receiver(*this))) {}
+          schedule_(
+              execution::connect(static_cast<ScheduleSender&&>(sndr), schedule_receiver(*this))) {}
 
     template <class Tag, class... Args>
     void keep(Tag tag, Args&&... args) noexcept {
@@ -178,8 +178,8 @@ struct continues_on_sender {
     public:
         constexpr explicit attrs(const continues_on_sender& sndr) noexcept : sndr_(&sndr) {}
         template <class Query, class... Args>
-            requires is_forwarding_query<Query> && (!says_where<Query>) &&
-                     has_query<env_of_t<const Child&>, Query, Args...>
+            requires is_forwarding_query<Query> &&
+                     (!says_where<Query>) && has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
             return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
@@ -209,8 +209,9 @@ struct continues_on_sender {
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && noexcept(
         std::is_nothrow_constructible_v<continues_on_operation<Child, Sch, Rcvr>, Child,
-                                        schedule_result_t<const Sch&>, Rcvr>&& noexcept(
-            schedule(std::declval<const Sch&>()))) -> continues_on_operation<Child, Sch, Rcvr> {
+                                        schedule_result_t<const Sch&>, Rcvr> &&
+        noexcept(schedule(std::declval<const Sch&>())))
+        -> continues_on_operation<Child, Sch, Rcvr> {
         return {static_cast<Child&&>(child), schedule(std::as_const(data)),
                 static_cast<Rcvr&&>(rcvr)};
     }
@@ -218,8 +219,8 @@ struct continues_on_sender {
         requires std::copy_constructible<Child>
     auto connect(Rcvr rcvr) const& noexcept(
         std::is_nothrow_constructible_v<continues_on_operation<const Child&, Sch, Rcvr>,
-                                        const Child&, schedule_result_t<const Sch&>,
-                                        Rcvr>&& noexcept(schedule(std::declval<const Sch&>())))
+                                        const Child&, schedule_result_t<const Sch&>, Rcvr> &&
+        noexcept(schedule(std::declval<const Sch&>())))
         -> continues_on_operation<const Child&, Sch, Rcvr> {
         return {child, schedule(data), static_cast<Rcvr&&>(rcvr)};
     }
@@ -227,8 +228,7 @@ struct continues_on_sender {
 
 template <sender Sndr, scheduler Sch>
 constexpr auto continues_on_t::operator()(Sndr&& sndr, Sch&& sch) const {
-    using result =
-        continues_on_sender<std::decay_t<Sch>, schedule_from_sender<std::decay_t<Sndr>>>;
+    using result = continues_on_sender<std::decay_t<Sch>, schedule_from_sender<std::decay_t<Sndr>>>;
     execution::check_pipeline<result>();
     return result(static_cast<Sch&&>(sch), schedule_from(static_cast<Sndr&&>(sndr)));
 }

@@ -5,8 +5,8 @@
 // own algorithm, which is how starts_on, on, bulk and others are written in terms of simpler ones.
 // connect skips all this when neither domain nor algorithm has anything to say.
 // Source: [exec.domain.default], [exec.domain.indeterminate], [exec.snd.transform],
-// [exec.snd.apply]. tag_of_t: a coppice sender says its tag by a member type tag_type, and so does a
-// user's sender that wants to be transformed by its own algorithm (C++20 cannot take it apart).
+// [exec.snd.apply]. tag_of_t: a coppice sender says its tag by a member type tag_type, and so does
+// a user's sender that wants to be transformed by its own algorithm (C++20 cannot take it apart).
 
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/queries.hpp>
@@ -110,7 +110,8 @@ template <class Sndr, class Env>
 consteval auto find_completion_domain() noexcept {
     using Attrs = env_of_t<Sndr>;
     if constexpr (callable<get_completion_domain_t<>, Attrs, const Env&>) {
-        return type_list<std::decay_t<call_result_t<get_completion_domain_t<>, Attrs, const Env&>>>();
+        return type_list<
+            std::decay_t<call_result_t<get_completion_domain_t<>, Attrs, const Env&>>>();
     } else {
         return type_list<default_domain>();
     }
@@ -135,8 +136,7 @@ constexpr decltype(auto) transform_once(Sndr&& sndr, const Env& env) {
 // Again and again until the type stays the same.
 template <class Domain, class Tag, class Sndr, class Env>
 constexpr decltype(auto) transform_fully(Sndr&& sndr, const Env& env) {
-    using Next =
-        decltype(execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env));
+    using Next = decltype(execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env));
     if constexpr (std::is_same_v<std::remove_cvref_t<Next>, std::remove_cvref_t<Sndr>>) {
         return execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env);
     } else {
@@ -159,7 +159,7 @@ constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) {
 // A domain other than the default one has something to say about this sender.
 template <class Domain, class Tag, class Sndr, class Env>
 concept may_transform =
-    (!std::same_as<Domain, default_domain>)&&domain_transforms<Domain, Tag, Sndr, Env>;
+    (!std::same_as<Domain, default_domain>) && domain_transforms<Domain, Tag, Sndr, Env>;
 
 // Whether transform_sender would do anything but move the sender.
 template <class Sndr, class Env>
@@ -175,8 +175,8 @@ struct transformed {
 template <class Sndr, class Env>
     requires needs_transform<Sndr, Env>
 struct transformed<Sndr, Env> {
-    using type = decltype(execution::transform_sender(std::declval<Sndr>(),
-                                                      std::declval<const Env&>()));
+    using type =
+        decltype(execution::transform_sender(std::declval<Sndr>(), std::declval<const Env&>()));
 };
 // The type of what is connected in place of a Sndr.
 template <class Sndr, class... Env>
@@ -195,8 +195,7 @@ constexpr decltype(auto) apply_sender(Domain domain, Tag, Sndr&& sndr, Args&&...
                       domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr),
                                           static_cast<Args&&>(args)...);
                   }) {
-        return domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr),
-                                   static_cast<Args&&>(args)...);
+        return domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
     } else {
         return default_domain().apply_sender(Tag(), static_cast<Sndr&&>(sndr),
                                              static_cast<Args&&>(args)...);

@@ -49,8 +49,8 @@ struct prop {
     [[no_unique_address]] QueryTag query_tag;
     [[no_unique_address]] ValueType value;
 
-    constexpr prop(QueryTag tag, ValueType v) noexcept(
-        std::is_nothrow_constructible_v<ValueType, ValueType>)
+    constexpr prop(QueryTag tag,
+                   ValueType v) noexcept(std::is_nothrow_constructible_v<ValueType, ValueType>)
         : query_tag(tag), value(static_cast<ValueType&&>(v)) {}
     prop(const prop&) = default;
     prop(prop&&) = default;
@@ -68,8 +68,8 @@ prop(QueryTag, ValueType) -> prop<QueryTag, std::unwrap_reference_t<ValueType>>;
 // Several queryables as one; the first that knows the answer gives it. Source: [exec.env].
 template <queryable... Envs>
 struct env {
-    constexpr explicit(sizeof...(Envs) == 1) env(Envs... envs) noexcept(
-        (std::is_nothrow_constructible_v<Envs, Envs> && ...))
+    constexpr explicit(sizeof...(Envs) == 1)
+        env(Envs... envs) noexcept((std::is_nothrow_constructible_v<Envs, Envs> && ...))
         : envs_(construct_each(), static_cast<Envs&&>(envs)...) {}
     env(const env&) = default;
     env(env&&) = default;

@@ -32,9 +32,9 @@ struct into_variant_signatures<completion_signatures<Fns...>> {
     struct other<set_value_t(Args...)> {
         using type = completion_signatures<>;
     };
-    using sent = std::conditional_t<completion_signatures<Fns...>::count_of(set_value_t()) == 0,
-                                    completion_signatures<>,
-                                    completion_signatures<set_value_t(variant)>>;
+    using sent =
+        std::conditional_t<completion_signatures<Fns...>::count_of(set_value_t()) == 0,
+                           completion_signatures<>, completion_signatures<set_value_t(variant)>>;
     using complete = set_union_t<sent, exception_signature<(value_store_throws<Fns> || ...)>,
                                  typename other<Fns>::type...>;
     using type = std::conditional_t<
@@ -68,8 +68,8 @@ public:
 template <class Child, class Rcvr>
 using into_variant_operation = adaptor_operation<
     Child, receiver_state<Rcvr>,
-    into_variant_receiver<
-        variant_of_values<completion_signatures_of_t<Child, child_env_t<Rcvr>>>, Rcvr>>;
+    into_variant_receiver<variant_of_values<completion_signatures_of_t<Child, child_env_t<Rcvr>>>,
+                          Rcvr>>;
 
 // Sends one value: a variant of a tuple for each of the child's value completions.
 struct into_variant_t {

@@ -12,7 +12,10 @@ constexpr decltype(auto) invoke_target(Object&& object) noexcept {
     using Plain = std::remove_cvref_t<Object>;
     if constexpr (std::is_base_of_v<Class, Plain>) {
         return static_cast<Object&&>(object);
-    } else if constexpr (requires { object.get(); typename Plain::type; }) {
+    } else if constexpr (requires {
+                             object.get();
+                             typename Plain::type;
+                         }) {
         return (object.get());
     } else {
         return *static_cast<Object&&>(object);
@@ -21,7 +24,7 @@ constexpr decltype(auto) invoke_target(Object&& object) noexcept {
 
 // INVOKE of the standard for a pointer to member.
 template <class Class, class Member, class Object, class... Args>
-constexpr decltype(auto) invoke_member(Member Class::*member, Object&& object, Args&&... args) {
+constexpr decltype(auto) invoke_member(Member Class::* member, Object&& object, Args&&... args) {
     if constexpr (std::is_function_v<Member>) {
         return (invoke_target<Class>(static_cast<Object&&>(object)).*
                 member)(static_cast<Args&&>(args)...);

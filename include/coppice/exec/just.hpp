@@ -14,8 +14,8 @@ public:
     using operation_state_concept = operation_state_tag;
 
     template <class Init>
-    constexpr just_operation(Init&& values, Rcvr rcvr) noexcept(
-        std::is_nothrow_constructible_v<Values, Init>)
+    constexpr just_operation(Init&& values,
+                             Rcvr rcvr) noexcept(std::is_nothrow_constructible_v<Values, Init>)
         : rcvr_(static_cast<Rcvr&&>(rcvr)), values_(static_cast<Init&&>(values)) {}
     just_operation(just_operation&&) = delete;
 
@@ -44,8 +44,9 @@ struct just_sender {
     [[no_unique_address]] values_type data;
 
     template <class... Us>
-    constexpr explicit just_sender(construct_each, Us&&... us) noexcept(
-        (std::is_nothrow_constructible_v<Ts, Us> && ...))
+    constexpr explicit just_sender(construct_each,
+                                   Us&&... us) noexcept((std::is_nothrow_constructible_v<Ts, Us> &&
+                                                         ...))
         : tag(), data(construct_each(), static_cast<Us&&>(us)...) {}
 
     constexpr inline_attrs<Complete> get_env() const noexcept { return {}; }
@@ -64,8 +65,8 @@ struct just_sender {
     }
     template <receiver Rcvr>
         requires(std::copy_constructible<Ts> && ...)
-    constexpr auto connect(Rcvr rcvr) const& noexcept(
-        (std::is_nothrow_copy_constructible_v<Ts> && ...)) {
+    constexpr auto connect(Rcvr rcvr) const& noexcept((std::is_nothrow_copy_constructible_v<Ts> &&
+                                                       ...)) {
         return just_operation<Complete, values_type, Rcvr>(data, static_cast<Rcvr&&>(rcvr));
     }
 };

@@ -27,15 +27,15 @@ constexpr auto let_env(const Attrs& attrs, const Env& env) noexcept {
     if constexpr (callable<get_completion_scheduler_t<Handled>, const Attrs&, const Env&>) {
         return scheduler_env(get_completion_scheduler<Handled>(attrs, env));
     } else if constexpr (callable<get_completion_domain_t<Handled>, const Attrs&, const Env&>) {
-        return domain_env<call_result_t<get_completion_domain_t<Handled>, const Attrs&,
-                                        const Env&>>();
+        return domain_env<
+            call_result_t<get_completion_domain_t<Handled>, const Attrs&, const Env&>>();
     } else {
         return execution::env<>();
     }
 }
 template <class Handled, class Child, class Env>
-using let_env_t = decltype(execution::let_env<Handled>(
-    std::declval<env_of_t<Child>>(), std::declval<const fwd_env_t<Env>&>()));
+using let_env_t = decltype(execution::let_env<Handled>(std::declval<env_of_t<Child>>(),
+                                                       std::declval<const fwd_env_t<Env>&>()));
 // What the second sender sees.
 template <class LetEnv, class Env>
 using let_joined_env_t = join_env_t<const LetEnv&, fwd_env_t<Env>>;
@@ -49,8 +49,8 @@ struct let_callable {
 template <class Tag, class F, class Signature, class... Env>
 struct let_signature;
 template <class Tag, class F, class Handled, class... Args, class... Env>
-struct let_signature<Tag, F, Handled(Args...), Env...> : let_callable<Tag, F, std::decay_t<Args>...> {
-};
+struct let_signature<Tag, F, Handled(Args...), Env...>
+    : let_callable<Tag, F, std::decay_t<Args>...> {};
 template <class Tag, class F, class Handled, class... Args, class... Env>
     requires(std::is_constructible_v<std::decay_t<Args>, Args> && ...) &&
             std::is_invocable_v<F, std::decay_t<Args>&...> &&
@@ -110,8 +110,8 @@ public:
 template <class F, class SecondRcvr, class Handled, class... Args>
 struct let_step_of {
     using kept = type_list<product<std::decay_t<Args>...>>;
-    using operations = type_list<
-        connect_result_t<std::invoke_result_t<F, std::decay_t<Args>&...>, SecondRcvr>>;
+    using operations =
+        type_list<connect_result_t<std::invoke_result_t<F, std::decay_t<Args>&...>, SecondRcvr>>;
 };
 
 template <class Child, class Handled, class F, class Rcvr>
@@ -143,17 +143,17 @@ public:
     };
 
     template <class Init>
-    let_operation(Child&& child, Init&& function, Rcvr rcvr) noexcept(
-        std::is_nothrow_constructible_v<F, Init> && nothrow_connectable<Child, first_receiver>)
+    let_operation(Child&& child, Init&& function,
+                  Rcvr rcvr) noexcept(std::is_nothrow_constructible_v<F, Init> &&
+                                      nothrow_connectable<Child, first_receiver>)
         : context_(static_cast<Rcvr&&>(rcvr),
                    [&child](const Rcvr& r) noexcept -> env_type {
                        return execution::let_env<Handled>(execution::get_env(child),
                                                           execution::child_env(r));
                    }),
           function_(static_cast<Init&&>(function)) {
-        operations_.template emplace_with<first_operation>([&] {
-            return execution::connect(static_cast<Child&&>(child), first_receiver(*this));
-        });
+        operations_.template emplace_with<first_operation>(
+            [&] { return execution::connect(static_cast<Child&&>(child), first_receiver(*this)); });
     }
     let_operation(let_operation&&) = delete;
 
@@ -234,9 +234,9 @@ struct let_sender {
     [[no_unique_address]] Child child;
 
     template <class FInit, class ChildInit>
-    constexpr let_sender(FInit&& f, ChildInit&& c) noexcept(
-        std::is_nothrow_constructible_v<F, FInit> &&
-        std::is_nothrow_constructible_v<Child, ChildInit>)
+    constexpr let_sender(FInit&& f,
+                         ChildInit&& c) noexcept(std::is_nothrow_constructible_v<F, FInit> &&
+                                                 std::is_nothrow_constructible_v<Child, ChildInit>)
         : tag(), data(static_cast<FInit&&>(f)), child(static_cast<ChildInit&&>(c)) {}
 
     constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }

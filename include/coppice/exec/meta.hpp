@@ -39,8 +39,7 @@ struct set_union {
     using type = Set;
 };
 template <class Set, template <class...> class Other, class... Ts, class... Others>
-struct set_union<Set, Other<Ts...>, Others...>
-    : set_union<set_insert_t<Set, Ts...>, Others...> {};
+struct set_union<Set, Other<Ts...>, Others...> : set_union<set_insert_t<Set, Ts...>, Others...> {};
 
 template <class Set, class... Others>
 using set_union_t = typename set_union<Set, Others...>::type;
@@ -57,9 +56,9 @@ using with_elements_t = typename with_elements<Target, List>::type;
 
 // [exec.general], [execution.syn]
 template <class T>
-concept movable_value = std::move_constructible<std::decay_t<T>> &&
-                        std::constructible_from<std::decay_t<T>, T> &&
-                        !std::is_array_v<std::remove_reference_t<T>>;
+concept movable_value =
+    std::move_constructible<std::decay_t<T>> && std::constructible_from<std::decay_t<T>, T> &&
+    !std::is_array_v<std::remove_reference_t<T>>;
 template <class From, class To>
 concept decays_to = std::same_as<std::decay_t<From>, To>;
 template <class T>
@@ -68,9 +67,8 @@ template <class T>
 concept queryable = std::destructible<T>;
 
 template <class F, class... Args>
-concept callable = requires(F&& f, Args&&... args) {
-    static_cast<F&&>(f)(static_cast<Args&&>(args)...);
-};
+concept callable =
+    requires(F&& f, Args&&... args) { static_cast<F&&>(f)(static_cast<Args&&>(args)...); };
 template <class F, class... Args>
 concept nothrow_callable = callable<F, Args...> && requires(F&& f, Args&&... args) {
     { static_cast<F&&>(f)(static_cast<Args&&>(args)...) } noexcept;

@@ -34,8 +34,8 @@ struct on_t {
     constexpr auto operator()(Sndr&& sndr, Sch&& sch, Closure&& closure) const;
 
     template <sender_for<on_t> Sndr, class Env>
-        requires std::remove_cvref_t<Sndr>::template returns<Env>
-    constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env& env) const {
+        requires std::remove_cvref_t<Sndr>::template
+    returns<Env> constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env& env) const {
         return transform(static_cast<Sndr&&>(sndr).data, static_cast<Sndr&&>(sndr).child, env);
     }
 
@@ -43,15 +43,13 @@ private:
     template <class Data, class Child, class Env>
     static constexpr auto transform(Data&& data, Child&& child, const Env& env) {
         if constexpr (scheduler<Data>) {
-            return continues_on(
-                starts_on(static_cast<Data&&>(data), static_cast<Child&&>(child)),
-                get_start_scheduler(env));
+            return continues_on(starts_on(static_cast<Data&&>(data), static_cast<Child&&>(child)),
+                                get_start_scheduler(env));
         } else {
             auto back = get_completion_scheduler<set_value_t>(get_env(child), env);
-            return continues_on(
-                static_cast<Data&&>(data).closure(continues_on(
-                    static_cast<Child&&>(child), static_cast<Data&&>(data).sch)),
-                std::move(back));
+            return continues_on(static_cast<Data&&>(data).closure(continues_on(
+                                    static_cast<Child&&>(child), static_cast<Data&&>(data).sch)),
+                                std::move(back));
         }
     }
 };
@@ -67,24 +65,24 @@ struct on_sender {
     [[no_unique_address]] Child child;
 
     template <class DataInit, class ChildInit>
-    constexpr on_sender(DataInit&& d, ChildInit&& c) noexcept(
-        std::is_nothrow_constructible_v<Data, DataInit> &&
-        std::is_nothrow_constructible_v<Child, ChildInit>)
+    constexpr on_sender(DataInit&& d,
+                        ChildInit&& c) noexcept(std::is_nothrow_constructible_v<Data, DataInit> &&
+                                                std::is_nothrow_constructible_v<Child, ChildInit>)
         : tag(), data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
     // Whether it is known, in an environment, where to return.
     template <class Env>
     static constexpr bool returns =
-        scheduler<Data> ? callable<get_start_scheduler_t, const Env&>
-                        : callable<get_completion_scheduler_t<set_value_t>, env_of_t<const Child&>,
-                                   const Env&>;
+        scheduler<Data>
+            ? callable<get_start_scheduler_t, const Env&>
+            : callable<get_completion_scheduler_t<set_value_t>, env_of_t<const Child&>, const Env&>;
 
     class attrs {
     public:
         constexpr explicit attrs(const on_sender& sndr) noexcept : sndr_(&sndr) {}
         template <class Query, class... Args>
-            requires is_forwarding_query<Query> && (!says_where<Query>) &&
-                     has_query<env_of_t<const Child&>, Query, Args...>
+            requires is_forwarding_query<Query> &&
+                     (!says_where<Query>) && has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
             return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }

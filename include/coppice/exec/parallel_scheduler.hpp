@@ -114,8 +114,8 @@ private:
     }
 
     inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
-    alignas(std::max_align_t)
-        std::byte storage_[parallel_scheduler_replacement::backend_storage_size];
+    alignas(
+        std::max_align_t) std::byte storage_[parallel_scheduler_replacement::backend_storage_size];
 };
 
 struct parallel_scheduler_domain;
@@ -131,8 +131,7 @@ public:
         : backend_(std::move(implementation)) {}
 
     template <class Rcvr>
-    class operation final
-        : parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr> {
+    class operation final : parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr> {
     public:
         using operation_state_concept = operation_state_tag;
         operation(backend& implementation, Rcvr r) noexcept
@@ -227,7 +226,8 @@ class parallel_bulk_call final
 public:
     template <class DataInit>
     parallel_bulk_call(backend& implementation, DataInit&& data, Rcvr r)
-        : base(static_cast<Rcvr&&>(r)), backend_(&implementation),
+        : base(static_cast<Rcvr&&>(r)),
+          backend_(&implementation),
           data_(static_cast<DataInit&&>(data)) {}
 
     // The child's values have come.
@@ -326,15 +326,16 @@ template <class Tag, class Data, class Child>
 class parallel_bulk_sender {
     template <class Rcvr>
     using call_type = parallel_bulk_call<
-        Tag, Data,
-        typename bulk_values<completion_signatures_of_t<Child, child_env_t<Rcvr>>>::type, Rcvr>;
+        Tag, Data, typename bulk_values<completion_signatures_of_t<Child, child_env_t<Rcvr>>>::type,
+        Rcvr>;
 
 public:
     using sender_concept = sender_tag;
 
     template <class DataInit, class ChildInit>
     parallel_bulk_sender(parallel_scheduler sch, DataInit&& data, ChildInit&& child)
-        : sch_(std::move(sch)), data_(static_cast<DataInit&&>(data)),
+        : sch_(std::move(sch)),
+          data_(static_cast<DataInit&&>(data)),
           child_(static_cast<ChildInit&&>(child)) {}
 
     auto get_env() const noexcept { return child_attrs<Child, set_value_t>(child_); }
@@ -379,8 +380,8 @@ struct parallel_scheduler_domain {
 inline parallel_scheduler_domain parallel_scheduler::query(get_domain_t) const noexcept {
     return {};
 }
-inline parallel_scheduler_domain
-parallel_scheduler::query(get_completion_domain_t<set_value_t>) const noexcept {
+inline parallel_scheduler_domain parallel_scheduler::query(
+    get_completion_domain_t<set_value_t>) const noexcept {
     return {};
 }
 

@@ -14,8 +14,8 @@ struct product_element {
     constexpr product_element() = default;
     // As an aggregate it would be cleared over its neighbours by g++ 12.
     template <class Init>
-    constexpr product_element(construct_each, Init&& init) noexcept(
-        std::is_nothrow_constructible_v<T, Init>)
+    constexpr product_element(construct_each,
+                              Init&& init) noexcept(std::is_nothrow_constructible_v<T, Init>)
         : value(static_cast<Init&&>(init)) {}
 
     [[no_unique_address]] T value;

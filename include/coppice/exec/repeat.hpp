@@ -1,8 +1,8 @@
 // repeat_until, retry: run a sender again and again, on constant stack.
 #pragma once
-// Both connect a copy of the sender for each round, in the same place. A round that completes inside
-// its start is followed by the next in a loop, not by a call (start_race.hpp), so a million of them
-// use no more stack than one. Between rounds a requested stop ends the whole. Source: ours.
+// Both connect a copy of the sender for each round, in the same place. A round that completes
+// inside its start is followed by the next in a loop, not by a call (start_race.hpp), so a million
+// of them use no more stack than one. Between rounds a requested stop ends the whole. Source: ours.
 
 #include <coppice/base/check.hpp>
 #include <coppice/exec/alternatives.hpp>
@@ -83,8 +83,7 @@ public:
     };
 
     template <class Init>
-    repeat_operation(Init&& child, Rcvr rcvr) noexcept(
-        std::is_nothrow_constructible_v<Child, Init>)
+    repeat_operation(Init&& child, Rcvr rcvr) noexcept(std::is_nothrow_constructible_v<Child, Init>)
         : rcvr_(static_cast<Rcvr&&>(rcvr)), child_(static_cast<Init&&>(child)) {}
     repeat_operation(repeat_operation&&) = delete;
     ~repeat_operation() {
@@ -98,10 +97,12 @@ public:
     }
 
 private:
-    using Sigs = typename repeat_signatures<
-        completion_signatures_of_t<const Child&, child_env_t<Rcvr>>, Algorithm>::type;
-    using Kept = signatures_union_t<
-        Sigs, completion_signatures<set_stopped_t(), set_error_t(std::exception_ptr)>>;
+    using Sigs =
+        typename repeat_signatures<completion_signatures_of_t<const Child&, child_env_t<Rcvr>>,
+                                   Algorithm>::type;
+    using Kept =
+        signatures_union_t<Sigs,
+                           completion_signatures<set_stopped_t(), set_error_t(std::exception_ptr)>>;
     using round = connect_result_t<const Child&, child_receiver>;
     static constexpr bool nothrow = nothrow_connectable<const Child&, child_receiver>;
 
@@ -205,8 +206,8 @@ struct repeat_sender {
             return pipeline_error<in_algorithm<Algorithm>, got<Child>, wanted<copyable_sender>>();
         } else {
             using Sigs = signatures_of<const Child&, fwd_env_t<Env>...>;
-            using Ends = decltype(execution::transform_if_valid<repeat_signatures, Sigs,
-                                                                Algorithm>());
+            using Ends =
+                decltype(execution::transform_if_valid<repeat_signatures, Sigs, Algorithm>());
             using Delivered = decltype(execution::transform_if_valid<delivered_signatures, Ends>());
             return signatures_union_t<Delivered, repeat_stopped_t<Env>...,
                                       exception_signature<connect_throws<Env...>()>>();

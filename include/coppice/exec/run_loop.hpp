@@ -14,8 +14,8 @@
 //              returns as soon as the word says so).
 //
 // Timers belong to the runner. An operation of schedule_after is queued to be armed, and its stop
-// callback queues a second item that disarms it; so the heap is only ever touched by the runner, and
-// the operation completes when none of its items is queued any more.
+// callback queues a second item that disarms it; so the heap is only ever touched by the runner,
+// and the operation completes when none of its items is queued any more.
 //
 // Threads: schedule, push and finish from any; run from one at a time. Source: [exec.run.loop];
 // timers are ours.
@@ -262,7 +262,7 @@ public:
         public:
             explicit push_cancel(timed_operation& op) noexcept : op_(&op) {}
             void operator()() noexcept {
-                op_->cancel_pushed_ = true;
+                if (!planted("run_loop.cancel_unseen")) op_->cancel_pushed_.write(true);
                 op_->loop_.push_back(op_->cancel_);
             }
 
@@ -291,8 +291,9 @@ public:
         void expire() noexcept override {
             armed_ = false;
             expired_ = true;
-            on_stop_.reset();  // from here on the callback has run, or never will
-            if (cancel_pushed_) return;  // cancel() is queued, and completes
+            // From here on the callback has run, or never will.
+            on_stop_.reset();
+            if (cancel_pushed_.read()) return;  // cancel() is queued, and completes
             phase_ = phase::over;
             set_value(static_cast<Rcvr&&>(rcvr_));
         }
@@ -308,8 +309,8 @@ public:
         [[no_unique_address]] Rcvr rcvr_;
         cancel_item cancel_;
         time_span after_;
-        bool cancel_pushed_ = false;  // the stop callback's; read after it was deregistered
-        bool armed_ = false;          // the runner's, like all that follow
+        plain<bool> cancel_pushed_{false};  // the stop callback's; read after it was deregistered
+        bool armed_ = false;                // the runner's, like all that follow
         bool cancelled_ = false;
         bool expired_ = false;
         phase phase_ = phase::idle;
@@ -385,6 +386,8 @@ private:
     run_loop* loop_;
 };
 
-inline run_loop::scheduler run_loop::get_scheduler() noexcept { return scheduler(*this); }
+inline run_loop::scheduler run_loop::get_scheduler() noexcept {
+    return scheduler(*this);
+}
 
 }  // namespace coppice::execution

@@ -10,8 +10,9 @@ namespace coppice::execution {
 struct schedule_t {
     template <class Sch>
         requires requires(Sch&& sch) { static_cast<Sch&&>(sch).schedule(); }
-    constexpr auto operator()(Sch&& sch) const noexcept(noexcept(static_cast<Sch&&>(sch).schedule()))
-        -> decltype(static_cast<Sch&&>(sch).schedule()) {
+    constexpr auto operator()(Sch&& sch) const
+        noexcept(noexcept(static_cast<Sch&&>(sch).schedule()))
+            -> decltype(static_cast<Sch&&>(sch).schedule()) {
         static_assert(sender<decltype(static_cast<Sch&&>(sch).schedule())>,
                       "a scheduler's schedule must return a sender");
         return static_cast<Sch&&>(sch).schedule();
@@ -31,14 +32,13 @@ using schedule_result_t = decltype(schedule(std::declval<Sch>()));
 // A scheduler whose schedule fails only by a stop request. Source: [exec.sched] p11.
 template <class Sch, class Env>
 concept infallible_scheduler =
-    scheduler<Sch> &&
-    (std::same_as<completion_signatures<set_value_t()>,
-                  completion_signatures_of_t<schedule_result_t<Sch>, Env>> ||
-     (!unstoppable_token<stop_token_of_t<Env>> &&
-      (std::same_as<completion_signatures<set_value_t(), set_stopped_t()>,
-                    completion_signatures_of_t<schedule_result_t<Sch>, Env>> ||
-       std::same_as<completion_signatures<set_stopped_t(), set_value_t()>,
-                    completion_signatures_of_t<schedule_result_t<Sch>, Env>>)));
+    scheduler<Sch> && (std::same_as<completion_signatures<set_value_t()>,
+                                    completion_signatures_of_t<schedule_result_t<Sch>, Env>> ||
+                       (!unstoppable_token<stop_token_of_t<Env>> &&
+                        (std::same_as<completion_signatures<set_value_t(), set_stopped_t()>,
+                                      completion_signatures_of_t<schedule_result_t<Sch>, Env>> ||
+                         std::same_as<completion_signatures<set_stopped_t(), set_value_t()>,
+                                      completion_signatures_of_t<schedule_result_t<Sch>, Env>>)));
 
 // The environment of what is started on a scheduler. SCHED-ENV of the draft, and the scheduler is
 // also the environment's own, so that read_env(get_scheduler) names where one is.
@@ -92,8 +92,7 @@ inline constexpr bool says_where<get_completion_domain_t<Tag>> = true;
 template <class Sndr, class Query, class... Args>
 constexpr decltype(auto) query_attrs(const Sndr& sndr, Query tag, Args&&... args) noexcept {
     using Attrs = env_of_t<const Sndr&>;
-    using Result =
-        decltype(std::declval<Attrs>().query(tag, static_cast<Args&&>(args)...));
+    using Result = decltype(std::declval<Attrs>().query(tag, static_cast<Args&&>(args)...));
     if constexpr (std::is_lvalue_reference_v<Attrs>) {
         return execution::get_env(sndr).query(tag, static_cast<Args&&>(args)...);
     } else {

@@ -3,13 +3,15 @@
 // A scope outlives the operations associated with it: join() completes when the last of them has
 // ended. All of a scope's state is one word:
 //
-//   word_      count of associations * unit | joined | used | joining | closed
+//   word_      count of associations | count of joins | joined | used | joining | closed
 //
 //   associate  count + 1, used;        refused when closed, joined or full
 //   leave      count - 1;              the last one out while joining: joined, and the joiners are
 //                                      taken along and completed
-//   join       count is zero: joined, at once. Else count + 1 and joining; the joiner is pushed and
-//              then leaves like everybody else, so the scope cannot end while it is being pushed
+//   join       count is zero: joined, at once. Else count + 1, joins + 1 and joining; the joiner is
+//              pushed and then leaves like everybody else, so the scope cannot end while it is
+//              being pushed. The count of joins only grows: that the word is the same as before
+//              means that no joiner came and left in between.
 //   close      closed
 //
 // Whoever makes the word `joined` has taken the joiners before, and touches the scope no more: a
@@ -47,13 +49,12 @@ struct scope_test_sender {
 
 // Source: [exec.scope.concepts].
 template <class Assoc>
-concept scope_association =
-    std::movable<Assoc> && std::is_nothrow_move_constructible_v<Assoc> &&
-    std::is_nothrow_move_assignable_v<Assoc> && std::default_initializable<Assoc> &&
-    requires(const Assoc assoc) {
-        { static_cast<bool>(assoc) } noexcept;
-        { assoc.try_associate() } -> std::same_as<Assoc>;
-    };
+concept scope_association = std::movable<Assoc> && std::is_nothrow_move_constructible_v<Assoc> &&
+                            std::is_nothrow_move_assignable_v<Assoc> &&
+                            std::default_initializable<Assoc> && requires(const Assoc assoc) {
+                                { static_cast<bool>(assoc) } noexcept;
+                                { assoc.try_associate() } -> std::same_as<Assoc>;
+                            };
 template <class Token>
 concept scope_token = std::copyable<Token> && requires(const Token token) {
     { token.try_associate() } -> scope_association;
@@ -77,7 +78,8 @@ private:
 // What both scopes are. Threads: all members but constructor and destructor, any, at once.
 class scope_base : immovable {
 public:
-    static constexpr std::size_t max_associations = std::size_t(-1) >> 5;
+    static constexpr std::size_t max_associations = (std::size_t(1) << 40) - 1;
+    static constexpr std::size_t max_joins = (std::size_t(1) << 16) - 1;
 
     // Who waits for the scope to end.
     class joiner : immovable {
@@ -135,6 +137,7 @@ protected:
     scope_base() noexcept = default;
     explicit scope_base(record_outstanding_t) noexcept : recording_(true) {}
     ~scope_base() {
+        // edge scope.leave (acquire): sees what all operations did
         const std::size_t last = word_.load(acquire);
         COPPICE_CHECK((last & joined) != 0 || (last & used) == 0,
                       "a scope was destroyed before a join of it completed");
@@ -155,7 +158,8 @@ private:
     static constexpr std::size_t joining = 2;
     static constexpr std::size_t used = 4;
     static constexpr std::size_t joined = 8;
-    static constexpr std::size_t unit = 16;
+    static constexpr std::size_t join_unit = std::size_t(1) << 4;
+    static constexpr std::size_t unit = std::size_t(1) << 20;
 
     void push_joiners(joiner* first, joiner* last) noexcept;
     void lock_records() noexcept {
@@ -218,7 +222,9 @@ inline bool scope_base::start_join(joiner& waiting) noexcept {
             // edge scope.leave (acquire): as above
             if (word_.compare_exchange_weak(seen, seen | joined, acquire, acquire)) return true;
         } else {
-            const std::size_t held = planted("scope.join_without_hold") ? seen : seen + unit;
+            COPPICE_CHECK((seen % unit) / join_unit < max_joins, "too many joins of one scope");
+            std::size_t held = planted("scope.join_without_hold") ? seen : seen + unit;
+            if (!planted("scope.join_uncounted")) held += join_unit;
             // edge scope.leave (acquire): as above
             if (word_.compare_exchange_weak(seen, held | joining, acquire, acquire)) break;
         }
@@ -291,7 +297,8 @@ public:
 
     scope_join_operation(scope_base& scope, Rcvr rcvr) noexcept(
         nothrow_connectable<schedule_sender, schedule_receiver>)
-        : scope_(&scope), state_(static_cast<Rcvr&&>(rcvr)),
+        : scope_(&scope),
+          state_(static_cast<Rcvr&&>(rcvr)),
           schedule_(execution::connect(
               schedule(get_start_scheduler(execution::get_env(std::as_const(state_.rcvr)))),
               schedule_receiver(state_))) {}
@@ -336,8 +343,8 @@ struct scope_join_sender {
         return signatures<Env...>();
     }
     template <receiver Rcvr>
-    auto connect(Rcvr rcvr) const noexcept(
-        std::is_nothrow_constructible_v<scope_join_operation<Rcvr>, scope_base&, Rcvr>) {
+    auto connect(Rcvr rcvr) const
+        noexcept(std::is_nothrow_constructible_v<scope_join_operation<Rcvr>, scope_base&, Rcvr>) {
         return scope_join_operation<Rcvr>(*data, static_cast<Rcvr&&>(rcvr));
     }
 
@@ -361,7 +368,8 @@ private:
 };
 
 // Counts operations. Misuse: destroying it before a join completed stops the process, unless it was
-// never used. Cost: one atomic operation to associate, one to leave. Source: [exec.scope.simple].
+// never used; so do more than max_joins joins at a time. Cost: one atomic operation to associate,
+// one to leave. Source: [exec.scope.simple.counting].
 class simple_counting_scope : public scope_base {
 public:
     using association = counting_association<simple_counting_scope>;
@@ -422,7 +430,7 @@ public:
     // Asks every operation to stop, those to come included. A join does not complete before this
     // returns, so the scope may be destroyed as soon as it has been joined.
     void request_stop() noexcept {
-        const bool held = hold();
+        const bool held = !planted("scope.stop_without_hold") && hold();
         source_.request_stop();
         if (held) leave();
     }

@@ -104,9 +104,8 @@ consteval auto find_signatures() noexcept {
     } else if constexpr (has_signatures_member<New>) {
         return typename std::remove_cvref_t<New>::completion_signatures();
     } else if constexpr (is_awaitable<New, env_promise<Env>...>) {
-        return completion_signatures<
-            value_signature_t<await_result_t<New, env_promise<Env>...>>,
-            set_error_t(std::exception_ptr), set_stopped_t()>();
+        return completion_signatures<value_signature_t<await_result_t<New, env_promise<Env>...>>,
+                                     set_error_t(std::exception_ptr), set_stopped_t()>();
     } else {
         return execution::unknown_signatures<Env...>();
     }

@@ -1,7 +1,7 @@
 // spawn: start a sender now, in a scope, and forget about it.
 #pragma once
-// One allocation per spawn, from the allocator of the environment, of the sender, or std::allocator,
-// in this order. Where the sender was spawned is known to a scope that records it.
+// One allocation per spawn, from the allocator of the environment, of the sender, or
+// std::allocator, in this order. Where the sender was spawned is known to a scope that records it.
 // Source: [exec.spawn].
 
 #include <coppice/exec/allocate.hpp>
@@ -37,7 +37,8 @@ public:
     spawn_state(Allocator allocator, Sndr&& sndr, Token token, std::source_location where)
         : allocator_(allocator),
           operation_(execution::connect(static_cast<Sndr&&>(sndr), spawn_receiver(*this))),
-          assoc_(token.try_associate()), listing_(where) {}
+          assoc_(token.try_associate()),
+          listing_(where) {}
     spawn_state(spawn_state&&) = delete;
 
     void run() noexcept {
@@ -67,8 +68,8 @@ template <class... Fns>
 inline constexpr bool spawnable<completion_signatures<Fns...>> =
     (one_of<Fns, set_value_t(), set_stopped_t()> && ...);
 
-// Starts sndr in token's scope; does nothing if the scope refuses. The sender must handle its errors
-// and send no values. Errors: what allocating or connecting throws. Cost: one allocation.
+// Starts sndr in token's scope; does nothing if the scope refuses. The sender must handle its
+// errors and send no values. Errors: what allocating or connecting throws. Cost: one allocation.
 struct spawn_t {
     template <sender Sndr, scope_token Token, queryable Env = env<>>
     void operator()(Sndr&& sndr, Token token, Env spawn_env = Env(),

@@ -16,9 +16,10 @@
 //   completed  never           deliver              -                    -
 //   over       -               never                -                    never
 //
-// The state lives until all who hold it have let go: the operation when it has completed, the future
-// when it has been consumed or abandoned, and a stop callback while it runs, because the operation
-// may complete inside it. The scope is left after the state is gone. Source: [exec.spawn.future].
+// The state lives until all who hold it have let go: the operation when it has completed, the
+// future when it has been consumed or abandoned, and a stop callback while it runs, because the
+// operation may complete inside it. The scope is left after the state is gone. Source:
+// [exec.spawn.future].
 
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/spawn.hpp>
@@ -32,7 +33,8 @@ struct spawn_future_t {
                     std::source_location where = std::source_location::current()) const;
 };
 
-// How the two sides of a spawn_future meet. Threads: one operation, one consumer, one stop callback.
+// How the two sides of a spawn_future meet. Threads: one operation, one consumer, one stop
+// callback.
 class future_meeting : immovable {
 public:
     enum class found : unsigned char { running, stopped, waiting, completed, over };
@@ -64,7 +66,7 @@ public:
     void hold() noexcept { holders_.fetch_add(1, relaxed); }  // relaxed: the caller's own keeps it
     // True: that was the last holder, end the state.
     [[nodiscard]] bool let_go() noexcept {
-        // edge future.let_go (release), edge future.let_go (acquire): the last sees all others' work
+        // edge future.let_go (release), edge future.let_go (acquire): the last one sees all work
         return holders_.fetch_sub(1, acq_rel) == 1;
     }
 
@@ -122,13 +124,14 @@ public:
     }
     // The consumer's stop callback's.
     void try_cancel() noexcept {
-        hold();
+        const bool held = !planted("future.cancel_unheld");
+        if (held) hold();
         stop_operation();
         if (try_set_stopped() == found::waiting) {
             consumer_->stopped();
             release();  // the future's
         }
-        release();
+        if (held) release();
     }
 
     completion_store<Sigs> result;  // written by the operation
@@ -192,7 +195,8 @@ public:
               write_env(stop_when(static_cast<Wrapped&&>(sndr), source_.get_token()),
                         static_cast<Env&&>(spawn_env)),
               spawn_future_receiver<Sigs>(*this))),
-          assoc_(token.try_associate()), listing_(where) {}
+          assoc_(token.try_associate()),
+          listing_(where) {}
 
     void run() noexcept {
         if (assoc_) {
@@ -296,9 +300,9 @@ struct spawn_future_sender {
     }
 };
 
-// Starts sndr in token's scope and returns a sender of its result; set_stopped if the scope refuses.
-// Dropping the returned sender asks the operation to stop. Errors: what allocating or connecting
-// throws. Cost: one allocation.
+// Starts sndr in token's scope and returns a sender of its result; set_stopped if the scope
+// refuses. Dropping the returned sender asks the operation to stop. Errors: what allocating or
+// connecting throws. Cost: one allocation.
 template <sender Sndr, scope_token Token, queryable Env>
 auto spawn_future_t::operator()(Sndr&& sndr, Token token, Env spawn_env,
                                 std::source_location where) const {
@@ -312,9 +316,9 @@ auto spawn_future_t::operator()(Sndr&& sndr, Token token, Env spawn_env,
         static_assert(diagnosis<Sigs>::reported);
     } else {
         using state = spawn_future_state<decltype(allocator), Token, Wrapped, FullEnv>;
-        state* const spawned = execution::new_with<state>(
-            allocator, allocator, static_cast<Wrapped&&>(wrapped), token,
-            static_cast<FullEnv&&>(full_env), where);
+        state* const spawned =
+            execution::new_with<state>(allocator, allocator, static_cast<Wrapped&&>(wrapped), token,
+                                       static_cast<FullEnv&&>(full_env), where);
         spawned->run();
         return spawn_future_sender<Sigs>(*spawned);
     }

@@ -1,8 +1,9 @@
 // split: a sender that can be started many times; its child runs once, for all.
 #pragma once
-// The copies of a split sender share one state: the child's operation, its result, and the consumers
-// who wait. The first consumer to start, starts the child; each gets the results as const lvalues.
-// A stop request of any consumer reaches the child, through a single_inplace_stop_source (P3409R1).
+// The copies of a split sender share one state: the child's operation, its result, and the
+// consumers who wait. The first consumer to start, starts the child; each gets the results as const
+// lvalues. A stop request of any consumer reaches the child, through a single_inplace_stop_source
+// (P3409R1).
 //
 //   waiting_   nobody | the newest of a list of consumers | done
 //
@@ -10,13 +11,14 @@
 //              done -> the result is there, the consumer completes at once
 //   finish     -> done; who finishes completes every consumer of the list
 //
-// The state is counted: by every sender and operation, and by the child while it runs.
+// The state is counted: by every sender and operation, by the child while it runs, and by a stop
+// request while it is on its way.
 // Source: P2300R10 [exec.split] (not in C++26), P3409R1 5.5.1. Cost: one allocation per split.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
-#include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/allocate.hpp>
+#include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/stop_registration.hpp>
@@ -100,13 +102,12 @@ struct split_signatures;
 template <class... Fns>
 struct split_signatures<completion_signatures<Fns...>> {
     using shared = set_insert_t<completion_signatures<>, typename split_signature<Fns>::type...>;
-    using complete = std::conditional_t<
-        (stores_results_nothrow<Fns> && ...), shared,
-        set_insert_t<shared, set_error_t(const std::exception_ptr&)>>;
-    using type = std::conditional_t<(stores_results<Fns> && ...),
-                                    set_insert_t<complete, set_stopped_t()>,
-                                    pipeline_error<in_algorithm<split_t>, got<Fns...>,
-                                                   wanted<decay_copyable_results>>>;
+    using complete =
+        std::conditional_t<(stores_results_nothrow<Fns> && ...), shared,
+                           set_insert_t<shared, set_error_t(const std::exception_ptr&)>>;
+    using type = std::conditional_t<
+        (stores_results<Fns> && ...), set_insert_t<complete, set_stopped_t()>,
+        pipeline_error<in_algorithm<split_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
 // The part of the state that consumers know.
@@ -118,7 +119,8 @@ public:
 
     // After add() said so.
     void start_child() noexcept {
-        hold();  // the child's
+        // The child's; the starter is a holder until then.
+        if (!planted("split.start_unheld")) hold();
         if (source.stop_requested()) {
             child_completed(set_stopped_t());
         } else {
@@ -185,6 +187,24 @@ private:
     connect_result_t<Sndr, split_receiver<Sigs>> operation_;
 };
 
+// A consumer's stop reaches the child. The child may complete inside the request, and everybody who
+// holds the state may be gone before the request is over: so it is held here, too.
+template <class Sigs>
+class split_stop {
+public:
+    explicit split_stop(split_state_base<Sigs>& state) noexcept : state_(&state) {}
+    void operator()() noexcept {
+        split_state_base<Sigs>& state = *state_;
+        const bool held = !planted("split.stop_unheld");
+        if (held) state.hold();
+        state.source.request_stop();
+        if (held) state.release();
+    }
+
+private:
+    split_state_base<Sigs>* state_;
+};
+
 // Counts one holder of a state.
 template <class Sigs>
 class split_handle {
@@ -202,6 +222,7 @@ public:
         if (state_ != nullptr) state_->release();
     }
     split_state_base<Sigs>* operator->() const noexcept { return state_; }
+    split_state_base<Sigs>& operator*() const noexcept { return *state_; }
 
 private:
     split_state_base<Sigs>* state_;
@@ -218,11 +239,12 @@ public:
     void start() & noexcept {
         COPPICE_CHECK(!started_, "an operation of split was started twice");
         started_ = true;
-        on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request_stop_of(state_->source));
+        on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), split_stop<Sigs>(*state_));
         switch (state_->add(*this)) {
             case split_meeting::added::first: {
-                const split_handle<Sigs> state = state_;  // this may end before the child's start
-                state->start_child();
+                // This may end before the child has started; the child holds the state itself.
+                split_state_base<Sigs>& state = *state_;
+                state.start_child();
                 break;
             }
             case split_meeting::added::later:
@@ -241,8 +263,7 @@ private:
 
     [[no_unique_address]] Rcvr rcvr_;
     split_handle<Sigs> state_;
-    [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
-                                            request_stop_of<single_inplace_stop_source>>
+    [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>, split_stop<Sigs>>
         on_stop_;
     bool started_ = false;
 };
@@ -284,8 +305,8 @@ auto split_t::operator()(Sndr&& sndr) const {
     } else {
         auto allocator = execution::choose_allocator(sndr, env<>());
         using state = split_state<Child, decltype(allocator)>;
-        return split_sender<Sigs>(*execution::new_with<state>(
-            allocator, allocator, Child(static_cast<Sndr&&>(sndr))));
+        return split_sender<Sigs>(
+            *execution::new_with<state>(allocator, allocator, Child(static_cast<Sndr&&>(sndr))));
     }
 }
 inline constexpr split_t split{};

@@ -1,8 +1,8 @@
 // start_race: did an operation complete before its start() returned? Used by what must not recurse.
 #pragma once
-// Completing inside start() would call the continuation on top of the starter's stack, and a loop of
-// such steps would use it up. Instead the completion notes that it happened, and the starter goes on
-// when start() has returned. When the operation completes later, or on another thread, the
+// Completing inside start() would call the continuation on top of the starter's stack, and a loop
+// of such steps would use it up. Instead the completion notes that it happened, and the starter
+// goes on when start() has returned. When the operation completes later, or on another thread, the
 // completion itself goes on.
 //
 //   state_     who                          becomes        goes on
@@ -43,23 +43,19 @@ public:
             }
             return true;
         }
-        // edge start_race.completed (release): the result is stored; pairs with returned()
-        // edge start_race.returned (acquire): sees what the starter did until start() returned
-        return exchange(complete) == left;
+        // edge start_race.completed (release), edge start_race.returned (acquire): both see all
+        return state_.exchange(complete, acq_rel) == left;
     }
     // The starter, after start(). True: it has completed, go on from here. False: touch nothing.
     [[nodiscard]] bool returned() noexcept {
-        if (state_.load(acquire) == complete) return true;  // edge start_race.completed (acquire)
-        return exchange(left) == complete;
+        // edge start_race.completed (acquire): the result is stored
+        if (state_.load(acquire) == complete) return true;
+        // edge start_race.returned (release), edge start_race.completed (acquire): both see all
+        return state_.exchange(left, acq_rel) == complete;
     }
 
 private:
     enum state : unsigned char { starting, complete, left };
-
-    state exchange(state next) noexcept {
-        // edge start_race.completed (release), edge start_race.returned (acquire): see above
-        return state_.exchange(next, acq_rel);
-    }
 
     atomic<state> state_{starting};
     const void* starter_ = nullptr;  // written before start(); read by the completion

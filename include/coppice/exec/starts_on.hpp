@@ -57,7 +57,8 @@ public:
     starts_on_operation(const Sch& sch, Child&& child, Rcvr rcvr) noexcept(
         noexcept(schedule(sch)) && nothrow_connectable<schedule_sender, schedule_receiver> &&
         nothrow_connectable<Child, child_receiver>)
-        : sch_(sch), rcvr_(static_cast<Rcvr&&>(rcvr)),
+        : sch_(sch),
+          rcvr_(static_cast<Rcvr&&>(rcvr)),
           schedule_(execution::connect(schedule(sch_), schedule_receiver(*this))),
           child_(execution::connect(static_cast<Child&&>(child), child_receiver(*this))) {}
     starts_on_operation(starts_on_operation&&) = delete;
@@ -95,8 +96,8 @@ struct starts_on_sender {
     public:
         constexpr explicit attrs(const starts_on_sender& sndr) noexcept : sndr_(&sndr) {}
         template <class Query, class... Args>
-            requires is_forwarding_query<Query> && (!says_where<Query>) &&
-                     has_query<env_of_t<const Child&>, Query, Args...>
+            requires is_forwarding_query<Query> &&
+                     (!says_where<Query>) && has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
             return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
@@ -117,8 +118,9 @@ struct starts_on_sender {
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Schedule = schedule_result_t<const Sch&>;
-        using Failures = decltype(execution::transform_if_valid<
-                                  failure_signatures, signatures_of<Schedule, fwd_env_t<Env>...>>());
+        using Failures =
+            decltype(execution::transform_if_valid<failure_signatures,
+                                                   signatures_of<Schedule, fwd_env_t<Env>...>>());
         using Sigs = signatures_of<like_t<Self, Child>, started_env_t<Sch, Env>...>;
         return signatures_union_t<Sigs, Failures>();
     }

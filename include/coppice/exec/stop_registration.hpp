@@ -1,9 +1,10 @@
 // A stop callback that an operation holds while it runs; nothing at all if it cannot be stopped.
 #pragma once
 // engage() may run the function before it returns, if the stop came earlier: the operation must not
-// be able to complete until then. reset() waits for a function that runs on another thread, and does
-// not if it is called from within that function; so an operation that resets before it completes is
-// not used by the callback afterwards. Source: [stoptoken.concepts], [exec.recv.concepts] p3.
+// be able to complete until then. reset() waits for a function that runs on another thread, and
+// does not if it is called from within that function; so an operation that resets before it
+// completes is not used by the callback afterwards. Source: [stoptoken.concepts],
+// [exec.recv.concepts] p3.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/queries.hpp>

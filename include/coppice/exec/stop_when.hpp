@@ -1,6 +1,7 @@
 // stop_when: a sender that is stopped through a token of one's own as well as the receiver's.
 #pragma once
-// Source: [exec.stop.when] (exposition-only there; counting_scope, spawn_future and others need it).
+// Source: [exec.stop.when] (exposition-only there; counting_scope, spawn_future and others need
+// it).
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/exec/stop_registration.hpp>
@@ -44,7 +45,8 @@ public:
         requires std::constructible_from<CallbackFn, Init>
     explicit fused_stop_callback(fused_stop_token<First, Second> token, Init&& init) noexcept(
         std::is_nothrow_constructible_v<CallbackFn, Init>)
-        : callback_(static_cast<Init&&>(init)), first_(token.first_, fire(*this)),
+        : callback_(static_cast<Init&&>(init)),
+          first_(token.first_, fire(*this)),
           second_(token.second_, fire(*this)) {}
 
 private:
@@ -118,8 +120,8 @@ struct stop_when_sender {
     [[no_unique_address]] Child child;
 
     template <class Init>
-    constexpr stop_when_sender(Token token, Init&& init) noexcept(
-        std::is_nothrow_constructible_v<Child, Init>)
+    constexpr stop_when_sender(Token token,
+                               Init&& init) noexcept(std::is_nothrow_constructible_v<Child, Init>)
         : tag(), data(static_cast<Token&&>(token)), child(static_cast<Init&&>(init)) {}
 
     constexpr auto get_env() const noexcept {

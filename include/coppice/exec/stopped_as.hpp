@@ -16,8 +16,7 @@ struct stopped_as_optional_t;
 struct stopped_as_error_t;
 
 template <class Sigs>
-using single_value_of =
-    single_value<gather_signatures<set_value_t, Sigs, type_list, type_list>>;
+using single_value_of = single_value<gather_signatures<set_value_t, Sigs, type_list, type_list>>;
 
 template <class Sigs>
 struct stopped_as_optional_signatures {
@@ -54,9 +53,8 @@ public:
     constexpr void set_value(Args&&... args) && noexcept {
         Rcvr& rcvr = this->state_->rcvr;
         if constexpr (std::is_nothrow_constructible_v<Value, Args...>) {
-            execution::set_value(
-                static_cast<Rcvr&&>(rcvr),
-                std::optional<Value>(std::in_place, static_cast<Args&&>(args)...));
+            execution::set_value(static_cast<Rcvr&&>(rcvr),
+                                 std::optional<Value>(std::in_place, static_cast<Args&&>(args)...));
         } else {
             try {
                 execution::set_value(
@@ -137,10 +135,9 @@ struct stopped_as_error_signatures;
 template <class... Fns, class Error>
 struct stopped_as_error_signatures<completion_signatures<Fns...>, Error> {
     using stopped = completion_signatures<set_error_t(Error)>;
-    using type = set_union_t<
-        completion_signatures<>,
-        std::conditional_t<std::is_same_v<Fns, set_stopped_t()>, stopped,
-                           completion_signatures<Fns>>...>;
+    using type = set_union_t<completion_signatures<>,
+                             std::conditional_t<std::is_same_v<Fns, set_stopped_t()>, stopped,
+                                                completion_signatures<Fns>>...>;
 };
 
 template <class Error, class Rcvr>

@@ -91,15 +91,16 @@ using sync_wait_domain = execution::completion_domain_of_t<Sndr, sync_wait_env>;
 struct sync_wait_t {
     template <execution::sender Sndr>
     auto operator()(Sndr&& sndr) const {
-        using namespace execution;
-        using Sigs = signatures_of<Sndr, sync_wait_env>;
-        if constexpr (!is_completion_signatures<Sigs>) {
-            static_assert(diagnosis<Sigs>::reported);
+        using Sigs = execution::signatures_of<Sndr, sync_wait_env>;
+        if constexpr (!execution::is_completion_signatures<Sigs>) {
+            static_assert(execution::diagnosis<Sigs>::reported);
             return no_result();
-        } else if constexpr (Sigs::count_of(set_value_t()) != 1) {
-            using Error = pipeline_error<in_algorithm<sync_wait_t>, got<Sigs>,
-                                         wanted<one_value_completion>>;
-            static_assert(diagnosis<Error>::reported);
+        } else if constexpr (Sigs::count_of(execution::set_value_t()) != 1) {
+            using Error =
+                execution::pipeline_error<execution::in_algorithm<sync_wait_t>,
+                                          execution::got<Sigs>,
+                                          execution::wanted<execution::one_value_completion>>;
+            static_assert(execution::diagnosis<Error>::reported);
             return no_result();
         } else {
             using Result = decltype(execution::apply_sender(sync_wait_domain<Sndr>(), *this,

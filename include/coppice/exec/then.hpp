@@ -20,15 +20,15 @@ struct then_signatures<completion_signatures<Fns...>, Tag, Handled, F> {
     };
     template <class... Args>
     struct of<Handled(Args...)> {
-        using type = pipeline_error<in_algorithm<Tag>, got<F>,
-                                    wanted<callable_with_arguments<Args...>>>;
+        using type =
+            pipeline_error<in_algorithm<Tag>, got<F>, wanted<callable_with_arguments<Args...>>>;
     };
     template <class... Args>
         requires std::is_invocable_v<F, Args...>
     struct of<Handled(Args...)> {
         using value = value_signature_t<std::invoke_result_t<F, Args...>>;
-        using type = set_insert_t<exception_signature<!std::is_nothrow_invocable_v<F, Args...>>,
-                                  value>;
+        using type =
+            set_insert_t<exception_signature<!std::is_nothrow_invocable_v<F, Args...>>, value>;
     };
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
@@ -60,7 +60,8 @@ private:
             try {
                 apply(static_cast<Args&&>(args)...);
             } catch (...) {
-                execution::set_error(static_cast<Rcvr&&>(this->state_->rcvr), std::current_exception());
+                execution::set_error(static_cast<Rcvr&&>(this->state_->rcvr),
+                                     std::current_exception());
             }
         }
     }
@@ -92,9 +93,9 @@ struct then_sender {
     [[no_unique_address]] Child child;
 
     template <class FInit, class ChildInit>
-    constexpr then_sender(FInit&& f, ChildInit&& c) noexcept(
-        std::is_nothrow_constructible_v<F, FInit> &&
-        std::is_nothrow_constructible_v<Child, ChildInit>)
+    constexpr then_sender(FInit&& f,
+                          ChildInit&& c) noexcept(std::is_nothrow_constructible_v<F, FInit> &&
+                                                  std::is_nothrow_constructible_v<Child, ChildInit>)
         : tag(), data(static_cast<FInit&&>(f)), child(static_cast<ChildInit&&>(c)) {}
 
     // A value may come from the function, where Handled would have completed.

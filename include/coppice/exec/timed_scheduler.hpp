@@ -2,7 +2,8 @@
 #pragma once
 // A scheduler is timed if it has
 //   now()                    an instant (or a <chrono> time point of its clock)
-//   schedule_after(span)     a sender that completes on the scheduler, at least span after its start
+//   schedule_after(span)     a sender that completes on the scheduler, at least span after its
+//   start
 // and may have schedule_at(instant); it takes time_span or std::chrono::nanoseconds. A stop request
 // ends the wait with set_stopped. run_loop, io::context and thread_pool have timed schedulers.
 

@@ -2,8 +2,8 @@
 #pragma once
 // The sender and a timer run side by side; who completes first decides, and stops the other. The
 // sender finds the time of its end in its environment (get_deadline), or the receiver's deadline if
-// that comes sooner. The timer is that of the environment's timed scheduler. A sender that completes
-// inside its start needs no timer.
+// that comes sooner. The timer is that of the environment's timed scheduler. A sender that
+// completes inside its start needs no timer.
 //
 //   outcome_   running -> finished | expired, by who is first
 //   pending_   the sender and the timer; the last to arrive completes the receiver
@@ -141,9 +141,8 @@ private:
     atomic<unsigned> pending_{2};
     atomic<outcome> outcome_{outcome::running};
     completion_store<Sigs> result_;  // written by who decided `finished`
-    [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
-                                            request_stop_of<finite_inplace_stop_source<2>>>
-        on_stop_;
+    [[no_unique_address]] stop_registration<
+        stop_token_of_t<env_of_t<Rcvr>>, request_stop_of<finite_inplace_stop_source<2>>> on_stop_;
 };
 
 template <class State, class Rcvr>
@@ -208,7 +207,8 @@ public:
     using operation_state_concept = operation_state_tag;
 
     timeout_operation(Child&& child, time_span limit, Rcvr rcvr)
-        : state_(static_cast<Rcvr&&>(rcvr)), limit_(limit),
+        : state_(static_cast<Rcvr&&>(rcvr)),
+          limit_(limit),
           sch_(get_timed_scheduler(execution::get_env(std::as_const(state_.rcvr)))),
           timer_(execution::connect(schedule_after(sch_, limit), timer_receiver(state_))),
           child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
@@ -249,8 +249,8 @@ struct timeout_sender {
     [[no_unique_address]] Child child;
 
     template <class Init>
-    constexpr timeout_sender(time_span limit, Init&& init) noexcept(
-        std::is_nothrow_constructible_v<Child, Init>)
+    constexpr timeout_sender(time_span limit,
+                             Init&& init) noexcept(std::is_nothrow_constructible_v<Child, Init>)
         : tag(), data(limit), child(static_cast<Init&&>(init)) {}
 
     constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }
@@ -290,8 +290,8 @@ private:
 };
 
 // Stops sndr after `limit` and then sends std::errc::timed_out as an std::error_code. Whatever sndr
-// sends after that is dropped; it is waited for. Cost: no allocation, and no timer for a sender that
-// completes inside its start. Units: any <chrono> duration.
+// sends after that is dropped; it is waited for. Cost: no allocation, and no timer for a sender
+// that completes inside its start. Units: any <chrono> duration.
 template <sender Sndr>
 constexpr auto timeout_t::operator()(Sndr&& sndr, time_span limit) const {
     return timeout_sender<std::decay_t<Sndr>>(limit, static_cast<Sndr&&>(sndr));

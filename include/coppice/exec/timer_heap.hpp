@@ -1,7 +1,7 @@
 // A pairing heap of timers, linked through the timers themselves; run_loop keeps its own in one.
 #pragma once
-// Owned by one thread. The root is the earliest; every timer is no earlier than its parent. Children
-// of one parent are a list linked by next, whose first member's previous is the parent.
+// Owned by one thread. The root is the earliest; every timer is no earlier than its parent.
+// Children of one parent are a list linked by next, whose first member's previous is the parent.
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>

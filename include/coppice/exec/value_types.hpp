@@ -58,12 +58,12 @@ struct single_value<type_list<type_list<T, U, Ts...>>> {
     using type = decayed_tuple<T, U, Ts...>;
 };
 template <class Sndr, class... Env>
-using single_sender_value_type = typename single_value<gather_signatures<
-    set_value_t, completion_signatures_of_t<Sndr, Env...>, type_list, type_list>>::type;
+using single_sender_value_type =
+    typename single_value<gather_signatures<set_value_t, completion_signatures_of_t<Sndr, Env...>,
+                                            type_list, type_list>>::type;
 
 template <class Sndr, class... Env>
-concept single_sender = sender_in<Sndr, Env...> && requires {
-    typename single_sender_value_type<Sndr, Env...>;
-};
+concept single_sender =
+    sender_in<Sndr, Env...> && requires { typename single_sender_value_type<Sndr, Env...>; };
 
 }  // namespace coppice::execution

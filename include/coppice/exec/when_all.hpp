@@ -8,9 +8,9 @@
 //              stopped -> failed, by the first error.
 //
 // A stop request from outside runs on_stop_, which passes it on to the children; the last of them
-// may complete inside that call, and destroy this operation with the source in it. That is safe: the
-// source knows that it died inside its own callback, and a completion on another thread waits in
-// on_stop_.reset() until the callback is over. Source: [exec.when.all], P3409R1 7.5.
+// may complete inside that call, and destroy this operation with the source in it. That is safe:
+// the source knows that it died inside its own callback, and a completion on another thread waits
+// in on_stop_.reset() until the callback is over. Source: [exec.when.all], P3409R1 7.5.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/exec/alternatives.hpp>
@@ -89,15 +89,15 @@ struct when_all_values<type_list<Products>...> {
         using type = completion_signatures<set_value_t(Ts...)>;
     };
     template <class... Ts, class... Us, class... Rest>
-    struct joined<product<Ts...>, product<Us...>, Rest...> : joined<product<Ts..., Us...>, Rest...> {
-    };
+    struct joined<product<Ts...>, product<Us...>, Rest...>
+        : joined<product<Ts..., Us...>, Rest...> {};
     using signature = typename joined<Products...>::type;
 };
 
 template <class... Sigs>
-using when_all_signatures_t =
-    signatures_union_t<typename when_all_values<typename when_all_child<Sigs>::values...>::signature,
-                       typename when_all_child<Sigs>::failures...>;
+using when_all_signatures_t = signatures_union_t<
+    typename when_all_values<typename when_all_child<Sigs>::values...>::signature,
+    typename when_all_child<Sigs>::failures...>;
 
 // The values of one child, once it has sent them. Written by the child; read by the last to arrive.
 template <class Product>
@@ -178,10 +178,11 @@ public:
     void error(Error&& error) noexcept {
         // relaxed: decides who stores the error; arrive() publishes it
         if (outcome_.exchange(outcome::failed, relaxed) != outcome::failed) {
-            source_.request_stop();
-            store_error(static_cast<Error&&>(error));
+            if (!planted("when_all.stop_after_arrival")) source_.request_stop();
+            keep_error(static_cast<Error&&>(error));
         }
         arrive();
+        if (planted("when_all.stop_after_arrival")) source_.request_stop();
     }
     void stopped() noexcept {
         outcome expected = outcome::running;
@@ -196,7 +197,7 @@ private:
     enum class outcome : unsigned char { running, failed, stopped };
 
     template <class Error>
-    void store_error(Error&& error) noexcept {
+    void keep_error(Error&& error) noexcept {
         using Stored = std::decay_t<Error>;
         if constexpr (std::is_nothrow_constructible_v<Stored, Error>) {
             errors_.template emplace<Stored>(static_cast<Error&&>(error));
@@ -248,10 +249,9 @@ private:
     };
     template <std::size_t... Ks>
     void send(std::index_sequence<Ks...>) noexcept {
-        set_value(static_cast<Rcvr&&>(rcvr_),
-                  std::move(slots_.template get<flat::slot(Ks)>()
-                                .values()
-                                .template get<flat::element(Ks)>())...);
+        set_value(static_cast<Rcvr&&>(rcvr_), std::move(slots_.template get<flat::slot(Ks)>()
+                                                            .values()
+                                                            .template get<flat::element(Ks)>())...);
     }
 
     [[no_unique_address]] Rcvr rcvr_;
@@ -303,14 +303,16 @@ class when_all_operation<std::index_sequence<Is...>, Rcvr, Children...> {
     template <std::size_t Index, class Child>
     using child_signatures =
         completion_signatures_of_t<Child, when_all_env_t<count, Index, env_of_t<const Rcvr&>>>;
-    using values = when_all_values<typename when_all_child<child_signatures<Is, Children>>::values...>;
+    using values =
+        when_all_values<typename when_all_child<child_signatures<Is, Children>>::values...>;
     template <class... Lists>
     static auto slots_of(type_list<Lists...>)
         -> std::conditional_t<values::sends, typename concatenated<Lists...>::type, type_list<>>;
     using slots = decltype(slots_of(
         type_list<typename when_all_child<child_signatures<Is, Children>>::values...>()));
     using state_type =
-        when_all_state<count, Rcvr, when_all_signatures_t<child_signatures<Is, Children>...>, slots>;
+        when_all_state<count, Rcvr, when_all_signatures_t<child_signatures<Is, Children>...>,
+                       slots>;
 
     struct operations : when_all_child_operation<Is, Children, state_type>... {
         template <class Sndr>
@@ -445,8 +447,7 @@ struct std::tuple_size<coppice::execution::when_all_sender<Children...>>
     : std::integral_constant<std::size_t, sizeof...(Children) + 2> {};
 template <std::size_t Index, class... Children>
 struct std::tuple_element<Index, coppice::execution::when_all_sender<Children...>>
-    : std::tuple_element<Index,
-                         typename coppice::execution::when_all_sender<Children...>::base> {};
+    : std::tuple_element<Index, typename coppice::execution::when_all_sender<Children...>::base> {};
 template <class... Children>
 struct std::tuple_size<coppice::execution::when_all_with_variant_sender<Children...>>
     : std::integral_constant<std::size_t, sizeof...(Children) + 2> {};

@@ -43,8 +43,7 @@ struct range_result<product<T, U, Ts...>> {
     using sent = completion_signatures<set_value_t(std::vector<element>)>;
     static constexpr bool sends_vector = true;
     static element of(product<T, U, Ts...>& values) {
-        return std::move(values).apply(
-            [](auto&&... each) { return element(std::move(each)...); });
+        return std::move(values).apply([](auto&&... each) { return element(std::move(each)...); });
     }
 };
 
@@ -63,8 +62,7 @@ struct range_signatures {
     };
     using values = of<typename child::values>;
     // Moving the values together may throw, and so may the vector if the range was copied.
-    static constexpr bool throws =
-        !std::is_same_v<typename values::product_type, product<>>;
+    static constexpr bool throws = !std::is_same_v<typename values::product_type, product<>>;
     using type = signatures_union_t<typename values::sent, typename child::failures,
                                     exception_signature<throws>>;
 };
@@ -75,7 +73,8 @@ using range_env_t = stop_token_env<inplace_stop_token, Env>;
 template <class Sndr, class Rcvr>
 class when_all_range_operation {
     using Env = env_of_t<const Rcvr&>;
-    using Sigs = typename range_signatures<completion_signatures_of_t<Sndr, range_env_t<Env>>>::type;
+    using Sigs =
+        typename range_signatures<completion_signatures_of_t<Sndr, range_env_t<Env>>>::type;
     using values_type =
         typename range_signatures<completion_signatures_of_t<Sndr, range_env_t<Env>>>::values;
     using product_type = typename values_type::product_type;
@@ -140,8 +139,8 @@ public:
 
 private:
     enum class outcome : unsigned char { running, failed, stopped };
-    using allocator_type = decltype(execution::choose_allocator(
-        std::declval<const env<>&>(), std::declval<Env>()));
+    using allocator_type =
+        decltype(execution::choose_allocator(std::declval<const env<>&>(), std::declval<Env>()));
     using child_traits =
         typename std::allocator_traits<allocator_type>::template rebind_traits<child>;
 
@@ -248,8 +247,7 @@ private:
     std::size_t capacity_ = 0;
     std::size_t count_ = 0;
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
-                                            request_stop_of<inplace_stop_source>>
-        on_stop_;
+                                            request_stop_of<inplace_stop_source>> on_stop_;
 };
 
 struct when_all_range_t {

@@ -102,8 +102,8 @@ class when_any_operation;
 template <std::size_t... Is, class Rcvr, class... Children>
 class when_any_operation<std::index_sequence<Is...>, Rcvr, Children...> {
     static constexpr std::size_t count = sizeof...(Children);
-    using Sigs = signatures_union_t<completion_signatures_of_t<
-        Children, when_any_env_t<count, Is, env_of_t<const Rcvr&>>>...>;
+    using Sigs = signatures_union_t<
+        completion_signatures_of_t<Children, when_any_env_t<count, Is, env_of_t<const Rcvr&>>>...>;
     using state_type = when_any_state<count, Rcvr, Sigs>;
 
     struct operations : when_any_child_operation<Is, Children, state_type>... {
@@ -179,9 +179,9 @@ private:
     struct when_any_delivered<completion_signatures<Fns...>> {
         using complete =
             set_insert_t<delivered_signatures_t<completion_signatures<Fns...>>, set_stopped_t()>;
-        using type = std::conditional_t<(stores_results<Fns> && ...), complete,
-                                        pipeline_error<in_algorithm<when_any_t>, got<Fns...>,
-                                                       wanted<decay_copyable_results>>>;
+        using type = std::conditional_t<
+            (stores_results<Fns> && ...), complete,
+            pipeline_error<in_algorithm<when_any_t>, got<Fns...>, wanted<decay_copyable_results>>>;
     };
     template <class Self, std::size_t... Is>
     static consteval auto signatures(std::index_sequence<Is...>) noexcept {
@@ -189,8 +189,8 @@ private:
     }
     template <class Self, class Env, std::size_t... Is>
     static consteval auto signatures(std::index_sequence<Is...>) noexcept {
-        return signatures_union_t<signatures_of<
-            like_t<Self, Children>, when_any_env_t<sizeof...(Children), Is, Env>>...>();
+        return signatures_union_t<signatures_of<like_t<Self, Children>,
+                                                when_any_env_t<sizeof...(Children), Is, Env>>...>();
     }
 };
 

@@ -59,14 +59,14 @@ struct write_env_sender {
     public:
         constexpr explicit attrs(const write_env_sender& sndr) noexcept : sndr_(&sndr) {}
         template <class Query, class... Args>
-            requires is_forwarding_query<Query> && (!says_where<Query>) &&
-                     has_query<env_of_t<const Child&>, Query, Args...>
+            requires is_forwarding_query<Query> &&
+                     (!says_where<Query>) && has_query<env_of_t<const Child&>, Query, Args...>
         constexpr decltype(auto) query(Query tag_, Args&&... args) const noexcept {
             return execution::query_attrs(sndr_->child, tag_, static_cast<Args&&>(args)...);
         }
         template <class Query, class Env>
-            requires says_where<Query> && callable<Query, env_of_t<const Child&>,
-                                                   written_env_t<Data, const Env&>>
+            requires says_where<Query> &&
+                     callable<Query, env_of_t<const Child&>, written_env_t<Data, const Env&>>
         constexpr auto query(Query ask, const Env& env) const noexcept {
             return ask(execution::get_env(sndr_->child),
                        written_env_t<Data, const Env&>(sndr_->data, execution::forward_env(env)));

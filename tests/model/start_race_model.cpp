@@ -1,0 +1,54 @@
+// start_race: an operation that completes on another thread while, or after, its start returns.
+#include "exec_model.hpp"
+
+#include <coppice/exec/start_race.hpp>
+
+namespace {
+
+using namespace model;
+
+constexpr const char* race_file = "include/coppice/exec/start_race.hpp";
+
+// The starter hands the operation over inside start(); whoever goes on reads what both have done,
+// and ends the race.
+struct handed_over : test<handed_over, 2> {
+    manual_lifetime<ex::start_race> race;
+    atomic<int> handed{0};
+    plain<int> result;
+    plain<int> started;
+    plain<int> gone_on;
+
+    void before() {
+        race.construct();
+        gone_on.write(0);
+    }
+    void go_on() {
+        require(result.read() == 1 && started.read() == 1, "went on before both had ended");
+        require(gone_on.read() == 0, "both went on");
+        gone_on.write(1);
+        race.destroy();
+    }
+    void thread(unsigned index) {
+        if (index == 0) {
+            race.get().open();
+            handed.store(1, release);
+            started.write(1);
+            if (race.get().returned()) go_on();
+        } else {
+            while (handed.load(acquire) == 0) spin_hint();
+            result.write(1);
+            if (race.get().completed()) go_on();
+        }
+    }
+    void after() { require(gone_on.read() == 1, "nobody went on"); }
+};
+
+}  // namespace
+
+int main() {
+    report report("start_race");
+    report.holds<handed_over>("exactly one goes on, and sees everything", {.full_search = true});
+    report.dies_weakened<handed_over>(race_file, "start_race.completed", {.full_search = true});
+    report.dies_weakened<handed_over>(race_file, "start_race.returned", {.full_search = true});
+    return report.finish();
+}
