@@ -29,8 +29,7 @@ struct manual_resource {
             return ex::scheduled_sender<scheduler>(*this);
         }
         void enqueue(item& i) const noexcept { owner->items.push_back(&i); }
-        ex::forward_progress_guarantee query(
-            ex::get_forward_progress_guarantee_t) const noexcept {
+        ex::forward_progress_guarantee query(ex::get_forward_progress_guarantee_t) const noexcept {
             return ex::forward_progress_guarantee::weakly_parallel;
         }
         friend bool operator==(const scheduler&, const scheduler&) noexcept = default;
