@@ -26,7 +26,7 @@ coppice::execution::instant coppice::execution::monotonic_now() noexcept {
     return instant(0);
 }
 
-namespace model {
+namespace coppice::protocol_model {
 
 namespace ex = coppice::execution;
 
@@ -191,4 +191,4 @@ private:
 using ending_receiver = basic_ending_receiver<true>;
 using unstoppable_ending_receiver = basic_ending_receiver<false>;
 
-}  // namespace model
+}  // namespace coppice::protocol_model

@@ -6,6 +6,8 @@
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::protocol_model;
 using namespace model;
 
 constexpr const char* scope_file = "include/coppice/exec/scope.hpp";

@@ -19,7 +19,7 @@ bool coppice::deadline_pending(const stop_deadline&) noexcept {
 namespace {
 
 using namespace coppice;
-using namespace coppice::stop_model;
+using namespace coppice::protocol_model;
 using namespace model;
 
 struct shared {

@@ -6,7 +6,7 @@
 namespace {
 
 using namespace coppice;
-using namespace coppice::stop_model;
+using namespace coppice::protocol_model;
 using namespace model;
 
 struct single {

@@ -5,6 +5,8 @@
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::protocol_model;
 using namespace model;
 
 constexpr const char* future_file = "include/coppice/exec/spawn_future.hpp";

@@ -6,6 +6,8 @@
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::protocol_model;
 using namespace model;
 
 constexpr const char* split_file = "include/coppice/exec/split.hpp";

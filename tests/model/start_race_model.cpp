@@ -5,6 +5,8 @@
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::protocol_model;
 using namespace model;
 
 constexpr const char* race_file = "include/coppice/exec/start_race.hpp";

@@ -16,7 +16,7 @@
 #include <memory>
 #include <optional>
 
-namespace coppice::stop_model {
+namespace coppice::protocol_model {
 
 using model::effort;
 using model::require;
@@ -262,4 +262,4 @@ struct forward_and_destroy : stop_test<forward_and_destroy<Parent, Child, Comple
     }
 };
 
-}  // namespace coppice::stop_model
+}  // namespace coppice::protocol_model

@@ -10,6 +10,8 @@
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::protocol_model;
 using namespace model;
 
 constexpr const char* all_file = "include/coppice/exec/when_all.hpp";
