@@ -6,7 +6,6 @@
 // rival that is marked as the base.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,12 +15,19 @@
 #include <utility>
 #include <vector>
 
+#include <time.h>
+
 namespace bench {
 
 // Keeps a value, and what computed it, from being optimised away.
 template <class T>
 inline void keep(const T& value) {
     asm volatile("" : : "r,m"(value) : "memory");
+}
+// The same for an object behind a pointer; the pointer stays in a register.
+template <class T>
+inline void keep(T* pointer) {
+    asm volatile("" : : "r"(pointer) : "memory");
 }
 
 // FNV-1a, to compare what rivals computed.
@@ -51,6 +57,9 @@ struct workload {
     std::size_t size;  // of one repetition
     std::size_t tiny_size;
     std::vector<rival> rivals;  // ratios are to the first
+    // True: all is done by the calling thread, whose own time counts; so what else the machine does
+    // meanwhile does not.
+    bool one_thread = false;
 };
 
 struct options {
@@ -81,19 +90,33 @@ inline options parse(int argc, char** argv) {
     return o;
 }
 
-inline double median(std::vector<double> values) {
+// The value below which `part` of the values are.
+inline double quantile(std::vector<double> values, double part) {
     std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
+    if (values.empty()) return 0;
+    const auto at = static_cast<std::size_t>(part * static_cast<double>(values.size()));
+    return values[std::min(at, values.size() - 1)];
+}
+inline double median(std::vector<double> values) {
+    return quantile(std::move(values), 0.5);
 }
 
-// Runs every rival once on a small input. False: their results differ.
-inline bool run_tiny(const workload& w) {
+// What a rival took in each repetition, in ns per unit; for a benchmark that judges its figures.
+struct figure {
+    std::string workload;
+    std::string rival;
+    std::vector<double> samples;
+};
+
+// Runs every rival once on a small input. False: their results differ. Figures are empty then.
+inline bool run_tiny(const workload& w, std::vector<figure>& figures) {
     bool agree = true;
     std::uint64_t expected = 0;
     for (const rival& r : w.rivals) {
         const std::uint64_t result = r.run(w.tiny_size);
         if (&r == &w.rivals.front()) expected = result;
         agree = agree && result == expected;
+        figures.push_back({w.name, r.name, {}});
         std::printf("workload %s (%s) hash %016llx\n", w.name.c_str(), r.name.c_str(),
                     static_cast<unsigned long long>(result));
     }
@@ -101,16 +124,21 @@ inline bool run_tiny(const workload& w) {
     return agree;
 }
 
-inline void measure(const workload& w, const options& o) {
+// In ns: the calling thread's own time, or everybody's.
+inline double now(bool own) {
+    timespec t{};
+    ::clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+inline void measure(const workload& w, const options& o, std::vector<figure>& figures) {
     std::vector<std::vector<double>> times(w.rivals.size());       // ns per unit
     for (const rival& r : w.rivals) keep(r.run(w.size / 10 + 1));  // warm
     for (int i = 0; i != o.repetitions; ++i) {
         for (std::size_t r = 0; r != w.rivals.size(); ++r) {
-            const auto begin = std::chrono::steady_clock::now();
+            const double begin = now(w.one_thread);
             keep(w.rivals[r].run(w.size));
-            const std::chrono::duration<double, std::nano> took =
-                std::chrono::steady_clock::now() - begin;
-            times[r].push_back(took.count() / static_cast<double>(w.size));
+            times[r].push_back((now(w.one_thread) - begin) / static_cast<double>(w.size));
         }
     }
     std::printf("%s, ns per %s\n", w.name.c_str(), w.unit.c_str());
@@ -119,6 +147,7 @@ inline void measure(const workload& w, const options& o) {
         const auto [low, high] = std::minmax_element(times[r].begin(), times[r].end());
         std::printf("  %-34s %10.2f  (%.2f to %.2f)  x %.3f\n", w.rivals[r].name.c_str(),
                     median(times[r]), *low, *high, median(times[r]) / base);
+        figures.push_back({w.name, w.rivals[r].name, times[r]});
         if (o.json == nullptr) continue;
         std::fprintf(o.json,
                      "{\"workload\":\"%s\",\"rival\":\"%s\",\"ns\":%.3f,\"ns_min\":%.3f,"
@@ -128,17 +157,22 @@ inline void measure(const workload& w, const options& o) {
     std::fflush(stdout);
 }
 
-// What a benchmark's main does with its workloads.
-inline int run(const std::vector<workload>& workloads, const options& o) {
+// What a benchmark's main does with its workloads. The second form keeps the figures.
+inline int run(const std::vector<workload>& workloads, const options& o,
+               std::vector<figure>& figures) {
     bool agree = true;
     for (const workload& w : workloads) {
         if (o.tiny) {
-            agree = run_tiny(w) && agree;
+            agree = run_tiny(w, figures) && agree;
         } else {
-            measure(w, o);
+            measure(w, o, figures);
         }
     }
     return agree ? 0 : 1;
+}
+inline int run(const std::vector<workload>& workloads, const options& o) {
+    std::vector<figure> figures;
+    return run(workloads, o, figures);
 }
 
 }  // namespace bench

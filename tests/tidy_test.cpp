@@ -41,6 +41,7 @@ constexpr check checks[] = {
     {"misplaced_edges", misplaced_edges},
     {"unnamed_edges", unnamed_edges},
     {"unmodelled_edges", unmodelled_edges},
+    {"undocumented_edges", undocumented_edges},
     {"banned_words", banned_words},
     {"macros", macros},
     {"reserved_names", reserved_names},
@@ -519,6 +520,17 @@ const std::vector<example> atomics_examples = {
      "excepted, with a reason",
      {{library, "// edge pool.call (acq_rel): a\n"}},
      {}},
+
+    {"undocumented_edges",
+     "on the page",
+     {{library, "// edge pool.x (acq_rel): a\n"},
+      {"docs/memory-model.md", "| pool.w, pool.x | w | r | a | x |\n"}},
+     {}},
+    {"undocumented_edges",
+     "on no page, once",
+     {{library, "// edge pool.x (release): a\n// edge pool.x (acquire): a\n"},
+      {"docs/memory-model.md", "| pool.xy | w | r | a | x |\n"}},
+     {1}},
 };
 
 const std::string long_body = "void f() {\n" + lines_of(71, "    g();") + "}\n";

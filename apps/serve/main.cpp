@@ -4,8 +4,10 @@
 #include "routes.hpp"
 
 #include <coppice/io/signal_set.hpp>
+#include <coppice/io/timer.hpp>
 
 #include <sys/resource.h>
+#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
@@ -55,9 +57,21 @@ private:
                 std::_Exit(128 + signal);
             }
             std::fputs("coppice-serve: draining\n", stderr);
-            server_.drain();
+            server_.drain(drain_time);
+            end_late();
         }
     }
+    // The drain has cut everything off by then; what still runs does not listen to its stop token.
+    session end_late() {
+        io::timer timer(loop_);
+        std::error_code ec;
+        co_await timer.wait_for(drain_time + grace, use_await[ec]);
+        if (ec) co_return;
+        std::fputs("coppice-serve: a handler did not stop, ending without it\n", stderr);
+        std::_Exit(0);
+    }
+    static constexpr duration drain_time = std::chrono::seconds(30);
+    static constexpr duration grace = std::chrono::seconds(1);
     http::server& server_;
     io::context loop_{io::backend::epoll};
     io::signal_set signals_{loop_, {SIGTERM, SIGINT}};
@@ -104,12 +118,18 @@ int main(int argc, char** argv) {
     }
     raise_file_limit();
     block_signals();
-    thread_pool pool;
-    serve::world world{pool, std::nullopt, nullptr};
+    serve::world world;
+    std::optional<http::access_log> log;
     std::optional<http::server> server;
     try {
         if (!options.root.empty()) world.files.emplace(options.root);
+        if (options.access_log == "-") {
+            log.emplace(STDERR_FILENO);
+        } else if (!options.access_log.empty()) {
+            log.emplace(options.access_log);
+        }
         http::server_options how;
+        how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
         how.threads = options.threads;
         how.model = options.model;

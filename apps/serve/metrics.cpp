@@ -72,6 +72,9 @@ std::string metrics(const world& w) {
         .value(s.timed_out);
     p.metric("coppice_http_exceptions_total", "counter", "Exceptions that left handlers.")
         .value(s.exceptions);
+    p.metric("coppice_http_stopped_handlers_total", "counter",
+             "Handlers whose client went away, or whose time was up.")
+        .value(s.stopped);
     p.metric("coppice_http_received_bytes_total", "counter", "Bytes read from clients.")
         .value(s.bytes_received);
     p.metric("coppice_http_sent_bytes_total", "counter", "Bytes written to clients.")
@@ -87,8 +90,9 @@ std::string metrics(const world& w) {
     const auto per_worker = [&](const char* name, const char* help,
                                 std::uint64_t coppice::worker_counts::* count) {
         p.metric(name, "counter", help);
-        for (std::size_t i = 0; i != w.pool.size(); ++i) {
-            p.value(w.pool.counts(i).*count, "{worker=\"" + std::to_string(i) + "\"}");
+        const coppice::thread_pool* const pool = w.server->pool();
+        for (std::size_t i = 0; pool != nullptr && i != pool->size(); ++i) {
+            p.value(pool->counts(i).*count, "{worker=\"" + std::to_string(i) + "\"}");
         }
     };
     per_worker("coppice_pool_runs_total", "Work items run.", &coppice::worker_counts::runs);

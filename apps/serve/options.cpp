@@ -27,10 +27,12 @@ std::variant<options, int> parse(int argc, char** argv) {
         ->check(CLI::Range(0, 65535))
         ->capture_default_str();
     app.add_option("--threads", o.threads,
-                   "event loops; by default 1 for single, else one per processor")
+                   "event loops, for worker loops and pool together; by default 1 for single, "
+                   "else one per processor")
         ->check(CLI::Range(1, 1024));
     app.add_option("--model", o.model,
-                   "single: one loop; multi: a loop per thread; worker, async: not available yet")
+                   "single: one loop; multi: a loop per thread; worker: loops read, a pool "
+                   "answers; async: loops run what suspends, a pool the rest")
         ->transform(CLI::Transformer(models))
         ->default_str("multi");
     app.add_option("--ring", o.ring, "how to wait for the network: auto, uring or epoll")
@@ -38,6 +40,8 @@ std::variant<options, int> parse(int argc, char** argv) {
         ->default_str("auto");
     app.add_option("--root", o.root, "directory whose files are served under /static/")
         ->check(CLI::ExistingDirectory);
+    app.add_option("--access-log", o.access_log,
+                   "file to which each answered request adds a line; - is stderr");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -15,7 +15,8 @@ struct options {
     std::size_t threads = 0;  // 0: one for `single`, as many as the machine has otherwise
     coppice::http::model model = coppice::http::model::multi;
     coppice::io::backend ring = coppice::io::backend::automatic;
-    std::string root;  // "": no files are served
+    std::string root;        // "": no files are served
+    std::string access_log;  // "": none
 };
 
 // The options, or the status to exit with: 0 after --help and --version, 2 after a message on

@@ -3,10 +3,13 @@
 
 #include "page.hpp"
 
-#include <coppice/io/timer.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/when_all.hpp>
+#include <coppice/http/pause.hpp>
 
 #include <chrono>
 #include <thread>
+#include <tuple>
 
 namespace serve {
 
@@ -33,12 +36,19 @@ std::uint64_t fib(std::uint64_t n) {
     return n < 2 ? n : fib(n - 1) + fib(n - 2);
 }
 
-task<response> cpu(world& w, request& r) {
-    const std::optional<std::uint64_t> n = number(r, "n", 22, fib_max);
-    if (!n) co_return response::text("n must be a number from 0 to 45\n", 400);
-    co_await w.pool.get_scheduler().schedule();
-    const std::uint64_t sum = fib(*n) + fib(*n);
-    co_return response::text(std::to_string(sum));
+// The sum of two equal numbers, each computed for itself: on a pool, one beside the other.
+task<response> cpu(const world& w, request& r) {
+    const std::optional<std::uint64_t> asked = number(r, "n", 22, fib_max);
+    if (!asked) co_return response::text("n must be a number from 0 to 45\n", 400);
+    const std::uint64_t n = *asked;
+    thread_pool* const pool = w.server->pool();
+    if (pool == nullptr) co_return response::text(std::to_string(fib(n) + fib(n)));
+    const auto half = [&] {
+        return execution::schedule(pool->get_scheduler()) | execution::then([n] { return fib(n); });
+    };
+    const std::tuple<std::uint64_t, std::uint64_t> halves =
+        co_await execution::when_all(half(), half());
+    co_return response::text(std::to_string(std::get<0>(halves) + std::get<1>(halves)));
 }
 
 response hold_thread(request& r) {
@@ -51,8 +61,7 @@ response hold_thread(request& r) {
 task<response> wait_on_timer(request& r) {
     const std::optional<std::uint64_t> ms = number(r, "ms", 15, wait_ms_max);
     if (!ms) co_return response::text("ms must be a number from 0 to 10000\n", 400);
-    io::timer timer(*io::context::current());
-    co_await timer.wait_for(std::chrono::milliseconds(*ms));
+    co_await http::pause(r, std::chrono::milliseconds(*ms));
     co_return response::text("waited for " + std::to_string(*ms) + " ms\n");
 }
 
@@ -73,7 +82,7 @@ http::router make_routes(world& w) {
     routes.get("/", [](request&) { return response::html(live_page); })
         .get("/plaintext", [](request&) { return response::text("Hello, World!"); })
         .get("/json", [](request&) { return response::json(R"({"message":"Hello, World!"})"); })
-        .get("/cpu", [&w](request& r) { return cpu(w, r); })
+        .get("/cpu", http::offload([&w](request& r) { return cpu(w, r); }))
         .get("/io", hold_thread)
         .get("/io-async", wait_on_timer)
         .post("/echo", echo)
@@ -83,11 +92,7 @@ http::router make_routes(world& w) {
                 .body(metrics(w))
                 .content_type("text/plain; version=0.0.4; charset=utf-8");
         });
-    if (w.files) {
-        routes.get("/static/{path...}", [&w](request& r) {
-            return w.files->answer(r.parameter<std::string>("path").value_or(""));
-        });
-    }
+    if (w.files) routes.get("/static/{path...}", *w.files);
     return routes;
 }
 

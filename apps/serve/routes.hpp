@@ -1,10 +1,8 @@
 // The endpoints of coppice-serve.
 #pragma once
 
-#include "static_files.hpp"
-
+#include <coppice/http/files.hpp>
 #include <coppice/http/server.hpp>
-#include <coppice/pool/thread_pool.hpp>
 
 #include <optional>
 #include <string>
@@ -13,8 +11,7 @@ namespace serve {
 
 // What handlers use. Lifetime: outlives the server, which is set once it exists.
 struct world {
-    coppice::thread_pool& pool;
-    std::optional<static_files> files;
+    std::optional<coppice::http::files> files;  // nothing: no files are served
     const coppice::http::server* server = nullptr;
 };
 

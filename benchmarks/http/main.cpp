@@ -1,4 +1,5 @@
-// bench_http: requests and processor time per request, beside a raw epoll loop and nginx.
+// bench_http: requests and processor time per request, beside a raw epoll loop and nginx; memory of
+// idle connections; and chapter 8 of the thesis in the four models.
 // Servers run one after the other on processor 0, wrk on the last one, interleaved over the
 // repetitions; every figure is a median with its spread, and the ratio is to the raw loop.
 #include "processes.hpp"
@@ -84,23 +85,148 @@ void print_row(const char* scenario_name, const char* name, const figures& f, do
                  *high, static_cast<unsigned long long>(f.errors));
 }
 
-int full(int repetitions, std::FILE* json) {
-    for (const scenario& s : scenarios) {
-        std::printf("%s\n", s.name);
-        std::vector<figures> all(std::size(rivals));
-        for (int i = 0; i != repetitions; ++i) {
-            for (std::size_t r = 0; r != std::size(rivals); ++r) {
-                std::fprintf(stderr, "\r%s: repetition %d of %d ", s.name, i + 1, repetitions);
-                measure_once(rivals[r], s.how, all[r]);
-            }
-        }
-        std::fprintf(stderr, "\n");
-        const double floor = median(all[0].cpu_us);
+void print_budget(const char* what, double measured, double budget, bool at_most) {
+    const bool met = at_most ? measured <= budget : measured >= budget;
+    std::printf("  budget: %-58s %6.2f, %s %.2f: %s\n", what, measured,
+                at_most ? "at most" : "at least", budget, met ? "met" : "missed");
+}
+
+// All rivals in one scenario, and what the server is held to there.
+void compare(const scenario& s, int repetitions, std::FILE* json) {
+    std::printf("%s\n", s.name);
+    std::vector<figures> all(std::size(rivals));
+    for (int i = 0; i != repetitions; ++i) {
         for (std::size_t r = 0; r != std::size(rivals); ++r) {
-            print_row(s.name, rivals[r].name, all[r], floor, json);
+            std::fprintf(stderr, "\r%s: repetition %d of %d ", s.name, i + 1, repetitions);
+            measure_once(rivals[r], s.how, all[r]);
         }
-        std::fflush(stdout);
     }
+    std::fprintf(stderr, "\n");
+    const figures& raw = all[0];
+    const double floor = median(raw.cpu_us);
+    for (std::size_t r = 0; r != std::size(rivals); ++r) {
+        print_row(s.name, rivals[r].name, all[r], floor, json);
+    }
+    const figures& ours = all[1];
+    const figures& nginx = all[3];
+    if (s.how.close) return;
+    if (s.how.pipeline > 1) {
+        print_budget("requests/s, ratio to the raw loop",
+                     median(ours.thousands) / median(raw.thousands), 0.85, false);
+    } else if (s.how.connections == 64) {
+        print_budget("CPU per request, ratio to the raw loop", median(ours.cpu_us) / floor, 1.05,
+                     true);
+        if (!nginx.cpu_us.empty()) {
+            print_budget("CPU per request, ratio to nginx",
+                         median(ours.cpu_us) / median(nginx.cpu_us), 1, true);
+        }
+    } else {
+        print_budget("p99, ratio to the raw loop", median(ours.p99_us) / median(raw.p99_us), 1.2,
+                     true);
+    }
+    std::fflush(stdout);
+}
+
+void idle_memory(std::FILE* json) {
+    constexpr int connections = 10'000;
+    std::printf("memory of %d idle connections\n", connections);
+    for (const rival& r : rivals) {
+        const server_process server(r.serve);
+        if (!server.ready()) continue;
+        const long kib = idle_kib(server, connections);
+        if (kib < 0) {
+            std::printf("  %-18s could not be measured: too few files\n", r.name);
+            continue;
+        }
+        std::printf("  %-18s %8.2f MiB\n", r.name, static_cast<double>(kib) / 1024);
+        if (r.serve == serve_coppice_epoll || r.serve == serve_coppice_uring) {
+            print_budget("MB of 10,000 idle connections", static_cast<double>(kib) * 1.024e-3, 3,
+                         true);
+        }
+        if (json != nullptr) {
+            std::fprintf(json, "{\"workload\":\"10,000 idle\",\"rival\":\"%s\",\"kib\":%ld}\n",
+                         r.name, kib);
+        }
+    }
+}
+
+// Chapter 8 of the thesis: workloads in the models, a connection per request as there.
+struct thesis_test {
+    const char* name;
+    const char* target;
+    std::vector<rival> models;
+};
+
+void chapter_8(int repetitions, std::FILE* json) {
+    const rival single{"single", serve_model_single}, multi{"multi", serve_model_multi},
+        worker{"worker", serve_model_worker}, async{"async", serve_model_async};
+    const thesis_test tests[] = {{"static content", "/plaintext", {single, multi, worker, async}},
+                                 {"CPU-bound", "/cpu", {single, multi, worker, async}},
+                                 {"I/O-bound", "/io", {single, multi, worker, async}},
+                                 {"I/O-bound async", "/io-async", {single, multi, worker, async}}};
+    double worker_io = 0, async_io = 0;
+    for (const thesis_test& t : tests) {
+        for (const int connections : {16, 64, 256}) {
+            std::printf("%s, %d connections: ms average, deviation, maximum; requests/s\n", t.name,
+                        connections);
+            std::vector<std::vector<load_result>> all(t.models.size());
+            for (int i = 0; i != repetitions; ++i) {
+                for (std::size_t m = 0; m != t.models.size(); ++m) {
+                    const server_process server(t.models[m].serve, processors::all);
+                    load how{connections, 1, true, 2};
+                    how.target = t.target;
+                    all[m].push_back(run_wrk(server.port(), how));
+                }
+            }
+            const auto middle = [&](std::size_t m, double load_result::* figure) {
+                std::vector<double> values;
+                for (const load_result& r : all[m]) values.push_back(r.*figure);
+                return median(values);
+            };
+            for (std::size_t m = 0; m != t.models.size(); ++m) {
+                const double rate = middle(m, &load_result::per_second);
+                std::printf("  %-8s %9.2f %9.2f %9.2f %10.0f\n", t.models[m].name,
+                            middle(m, &load_result::average_us) / 1e3,
+                            middle(m, &load_result::deviation_us) / 1e3,
+                            middle(m, &load_result::max_us) / 1e3, rate);
+                if (json != nullptr) {
+                    std::fprintf(json,
+                                 "{\"workload\":\"%s, %d connections\",\"rival\":\"%s\","
+                                 "\"average_us\":%.1f,\"deviation_us\":%.1f,\"max_us\":%.1f,"
+                                 "\"per_second\":%.0f}\n",
+                                 t.name, connections, t.models[m].name,
+                                 middle(m, &load_result::average_us),
+                                 middle(m, &load_result::deviation_us),
+                                 middle(m, &load_result::max_us), rate);
+                }
+                if (connections != 256) continue;
+                if (t.target == std::string("/io") && m == 2) worker_io = rate;
+                if (t.target == std::string("/io-async") && m == 3) async_io = rate;
+            }
+            if (t.target == std::string("/cpu") && connections == 64) {
+                print_budget(
+                    "CPU-bound: worker's average, ratio to multi's",
+                    middle(2, &load_result::average_us) / middle(1, &load_result::average_us), 1.05,
+                    true);
+                print_budget(
+                    "CPU-bound: worker's deviation, ratio to multi's",
+                    middle(2, &load_result::deviation_us) / middle(1, &load_result::deviation_us),
+                    1, true);
+                print_budget("CPU-bound: worker's maximum, ratio to multi's",
+                             middle(2, &load_result::max_us) / middle(1, &load_result::max_us), 1,
+                             true);
+            }
+            std::fflush(stdout);
+        }
+    }
+    print_budget("I/O-bound, 256: async's requests/s (on a timer) to worker's",
+                 async_io / worker_io, 25, false);
+}
+
+int full(int repetitions, std::FILE* json) {
+    for (const scenario& s : scenarios) compare(s, repetitions, json);
+    idle_memory(json);
+    chapter_8((repetitions + 1) / 2, json);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 namespace bench_http {
 
@@ -25,6 +27,15 @@ void pin(int processor) {
     CPU_ZERO(&set);
     CPU_SET(processor, &set);
     ::sched_setaffinity(0, sizeof set, &set);
+}
+
+// Servers and idle clients need more files than a shell gives.
+rlimit raise_file_limit() {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    return files;
 }
 
 int connect_to(int port) {
@@ -50,7 +61,7 @@ double microseconds(const char* text) {
 
 }  // namespace
 
-server_process::server_process(void (*serve)()) {
+server_process::server_process(void (*serve)(), processors where) {
     int out[2];
     if (::pipe(out) != 0) return;
     std::fflush(nullptr);  // what is buffered is this process's to write, not the child's too
@@ -60,7 +71,8 @@ server_process::server_process(void (*serve)()) {
         ::dup2(out[1], STDOUT_FILENO);
         ::close(out[0]);
         ::close(out[1]);
-        pin(0);
+        if (where == processors::first) pin(0);
+        raise_file_limit();
         serve();
         std::_Exit(0);
     }
@@ -111,7 +123,7 @@ std::uint64_t server_process::memory_kib() const {
 
 load_result run_wrk(int port, const load& how) {
     char script[] = "/tmp/coppice-bench-wrk-XXXXXX";
-    std::string command = "taskset -c $(($(nproc) - 1)) wrk -t1 --latency";
+    std::string command = "taskset -c $(($(nproc) - 1)) wrk -t1 --timeout 30s --latency";
     if (how.pipeline > 1) {
         const int fd = ::mkstemp(script);
         const std::string lua =
@@ -125,13 +137,22 @@ load_result run_wrk(int port, const load& how) {
     if (how.close) command += " -H 'Connection: close'";
     command += " -c" + std::to_string(how.connections) + " -d" +
                std::to_string(static_cast<int>(how.seconds)) +
-               "s http://127.0.0.1:" + std::to_string(port) + "/plaintext 2>&1";
+               "s http://127.0.0.1:" + std::to_string(port) + how.target + " 2>&1";
     std::FILE* const output = ::popen(command.c_str(), "r");
     load_result result;
     char line[256];
     while (output != nullptr && std::fgets(line, sizeof line, output) != nullptr) {
         unsigned long long n = 0, connect = 0, read = 0, write = 0, timeout = 0;
         char text[32];
+        char deviation[32];
+        char most[32];
+        if (result.max_us == 0 &&
+            std::sscanf(line, " Latency %31s %31s %31s", text, deviation, most) == 3 &&
+            std::strncmp(text, "Dist", 4) != 0) {
+            result.average_us = microseconds(text);
+            result.deviation_us = microseconds(deviation);
+            result.max_us = microseconds(most);
+        }
         if (std::sscanf(line, " %llu requests in", &n) == 1) result.requests = n;
         if (std::sscanf(line, "Requests/sec: %lf", &result.per_second) == 1) continue;
         if (std::sscanf(line, " 50%% %31s", text) == 1) result.p50_us = microseconds(text);
@@ -149,6 +170,27 @@ load_result run_wrk(int port, const load& how) {
     }
     if (how.pipeline > 1) ::unlink(script);
     return result;
+}
+
+long idle_kib(const server_process& server, int connections) {
+    const rlimit files = raise_file_limit();
+    if (files.rlim_cur < static_cast<rlim_t>(connections) + 100) return -1;
+    const std::string request = "GET /plaintext HTTP/1.1\r\nHost: a\r\n\r\n";
+    std::vector<int> open;
+    const auto add = [&] {
+        const int fd = connect_to(server.port());
+        char answer[512];
+        open.push_back(fd);
+        return fd >= 0 && ::send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0 &&
+               ::recv(fd, answer, sizeof answer, 0) > 0;
+    };
+    bool good = true;
+    for (int i = 0; i != 64; ++i) good = add() && good;  // what the first connections cost once
+    const std::uint64_t before = server.memory_kib();
+    for (int i = 0; i != connections; ++i) good = add() && good;
+    const std::uint64_t after = server.memory_kib();
+    for (const int fd : open) ::close(fd);
+    return good ? static_cast<long>(after) - static_cast<long>(before) : -1;
 }
 
 std::string fetch(int port, int requests) {

@@ -1,23 +1,26 @@
 // Server processes and wrk, as the HTTP benchmark uses them.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <string>
-#include <sys/types.h>
 
 namespace bench_http {
 
-// A rival in a process of its own on processor 0; killed at the end.
+// Where a server's threads may run.
+enum class processors { first, all };
+
+// A rival in a process of its own; killed at the end.
 class server_process {
 public:
-    explicit server_process(void (*serve)());
+    explicit server_process(void (*serve)(), processors where = processors::first);
     server_process(const server_process&) = delete;
     ~server_process();
 
     bool ready() const { return port_ != 0; }
     int port() const { return port_; }
-    std::uint64_t cpu_ns() const;       // of all its threads, so far
-    std::uint64_t memory_kib() const;   // resident now
+    std::uint64_t cpu_ns() const;      // of all its threads, so far
+    std::uint64_t memory_kib() const;  // resident now
 
 private:
     pid_t pid_ = -1;
@@ -33,6 +36,9 @@ struct load_result {
     double per_second = 0;
     double p50_us = 0;
     double p99_us = 0;
+    double average_us = 0;
+    double deviation_us = 0;
+    double max_us = 0;
     std::uint64_t errors = 0;
 };
 
@@ -41,10 +47,15 @@ struct load {
     int pipeline = 1;
     bool close = false;
     double seconds = 2;
+    const char* target = "/plaintext";
 };
 
 // Runs wrk with one thread on the last processor. Exits the program where wrk is not installed.
 load_result run_wrk(int port, const load& how);
+
+// Opens connections that say nothing after one answered request each; gives how many KiB the server
+// has grown by. -1 if the machine does not let this process have so many files.
+long idle_kib(const server_process& server, int connections);
 
 // Sends one request, or several at once, on a fresh blocking connection, and gives the bodies.
 std::string fetch(int port, int requests);

@@ -8,6 +8,13 @@ namespace bench_http {
 void serve_raw_epoll();
 void serve_coppice_epoll();
 void serve_coppice_uring();
+// The thesis's models, each with as many threads as processors (single: one), and routes for its
+// workloads: /plaintext, /cpu (the sum of two 22nd Fibonacci numbers, where the model runs
+// handlers), /io (holds its thread for 15 ms), /io-async (waits as long on a timer).
+void serve_model_single();
+void serve_model_multi();
+void serve_model_worker();
+void serve_model_async();
 void serve_nginx();  // replaces the process; exits with 1 where nginx is not installed
 
 }  // namespace bench_http

@@ -15,7 +15,7 @@ namespace {
 using namespace bench_parse;
 
 const rival* const rivals[] = {
-    &coppice,
+    &coppice,     &coppice_scalar, &coppice_sse, &coppice_avx2, &coppice_avx512,
 #ifdef BENCH_WITH_HTTP_PARSER
     &http_parser,
 #endif

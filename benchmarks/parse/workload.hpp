@@ -60,6 +60,8 @@ struct rival {
 };
 
 extern const rival coppice;
+// The same with one instruction set; where the processor lacks it, with the best there is.
+extern const rival coppice_scalar, coppice_sse, coppice_avx2, coppice_avx512;
 #ifdef BENCH_WITH_BEAST
 extern const rival beast;
 #endif

@@ -1,6 +1,7 @@
 // The whole library in one include, for programs that use most of it.
 #pragma once
 
+#include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/http.hpp>
 #include <coppice/io.hpp>

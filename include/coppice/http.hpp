@@ -1,8 +1,15 @@
-// Umbrella of room http/: parsing, messages, routes and the server.
+// Umbrella of room http/: parsing, messages, routes, the server and the client.
 #pragma once
 
+#include <coppice/http/access_log.hpp>
+#include <coppice/http/body.hpp>
+#include <coppice/http/client.hpp>
+#include <coppice/http/date.hpp>
+#include <coppice/http/files.hpp>
+#include <coppice/http/filters.hpp>
 #include <coppice/http/handler.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parse.hpp>
+#include <coppice/http/pause.hpp>
 #include <coppice/http/router.hpp>
 #include <coppice/http/server.hpp>

@@ -3,7 +3,14 @@
 
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/io/context_pool.hpp>
+#include <coppice/io/datagram.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/file.hpp>
+#include <coppice/io/initiate.hpp>
+#include <coppice/io/option.hpp>
+#include <coppice/io/resolver.hpp>
 #include <coppice/io/signal_set.hpp>
+#include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>

@@ -1,4 +1,10 @@
 // Umbrella of room pool/: places to run work.
 #pragma once
 
+#include <coppice/pool/bulk.hpp>
+#include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/parallel.hpp>
+#include <coppice/pool/parallel_backend.hpp>
+#include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>

@@ -3,3 +3,4 @@
 
 #include <coppice/task/frame_pool.hpp>
 #include <coppice/task/task.hpp>
+#include <coppice/task/wait_for_tasks.hpp>

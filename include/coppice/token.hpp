@@ -1,4 +1,4 @@
 // Umbrella of room token/: ways to receive the outcome of an asynchronous operation.
 #pragma once
 
-#include <coppice/token/use_await.hpp>
+#include <coppice/token/transform.hpp>

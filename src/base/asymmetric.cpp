@@ -1,6 +1,8 @@
 // Registers with membarrier(2) at start-up and pays for the light fences.
 #include <coppice/base/asymmetric.hpp>
 
+#include <coppice/base/check.hpp>
+
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,9 +33,15 @@ bool asymmetric() noexcept {
 
 }  // namespace
 
+bool light_fences_are_free() noexcept {
+    return asymmetric();
+}
+
 void heavy_fence() noexcept {
     if (asymmetric()) {
-        membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+        // Light fences rely on it by now: without it wake-ups and stops would be lost.
+        COPPICE_CHECK(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
+                      "membarrier(2) was forbidden after the program had started");
     } else {
         fence(seq_cst);
     }

@@ -141,6 +141,7 @@ bool chunk_decoder::trailer(char byte) noexcept {
     if (state_ == state::trailer_start && byte == '\r') return enter(state::end_lf);
     if (overhead_left_ == 0) return fail(431, too_large);
     --overhead_left_;
+    if (trailers_ != nullptr) trailers_->push_back(byte);
     switch (state_) {
         case state::trailer_start:
             if (is(byte, token_byte)) return enter(state::trailer_name);

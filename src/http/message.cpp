@@ -2,11 +2,14 @@
 #include <coppice/base/check.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/scan.hpp>
+#include <coppice/io/endpoint.hpp>
 
+#include <sys/socket.h>
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <stdexcept>
+
+#include "lines.hpp"
+#include "writer.hpp"
 
 namespace coppice::http {
 
@@ -32,45 +35,31 @@ bool written_by_serialize(std::string_view name) noexcept {
         names, [&](std::string_view known) { return equals_ignoring_case(name, known); });
 }
 
-// Writes pieces behind each other into memory that the caller has sized.
-class writer {
-public:
-    explicit writer(char* to) noexcept : to_(to) {}
-    writer& operator<<(std::string_view text) noexcept {
-        std::memcpy(to_, text.data(), text.size());
-        to_ += text.size();
-        return *this;
-    }
-    void two_digits(int number) noexcept {
-        *to_++ = static_cast<char>('0' + number / 10);
-        *to_++ = static_cast<char>('0' + number % 10);
-    }
-    const char* end() const noexcept { return to_; }
+}  // namespace
 
-private:
-    char* to_;
-};
-
-struct civil_date {
-    int year, month, day;  // month and day from 1
-};
-
-// The proleptic Gregorian date of a day counted from 1970-01-01. The year begins in March, so that
-// the leap day is its last; 400 years have 146,097 days.
-civil_date to_date(int days) noexcept {
-    const int shifted = days + 719468;  // from 0000-03-01
-    const int era = shifted / 146097;
-    const int day_of_era = shifted % 146097;
-    const int year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    const int day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    const int march_month = (5 * day_of_year + 2) / 153;
-    const int month = march_month < 10 ? march_month + 3 : march_month - 9;
-    return {era * 400 + year_of_era + (month <= 2 ? 1 : 0), month,
-            day_of_year - (153 * march_month + 2) / 5 + 1};
+io::context& request::loop() const noexcept {
+    COPPICE_CHECK(origin_ != nullptr && origin_->loop != nullptr, "this request has no loop");
+    return *origin_->loop;
 }
 
-}  // namespace
+io::endpoint request::peer() const noexcept {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    sockaddr* const at = reinterpret_cast<sockaddr*>(&address);
+    if (origin_ == nullptr || ::getpeername(origin_->connection, at, &size) != 0) return {};
+    return io::endpoint::from(at, size);
+}
+
+body_reader& request::incoming() const noexcept {
+    COPPICE_CHECK(origin_ != nullptr && origin_->body != nullptr,
+                  "incoming() is for handlers that are declared with read_body()");
+    return *origin_->body;
+}
+
+std::optional<std::string_view> request::trailer(std::string_view name) const noexcept {
+    if (origin_ == nullptr || origin_->trailers == nullptr) return std::nullopt;
+    return find_line(*origin_->trailers, name);
+}
 
 std::optional<std::string_view> path_parameters::find(std::string_view name) const noexcept {
     for (const path_parameter& p : *this) {
@@ -115,7 +104,25 @@ response response::status(int code, static_text reason) noexcept {
 response& response::body(static_text text) & noexcept {
     owns_ = false;
     static_ = text.view();
+    source_ = nullptr;
     return *this;
+}
+
+response& response::body(std::shared_ptr<body_source> source) & noexcept {
+    owns_ = false;
+    static_ = {};
+    source_ = std::move(source);
+    return *this;
+}
+
+response& response::with_status(int code) & noexcept {
+    COPPICE_CHECK(code >= 100 && code <= 599, "a response's status is out of range");
+    status_ = code;
+    return *this;
+}
+
+std::optional<std::string_view> response::find(std::string_view name) const noexcept {
+    return find_line(fields_, name);
 }
 
 response& response::content_type(static_text type) & {
@@ -132,6 +139,14 @@ response& response::add(std::string_view name, std::string_view value) & {
     }
     fields_.reserve(fields_.size() + name.size() + value.size() + 4);
     fields_.append(name).append(": ").append(value).append("\r\n");
+    return *this;
+}
+
+response& response::weaken_etag() & {
+    const std::optional<std::string_view> tag = find("ETag");
+    if (tag && tag->starts_with('"')) {
+        fields_.insert(static_cast<std::size_t>(tag->data() - fields_.data()), "W/");
+    }
     return *this;
 }
 
@@ -249,23 +264,34 @@ bool bodyless(int status) noexcept {
 }
 
 void serialize_head(const response& answer, const serialize_options& options, std::string& out) {
-    constexpr std::size_t numbers = 3 + 20;  // a status and a length
-    constexpr std::size_t constants = 160;   // more than all that is spelled out below
+    // What fits here, and most does, is put together on the stack and appended at once: growing a
+    // string first would write its bytes twice.
+    constexpr std::size_t constants = 256;  // more than all that is spelled out below, with numbers
+    char small[768];
     const std::string_view reason = reason_phrase(answer.status());
+    const std::size_t most = constants + reason.size() + options.date.size() +
+                             answer.content_type().size() + answer.fields().size();
     const std::size_t before = out.size();
-    out.resize(before + constants + numbers + reason.size() + options.date.size() +
-               answer.content_type().size() + answer.fields().size());
+    if (most > sizeof small) out.resize(before + most);
+    char* const begin = most > sizeof small ? out.data() + before : small;
 
-    char number[20];
-    const auto digits = [&](std::size_t value) {
-        return std::string_view(number, std::to_chars(number, number + 20, value).ptr);
-    };
-    writer to(out.data() + before);
-    to << "HTTP/1.1 " << digits(static_cast<std::size_t>(answer.status())) << " " << reason;
+    writer to(begin);
+    if (answer.status() == 200) {
+        to << "HTTP/1.1 200 OK";
+    } else {
+        to << "HTTP/1.1 ";
+        to.number(static_cast<std::size_t>(answer.status()));
+        to << " " << reason;
+    }
     if (!options.date.empty()) to << "\r\nDate: " << options.date;
     if (!bodyless(answer.status())) {
         if (!answer.content_type().empty()) to << "\r\nContent-Type: " << answer.content_type();
-        to << "\r\nContent-Length: " << digits(answer.body().size());
+        if (options.chunked) {
+            to << "\r\nTransfer-Encoding: chunked";
+        } else if (!options.unframed) {
+            to << "\r\nContent-Length: ";
+            to.number(options.length.value_or(answer.body().size()));
+        }
     }
     if (answer.closes() || !options.keep_alive) {
         to << "\r\nConnection: close";
@@ -273,38 +299,17 @@ void serialize_head(const response& answer, const serialize_options& options, st
         to << "\r\nConnection: keep-alive";
     }
     to << "\r\n" << answer.fields() << "\r\n";
-    out.resize(static_cast<std::size_t>(to.end() - out.data()));
+    const auto size = static_cast<std::size_t>(to.end() - begin);
+    if (begin == small) {
+        out.append(small, size);
+    } else {
+        out.resize(before + size);
+    }
 }
 
 void serialize(const response& answer, const serialize_options& options, std::string& out) {
     serialize_head(answer, options, out);
     if (!options.head_only && !bodyless(answer.status())) out.append(answer.body());
-}
-
-std::string_view date_cache::at(std::int64_t unix_seconds) noexcept {
-    if (unix_seconds != second_) {
-        COPPICE_CHECK(unix_seconds >= 0 && unix_seconds < 253402300800, "a date is out of range");
-        second_ = unix_seconds;
-        constexpr std::string_view day_names = "ThuFriSatSunMonTueWed";  // day 0 was a Thursday
-        constexpr std::string_view month_names = "JanFebMarAprMayJunJulAugSepOctNovDec";
-        const int days = static_cast<int>(unix_seconds / 86400);
-        const int second = static_cast<int>(unix_seconds % 86400);
-        const civil_date date = to_date(days);
-        writer to(text_.data());
-        to << day_names.substr(static_cast<std::size_t>(days % 7) * 3, 3) << ", ";
-        to.two_digits(date.day);
-        to << " " << month_names.substr(static_cast<std::size_t>(date.month - 1) * 3, 3) << " ";
-        to.two_digits(date.year / 100);
-        to.two_digits(date.year % 100);
-        to << " ";
-        to.two_digits(second / 3600);
-        to << ":";
-        to.two_digits(second / 60 % 60);
-        to << ":";
-        to.two_digits(second % 60);
-        to << " GMT";
-    }
-    return {text_.data(), text_.size()};
 }
 
 }  // namespace coppice::http

@@ -7,7 +7,10 @@
 #include <coppice/io/timer.hpp>
 
 #include <pthread.h>
+#include <sys/socket.h>
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <stdexcept>
 #include <system_error>
@@ -19,6 +22,9 @@ namespace {
 constexpr std::size_t spare_exchanges_max = 64;
 constexpr std::size_t spare_text_max = 256 * 1024;  // larger buffers are not kept
 constexpr duration accept_pause = std::chrono::milliseconds(50);
+constexpr std::size_t log_bytes = 32 * 1024;  // handed over at once
+constexpr duration log_delay = std::chrono::milliseconds(100);
+constexpr std::size_t threads_per_loop = 8;  // of the model worker
 
 bool out_of_resources(std::error_code ec) noexcept {
     return ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
@@ -42,19 +48,51 @@ session accept_connections(serving_loop& l) {
         }
         if (ec) continue;  // that connection is gone; the next may be fine
         // Relaxed: a count that may be over by the number of loops for an instant.
-        if (l.open_connections.fetch_add(1, relaxed) >= l.options.connections_max) {
-            l.open_connections.fetch_sub(1, relaxed);
+        atomic<std::size_t>& connections = l.shared.open_connections;
+        bool welcome = connections.fetch_add(1, relaxed) < l.options.connections_max;
+        address_counts::slot* from = nullptr;
+        if (welcome && l.options.connections_per_address_max < l.options.connections_max) {
+            from = l.shared.addresses.enter(s.native(), l.options.connections_per_address_max);
+            welcome = from != nullptr;
+        }
+        if (!welcome) {
+            connections.fetch_sub(1, relaxed);
             l.counts.refused.add();
             continue;
         }
-        connection::serve(l, std::move(s));
+        connection::serve(l, std::move(s), from);
     }
 }
 
 }  // namespace
 
+address_counts::slot* address_counts::enter(int file, std::size_t most) {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof storage;
+    ::getpeername(file, reinterpret_cast<sockaddr*>(&storage), &size);  // gone: counted as ::
+    address key{};
+    if (storage.ss_family == AF_INET) {
+        const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+        key[10] = key[11] = 0xff;  // as in an IPv4-mapped address
+        std::memcpy(key.data() + 12, &v4.sin_addr, 4);
+    } else if (storage.ss_family == AF_INET6) {
+        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+        std::memcpy(key.data(), &v6.sin6_addr, 16);
+    }
+    const std::lock_guard lock(mutex_);
+    slot& s = *open_.try_emplace(key, 0).first;
+    if (s.second == most) return nullptr;
+    ++s.second;
+    return &s;
+}
+
+void address_counts::leave(slot& s) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (--s.second == 0) open_.erase(s.first);
+}
+
 std::unique_ptr<exchange> serving_loop::take_exchange() {
-    if (exchanges.empty()) return std::make_unique<exchange>(options.limits);
+    if (exchanges.empty()) return std::make_unique<exchange>(shared.parser_limits);
     std::unique_ptr<exchange> e = std::move(exchanges.back());
     exchanges.pop_back();
     return e;
@@ -62,11 +100,49 @@ std::unique_ptr<exchange> serving_loop::take_exchange() {
 
 void serving_loop::give_exchange(std::unique_ptr<exchange> used) noexcept {
     if (exchanges.size() == exchanges.capacity()) return;
-    if (used->input.capacity() > spare_text_max || used->output.capacity() > spare_text_max) return;
+    for (std::string* const text : {&used->input, &used->output, &used->rest, &used->log}) {
+        if (text->capacity() > spare_text_max) return;
+        text->clear();
+    }
     used->parser.reset();
-    used->input.clear();
-    used->output.clear();
+    used->buffer.release();
+    used->streamed.reset();
+    used->trailers.clear();
+    used->peer.clear();
+    used->sent = 0;
+    used->in_head = used->body_was_read = false;
     exchanges.push_back(std::move(used));
+}
+
+std::unique_ptr<read_ahead> serving_loop::take_read_ahead() {
+    if (read_aheads.empty()) return std::make_unique<read_ahead>();
+    std::unique_ptr<read_ahead> a = std::move(read_aheads.back());
+    read_aheads.pop_back();
+    return a;
+}
+
+void serving_loop::give_read_ahead(std::unique_ptr<read_ahead> used) noexcept {
+    if (read_aheads.size() == read_aheads.capacity()) return;
+    for (io::pooled_buffer& b : used->kept) b.release();
+    used->first = used->count = 0;
+    used->ended = false;
+    used->error = {};
+    read_aheads.push_back(std::move(used));
+}
+
+void serving_loop::log(std::string& lines) noexcept {
+    log_lines += lines;
+    lines.clear();
+    if (log_lines.size() >= log_bytes) {
+        hand_log_over();
+    } else if (!log_hand_over_.armed()) {
+        context.arm(log_hand_over_, context.turn_time() + log_delay);
+    }
+}
+
+void serving_loop::hand_log_over() noexcept {
+    if (log_hand_over_.armed()) context.disarm(log_hand_over_);
+    options.access_log->write(log_lines);
 }
 
 std::string_view serving_loop::date() noexcept {
@@ -84,13 +160,48 @@ void serving_loop::connection_ended() noexcept {
     if (connections.empty() && cut_off_.armed()) context.disarm(cut_off_);
 }
 
-void serving_loop::cut_off_timer::expired(timer_entry* entry) noexcept {
-    static_cast<cut_off_timer*>(entry)->owner.connections.for_each(
-        [](connection& c) { c.cut_off(); });
+void serving_loop::cut_off() noexcept {
+    // A stop may end any connection: the list is walked from its start until all are told.
+    for (connection* c; (c = connections.front()) != nullptr && !c->is_cut();) {
+        connections.erase(*c);
+        connections.push_back(*c);
+        c->cut_off();
+    }
+}
+
+void serving_loop::loop_timer::expired(timer_entry* entry) noexcept {
+    loop_timer& timer = *static_cast<loop_timer*>(entry);
+    (timer.owner.*timer.function)();
 }
 
 // A loop, and what it takes to stop it from outside.
 struct server::shared {
+    shared(server_options&& o, router&& r) {
+        serving.options = std::move(o);
+        serving.routes = std::move(r);
+        serving.parser_limits = serving.options.limits;
+        serving.parser_limits.body_bytes_max =
+            std::max(serving.parser_limits.body_bytes_max,
+                     static_cast<std::size_t>(serving.options.streamed_body_bytes_max));
+    }
+    // How many of the threads are loops; the others, if the model has any, are the pool's.
+    std::size_t loops_wanted() const {
+        const server_options& o = serving.options;
+        if (o.model != model::worker) return o.threads;
+        return (o.threads + threads_per_loop - 1) / threads_per_loop;
+    }
+    void make_pool() {
+        server_options& o = serving.options;
+        const bool wanted = o.model == model::worker || o.model == model::async ||
+                            (o.model == model::multi && serving.routes.wants_pool());
+        if (!wanted) return;
+        serving.pool = o.pool;
+        if (serving.pool != nullptr) return;
+        const std::size_t taken = o.model == model::worker ? loops_wanted() : 0;
+        own_pool = std::make_unique<thread_pool>(std::max<std::size_t>(1, o.threads - taken));
+        serving.pool = own_pool.get();
+    }
+
     struct loop : serving_loop {
         using serving_loop::serving_loop;
         // Posted once by drain().
@@ -106,6 +217,7 @@ struct server::shared {
         void run() {
             accept_connections(*this);
             context.run();
+            if (options.access_log != nullptr) options.access_log->write(log_lines);
         }
 
         drain_request drain{*this};
@@ -113,11 +225,9 @@ struct server::shared {
         std::thread thread;
     };
 
-    shared(server_options o, router r) : options(std::move(o)), routes(std::move(r)) {}
-
-    server_options options;
-    router routes;
-    atomic<std::size_t> open_connections{0};
+    // The loops' part; it outlives them.
+    serving_shared serving;
+    std::unique_ptr<thread_pool> own_pool;
     atomic<bool> draining{false};  // set by the first drain(); nothing rides on it
     std::vector<std::unique_ptr<loop>> loops;
     io::endpoint local;
@@ -126,25 +236,24 @@ struct server::shared {
 
 server::server(server_options options, router routes)
     : shared_(std::make_unique<shared>(std::move(options), std::move(routes))) {
-    server_options& o = shared_->options;
-    if (o.model == model::worker || o.model == model::async) {
-        throw std::invalid_argument("this model is not available yet: use single or multi");
-    }
+    server_options& o = shared_->serving.options;
     if (o.threads == 0) throw std::invalid_argument("a server needs at least one thread");
     if (o.model == model::single && o.threads != 1) {
         throw std::invalid_argument("the model single has one thread");
     }
     // The first acceptor binds alone, so that a port in use is found even if its owner shares it;
     // the others join it, which the kernel allows once the first shares too.
-    for (std::size_t i = 0; i != o.threads; ++i) {
+    const std::size_t loops = shared_->loops_wanted();
+    for (std::size_t i = 0; i != loops; ++i) {
         io::tcp::acceptor_options how;
-        how.share_port = o.threads > 1;
+        how.share_port = loops > 1;
         how.first_sharer = i == 0;
-        shared_->loops.push_back(
-            std::make_unique<shared::loop>(o, shared_->routes, shared_->open_connections, how));
+        shared_->loops.push_back(std::make_unique<shared::loop>(shared_->serving, how));
         shared_->loops.back()->exchanges.reserve(spare_exchanges_max);
+        shared_->loops.back()->read_aheads.reserve(spare_exchanges_max);
         if (i == 0) o.endpoint = shared_->local = shared_->loops[0]->acceptor.local();
     }
+    shared_->make_pool();
 }
 
 server::~server() {
@@ -156,6 +265,9 @@ std::uint16_t server::port() const noexcept {
 }
 io::endpoint server::local() const noexcept {
     return shared_->local;
+}
+thread_pool* server::pool() const noexcept {
+    return shared_->serving.pool;
 }
 io::backend server::backend() const noexcept {
     return shared_->loops[0]->context.kind();
@@ -201,15 +313,21 @@ server_statistics server::statistics() const {
         s.accepted += open + closed;
         s.open += open;
         s.refused += c.refused.read();
-        s.requests += c.requests.read();
         s.timed_out += c.timed_out.read();
         s.exceptions += c.exceptions.read();
+        s.stopped += c.stopped.read();
         s.bytes_received += c.bytes_received.read();
         s.bytes_sent += c.bytes_sent.read();
-        for (std::size_t i = 0; i != s.by_status.size(); ++i)
-            s.by_status[i] += c.by_status[i].read();
+        std::uint64_t requests = 0;
+        for (std::size_t i = 0; i != s.by_status.size(); ++i) {
+            const std::uint64_t answers =
+                c.by_status[i].read() + c.by_status_away[i].load(relaxed);  // relaxed: a count
+            s.by_status[i] += answers;
+            requests += answers;
+        }
+        s.requests += requests;
         c.latency.add_to(s.latency);
-        s.loops.push_back({c.requests.read(), open});
+        s.loops.push_back({requests, open});
     }
     return s;
 }

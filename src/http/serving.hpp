@@ -1,11 +1,16 @@
-// The insides of http::server, shared by server.cpp (loops) and connection.cpp (what they serve).
+// The insides of http::server, shared by its sources: loops, connections, and what they answer.
 #pragma once
+// server.cpp has the loops, connection.cpp what connections wait for, answering.cpp the answers
+// that need no waiting, streaming.cpp bodies in pieces.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/http/body.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/trace/counter.hpp>
 
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,49 +18,137 @@
 
 namespace coppice::http {
 
+class connection;
+
 // What serving one batch of requests needs; lent by the loop, so that idle connections hold none.
+// While the batch is on the pool it is that thread's, but for `stop`.
 struct exchange {
     explicit exchange(const limits& l) noexcept : parser(l) {}
+
     head_parser parser;
-    std::string input;   // bytes of a request that did not come in one piece
-    std::string output;  // answers not yet written
+    io::pooled_buffer buffer;  // what was received, until it is consumed or has to be kept
+    std::string input;         // bytes of a request that did not come in one piece
+    std::string_view left;     // of one of the two: what has not been consumed
+    std::string output;        // answers not yet written
+    std::size_t sent = 0;      // of `output`, by a thread of the pool
+    std::string trailers;
+    std::string log;  // lines of the answers in `output`
+    std::array<char, 29> date;
+
+    // The request that is being answered.
+    std::size_t head_bytes = 0;
+    std::size_t body_bytes = 0;
+    std::string_view body;
+    std::size_t end = 0;         // where it ends in `left`
+    bool in_head = false;        // its head is being waited for
+    bool body_was_read = false;  // by its handler: what follows is in `rest`
+    std::string rest;
+    std::string head;  // of a request whose handler reads the body
+    std::string peer;  // for the log; "": not asked for yet
+    route_match<handler> match;
+    request_origin origin;
+    std::optional<response> streamed;  // its answer, if the body comes in pieces
+
+    // Handlers are being waited for, or run elsewhere: engaged and reset on the loop.
+    std::optional<inplace_stop_source> stop;
+
+    // What the loop has not counted yet: answers, mostly of one status.
+    struct run {
+        int status;
+        unsigned count;
+    };
+    std::vector<run> answered;
+    std::size_t written_requests = 0;  // counted, but for how long they took
+    std::size_t exceptions = 0;
+    std::size_t stops = 0;
+    std::size_t bytes_sent = 0;
+};
+
+// What has arrived while a handler was being waited for; lent by the loop.
+struct read_ahead {
+    static constexpr unsigned buffers_max = 4;
+    std::array<io::pooled_buffer, buffers_max> kept;
+    unsigned first = 0;
+    unsigned count = 0;
+    bool receiving = false;
+    bool ended = false;  // nothing more will come
+    std::error_code error;
+    std::coroutine_handle<> waiter;  // wants the next buffer, or the end of receiving
 };
 
 // Counts of one loop; written by its thread.
 struct loop_counts {
-    trace::counter accepted, refused, closed, requests, timed_out, exceptions;
+    trace::counter accepted, refused, closed, timed_out, exceptions, stopped;
     trace::counter bytes_received, bytes_sent;
     std::array<trace::counter, 500> by_status;
+    // Answers that were sent from the pool; written by its threads, nothing rides on them.
+    std::array<atomic<std::uint64_t>, 500> by_status_away{};
     trace::histogram latency;
 };
 
-class connection;
+// Open connections by client address, over all loops. Threads: any.
+class address_counts : immovable {
+public:
+    using address = std::array<unsigned char, 16>;
+    using slot = std::pair<const address, std::size_t>;
+
+    // Nullptr: the address has its `most` connections already. Cost: a system call, a lock and a
+    // tree.
+    slot* enter(int file, std::size_t most);
+    void leave(slot& s) noexcept;
+
+private:
+    std::mutex mutex_;
+    std::map<address, std::size_t> open_;
+};
 
 struct connection_list;  // the tag of a loop's list
 
+// What loops share.
+struct serving_shared {
+    server_options options;
+    router routes;
+    thread_pool* pool = nullptr;
+    limits parser_limits;  // those of the options, wide enough for streamed bodies
+    atomic<std::size_t> open_connections{0};  // of all loops; nothing rides on it
+    address_counts addresses;
+};
+
 // One event loop of a server. Everything but `counts` belongs to its thread.
 struct serving_loop : immovable {
-    serving_loop(server_options& o, const router& r, atomic<std::size_t>& open,
-                 io::tcp::acceptor_options how)
-        : options(o),
-          routes(r),
-          open_connections(open),
-          context(o.backend),
-          acceptor(context, o.endpoint, how) {}
+    serving_loop(serving_shared& s, io::tcp::acceptor_options how)
+        : shared(s),
+          options(s.options),
+          routes(s.routes),
+          context(s.options.backend),
+          acceptor(context, s.options.endpoint, how) {}
 
     std::unique_ptr<exchange> take_exchange();
     void give_exchange(std::unique_ptr<exchange> used) noexcept;
+    std::unique_ptr<read_ahead> take_read_ahead();
+    void give_read_ahead(std::unique_ptr<read_ahead> used) noexcept;
     std::string_view date() noexcept;
+    // Takes over the log lines of answers that have been written.
+    void log(std::string& lines) noexcept;
+
+    // Whether the handler runs on the pool.
+    bool on_pool(const handler& h) const noexcept {
+        if (shared.pool == nullptr) return false;
+        if (h.needs().pool || options.model == model::worker) return true;
+        return options.model == model::async && !h.is_asynchronous();
+    }
 
     // Closes what is idle and gives the rest until `hard_stop` has passed.
     void begin_drain(duration hard_stop) noexcept;
     void connection_ended() noexcept;
 
-    server_options& options;
+    serving_shared& shared;
+    const server_options& options;
     const router& routes;
-    atomic<std::size_t>& open_connections;  // of all loops; nothing rides on it
     intrusive_list<connection, connection_list> connections;
-    std::vector<std::unique_ptr<exchange>> exchanges;  // free ones
+    std::vector<std::unique_ptr<exchange>> exchanges;      // free ones
+    std::vector<std::unique_ptr<read_ahead>> read_aheads;  // free ones
+    std::string log_lines;
     date_cache dates;
     bool draining = false;
     loop_counts counts;
@@ -64,13 +157,18 @@ struct serving_loop : immovable {
     io::tcp::acceptor acceptor;
 
 private:
-    // Fires when a drain has lasted long enough.
-    struct cut_off_timer : io::timer_entry {
-        explicit cut_off_timer(serving_loop& o) noexcept : timer_entry(&expired), owner(o) {}
+    // Calls a function of its loop when its time has come.
+    struct loop_timer : io::timer_entry {
+        loop_timer(serving_loop& o, void (serving_loop::*f)() noexcept) noexcept
+            : timer_entry(&expired), owner(o), function(f) {}
         static void expired(timer_entry* entry) noexcept;
         serving_loop& owner;
+        void (serving_loop::*function)() noexcept;
     };
-    cut_off_timer cut_off_{*this};
+    void cut_off() noexcept;
+    void hand_log_over() noexcept;
+    loop_timer cut_off_{*this, &serving_loop::cut_off};
+    loop_timer log_hand_over_{*this, &serving_loop::hand_log_over};
 };
 
 // A coroutine that owns itself: a connection's, or an accept loop's.
@@ -89,55 +187,111 @@ struct session {
     };
 };
 
-// An open connection; lives in its session's frame.
+// An open connection; lives in its session's frame. It belongs to its loop, but while `away_` is
+// set a thread of the pool answers its batch, and may send: then the loop neither closes the socket
+// nor touches the exchange, it only requests stops.
 class connection : public list_hook<connection_list>, io::timer_entry {
 public:
-    connection(serving_loop& l, io::tcp::socket s) noexcept;
+    connection(serving_loop& l, io::tcp::socket s, address_counts::slot* from) noexcept;
     ~connection();
 
     // Serves a connection until either side ends it.
-    static session serve(serving_loop& l, io::tcp::socket s);
+    static session serve(serving_loop& l, io::tcp::socket s, address_counts::slot* from);
 
     // The server stops: ends at once if idle, after the present requests otherwise.
     void drain() noexcept;
-    // Ends now; a handler that is running is waited for, but its answer is dropped.
-    void cut_off() noexcept { socket_.close(); }
+    // Ends now; a handler that is running is stopped and waited for, but its answer is dropped.
+    void cut_off() noexcept;
+    bool is_cut() const noexcept { return cut_; }
 
 private:
+    friend class incoming_body;
+    friend class outgoing_body;
+
     enum class phase : unsigned char { idle, header, body, handling, writing, lingering };
 
-    // Where a received body and its request end, from the head's end and the input's begin.
-    struct body_end {
-        std::size_t body;
-        std::size_t next;
+    // Why answering a batch cannot go on without waiting.
+    enum class step : unsigned char {
+        answered,  // the request's answer is in the output: on to the next
+        idle,      // all requests are answered
+        last,      // the answers in the output are the last
+        input,     // a head is incomplete
+        body,      // a body is incomplete
+        flush,     // too much output waits
+        depart,    // the request is for the pool
+        handler,   // the request's handler is asynchronous
+        stream,    // the answer's body comes in pieces
+        gone,      // the connection is over
     };
 
+    // connection.cpp
     void enter(phase p, duration time) noexcept;
     void set_deadline(time_point when) noexcept;
     static void expired(timer_entry* entry) noexcept;
     duration transfer_time(duration base, std::uint64_t bytes) const noexcept;
-
-    task<bool> converse(exchange& e, io::pooled_buffer buffer);
-    task<bool> answer(exchange& e, const request_head& head, std::string_view body);
-    static void keep(exchange& e, std::string_view& bytes, io::pooled_buffer& buffer);
+    void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
+    void end_batch(exchange& e) noexcept;
+    task<bool> converse(exchange& e, step s);
+    task<step> receive_head(exchange& e);
+    task<step> receive_body(exchange& e);
+    task<step> receive_chunked(exchange& e);
+    task<step> run_handler(exchange& e);
+    step conclude(exchange& e, std::optional<response> made, const std::exception_ptr& error,
+                  const request& r);
+    void keep(exchange& e);
     task<bool> receive_more(exchange& e);
-    task<std::optional<body_end>> receive_body(exchange& e, std::size_t head, std::uint64_t length);
     task<bool> write(exchange& e);
+    bool send_directly(exchange& e) noexcept;
+    void count(exchange& e) noexcept;
+    void account(exchange& e) noexcept;
     task<> linger();
+    void begin_run(exchange& e);
+    void end_run(exchange& e) noexcept;
+    void request_stop() noexcept;
+    void prepare_departure(exchange& e);
+    task<> come_home();
+    void at_home() noexcept;
+    void watch();
+    session receive_ahead();
+    class next_input;
+    class end_of_receiving;
+
+    // answering.cpp
+    step advance(exchange& e);
+    step respond(exchange& e);
+    step settle(exchange& e, step s);
+    step finish(exchange& e, response&& made, const request& r);
+    std::optional<response> answer_without_handler(exchange& e, const request& r);
+    response call(exchange& e, const handler& h, request& r);
+    static void consume(exchange& e);
     response refusal(int status, const char* reason);
-    response respond(const handler& h, request& r);
-    void report_exception() noexcept;
+    void report_exception(exchange& e, std::exception_ptr error) noexcept;
+    serialize_options framing(exchange& e, const response& r, const request_head* head);
     void put(exchange& e, const response& r, const request_head* head);
+    void note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
+    void log(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
+
+    // streaming.cpp
+    task<step> run_reading_handler(exchange& e);
+    task<step> send_stream(exchange& e);
+    task<bool> send_file(exchange& e, file_part part);
+    void keep_head(exchange& e);
+    void abort() noexcept;
 
     serving_loop& loop_;
     io::tcp::socket socket_;
+    address_counts::slot* from_;  // nullptr: addresses are not counted
+    exchange* batch_ = nullptr;   // what is being answered
+    std::unique_ptr<read_ahead> ahead_;
     time_point deadline_{};
     time_point armed_for_{};  // when the timer will look at the deadline
     time_point batch_began_{};
-    unsigned batch_requests_ = 0;
+    std::uint64_t served_ = 0;
     phase phase_ = phase::idle;
     bool closing_ = false;  // the answers now in the output are the last
     bool unread_ = false;   // closing while the client may still send
+    bool away_ = false;     // a thread of the pool has the batch
+    bool cut_ = false;      // cut_off() was called
 };
 
 }  // namespace coppice::http

@@ -2,9 +2,10 @@
 #include <coppice/io/context.hpp>
 
 #include <coppice/base/check.hpp>
+#include <coppice/io/simulation.hpp>
+#include <coppice/io/worker.hpp>
 
-#include <sys/socket.h>
-#include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -12,9 +13,17 @@ namespace coppice::io {
 
 namespace {
 
-std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers) {
-    if (kind == backend::epoll) return make_epoll_ring(buffers);
-    if (kind == backend::uring) return make_uring_ring(buffers);
+std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers, simulation* world) {
+    switch (kind) {
+        case backend::epoll:
+            return make_epoll_ring(buffers);
+        case backend::uring:
+            return make_uring_ring(buffers);
+        case backend::sim:
+            return make_sim_ring(buffers, *world);
+        case backend::automatic:
+            break;
+    }
     try {
         return make_uring_ring(buffers);
     } catch (const std::system_error&) {  // too old a kernel, or forbidden here
@@ -25,45 +34,57 @@ std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers) {
 }  // namespace
 
 context::context(backend kind)
-    : origin_(clock_.now()), turn_time_(origin_), ring_(make_ring(kind, buffers_)) {}
+    : context(kind == backend::sim ? std::make_unique<simulation>(1) : nullptr, nullptr, kind) {}
+
+context::context(simulation& world) : context(nullptr, &world, backend::sim) {}
+
+context::context(std::unique_ptr<simulation> own, simulation* world, backend kind)
+    : world_(std::move(own)),
+      ring_(make_ring(kind, buffers_, world_ != nullptr ? world_.get() : world)),
+      system_(&ring_->system()),
+      ring_clock_(&ring_->time()),
+      origin_(ring_clock_->now()),
+      turn_time_(origin_) {}
 
 context::~context() {
     COPPICE_CHECK(!is_current(), "an io::context was destroyed inside its own run()");
     COPPICE_CHECK(guards_.load(relaxed) == 0, "an io::context was destroyed under a work_guard");
     calls_.wait();
-    ending_ = true;
+    ownership_.take([this] { ring_->wake(); });
     context* const outer = std::exchange(thread_slot<context, context*>(), this);
-    const bool entered = ring_->enter();
+    const bool moved = ring_->enter(*this);
     for_each_descriptor([&](descriptor& d) {
-        // Where the ring cannot be entered, its requests would hold the file, and its port, longer.
-        if (!entered && !d.idle()) ::shutdown(d.fd, SHUT_RDWR);
-        if (entered) cancel_pending(d);
+        // What the ring of another thread had would hold the file, and its port, longer.
+        if (moved && !d.idle()) (void)system_->shutdown(d.fd, shutdown_direction::both);
     });
+    cancel_everything();
+    ending_ = true;   // for those who start something in what follows, though nobody should
+    drivers_.wait();  // their operations have just ended
+    worker_ = nullptr;  // joined: what it posted last is in the mailbox, answers that nobody awaits
+    take_posted();
+    ring_ = nullptr;
+    for_each_descriptor([this](descriptor& d) { system_->close(d.fd); });  // their owners live on
+    thread_slot<context, context*>() = outer;
+}
+
+// Ends what is pending, and what that starts, with operation_canceled.
+void context::cancel_everything() noexcept {
+    ending_ = true;
+    for_each_descriptor(
+        [this](descriptor& d) { d.for_each_pending([this](auto& op) { ring_->cancel(op); }); });
     do {
+        turn_time_known_ = false;
         wheel_.for_each([this](timer_entry& entry) {
             wheel_.cancel(entry);
             entry.expire(&entry);
         });
         run_deferred();
         take_posted();
-        if (pending_ != 0) {
-            if (entered) {
-                ring_->poll(ring::forever);
-            } else {
-                ring_ = nullptr;
-                end_pending();
-            }
-        }
-    } while (pending_ != 0 || !deferred_.empty() || wheel_.size() != 0);
-    calls_.wait();  // posts that the last completions caused elsewhere
-    ring_ = nullptr;
-    for_each_descriptor([](descriptor& d) { ::close(d.fd); });  // their owners are still there
-    thread_slot<context, context*>() = outer;
-}
-
-void context::cancel_pending(descriptor& d) noexcept {
-    if (d.reading != nullptr) ring_->cancel(*d.reading);
-    if (d.writing != nullptr) ring_->cancel(*d.writing);
+        if (pending_ != 0)
+            ring_->poll(mailbox_.sleep() ? ring::forever : std::optional<time_point>());
+        calls_.wait();  // posts that the last completions caused elsewhere
+    } while (has_work(until_idle::alone));
+    ending_ = false;
 }
 
 template <class Visit>
@@ -75,24 +96,65 @@ void context::for_each_descriptor(Visit visit) {
     }
 }
 
-// The ring is gone: what was pending will never complete by itself.
-void context::end_pending() noexcept {
-    for_each_descriptor([this](descriptor& d) {
-        while (ring_operation* const op = d.reading != nullptr ? d.reading : d.writing) {
-            op->result = -ECANCELED;
-            finish(*op);
-        }
-    });
+void context::restart_pending(void (*begin)(ring_operation&, void*), void* ring) noexcept {
+    for_each_descriptor(
+        [&](descriptor& d) { d.for_each_pending([&](ring_operation& op) { begin(op, ring); }); });
 }
 
 void context::run() {
-    COPPICE_CHECK(current() == nullptr, "io::context::run() was called inside a running loop");
-    COPPICE_CHECK(ring_->enter(),
-                  "a context on io_uring must always run on the thread that ran it first");
+    run_until(time_point::max(), until_idle::with_guards);
+}
+
+bool context::run_for(duration time) {
+    const time_point start = now();
+    return run_until(time < time_point::max() - start ? start + time : time_point::max(),
+                     until_idle::with_guards);
+}
+
+bool context::drain(duration limit) {
+    const time_point start = now();
+    const time_point end = limit < time_point::max() - start ? start + limit : time_point::max();
+    if (!run_until(end, until_idle::alone)) return true;
+    ownership_.take([this] { ring_->wake(); });
     thread_slot<context, context*>() = this;
-    while (turn()) {
+    cancel_everything();
+    thread_slot<context, context*>() = nullptr;
+    ownership_.leave();
+    return false;
+}
+
+bool context::run_until(time_point limit, until_idle guards) {
+    COPPICE_CHECK(current() == nullptr, "io::context::run() was called inside a running loop");
+    ownership_.take([this] { ring_->wake(); });
+    (void)ring_->enter(*this);
+    thread_slot<context, context*>() = this;
+    bool more = true;
+    bool late = false;
+    while (more && !late) {
+        more = turn(limit, guards);
+        late = more && limit != time_point::max() && now() >= limit;
     }
     thread_slot<context, context*>() = nullptr;
+    ownership_.leave();
+    return late;
+}
+
+void context::drive(block_latch& done) noexcept {
+    const in_flight::entry driver(drivers_);
+    if (is_current()) {  // inside a completion
+        while (!done.is_set()) (void)turn(time_point::max(), until_idle::alone, &done);
+        return;
+    }
+    while (ownership_.await_turn(done)) {
+        context* const outer = std::exchange(thread_slot<context, context*>(), this);
+        (void)ring_->enter(*this);
+        // A file operation cannot move to the thread that runs the loop next.
+        while (files_ != 0 || (!done.is_set() && !ownership_.is_wanted())) {
+            (void)turn(time_point::max(), until_idle::alone, files_ == 0 ? &done : nullptr);
+        }
+        thread_slot<context, context*>() = outer;
+        ownership_.leave();
+    }
 }
 
 void context::stop() noexcept {
@@ -101,46 +163,54 @@ void context::stop() noexcept {
     ring_->wake();
 }
 
-bool context::turn() noexcept {
-    if (stopping_.load(relaxed)) return false;
-    turn_time_ = clock_.now();
+bool context::turn(time_point limit, until_idle guards, const block_latch* done) noexcept {
+    if (is_stopping(guards)) return false;
+    turn_time_ = now();
+    turn_time_known_ = true;
     take_posted();
     run_deferred();
     if (wheel_.size() != 0) wheel_.advance(tick_at(turn_time_ + duration(1)) - 1);
-    if (!has_work()) return false;
-    ring_->poll(wait_until());
+    if (done != nullptr ? done->is_set() : !has_work(guards)) return false;
+    const std::optional<time_point> until = wait_until(limit, guards);
+    turn_time_known_ = false;  // the ring may sleep
+    ring_->poll(until);
     return true;
 }
 
-bool context::has_work() const noexcept {
+bool context::has_work(until_idle guards) const noexcept {
     return pending_ != 0 || wheel_.size() != 0 || !deferred_.empty() || mailbox_.has_mail() ||
            // edge context.guard (acquire): sees what the last holder did
-           guards_.load(acquire) != 0;
+           (guards == until_idle::with_guards && guards_.load(acquire) != 0);
 }
 
 // How long the ring may wait: not at all while something is left to run.
-std::optional<time_point> context::wait_until() noexcept {
-    if (!deferred_.empty() || stopping_.load(relaxed) || !mailbox_.sleep()) return std::nullopt;
+std::optional<time_point> context::wait_until(time_point limit, until_idle guards) noexcept {
+    if (!deferred_.empty() || is_stopping(guards) || !mailbox_.sleep()) return std::nullopt;
     const std::optional<std::uint64_t> tick = wheel_.next_tick();
-    if (!tick) return ring::forever;
-    return origin_ + duration(static_cast<duration::rep>(*tick << tick_bits));
+    if (!tick) return limit;  // ring::forever if there is none
+    return std::min(limit, origin_ + duration(static_cast<duration::rep>(*tick << tick_bits)));
 }
 
 // Runs what was deferred before; what that defers comes in the next turn.
 void context::run_deferred() noexcept {
-    operation_queue now(std::move(deferred_));
-    while (operation* const op = now.pop_front()) {
-        inline_left_ = inline_completions_max;
-        op->complete(op);
-    }
+    running_.append(std::move(deferred_));
+    run_queued();
 }
 
 void context::take_posted() noexcept {
     for (operation* op = mailbox_.take(); op != nullptr;) {
         operation* const next = op->next;
+        running_.push_back(op);
+        op = next;
+    }
+    run_queued();
+}
+
+// A completion that runs turns of its own (block does) finds here what is left of this one.
+void context::run_queued() noexcept {
+    while (operation* const op = running_.pop_front()) {
         inline_left_ = inline_completions_max;
         op->complete(op);
-        op = next;
     }
 }
 
@@ -155,40 +225,74 @@ void context::arm(timer_entry& entry, time_point when) noexcept {
     wheel_.arm(entry, tick_at(when));
 }
 
-result<descriptor*> context::adopt(int fd) {
-    if (free_ == nullptr) {
-        slabs_.push_back(std::make_unique<descriptor[]>(slab_descriptors));
-        for (std::size_t i = slab_descriptors; i-- != 0;) {
-            descriptor& d = slabs_.back()[i];
-            d.owner = this;
-            d.next = free_;
-            free_ = &d;
-        }
-    }
+result<descriptor*> context::adopt(int fd, bool waits) noexcept {
+    const std::lock_guard lock(descriptors_);
+    if (free_ == nullptr && !grow()) return std::errc::not_enough_memory;
     descriptor& d = *free_;
     d.fd = fd;
-    d.readable = d.hung_up = d.closing = false;
+    d.readable = d.hung_up = d.closing = d.attached = false;
     d.writable = true;
-    if (const std::error_code error = ring_->attach(d)) {
-        d.fd = -1;
-        return error;
+    d.waits = waits;
+    // Elsewhere the first operation attaches it: its events belong to the loop.
+    if (is_current()) {
+        if (const std::error_code error = attach(d)) {
+            d.fd = -1;
+            return error;
+        }
     }
     free_ = d.next;
     return &d;
 }
 
+std::error_code context::attach(descriptor& d) noexcept {
+    const std::error_code error = ring_->attach(d, d.waits);
+    d.attached = !error;
+    return error;
+}
+
+bool context::grow() noexcept {
+    try {
+        slabs_.push_back(std::make_unique<descriptor[]>(slab_descriptors));
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    for (std::size_t i = slab_descriptors; i-- != 0;) {
+        descriptor& d = slabs_.back()[i];
+        d.owner = this;
+        d.next = free_;
+        free_ = &d;
+    }
+    return true;
+}
+
+worker& context::background() {
+    if (worker_ == nullptr) worker_ = std::make_unique<worker>();
+    return *worker_;
+}
+
 bool context::start(ring_operation& op) noexcept {
     descriptor& d = *op.on;
-    COPPICE_CHECK(d.pending(op.code) == nullptr,
+    COPPICE_CHECK(is_current(), "a ring's operation was started off its loop");
+    COPPICE_CHECK(is_file_operation(op.code) || d.slot(op.code) == nullptr,
                   "two operations in one direction on one descriptor");
-    COPPICE_CHECK(current() == nullptr || is_current(), "an operation was started on another loop");
     if (ending_ || d.closing) {
         op.result = -ECANCELED;
         return true;
     }
-    op.cancelled = false;
+    if (!d.attached) [[unlikely]] {
+        if (const std::error_code error = attach(d)) {
+            op.result = -error.value();
+            return true;
+        }
+    }
+    op.cancelled = op.ended = false;
     if (!ring_->start(op)) {
-        d.pending(op.code) = &op;
+        if (is_file_operation(op.code)) {
+            d.file_operations.push_back(op);
+            ++files_;
+        } else {
+            d.slot(op.code) = &op;
+        }
         ++pending_;
         return false;
     }
@@ -203,12 +307,17 @@ bool context::start(ring_operation& op) noexcept {
 
 void context::finish(ring_operation& op) noexcept {
     descriptor& d = *op.on;
-    d.pending(op.code) = nullptr;
+    if (is_file_operation(op.code)) {
+        decltype(d.file_operations)::erase(op);
+        --files_;
+    } else {
+        d.slot(op.code) = nullptr;
+    }
     --pending_;
     if (d.closing || ending_) {
         // What came too late is dropped.
         if (op.result > 0 && op.code == opcode::receive_pooled) buffers_.give(op.data);
-        if (op.result >= 0 && op.code == opcode::accept) ::close(op.result);
+        if (op.result >= 0 && op.code == opcode::accept) system_->close(op.result);
         op.result = -ECANCELED;
         if (d.closing && d.idle()) recycle(d);
     }
@@ -217,21 +326,35 @@ void context::finish(ring_operation& op) noexcept {
 }
 
 void context::close(descriptor& d) noexcept {
+    if (is_current()) {
+        close_here(d);
+    } else if (ownership_.try_take()) {
+        close_here(d);
+        ownership_.leave();
+    } else {
+        post(d.closer);
+    }
+}
+
+void late_close::arrive(operation* op) noexcept {
+    descriptor& d = static_cast<late_close*>(op)->of;
+    d.owner->close_here(d);
+}
+
+void context::close_here(descriptor& d) noexcept {
     COPPICE_CHECK(!d.closing, "a descriptor was closed twice");
-    d.closing = true;
+    ++d.generation;  // what was posted and not yet started finds it closed
     if (d.idle()) {
         recycle(d);
         return;
     }
-    if (ring_ != nullptr) cancel_pending(d);
+    d.closing = true;
+    d.for_each_pending([this](auto& op) { ring_->cancel(op); });
 }
 
 void context::recycle(descriptor& d) noexcept {
-    if (ring_ != nullptr) {
-        ring_->detach(d);
-    } else {
-        ::close(d.fd);
-    }
+    ring_->detach(d);
+    const std::lock_guard lock(descriptors_);
     d.fd = -1;
     d.next = free_;
     free_ = &d;

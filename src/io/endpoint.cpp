@@ -4,16 +4,34 @@
 #include <coppice/base/check.hpp>
 
 #include <arpa/inet.h>
+#include <charconv>
+#include <cstddef>
 #include <cstring>
 
 namespace coppice::io {
+
+namespace {
+
+// 0 to 65535, decimal digits alone.
+result<std::uint16_t> parse_port(std::string_view text) noexcept {
+    std::uint16_t port = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (!whole || (text.size() > 1 && text.front() == '0')) return std::errc::invalid_argument;
+    return port;
+}
+
+constexpr std::string_view unix_prefix = "unix:";
+
+}  // namespace
 
 result<endpoint> endpoint::parse(std::string_view address, std::uint16_t port) noexcept {
     const bool bracketed = address.size() >= 2 && address.front() == '[' && address.back() == ']';
     if (bracketed) address = address.substr(1, address.size() - 2);
     char text[INET6_ADDRSTRLEN];
     // inet_pton reads up to a NUL: one inside the address would hide what follows it.
-    if (address.size() >= sizeof text || address.find('\0') != std::string_view::npos) {
+    if (address.empty() || address.size() >= sizeof text ||
+        address.find('\0') != std::string_view::npos) {
         return std::errc::invalid_argument;
     }
     std::memcpy(text, address.data(), address.size());
@@ -22,36 +40,83 @@ result<endpoint> endpoint::parse(std::string_view address, std::uint16_t port) n
     if (!bracketed && ::inet_pton(AF_INET, text, &made.storage_.v4.sin_addr) == 1) {
         made.storage_.v4.sin_family = AF_INET;
         made.storage_.v4.sin_port = htons(port);
+        made.size_ = sizeof(sockaddr_in);
         return made;
     }
     made = endpoint();
     if (::inet_pton(AF_INET6, text, &made.storage_.v6.sin6_addr) == 1) {
         made.storage_.v6.sin6_family = AF_INET6;
         made.storage_.v6.sin6_port = htons(port);
+        made.size_ = sizeof(sockaddr_in6);
         return made;
     }
     return std::errc::invalid_argument;
+}
+
+result<endpoint> endpoint::parse(std::string_view text) noexcept {
+    if (text.starts_with(unix_prefix)) return unix_path(text.substr(unix_prefix.size()));
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string_view::npos) return std::errc::invalid_argument;
+    const std::string_view address = text.substr(0, colon);
+    // An IPv6 address needs its brackets here: "::1:80" would be an address itself.
+    if (address.find(':') != std::string_view::npos && address.front() != '[') {
+        return std::errc::invalid_argument;
+    }
+    const result<std::uint16_t> port = parse_port(text.substr(colon + 1));
+    if (!port) return port.error();
+    return parse(address, port.value());
+}
+
+result<endpoint> endpoint::unix_path(std::string_view path) noexcept {
+    endpoint made;
+    if (path.empty() || path == "@" || path.find('\0') != std::string_view::npos) {
+        return std::errc::invalid_argument;
+    }
+    if (path.size() >= sizeof made.storage_.local.sun_path) return std::errc::filename_too_long;
+    made.storage_.local = {};
+    made.storage_.local.sun_family = AF_UNIX;
+    std::memcpy(made.storage_.local.sun_path, path.data(), path.size());
+    const bool abstract = path.front() == '@';
+    if (abstract) made.storage_.local.sun_path[0] = '\0';
+    // A path ends with its NUL; an abstract name is all of its bytes.
+    made.size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + !abstract);
+    return made;
 }
 
 endpoint endpoint::from(const sockaddr* address, socklen_t size) noexcept {
     endpoint made;
     if (address->sa_family == AF_INET && size >= sizeof(sockaddr_in)) {
         std::memcpy(&made.storage_.v4, address, sizeof(sockaddr_in));
-    } else {
-        COPPICE_CHECK(address->sa_family == AF_INET6 && size >= sizeof(sockaddr_in6),
-                      "an endpoint is neither IPv4 nor IPv6");
+        made.size_ = sizeof(sockaddr_in);
+    } else if (address->sa_family == AF_INET6 && size >= sizeof(sockaddr_in6)) {
         std::memcpy(&made.storage_.v6, address, sizeof(sockaddr_in6));
+        made.size_ = sizeof(sockaddr_in6);
+    } else {
+        COPPICE_CHECK(address->sa_family == AF_UNIX && size <= sizeof(sockaddr_un),
+                      "an endpoint is neither IPv4 nor IPv6 nor Unix");
+        made.storage_.local = {};
+        std::memcpy(&made.storage_.local, address, size);
+        made.size_ = size;
     }
     return made;
 }
 
 std::uint16_t endpoint::port() const noexcept {
-    if (family() == AF_UNSPEC) return 0;
-    return ntohs(is_v6() ? storage_.v6.sin6_port : storage_.v4.sin_port);
+    if (is_v4()) return ntohs(storage_.v4.sin_port);
+    return is_v6() ? ntohs(storage_.v6.sin6_port) : std::uint16_t{0};
+}
+
+std::string endpoint::path() const {
+    constexpr std::size_t begin = offsetof(sockaddr_un, sun_path);
+    if (!is_unix() || size_ <= begin) return {};
+    const char* const text = storage_.local.sun_path;
+    if (text[0] == '\0') return "@" + std::string(text + 1, size_ - begin - 1);
+    return std::string(text, ::strnlen(text, size_ - begin));
 }
 
 std::string endpoint::to_string() const {
     if (family() == AF_UNSPEC) return "unspecified";
+    if (is_unix()) return std::string(unix_prefix) + path();
     char text[INET6_ADDRSTRLEN] = "";
     const void* const bytes = is_v6() ? static_cast<const void*>(&storage_.v6.sin6_addr)
                                       : static_cast<const void*>(&storage_.v4.sin_addr);
@@ -67,8 +132,11 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
                    0 &&
                a.storage_.v6.sin6_scope_id == b.storage_.v6.sin6_scope_id;
     }
-    return a.family() == AF_UNSPEC ||
-           a.storage_.v4.sin_addr.s_addr == b.storage_.v4.sin_addr.s_addr;
+    if (a.is_unix()) {
+        return a.size_ == b.size_ &&
+               std::memcmp(&a.storage_.local, &b.storage_.local, a.size_) == 0;
+    }
+    return !a.is_v4() || a.storage_.v4.sin_addr.s_addr == b.storage_.v4.sin_addr.s_addr;
 }
 
 endpoint loopback(std::uint16_t port) noexcept {

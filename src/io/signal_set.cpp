@@ -9,7 +9,9 @@
 
 namespace coppice::io {
 
-signal_set::signal_set(context& owner, std::initializer_list<int> signals) : owner_(&owner) {
+namespace {
+
+open_file receive_signals(context& owner, std::initializer_list<int> signals) {
     sigset_t set;
     ::sigemptyset(&set);
     for (const int s : signals) ::sigaddset(&set, s);
@@ -23,7 +25,12 @@ signal_set::signal_set(context& owner, std::initializer_list<int> signals) : own
         ::close(fd);
         throw std::system_error(adopted.error(), "a loop could not take the signals");
     }
-    descriptor_ = adopted.value();
+    return open_file(owner, adopted.value());
 }
+
+}  // namespace
+
+signal_set::signal_set(context& owner, std::initializer_list<int> signals)
+    : open_file(receive_signals(owner, signals)) {}
 
 }  // namespace coppice::io

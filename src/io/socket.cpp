@@ -1,9 +1,7 @@
-// The system calls of io/socket.hpp that no loop has to wait for.
+// Opening the sockets of io/socket.hpp and io/datagram.hpp.
+#include <coppice/io/datagram.hpp>
 #include <coppice/io/socket.hpp>
 
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <cerrno>
 #include <system_error>
 
@@ -11,88 +9,94 @@ namespace coppice::io {
 
 namespace {
 
-[[noreturn]] void throw_errno(const char* what) {
-    throw std::system_error(errno, std::system_category(), what);
+[[noreturn]] void fail(std::error_code error, const char* what) {
+    throw std::system_error(error, what);
+}
+void check(std::error_code error, const char* what) {
+    if (error) fail(error, what);
 }
 
-// Closes the file unless it was given away.
-class owned_fd : immovable {
+// A socket without an owner yet; closed unless it was given away.
+class loose_socket : immovable {
 public:
-    explicit owned_fd(int fd) noexcept : fd_(fd) {}
-    ~owned_fd() {
-        if (fd_ >= 0) ::close(fd_);
+    loose_socket(context& owner, int family, int type) : owner_(owner) {
+        const result<int> fd = owner.system().socket(family, type, 0);
+        if (!fd) fail(fd.error(), "socket");
+        fd_ = fd.value();
+    }
+    ~loose_socket() {
+        if (fd_ >= 0) owner_.system().close(fd_);
+    }
+    template <class Option>
+    void set(const Option& option, const char* what) {
+        check(owner_.system().set_option(fd_, Option::level, Option::name, option.data(),
+                                         Option::size),
+              what);
     }
     int get() const noexcept { return fd_; }
-    int give() noexcept { return std::exchange(fd_, -1); }
+    open_socket give() {
+        const result<descriptor*> adopted = owner_.adopt(fd_);
+        if (!adopted) fail(adopted.error(), "a loop could not take the socket");
+        fd_ = -1;
+        return open_socket(owner_, adopted.value());
+    }
 
 private:
-    int fd_;
+    context& owner_;
+    int fd_ = -1;
 };
 
-int new_socket(int family) {
-    const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-    if (fd < 0) throw_errno("socket");
-    return fd;
-}
-
-void set_option(int fd, int level, int name, int value, const char* what) {
-    if (::setsockopt(fd, level, name, &value, sizeof value) != 0) throw_errno(what);
-}
-
-descriptor* adopt(context& owner, owned_fd& fd) {
-    const result<descriptor*> adopted = owner.adopt(fd.get());
-    if (!adopted) throw std::system_error(adopted.error(), "a loop could not take the socket");
-    (void)fd.give();
-    return adopted.value();
+bool is_ip(const endpoint& e) noexcept {
+    return e.is_v4() || e.is_v6();
 }
 
 }  // namespace
 
-tcp::socket accept_operation::await_resume() {
-    context& owner = *on->owner;
-    report("accept");
-    if (result < 0) return tcp::socket(owner);
-    owned_fd fd(result);
-    return {owner, adopt(owner, fd)};
-}
-
-namespace tcp {
-
-connect_operation socket::connect(const endpoint& to, await_errors errors) {
-    close();
-    owned_fd fd(new_socket(to.family()));
-    set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-    descriptor_ = adopt(*owner_, fd);
-    return {descriptor_, to, errors};
-}
-
-void socket::shutdown_send() noexcept {
-    if (descriptor_ != nullptr) ::shutdown(descriptor_->fd, SHUT_WR);
-}
-
-acceptor::acceptor(context& owner, const endpoint& at, acceptor_options options) : owner_(&owner) {
-    owned_fd fd(new_socket(at.family()));
-    set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-    // Accepted sockets inherit it, which saves a system call for each.
-    set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-    const auto share = [&] { set_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT"); };
-    if (options.share_port && !options.first_sharer) share();
-    if (::bind(fd.get(), at.data(), at.size()) != 0) throw_errno("bind");
-    if (options.share_port && options.first_sharer) share();
-    if (::listen(fd.get(), options.backlog) != 0) throw_errno("listen");
-    descriptor_ = adopt(owner, fd);
-}
-
-endpoint acceptor::local() const {
-    COPPICE_CHECK(descriptor_ != nullptr, "local() of a closed acceptor");
-    sockaddr_storage address{};
-    socklen_t size = sizeof address;
-    if (::getsockname(descriptor_->fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-        throw_errno("getsockname");
+bool connect_request::submit() noexcept {
+    context& owner = descriptor_request::owner();
+    target_->close();
+    const coppice::result<int> fd = owner.system().socket(to_.family(), SOCK_STREAM, 0);
+    if (!fd) {
+        set_outcome(-fd.error().value());
+        return true;
     }
-    return endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
+    const no_delay option(true);
+    std::error_code error;
+    if (is_ip(to_)) {
+        error = owner.system().set_option(fd.value(), no_delay::level, no_delay::name,
+                                          option.data(), no_delay::size);
+    }
+    coppice::result<descriptor*> adopted = error;
+    if (!error) adopted = owner.adopt(fd.value());
+    if (!adopted) {
+        owner.system().close(fd.value());
+        set_outcome(-adopted.error().value());
+        return true;
+    }
+    static_cast<open_file&>(*target_) = open_file(owner, adopted.value());
+    refer_to(*adopted.value());
+    return descriptor_request::submit();
 }
 
-}  // namespace tcp
+open_socket listen_at(context& owner, const endpoint& at, const acceptor_options& options) {
+    loose_socket s(owner, at.family(), SOCK_STREAM);
+    if (is_ip(at)) {
+        s.set(reuse_address(true), "SO_REUSEADDR");
+        // Accepted sockets inherit it, which saves a system call for each.
+        s.set(no_delay(true), "TCP_NODELAY");
+    }
+    const bool first = options.share_port && options.first_sharer;
+    if (options.share_port && !first) s.set(reuse_port(true), "SO_REUSEPORT");
+    check(owner.system().bind(s.get(), at), "bind");
+    if (first) s.set(reuse_port(true), "SO_REUSEPORT");
+    check(owner.system().listen(s.get(), options.backlog), "listen");
+    return s.give();
+}
+
+open_socket bind_datagrams(context& owner, const endpoint& at) {
+    loose_socket s(owner, at.family(), SOCK_DGRAM);
+    check(owner.system().bind(s.get(), at), "bind");
+    return s.give();
+}
 
 }  // namespace coppice::io

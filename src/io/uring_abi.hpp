@@ -37,16 +37,26 @@ constexpr std::uint64_t offset_sq_ring = 0;
 constexpr std::uint64_t offset_sqes = 0x10000000;
 
 enum class op : std::uint8_t {
-    async_cancel = 14,
+    fsync = 3,
+    poll_add = 6,
+    sendmsg = 9,
+    recvmsg = 10,
     accept = 13,
+    async_cancel = 14,
     connect = 16,
     read = 22,
+    write = 23,
     send = 26,
     recv = 27,
 };
 
+constexpr std::uint32_t poll_in = 1;   // POLLIN
+constexpr std::uint32_t poll_out = 4;  // POLLOUT
+
 constexpr std::uint8_t sqe_buffer_select = 1u << 5;
 constexpr std::uint32_t cqe_buffer = 1u << 0;
+constexpr std::uint32_t cqe_more = 1u << 1;           // a multishot request goes on
+constexpr std::uint16_t receive_multishot = 1u << 1;  // in sqe::ioprio
 constexpr unsigned cqe_buffer_shift = 16;
 
 struct sq_offsets {

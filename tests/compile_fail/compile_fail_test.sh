@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # A file must be refused by the compiler, for the reason its first line states: `// expect: REGEX`.
+# Further lines at its top may state how many errors there are, and what the compiler says besides:
+# `// errors: N`, `// says: REGEX`; a regex goes on in lines of `//     `, without the blanks.
 #
 #   compile_fail_test.sh COMPILER INCLUDE FILE
 set -euo pipefail
@@ -20,3 +22,19 @@ if ! grep -E '(fatal )?error:' <<<"$said" | grep -Eq -- "$expected"; then
     printf '%s: refused, but not with "%s":\n%s\n' "$file" "$expected" "$said"
     exit 1
 fi
+# Messages of the library are golden: this many errors, and these words.
+errors=$(sed -n 's|^// errors: ||p' "$file")
+count=$(grep -Ec '(fatal )?error:' <<<"$said")
+if [ -n "$errors" ] && [ "$errors" -ne "$count" ]; then
+    printf '%s: %s error(s), not %s:\n%s\n' "$file" "$count" "$errors" "$said"
+    exit 1
+fi
+while IFS= read -r words; do
+    if ! grep -Eq -- "$words" <<<"$said"; then
+        printf '%s: refused without saying "%s":\n%s\n' "$file" "$words" "$said"
+        exit 1
+    fi
+done < <(awk '/^\/\/ says: / { if (said) print said; said = substr($0, 10); next }
+    said && /^\/\/     / { sub(/^\/\/ +/, ""); said = said $0; next }
+    said { print said; said = "" }
+    END { if (said) print said }' "$file")

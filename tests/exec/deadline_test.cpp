@@ -29,6 +29,16 @@ TEST(deadline, converts_from_and_to_chrono) {
     EXPECT_EQ(ex::instant(coppice::time_point(9ns)), ex::instant(9));
 }
 
+TEST(deadline, compares_with_time_points) {
+    EXPECT_EQ(ex::instant(9), coppice::time_point(9ns));
+    EXPECT_NE(coppice::time_point(8ns), ex::instant(9));
+    EXPECT_LT(ex::instant(9), std::chrono::steady_clock::time_point(10ns));
+    EXPECT_GT(std::chrono::steady_clock::time_point(10ns), ex::instant(9));
+    const ex::instant before = ex::monotonic_now();
+    EXPECT_LE(before, std::chrono::steady_clock::now());
+    EXPECT_LT(std::chrono::steady_clock::now(), ex::get_deadline(ex::env<>()));
+}
+
 TEST(deadline, saturates_instead_of_overflowing) {
     EXPECT_EQ(ex::instant(5) + ex::time_span(std::chrono::hours::max()), ex::instant::never());
     EXPECT_EQ(ex::instant::never() + ex::time_span(1ns), ex::instant::never());

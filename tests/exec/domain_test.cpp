@@ -123,6 +123,36 @@ TEST(exec_domain_default, asks_the_senders_own_algorithm) {
     EXPECT_EQ(outcome(twice_t()(twice_t()(ex::just(3)))), "value(12)");
 }
 
+// The same as an aggregate whose first member is the tag, as the draft takes senders apart.
+struct thrice_t {
+    template <class Sndr, class Env>
+    auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env&) const {
+        auto&& [tag, factor, child] = sndr;
+        return ex::then(std::move(child), [f = factor](int i) { return f * i; });
+    }
+};
+template <class Child>
+struct thrice_sender {
+    thrice_t tag;
+    int factor;
+    Child child;
+    using sender_concept = ex::sender_tag;
+};
+
+TEST(exec_snd_concepts, tag_of_t_is_the_first_of_an_aggregates_parts) {
+    using sender = thrice_sender<decltype(ex::just(1))>;
+    static_assert(std::is_same_v<ex::tag_of_t<sender>, thrice_t>);
+    static_assert(std::is_same_v<ex::tag_of_t<const sender&>, thrice_t>);
+    static_assert(ex::sender_for<sender, thrice_t>);
+    EXPECT_EQ(outcome(sender{{}, 3, ex::just(14)}), "value(42)");
+    struct no_tag {
+        int data;
+    };
+    struct alone {};
+    static_assert(!ex::has_tag<no_tag> && !ex::has_tag<alone> && !ex::has_tag<int>);
+    static_assert(!ex::has_tag<probes::by_hand::sender>);
+}
+
 TEST(exec_bulk, becomes_bulk_chunked_where_nobody_customises_it) {
     auto sndr = ex::just() | ex::bulk(ex::seq, 3, [](int) {});
     using transformed = ex::transformed_t<decltype(sndr), ex::env<>>;

@@ -218,6 +218,52 @@ public:
     }
 };
 
+// Complete at once, in one of two ways.
+template <class... Fns>
+class at_once {
+public:
+    using sender_concept = ex::sender_tag;
+    explicit at_once(bool first) noexcept : first_(first) {}
+    template <class Rcvr>
+    class operation {
+    public:
+        using operation_state_concept = ex::operation_state_tag;
+        operation(bool first, Rcvr rcvr) noexcept : first_(first), rcvr_(std::move(rcvr)) {}
+        operation(operation&&) = delete;
+        void start() & noexcept { first_ ? value() : other(ex::completion_signatures<Fns...>()); }
+
+    private:
+        void value() noexcept { ex::set_value(std::move(rcvr_), 1); }
+        void other(ex::completion_signatures<ex::set_error_t(int)>) noexcept {
+            ex::set_error(std::move(rcvr_), 1);
+        }
+        void other(ex::completion_signatures<ex::set_stopped_t()>) noexcept {
+            ex::set_stopped(std::move(rcvr_));
+        }
+        bool first_;
+        Rcvr rcvr_;
+    };
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return ex::completion_signatures<ex::set_value_t(int), Fns...>();
+    }
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(first_, std::move(rcvr));
+    }
+
+private:
+    bool first_;
+};
+// Sends 1, or an error before the last round.
+inline auto error_until(int round, int last) {
+    return at_once<ex::set_error_t(int)>(round == last);
+}
+// Stops, though it may as well have sent an int.
+inline auto stops() {
+    return at_once<ex::set_stopped_t()>(false);
+}
+
 // A queue of scheduled operations that a test runs one by one.
 class by_hand_context {
 public:

@@ -230,7 +230,7 @@ TEST(exec_when_all, decomposes_into_tag_data_and_children) {
     auto sndr = ex::when_all(ex::just(1), ex::just('c'));
     auto& [tag, data, first, second] = sndr;
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(tag)>, ex::when_all_t>);
-    static_assert(std::is_same_v<std::remove_cvref_t<decltype(data)>, ex::env<>>);
+    static_assert(std::is_empty_v<std::remove_cvref_t<decltype(data)>>);
     EXPECT_EQ(outcome(first), "value(1)");
     EXPECT_EQ(outcome(sndr), "value(1, 99)");
     static_cast<void>(second);

@@ -1,6 +1,7 @@
 // A blocking HTTP client for tests: raw bytes out, whole answers in.
 #pragma once
 
+#include <coppice/http/parse.hpp>
 #include <coppice/io/endpoint.hpp>
 
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace coppice::test {
 
@@ -24,7 +26,9 @@ public:
         connected_ = ::connect(fd_, to.data(), to.size()) == 0;
     }
     client(const client&) = delete;
-    ~client() { ::close(fd_); }
+    ~client() {
+        if (fd_ >= 0) ::close(fd_);
+    }
 
     bool connected() const { return connected_; }
     int fd() const { return fd_; }
@@ -41,11 +45,13 @@ public:
     void finish_sending() { ::shutdown(fd_, SHUT_WR); }
 
     // The next answer, head and body; "" if the connection ends or nothing comes.
-    // Answers to HEAD have no body.
+    // Answers to HEAD have no body. A chunked body is given without its framing.
     std::string receive(bool head_only = false) {
         for (;;) {
             const std::size_t end = input_.find("\r\n\r\n");
             if (end != std::string::npos) {
+                const std::size_t coding = input_.find("Transfer-Encoding: chunked\r\n");
+                if (coding < end && !head_only) return receive_chunked(end + 4);
                 const std::size_t at = input_.find("Content-Length: ");
                 const std::size_t length =
                     head_only || at == std::string::npos || at > end
@@ -67,10 +73,35 @@ public:
         if (reset != nullptr) *reset = error_ != 0;
         return std::exchange(input_, {});
     }
+    // The trailer fields of the last chunked answer.
+    const std::string& trailers() const { return trailers_; }
+    // Ends the connection with a reset.
+    void reset() {
+        const linger now{1, 0};
+        ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        ::close(std::exchange(fd_, -1));
+    }
     // Whether the server has ended the connection, with nothing left to read.
     bool ended() { return input_.empty() && !receive_some() && error_ != EAGAIN; }
 
 private:
+    std::string receive_chunked(std::size_t head) {
+        for (;;) {
+            http::limits wide;
+            wide.body_bytes_max = std::size_t{1} << 30;
+            http::chunk_decoder decoder(wide);
+            trailers_.clear();
+            decoder.keep_trailers(trailers_);
+            std::string body = input_.substr(head);
+            const auto r = decoder.decode(body);
+            if (r.status == http::parse_status::complete) {
+                std::string answer = input_.substr(0, head) + body.substr(0, r.produced);
+                input_.erase(0, head + r.consumed);
+                return answer;
+            }
+            if (r.status == http::parse_status::error || !receive_some()) return "";
+        }
+    }
     bool receive_some() {
         char buffer[65536];
         ssize_t n;
@@ -86,6 +117,7 @@ private:
     bool connected_ = false;
     int error_ = 0;
     std::string input_;
+    std::string trailers_;
 };
 
 }  // namespace coppice::test

@@ -1,15 +1,15 @@
 // http/server.hpp on both rings, against a blocking client: framing, limits, timeouts, drain.
+#include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
-#include <coppice/io/timer.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
 #include "allocations.hpp"
-#include "client.hpp"
+#include "running_server.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <dirent.h>
+#include <algorithm>
 #include <cerrno>
 #include <future>
 #include <stdexcept>
@@ -19,53 +19,22 @@ namespace {
 
 using namespace coppice;
 using namespace std::chrono_literals;
-using coppice::test::client;
+using namespace coppice::test;
 using http::request;
 using http::response;
 
 constexpr std::string_view get_plain = "GET /plaintext HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// A server that runs on a thread of its own until the test ends.
-class running_server {
-public:
-    running_server(http::server_options options, http::router routes)
-        : server_(std::move(options), std::move(routes)), thread_([this] { server_.run(); }) {}
-    ~running_server() {
-        server_.drain(1s);
-        thread_.join();
-    }
-    http::server& operator*() { return server_; }
-    http::server* operator->() { return &server_; }
-    std::uint16_t port() const { return server_.port(); }
-
-private:
-    http::server server_;
-    std::thread thread_;
-};
-
-struct setup {
-    io::backend backend;
-    std::size_t threads;
-};
-
-class server_on : public testing::TestWithParam<setup> {
+class server_on : public testing::TestWithParam<way> {
 protected:
-    http::server_options options() {
-        http::server_options o;
-        o.endpoint = io::loopback(0);
-        o.backend = GetParam().backend;
-        o.threads = GetParam().threads;
-        o.model = o.threads == 1 ? http::model::single : http::model::multi;
-        return o;
-    }
+    http::server_options options() { return options_of(GetParam()); }
     http::router routes() {
         http::router r;
         r.get("/plaintext", [](request&) { return response::text("Hello, World!"); })
             .get("/throw", [](request&) -> response { throw std::runtime_error("thrown"); })
             .get("/async",
-                 [](request&) -> task<response> {
-                     io::timer timer(*io::context::current());
-                     co_await timer.wait_for(2ms);
+                 [](request& q) -> task<response> {
+                     co_await http::pause(q, 2ms);
                      co_return response::text("waited");
                  })
             .get("/async-throw",
@@ -91,22 +60,7 @@ protected:
     static inline thread_pool pool{2};
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    rings, server_on,
-    testing::Values(setup{io::backend::epoll, 1}, setup{io::backend::uring, 1},
-                    setup{io::backend::epoll, 2}, setup{io::backend::uring, 2}),
-    [](const auto& instance) {
-        return std::string(instance.param.backend == io::backend::epoll ? "epoll" : "uring") +
-               (instance.param.threads == 1 ? "_single" : "_multi");
-    });
-
-bool has_status(std::string_view answer, int status) {
-    return answer.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
-}
-std::string_view body_of(std::string_view answer) {
-    const std::size_t end = answer.find("\r\n\r\n");
-    return end == answer.npos ? "" : answer.substr(end + 4);
-}
+INSTANTIATE_TEST_SUITE_P(ways, server_on, testing::ValuesIn(every_way), name_of_way);
 
 TEST_P(server_on, answers_request_after_request_on_one_connection) {
     running_server server(options(), routes());
@@ -307,7 +261,7 @@ TEST_P(server_on, counts_what_it_does) {
     EXPECT_EQ(s.requests, 3u);
     EXPECT_EQ(s.by_status[100], 2u);
     EXPECT_EQ(s.by_status[304], 1u);
-    EXPECT_EQ(s.loops.size(), GetParam().threads);
+    EXPECT_EQ(s.loops.size(), loops_of(GetParam()));
     EXPECT_GE(s.latency.total(), 1u);  // counted after the write, which the client may outrun
 }
 
@@ -477,10 +431,6 @@ TEST(server, options_that_cannot_be_served_are_refused) {
     EXPECT_THROW(http::server(o, http::router()), std::invalid_argument);
     o.threads = 2;
     o.model = http::model::single;
-    EXPECT_THROW(http::server(o, http::router()), std::invalid_argument);
-    o.model = http::model::worker;
-    EXPECT_THROW(http::server(o, http::router()), std::invalid_argument);
-    o.model = http::model::async;
     EXPECT_THROW(http::server(o, http::router()), std::invalid_argument);
 }
 

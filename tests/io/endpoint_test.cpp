@@ -29,4 +29,28 @@ TEST(endpoint, refuses_anything_that_is_not_an_address) {
     }
 }
 
+TEST(endpoint, parses_an_address_with_its_port_as_it_prints_it) {
+    for (const char* const text : {"127.0.0.1:80", "[::1]:65535", "0.0.0.0:0", "unix:/run/x.sock",
+                                   "unix:@name", "unix:relative:with:colons"}) {
+        EXPECT_EQ(endpoint::parse(text).value().to_string(), text);
+        EXPECT_EQ(endpoint::parse(text).value(), endpoint::parse(text).value());
+    }
+    EXPECT_NE(endpoint::parse("unix:/a").value(), endpoint::parse("unix:/b").value());
+    EXPECT_NE(endpoint::parse("unix:@a").value(), endpoint::parse("unix:a").value());
+}
+
+TEST(endpoint, refuses_an_address_whose_port_is_not_one) {
+    using namespace std::string_view_literals;
+    for (const std::string_view bad :
+         {""sv, "127.0.0.1"sv, "127.0.0.1:"sv, ":80"sv, "127.0.0.1:+80"sv, "127.0.0.1:080"sv,
+          "127.0.0.1:65536"sv, "127.0.0.1: 80"sv, "127.0.0.1:80 "sv, "127.0.0.1:8x"sv, "::1:80"sv,
+          "[::1]80"sv, "[::1]"sv, "localhost:80"sv, "unix:"sv, "unix:@"sv, "unix:a\0b"sv,
+          "127.0.0.1:-1"sv, "127.0.0.1:80\0"sv}) {
+        EXPECT_EQ(endpoint::parse(bad).error(), std::errc::invalid_argument) << bad;
+    }
+    EXPECT_EQ(endpoint::unix_path(std::string(108, 'x')).error(), std::errc::filename_too_long);
+    EXPECT_EQ(endpoint::unix_path(std::string(107, 'x')).value().path(), std::string(107, 'x'));
+    EXPECT_EQ(endpoint::unix_path("@abstract").value().path(), "@abstract");
+}
+
 }  // namespace

@@ -98,6 +98,7 @@ int main() {
     report.dies_weakened<remove_while_running<second>>(waiting, "stop.sleep", far);
     report.dies_planted<late_callback<one>>("finite.steal_late_callback", far);
     report.dies_planted<no_stop_is_lost<one>>("finite.no_second_look", far);
+    report.dies_planted<register_and_remove<one>>("finite.end_twice", far);
     report.dies_planted<remove_while_running<second>>("stop.do_not_wait", far);
     report.dies_planted<remove_while_running<second>>("stop.forget_wake", far);
     report.dies_planted<self_removal<one>>("stop.wait_for_oneself", far);

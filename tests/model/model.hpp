@@ -65,8 +65,14 @@ void coppice::check_failed(const char*, const char* message, const char*, int) n
 void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { operator delete[](memory); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
+void* operator new(std::size_t size, std::align_val_t) { return operator new(size); }
+void* operator new[](std::size_t size, std::align_val_t) { return operator new[](size); }
 void* operator new[](std::size_t size, std::align_val_t, const std::nothrow_t&) noexcept {
     return operator new[](size);
+}
+void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    operator delete(memory);
 }
 void operator delete[](void* memory, std::align_val_t) noexcept { operator delete[](memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {

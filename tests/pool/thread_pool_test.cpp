@@ -170,7 +170,7 @@ TEST(thread_pool, a_task_is_a_sender_that_starts_on_the_pool) {
     auto body = [](thread_pool& p) -> coppice::task<bool> {
         const bool before = p.is_current();
         co_await (ex::schedule(p.get_scheduler()) | ex::then([] {}));
-        co_return before && p.is_current();
+        co_return before&& p.is_current();
     };
     EXPECT_EQ(coppice::this_thread::sync_wait(ex::starts_on(pool.get_scheduler(), body(pool))),
               std::tuple(true));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -10,6 +11,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,7 +23,7 @@ using coppice::test::client;
 // A process of coppice-serve; killed at the end if it still runs.
 class served {
 public:
-    explicit served(std::vector<std::string> arguments) {
+    explicit served(std::vector<std::string> arguments, rlim_t files = 0) {
         int out[2], err[2];
         if (::pipe(out) != 0 || ::pipe(err) != 0) std::abort();
         pid_ = ::fork();
@@ -28,6 +31,10 @@ public:
             ::dup2(out[1], STDOUT_FILENO);
             ::dup2(err[1], STDERR_FILENO);
             for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
+            if (files != 0) {
+                const rlimit limit{files, files};
+                ::setrlimit(RLIMIT_NOFILE, &limit);
+            }
             std::vector<char*> argv{const_cast<char*>("coppice-serve")};
             for (std::string& a : arguments) argv.push_back(a.data());
             argv.push_back(nullptr);
@@ -104,8 +111,6 @@ TEST(serve, wrong_arguments_get_a_message_on_stderr_and_exit_2) {
                                                {"--threads", "0"},
                                                {"--threads", "many"},
                                                {"--model", "both"},
-                                               {"--model", "worker"},
-                                               {"--model", "async"},
                                                {"--model", "single", "--threads", "2"},
                                                {"--ring", "kqueue"},
                                                {"--address", "localhost"},
@@ -144,12 +149,27 @@ TEST(serve, help_and_version_go_to_stdout_with_status_0) {
     EXPECT_TRUE(version.out().starts_with("coppice-serve "));
 }
 
-class serve_on : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(rings, serve_on, testing::Values("epoll", "uring"),
-                         [](const auto& instance) { return std::string(instance.param); });
+struct way {
+    const char* ring;
+    const char* model;
+};
+class serve_on : public testing::TestWithParam<way> {
+protected:
+    static std::vector<std::string> flags() {
+        return {"--port", "0", "--ring", GetParam().ring, "--model", GetParam().model};
+    }
+};
+INSTANTIATE_TEST_SUITE_P(ways, serve_on,
+                         testing::Values(way{"epoll", "single"}, way{"epoll", "multi"},
+                                         way{"epoll", "worker"}, way{"epoll", "async"},
+                                         way{"uring", "single"}, way{"uring", "multi"},
+                                         way{"uring", "worker"}, way{"uring", "async"}),
+                         [](const auto& instance) {
+                             return std::string(instance.param.ring) + "_" + instance.param.model;
+                         });
 
 TEST_P(serve_on, every_endpoint_answers_as_documented) {
-    served s({"--port", "0", "--ring", GetParam()});
+    served s(flags());
     ASSERT_NE(s.port(), 0);
     EXPECT_EQ(body_of(s.get("/plaintext")), "Hello, World!");
     EXPECT_EQ(body_of(s.get("/json")), R"({"message":"Hello, World!"})");
@@ -184,7 +204,9 @@ TEST_P(serve_on, every_endpoint_answers_as_documented) {
 
 TEST_P(serve_on, sigterm_and_sigint_drain_and_exit_0) {
     for (const int number : {SIGTERM, SIGINT}) {
-        served s({"--port", "0", "--ring", GetParam(), "--threads", "1"});
+        std::vector<std::string> one_loop = flags();
+        one_loop.insert(one_loop.end(), {"--threads", "1"});
+        served s(one_loop);
         client idle(s.port());
         idle.send("GET /plaintext HTTP/1.1\r\nHost: a\r\n\r\n");
         EXPECT_TRUE(has_status(idle.receive(), 200));
@@ -198,6 +220,61 @@ TEST_P(serve_on, sigterm_and_sigint_drain_and_exit_0) {
         EXPECT_EQ(s.exit_status(), 0);
         EXPECT_EQ(s.out(), "") << "the listening line is alone on stdout";
     }
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
+TEST_P(serve_on, descriptors_that_run_out_slow_accepting_and_it_recovers) {
+    if (sanitized) GTEST_SKIP() << "the sanitizer checks addresses with descriptors of its own";
+    std::vector<std::string> one_loop = flags();
+    one_loop.insert(one_loop.end(), {"--threads", "1"});
+    served s(one_loop, 40);
+    ASSERT_NE(s.port(), 0);
+    const char* const request = "GET /plaintext HTTP/1.1\r\nHost: a\r\n\r\n";
+    client first(s.port());
+    ASSERT_TRUE(first.send(request));
+    EXPECT_EQ(body_of(first.receive()), "Hello, World!");
+    {
+        std::vector<std::unique_ptr<client>> many;
+        for (int i = 0; i != 60; ++i) {
+            many.push_back(std::make_unique<client>(s.port()));
+            many.back()->send(request);
+        }
+        // Those who are in are served while the others wait.
+        for (int i = 0; i != 20; ++i) {
+            ASSERT_TRUE(first.send(request));
+            ASSERT_EQ(body_of(first.receive()), "Hello, World!");
+        }
+    }
+    client last(s.port());
+    ASSERT_TRUE(last.send(request));
+    EXPECT_EQ(body_of(last.receive()), "Hello, World!");
+    last.send("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    const std::string metrics = last.receive();
+    EXPECT_EQ(metrics.find("coppice_http_connections_refused_total 0\n"), std::string::npos);
+}
+
+TEST_P(serve_on, the_access_log_has_what_was_asked) {
+    const std::string path = std::filesystem::temp_directory_path() /
+                             ("coppice-serve-log-" + std::to_string(::getpid()));
+    std::vector<std::string> arguments = flags();
+    arguments.insert(arguments.end(), {"--access-log", path});
+    {
+        served s(arguments);
+        EXPECT_TRUE(has_status(s.get("/healthz"), 200));
+        s.signal(SIGTERM);
+        EXPECT_EQ(s.exit_status(), 0);
+    }
+    std::ifstream in(path);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    EXPECT_NE(text.find("\"GET /healthz HTTP/1.1\" 200 3 "), std::string::npos) << text;
+    std::filesystem::remove(path);
 }
 
 TEST(serve, files_are_served_from_the_root_and_nowhere_else) {
@@ -226,6 +303,32 @@ TEST(serve, files_are_served_from_the_root_and_nowhere_else) {
         EXPECT_EQ(refused.find("secret"), std::string::npos) << hidden;
     }
     fs::remove_all(root);
+}
+
+// What a command prints; its status is not looked at.
+std::string said_by(const std::string& command) {
+    std::FILE* const pipe = ::popen(command.c_str(), "r");
+    std::string text;
+    for (int c; (c = std::fgetc(pipe)) != EOF;) text.push_back(static_cast<char>(c));
+    ::pclose(pipe);
+    return text;
+}
+
+TEST_P(serve_on, curl_is_served_as_it_expects) {
+    if (std::system("curl --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "curl is missing";
+    served s(flags());
+    const std::string curl = "curl -sS --max-time 10 ";
+    const std::string at = " http://127.0.0.1:" + std::to_string(s.port());
+    EXPECT_EQ(said_by(curl + at + "/plaintext"), "Hello, World!");
+    EXPECT_EQ(said_by(curl + "-0" + at + "/plaintext"), "Hello, World!");
+    EXPECT_NE(said_by(curl + "-I" + at + "/plaintext").find("Content-Length: 13"),
+              std::string::npos);
+    EXPECT_EQ(said_by(curl + "-d hello" + at + "/echo"), "hello");
+    EXPECT_EQ(said_by("head -c 2000000 /dev/zero | " + curl + "-H 'Expect: 100-continue' " +
+                      "-X POST -T -" + at + "/echo | wc -c"),
+              "2000000\n");
+    EXPECT_EQ(said_by(curl + at + "/cpu?n=10" + at + "/json"),
+              "110{\"message\":\"Hello, World!\"}");
 }
 
 }  // namespace

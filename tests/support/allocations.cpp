@@ -10,6 +10,7 @@ namespace {
 
 // Written by every allocating thread; only sums matter, so nothing rides on it.
 constinit coppice::atomic<std::size_t> count{0};
+constinit coppice::atomic<std::size_t> returned{0};
 
 void* counted(std::size_t size) {
     count.fetch_add(1, coppice::relaxed);
@@ -26,19 +27,28 @@ void* counted_aligned(std::size_t size, std::align_val_t alignment) {
     throw std::bad_alloc();
 }
 
+void give_back(void* memory) {
+    if (memory == nullptr) return;
+    returned.fetch_add(1, coppice::relaxed);
+    std::free(memory);
+}
+
 }  // namespace
 
+std::size_t coppice::test::live_allocations() noexcept {
+    return count.load(coppice::relaxed) - returned.load(coppice::relaxed);
+}
 std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }
 
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, std::align_val_t a) { return counted_aligned(size, a); }
 void* operator new[](std::size_t size, std::align_val_t a) { return counted_aligned(size, a); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { give_back(memory); }
+void operator delete[](void* memory) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }

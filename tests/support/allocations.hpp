@@ -8,6 +8,9 @@ namespace coppice::test {
 // Calls of operator new on all threads since the process started. Threads: any.
 std::size_t allocations() noexcept;
 
+// What was allocated and is not yet given back. Threads: any.
+std::size_t live_allocations() noexcept;
+
 // Counts the allocations made on all threads while it lives.
 class allocation_count {
 public:

@@ -10,11 +10,17 @@ namespace {
 
 // Written by every allocating thread; only sums matter, so nothing rides on it.
 constinit coppice::atomic<std::size_t> count{0};
+constinit coppice::atomic<std::size_t> returned{0};
 
 [[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, std::size_t) { count.fetch_add(1, coppice::relaxed); },
-    [](const volatile void*) {});
+    [](const volatile void* memory) {
+        if (memory != nullptr) returned.fetch_add(1, coppice::relaxed);
+    });
 
 }  // namespace
 
 std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }
+std::size_t coppice::test::live_allocations() noexcept {
+    return count.load(coppice::relaxed) - returned.load(coppice::relaxed);
+}

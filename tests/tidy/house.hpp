@@ -16,7 +16,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"trace", {"base"}},
         {"stop", {"base"}},
         {"signal", {"base"}},
-        {"contract", {"base", "trace", "stop", "signal"}},
+        {"contract", {"base", "trace", "stop", "signal", "exec"}},
         {"exec", {"base", "stop"}},
         {"task", {"base", "stop", "exec"}},
         {"pool", {"base", "trace", "stop", "signal", "contract", "exec"}},

@@ -34,6 +34,15 @@ inline void light_fence() noexcept {
     }
 }
 
+// Whether light fences are free in this process, once and for all. Threads: any. Blocks: never.
+bool light_fences_are_free() noexcept;
+
+// The frequent side, by a caller that has been told so. Cost: nothing at run time.
+struct known_to_be_free {};
+inline void light_fence(known_to_be_free) noexcept {
+    asm volatile("" ::: "memory");
+}
+
 // The rare side. Threads: any. Blocks: never. Cost: a system call of some microseconds.
 void heavy_fence() noexcept;
 
@@ -69,6 +78,13 @@ private:
 
 inline void light_fence(source_point at = {}) {
     if (!model_mutation::current().covers(at)) model_fences::current()->light(at);
+}
+struct known_to_be_free {};
+inline void light_fence(known_to_be_free, source_point at = {}) {
+    light_fence(at);
+}
+inline bool light_fences_are_free() {
+    return true;
 }
 inline void heavy_fence(source_point at = {}) {
     if (!model_mutation::current().covers(at)) model_fences::current()->heavy(at);

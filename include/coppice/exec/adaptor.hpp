@@ -3,6 +3,7 @@
 // then, write_env, into_variant and their like connect their child to a receiver that points to the
 // state, and starting them starts the child.
 
+#include <coppice/exec/allocator_aware.hpp>
 #include <coppice/exec/connect.hpp>
 
 namespace coppice::execution {
@@ -37,8 +38,10 @@ struct receiver_state {
 template <class Data, class Rcvr>
 struct data_state {
     template <class Init>
-    constexpr data_state(Init&& d, Rcvr r) noexcept(std::is_nothrow_constructible_v<Data, Init>)
-        : data(static_cast<Init&&>(d)), rcvr(static_cast<Rcvr&&>(r)) {}
+    constexpr data_state(Init&& d, Rcvr r) noexcept(
+        noexcept(forward_with_allocator<Data>(static_cast<Init&&>(d), r)))
+        : data(forward_with_allocator<Data>(static_cast<Init&&>(d), r)),
+          rcvr(static_cast<Rcvr&&>(r)) {}
     [[no_unique_address]] Data data;
     [[no_unique_address]] Rcvr rcvr;
 };

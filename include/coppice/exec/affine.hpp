@@ -130,15 +130,14 @@ template <class Child>
 struct affine_sender {
     using sender_concept = sender_tag;
     using tag_type = affine_t;
+    using decomposable = void;
 
-    [[no_unique_address]] affine_t tag;
-    [[no_unique_address]] env<> data;
     [[no_unique_address]] Child child;
 
     template <class Init>
     constexpr explicit affine_sender(construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
-        : tag(), data(), child(static_cast<Init&&>(init)) {}
+        : child(static_cast<Init&&>(init)) {}
 
     constexpr inline_attrs<set_value_t, set_error_t, set_stopped_t> get_env() const noexcept {
         return {};

@@ -129,7 +129,8 @@ public:
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) const {
-        return any_sender_operation<Rcvr, set_value_t(), set_stopped_t()>(
+        using Sent = decltype(get_completion_signatures<sender, env_of_t<Rcvr>>());
+        return any_sender_operation<Rcvr, Sent, set_value_t(), set_stopped_t()>(
             [this](any_operation_storage& storage, schedule_receiver erased) {
                 sch_.sch_.get()->schedule_into(storage, erased);
             },

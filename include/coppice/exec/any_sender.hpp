@@ -32,12 +32,13 @@ public:
     template <class T>
     static constexpr bool fits = sizeof(T) <= Size && alignof(T) <= alignof(std::max_align_t);
 
-    // Constructs a T from what make() returns. Cost: no allocation if fits<T>.
-    template <class T, class Make>
+    // Constructs a T from what make() returns. Cost: no allocation if fits<T>, and if it may be
+    // moved along inside.
+    template <class T, bool MayBeInside = true, class Make>
     T& emplace_with(Make&& make) {
         reset();
         T* made;
-        if constexpr (fits<T>) {
+        if constexpr (fits<T> && MayBeInside) {
             made = ::new (static_cast<void*>(storage_)) T(make());
         } else {
             made = new T(make());
@@ -148,7 +149,8 @@ public:
     virtual void start() noexcept = 0;
 };
 // Room for most leaf operations and short pipelines.
-using any_operation_storage = small_object<any_operation_base, 128>;
+inline constexpr std::size_t any_operation_size = 128;
+using any_operation_storage = small_object<any_operation_base, sizeof(void*) + any_operation_size>;
 
 template <class Sndr, class Rcvr>
 class any_connected final : public any_operation_base {
@@ -217,9 +219,10 @@ protected:
     ~any_completions() = default;
 };
 
-template <class Rcvr, class... Fns>
+// Sent are those of Fns that Rcvr may be completed with; the others cannot happen.
+template <class Rcvr, class Sent, class... Fns>
 class any_sender_operation final
-    : any_completions<any_sender_operation<Rcvr, Fns...>, any_receiver_base<Fns...>, Fns...> {
+    : any_completions<any_sender_operation<Rcvr, Sent, Fns...>, any_receiver_base<Fns...>, Fns...> {
     template <class, class, class...>
     friend class any_completions;
 
@@ -244,7 +247,7 @@ private:
     template <class Tag, class... Args>
     void finish(Tag tag, Args&&... args) noexcept {
         token_.reset();
-        if constexpr (callable<Tag, Rcvr, Args...>) {
+        if constexpr (std::is_same_v<set_insert_t<Sent, Tag(Args...)>, Sent>) {
             tag(static_cast<Rcvr&&>(rcvr_), static_cast<Args&&>(args)...);
         }
     }
@@ -263,11 +266,18 @@ class any_sender;
 
 // A sender that completes in the ways of Fns. Holds any sender whose completions, in an environment
 // with an inplace_stop_token and a deadline, are among them. Cost: no allocation for a sender of up
-// to three words and an operation of up to 128 bytes.
+// to sender_size bytes that moves without exceptions and an operation of up to operation_size
+// bytes, both without the word that says how to use them; one each otherwise. A moved-from
+// any_sender can be assigned to and destroyed.
 template <class... Fns>
 class any_sender<completion_signatures<Fns...>> {
+public:
+    static constexpr std::size_t sender_size = 3 * sizeof(void*);
+    static constexpr std::size_t operation_size = any_operation_size;
+
+private:
     class concept_base;
-    using storage_type = small_object<concept_base, 3 * sizeof(void*) + sizeof(void*)>;
+    using storage_type = small_object<concept_base, sizeof(void*) + sender_size>;
     class concept_base {
     public:
         virtual ~concept_base() = default;
@@ -300,7 +310,8 @@ public:
                 sender_to<std::decay_t<Sndr>, any_receiver<Fns...>>
     any_sender(Sndr&& sndr) {
         using holder = model<std::decay_t<Sndr>>;
-        sndr_.template emplace_with<holder>(
+        constexpr bool moves = std::is_nothrow_move_constructible_v<std::decay_t<Sndr>>;
+        sndr_.template emplace_with<holder, moves>(
             [&] { return holder(std::decay_t<Sndr>(static_cast<Sndr&&>(sndr))); });
     }
     any_sender(any_sender&&) noexcept = default;
@@ -312,7 +323,7 @@ public:
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && {
-        return any_sender_operation<Rcvr, Fns...>(
+        return any_sender_operation<Rcvr, completion_signatures<Fns...>, Fns...>(
             [this](any_operation_storage& storage, any_receiver<Fns...> erased) {
                 sndr_.get()->connect_into(storage, erased);
             },

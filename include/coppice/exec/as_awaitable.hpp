@@ -9,7 +9,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/connect.hpp>
-#include <coppice/exec/start_race.hpp>
+#include <coppice/exec/starting.hpp>
 #include <coppice/exec/value_types.hpp>
 
 namespace coppice::execution {
@@ -62,6 +62,16 @@ private:
 
 struct no_value {};  // the result of a sender that sends nothing
 
+// Resumes from a completion. A promise may want to know that it is no transfer (task/transfer.hpp).
+template <class Promise>
+void resume_awaiting(std::coroutine_handle<> coroutine) {
+    if constexpr (requires { Promise::resume_from_outside(coroutine); }) {
+        Promise::resume_from_outside(coroutine);
+    } else {
+        coroutine.resume();
+    }
+}
+
 template <class Sndr, class Promise>
 class sender_awaitable {
     using value_type = single_sender_value_type<Sndr, env_of_t<Promise>>;
@@ -107,9 +117,11 @@ public:
     static constexpr bool await_ready() noexcept { return false; }
     // False: it has completed already, and the coroutine goes on at once.
     bool await_suspend(std::coroutine_handle<Promise>) noexcept {
-        race_.open();
-        execution::start(operation_);
-        if (!race_.returned()) return true;
+        {
+            const starting start_call(this);
+            execution::start(operation_);
+            if (!start_call.has_completed()) return true;  // this may be gone
+        }
         if (!result_.stopped()) return false;
         resume_stopped();
         return true;
@@ -125,19 +137,19 @@ public:
 private:
     // Called by the receiver; when it goes on, the coroutine may destroy this.
     void completed() noexcept {
-        if (!race_.completed()) return;
+        if (starting::takes_completion_of(this)) return;
         if (result_.stopped()) {
             resume_stopped();
         } else {
-            std::coroutine_handle<Promise>::from_promise(*promise_).resume();
+            execution::resume_awaiting<Promise>(
+                std::coroutine_handle<Promise>::from_promise(*promise_));
         }
     }
     void resume_stopped() noexcept {
-        static_cast<std::coroutine_handle<>>(promise_->unhandled_stopped()).resume();
+        execution::resume_awaiting<Promise>(promise_->unhandled_stopped());
     }
 
     Promise* promise_;
-    start_race race_;
     awaited_result<result_type> result_;
     connect_result_t<Sndr, awaitable_receiver> operation_;
 };

@@ -80,6 +80,8 @@ public:
     }
 
     void start() & noexcept {
+        COPPICE_CHECK(!started_, "an operation of associate was started twice");
+        started_ = true;
         if (assoc_) {
             execution::start(child_.get());
         } else {
@@ -92,6 +94,7 @@ private:
     association assoc_;
     scope_listing listing_;
     manual_lifetime<child_operation> child_;  // alive while assoc_ is engaged
+    bool started_ = false;
 };
 
 struct associate_t {
@@ -110,14 +113,14 @@ template <class Data>
 struct associate_sender {
     using sender_concept = sender_tag;
     using tag_type = associate_t;
+    using decomposable = void;
     using wrapped_sender = typename Data::wrapped_sender;
 
-    [[no_unique_address]] associate_t tag;
     Data data;
 
     template <class Token, class Sndr>
     associate_sender(Token token, Sndr&& sndr, std::source_location where)
-        : tag(), data(static_cast<Token&&>(token), static_cast<Sndr&&>(sndr), where) {}
+        : data(static_cast<Token&&>(token), static_cast<Sndr&&>(sndr), where) {}
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -142,7 +145,7 @@ template <sender Sndr, scope_token Token>
 auto associate_t::operator()(Sndr&& sndr, Token token, std::source_location where) const {
     using wrapped = std::remove_cvref_t<decltype(token.wrap(static_cast<Sndr&&>(sndr)))>;
     using result = associate_sender<associate_data<Token, wrapped>>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(static_cast<Token&&>(token), static_cast<Sndr&&>(sndr), where);
 }
 inline constexpr associate_t associate{};

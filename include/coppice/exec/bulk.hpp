@@ -8,7 +8,7 @@
 #include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/execution_policy.hpp>
-#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/mapped_attrs.hpp>
 
 namespace coppice::execution {
 
@@ -86,6 +86,29 @@ struct bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
 
+// What becomes of the child's completions: values may become an exception.
+template <class Tag, class F, class Shape>
+struct bulk_map {
+    template <class Fn>
+    static constexpr bool call_throws(Fn*) noexcept {
+        return false;
+    }
+    template <class... Args>
+    static constexpr bool call_throws(set_value_t (*)(Args...)) noexcept {
+        return !bulk_nothrow<Tag, F, Shape, Args...>;
+    }
+    template <class... Fns>
+    static consteval bool throws(completion_signatures<Fns...>) noexcept {
+        return (call_throws(static_cast<Fns*>(nullptr)) || ...);
+    }
+    template <class From, class To, class Sigs>
+    static constexpr bool leads =
+        std::is_same_v<From, To> ||
+        (std::is_same_v<From, set_value_t> && std::is_same_v<To, set_error_t> && throws(Sigs()));
+    template <class To>
+    static constexpr bool always = !std::is_same_v<To, set_error_t>;
+};
+
 template <class Tag, class Data, class Rcvr>
 class bulk_receiver : public passing_receiver<data_state<Data, Rcvr>, Rcvr> {
 public:
@@ -130,13 +153,13 @@ template <class Tag, class Data, class Child>
 struct bulk_sender {
     using sender_concept = sender_tag;
     using tag_type = Tag;
+    using decomposable = void;
     using shape_type = decltype(std::declval<Data&>().shape);
     using function_type = decltype(std::declval<Data&>().f);
     template <class Sndr, class Rcvr>
     using operation =
         adaptor_operation<Sndr, data_state<Data, Rcvr>, bulk_receiver<Tag, Data, Rcvr>>;
 
-    [[no_unique_address]] Tag tag;
     Data data;
     [[no_unique_address]] Child child;
 
@@ -144,10 +167,10 @@ struct bulk_sender {
     constexpr bulk_sender(DataInit&& d,
                           ChildInit&& c) noexcept(std::is_nothrow_constructible_v<Data, DataInit> &&
                                                   std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
     constexpr auto get_env() const noexcept {
-        return child_attrs<Child, set_value_t, set_stopped_t>(child);
+        return mapped_attrs<Child, bulk_map<Tag, function_type, shape_type>>(child);
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -182,7 +205,7 @@ struct bulk_adaptor {
     constexpr auto operator()(Sndr&& sndr, Policy&& policy, Shape shape, F&& f) const {
         using Data = bulk_data<bulk_policy_t<std::remove_cvref_t<Policy>>, Shape, std::decay_t<F>>;
         using result = bulk_sender<Tag, Data, std::decay_t<Sndr>>;
-        execution::check_pipeline<result>();
+        static_assert(pipeline_check<result>::done);
         return result(Data(static_cast<Policy&&>(policy), shape, static_cast<F&&>(f)),
                       static_cast<Sndr&&>(sndr));
     }

@@ -5,6 +5,7 @@
 // completion, so code that completes touches nothing afterwards.
 // Source: [exec.opstate], [exec.connect].
 
+#include <coppice/base/check.hpp>
 #include <coppice/exec/sender.hpp>
 
 namespace coppice::execution {
@@ -44,10 +45,15 @@ public:
         : coroutine_(coroutine) {}
     awaitable_operation(awaitable_operation&&) = delete;
     ~awaitable_operation() { coroutine_.destroy(); }
-    void start() & noexcept { coroutine_.resume(); }
+    void start() & noexcept {
+        COPPICE_CHECK(!started_, "an operation of an awaitable was started twice");
+        started_ = true;
+        coroutine_.resume();
+    }
 
 private:
     std::coroutine_handle<> coroutine_;
+    bool started_ = false;
 };
 
 template <class Awaitable, class Rcvr>
@@ -128,13 +134,14 @@ template <class Sndr, class Rcvr>
 concept connects_by_awaiting =
     is_awaitable<Sndr, connect_awaitable_promise<std::decay_t<Sndr>, std::decay_t<Rcvr>>>;
 
-struct connect_t {
-    template <class Sndr, class Rcvr>
-    static constexpr bool connects =
-        is_pipeline_error<signatures_of<Sndr, env_of_t<Rcvr>>> ||
-        has_connect_member<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr> ||
-        connects_by_awaiting<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr>;
+// A concept, which looks no further than it must: how a sender with a connect member would be
+// awaited may itself depend on how it connects.
+template <class Sndr, class Rcvr>
+concept connects = is_pipeline_error<signatures_of<Sndr, env_of_t<Rcvr>>> ||
+                   has_connect_member<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr> ||
+                   connects_by_awaiting<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr>;
 
+struct connect_t {
     template <class Sndr, class Rcvr>
         requires connects<Sndr, Rcvr>
     constexpr auto operator()(Sndr&& sndr, Rcvr&& rcvr) const noexcept(is_nothrow<Sndr, Rcvr>()) {

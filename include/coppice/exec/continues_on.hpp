@@ -22,15 +22,14 @@ template <class Child>
 struct schedule_from_sender {
     using sender_concept = sender_tag;
     using tag_type = schedule_from_t;
+    using decomposable = void;
 
-    [[no_unique_address]] schedule_from_t tag;
-    [[no_unique_address]] env<> data;
     [[no_unique_address]] Child child;
 
     template <class Init>
     constexpr explicit schedule_from_sender(construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
-        : tag(), data(), child(static_cast<Init&&>(init)) {}
+        : child(static_cast<Init&&>(init)) {}
 
     constexpr auto get_env() const noexcept {
         return child_attrs<Child, set_value_t, set_error_t, set_stopped_t>(child);
@@ -163,17 +162,28 @@ template <class Sch, class Child>
 struct continues_on_sender {
     using sender_concept = sender_tag;
     using tag_type = continues_on_t;
+    using decomposable = void;
 
-    [[no_unique_address]] continues_on_t tag;
     [[no_unique_address]] Sch data;
     [[no_unique_address]] Child child;
 
     template <class SchInit, class ChildInit>
     constexpr continues_on_sender(SchInit&& s, ChildInit&& c) noexcept(
         std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<SchInit&&>(s)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<SchInit&&>(s)), child(static_cast<ChildInit&&>(c)) {}
 
-    // Values come on the scheduler, wherever the child was.
+    // Whether all completions with Tag come on the scheduler: its own failures need not.
+    template <class Tag, class Env>
+    static consteval bool moves_over() noexcept {
+        using Schedule = signatures_of<schedule_result_t<const Sch&>, fwd_env_t<Env>>;
+        using Sigs = decltype(get_completion_signatures<continues_on_sender, Env>());
+        if constexpr (is_completion_signatures<Schedule> && is_completion_signatures<Sigs>) {
+            return Schedule::count_of(Tag()) == 0 && Sigs::count_of(Tag()) != 0;
+        } else {
+            return false;
+        }
+    }
+    // Completions come on the scheduler, wherever the child was.
     class attrs {
     public:
         constexpr explicit attrs(const continues_on_sender& sndr) noexcept : sndr_(&sndr) {}
@@ -192,6 +202,11 @@ struct continues_on_sender {
             } else {
                 return Sch(sndr_->data);
             }
+        }
+        template <completion_tag Tag, class Env>
+            requires(!std::is_same_v<Tag, set_value_t>) && (moves_over<Tag, Env>())
+        constexpr auto query(get_completion_scheduler_t<Tag>, const Env& env) const noexcept {
+            return query(get_completion_scheduler<set_value_t>, env);
         }
 
     private:
@@ -229,7 +244,7 @@ struct continues_on_sender {
 template <sender Sndr, scheduler Sch>
 constexpr auto continues_on_t::operator()(Sndr&& sndr, Sch&& sch) const {
     using result = continues_on_sender<std::decay_t<Sch>, schedule_from_sender<std::decay_t<Sndr>>>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(static_cast<Sch&&>(sch), schedule_from(static_cast<Sndr&&>(sndr)));
 }
 inline constexpr continues_on_t continues_on{};

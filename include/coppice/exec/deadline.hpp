@@ -74,7 +74,18 @@ public:
     constexpr operator TimePoint() const noexcept {
         return TimePoint(static_cast<typename TimePoint::duration>(time_span(nanoseconds_)));
     }
+    constexpr bool operator==(const instant&) const noexcept = default;
     constexpr auto operator<=>(const instant&) const noexcept = default;
+
+    // With time points of a monotonic <chrono> clock, std::chrono::steady_clock's for one.
+    template <chrono_time_point TimePoint>
+    friend constexpr bool operator==(const instant& a, const TimePoint& b) noexcept {
+        return a == instant(b);
+    }
+    template <chrono_time_point TimePoint>
+    friend constexpr auto operator<=>(const instant& a, const TimePoint& b) noexcept {
+        return a <=> instant(b);
+    }
 
     // Saturates.
     friend constexpr instant operator+(instant t, time_span d) noexcept {

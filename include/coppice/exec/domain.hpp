@@ -5,26 +5,15 @@
 // own algorithm, which is how starts_on, on, bulk and others are written in terms of simpler ones.
 // connect skips all this when neither domain nor algorithm has anything to say.
 // Source: [exec.domain.default], [exec.domain.indeterminate], [exec.snd.transform],
-// [exec.snd.apply]. tag_of_t: a coppice sender says its tag by a member type tag_type, and so does
-// a user's sender that wants to be transformed by its own algorithm (C++20 cannot take it apart).
+// [exec.snd.apply].
 
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/queries.hpp>
+#include <coppice/exec/sender_parts.hpp>
 
 namespace coppice::execution {
 
 struct start_t;
-
-template <class Sndr>
-concept has_tag = requires { typename std::remove_cvref_t<Sndr>::tag_type; };
-
-// The algorithm that made a sender.
-template <has_tag Sndr>
-using tag_of_t = typename std::remove_cvref_t<Sndr>::tag_type;
-
-// A sender made by the algorithm Tag.
-template <class Sndr, class Tag>
-concept sender_for = has_tag<Sndr> && std::same_as<tag_of_t<Sndr>, Tag>;
 
 template <class Algorithm, class Tag, class Sndr, class Env>
 concept algorithm_transforms = requires(Sndr&& sndr, const Env& env) {
@@ -36,7 +25,8 @@ concept self_transforming = has_tag<Sndr> && algorithm_transforms<tag_of_t<Sndr>
 // What applies where nobody customised anything.
 struct default_domain {
     template <class Tag, class Sndr, queryable Env>
-    static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) {
+    static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) noexcept(
+        transforms_nothrow<Tag, Sndr, Env>()) {
         if constexpr (self_transforming<Sndr, Tag, Env>) {
             return tag_of_t<Sndr>().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
         } else {
@@ -50,6 +40,17 @@ struct default_domain {
     static constexpr decltype(auto) apply_sender(Tag, Sndr&& sndr, Args&&... args) noexcept(
         noexcept(Tag().apply_sender(static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...))) {
         return Tag().apply_sender(static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
+    }
+
+private:
+    template <class Tag, class Sndr, class Env>
+    static consteval bool transforms_nothrow() noexcept {
+        if constexpr (self_transforming<Sndr, Tag, Env>) {
+            return noexcept(tag_of_t<Sndr>().transform_sender(Tag(), std::declval<Sndr>(),
+                                                              std::declval<const Env&>()));
+        } else {
+            return std::is_nothrow_constructible_v<Sndr, Sndr>;
+        }
     }
 };
 
@@ -67,7 +68,8 @@ struct indeterminate_domain {
     constexpr indeterminate_domain(T&&) noexcept {}
 
     template <class Tag, class Sndr, queryable Env>
-    static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) {
+    static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) noexcept(
+        noexcept(default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env))) {
         static_assert((agrees<Domains, Tag, Sndr, Env>() && ...),
                       "a sender that may complete in several domains is customised by one of them");
         return default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
@@ -124,42 +126,68 @@ using completion_domain_of_t =
 template <class Env>
 using start_domain_of_t = std::decay_t<call_result_t<get_domain_t, const Env&>>;
 
-// One transformation by Domain, or by default_domain if it has none for this sender.
+// Who transforms this sender: Domain, or default_domain if it has nothing to say about it.
 template <class Domain, class Tag, class Sndr, class Env>
-constexpr decltype(auto) transform_once(Sndr&& sndr, const Env& env) {
-    if constexpr (domain_transforms<Domain, Tag, Sndr, Env>) {
-        return Domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
-    } else {
-        return default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
-    }
-}
-// Again and again until the type stays the same.
+using transformer_t =
+    std::conditional_t<domain_transforms<Domain, Tag, Sndr, Env>, Domain, default_domain>;
+
+// Transforms again and again, until the type stays the same.
 template <class Domain, class Tag, class Sndr, class Env>
-constexpr decltype(auto) transform_fully(Sndr&& sndr, const Env& env) {
-    using Next = decltype(execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env));
-    if constexpr (std::is_same_v<std::remove_cvref_t<Next>, std::remove_cvref_t<Sndr>>) {
-        return execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env);
-    } else {
-        using NextDomain = std::conditional_t<std::is_same_v<Tag, start_t>, start_domain_of_t<Env>,
-                                              completion_domain_of_t<Next, Env>>;
-        return execution::transform_fully<NextDomain, Tag>(
-            execution::transform_once<Domain, Tag>(static_cast<Sndr&&>(sndr), env), env);
+struct transformation {
+    using transformer = transformer_t<Domain, Tag, Sndr, Env>;
+    using next = decltype(transformer().transform_sender(Tag(), std::declval<Sndr>(),
+                                                         std::declval<const Env&>()));
+    static constexpr bool nothrow_once = noexcept(
+        transformer().transform_sender(Tag(), std::declval<Sndr>(), std::declval<const Env&>()));
+    static constexpr bool is_last =
+        std::is_same_v<std::remove_cvref_t<next>, std::remove_cvref_t<Sndr>>;
+
+    // The transformation after this one.
+    static consteval auto find_following() noexcept {
+        using following_domain =
+            std::conditional_t<std::is_same_v<Tag, start_t>, start_domain_of_t<Env>,
+                               completion_domain_of_t<next, Env>>;
+        return transformation<following_domain, Tag, next, Env>();
     }
-}
+    static consteval bool is_nothrow() noexcept {
+        if constexpr (is_last) {
+            return nothrow_once;
+        } else {
+            return nothrow_once && decltype(find_following())::is_nothrow();
+        }
+    }
+    static constexpr decltype(auto) apply(Sndr&& sndr, const Env& env) noexcept(is_nothrow()) {
+        if constexpr (is_last) {
+            return transformer().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
+        } else {
+            return decltype(find_following())::apply(
+                transformer().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env), env);
+        }
+    }
+};
+// By the domain on which the sender completes, then by the one on which it starts.
+template <class Sndr, class Env>
+using completion_transformation =
+    transformation<completion_domain_of_t<Sndr, Env>, set_value_t, Sndr, Env>;
+template <class Sndr, class Env>
+using start_transformation = transformation<start_domain_of_t<Env>, start_t,
+                                            decltype(completion_transformation<Sndr, Env>::apply(
+                                                std::declval<Sndr>(), std::declval<const Env&>())),
+                                            Env>;
 
 // The sender that is connected in place of this one. Source: [exec.snd.transform].
 template <class Sndr, queryable Env>
-constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) {
-    return execution::transform_fully<start_domain_of_t<Env>, start_t>(
-        execution::transform_fully<completion_domain_of_t<Sndr, Env>, set_value_t>(
-            static_cast<Sndr&&>(sndr), env),
-        env);
+constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) noexcept(
+    completion_transformation<Sndr, Env>::is_nothrow() &&
+    start_transformation<Sndr, Env>::is_nothrow()) {
+    return start_transformation<Sndr, Env>::apply(
+        completion_transformation<Sndr, Env>::apply(static_cast<Sndr&&>(sndr), env), env);
 }
 
-// A domain other than the default one has something to say about this sender.
+// A domain other than the default one, or the unknown one, has something to say about this sender.
 template <class Domain, class Tag, class Sndr, class Env>
-concept may_transform =
-    (!std::same_as<Domain, default_domain>) && domain_transforms<Domain, Tag, Sndr, Env>;
+concept may_transform = (!one_of<Domain, default_domain, indeterminate_domain<>>) &&
+                        domain_transforms<Domain, Tag, Sndr, Env>;
 
 // Whether transform_sender would do anything but move the sender.
 template <class Sndr, class Env>
@@ -182,19 +210,21 @@ struct transformed<Sndr, Env> {
 template <class Sndr, class... Env>
 using transformed_t = typename transformed<Sndr, Env...>::type;
 
+template <class Domain, class Tag, class Sndr, class... Args>
+concept domain_applies = requires(Domain domain, Sndr&& sndr, Args&&... args) {
+    domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
+};
+template <class Domain, class Tag, class Sndr, class... Args>
+using applier_t =
+    std::conditional_t<domain_applies<Domain, Tag, Sndr, Args...>, Domain, default_domain>;
+
 // Gives a consuming algorithm to a domain. Source: [exec.snd.apply].
 template <class Domain, class Tag, class Sndr, class... Args>
-    requires requires(Domain domain, Sndr&& sndr, Args&&... args) {
-        domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
-    } || requires(Sndr&& sndr, Args&&... args) {
-        default_domain().apply_sender(Tag(), static_cast<Sndr&&>(sndr),
-                                      static_cast<Args&&>(args)...);
-    }
-constexpr decltype(auto) apply_sender(Domain domain, Tag, Sndr&& sndr, Args&&... args) {
-    if constexpr (requires {
-                      domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr),
-                                          static_cast<Args&&>(args)...);
-                  }) {
+    requires domain_applies<applier_t<Domain, Tag, Sndr, Args...>, Tag, Sndr, Args...>
+constexpr decltype(auto) apply_sender(Domain domain, Tag, Sndr&& sndr, Args&&... args) noexcept(
+    noexcept(std::declval<applier_t<Domain, Tag, Sndr, Args...>&>().apply_sender(
+        Tag(), static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...))) {
+    if constexpr (domain_applies<Domain, Tag, Sndr, Args...>) {
         return domain.apply_sender(Tag(), static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
     } else {
         return default_domain().apply_sender(Tag(), static_cast<Sndr&&>(sndr),

@@ -2,6 +2,7 @@
 #pragma once
 // Source: [exec.inline.scheduler].
 
+#include <coppice/base/check.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
@@ -12,10 +13,15 @@ public:
     using operation_state_concept = operation_state_tag;
     constexpr explicit inline_operation(Rcvr rcvr) noexcept : rcvr_(static_cast<Rcvr&&>(rcvr)) {}
     inline_operation(inline_operation&&) = delete;
-    constexpr void start() & noexcept { set_value(static_cast<Rcvr&&>(rcvr_)); }
+    constexpr void start() & noexcept {
+        COPPICE_CHECK(!started_, "an operation of inline_scheduler was started twice");
+        started_ = true;
+        set_value(static_cast<Rcvr&&>(rcvr_));
+    }
 
 private:
     [[no_unique_address]] Rcvr rcvr_;
+    bool started_ = false;
 };
 
 // Source: [exec.snd.expos], inline-attrs<set_value_t>.

@@ -4,7 +4,7 @@
 
 #include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/value_types.hpp>
 
 namespace coppice::execution {
@@ -40,6 +40,20 @@ struct into_variant_signatures<completion_signatures<Fns...>> {
     using type = std::conditional_t<
         (stores_results<Fns> && ...), complete,
         pipeline_error<in_algorithm<into_variant_t>, got<Fns...>, wanted<decay_copyable_results>>>;
+};
+
+// What becomes of the child's completions: values may become an exception.
+struct into_variant_map {
+    template <class... Fns>
+    static consteval bool throws(completion_signatures<Fns...>) noexcept {
+        return (value_store_throws<Fns> || ...);
+    }
+    template <class From, class To, class Sigs>
+    static constexpr bool leads =
+        std::is_same_v<From, To> ||
+        (std::is_same_v<From, set_value_t> && std::is_same_v<To, set_error_t> && throws(Sigs()));
+    template <class To>
+    static constexpr bool always = !std::is_same_v<To, set_error_t>;
 };
 
 template <class Variant, class Rcvr>
@@ -83,9 +97,8 @@ template <class Child>
 struct into_variant_sender {
     using sender_concept = sender_tag;
     using tag_type = into_variant_t;
+    using decomposable = void;
 
-    [[no_unique_address]] into_variant_t tag;
-    [[no_unique_address]] env<> data;
     [[no_unique_address]] Child child;
 
     template <class Init>
@@ -93,9 +106,7 @@ struct into_variant_sender {
         std::is_nothrow_constructible_v<Child, Init>)
         : child(static_cast<Init&&>(init)) {}
 
-    constexpr auto get_env() const noexcept {
-        return child_attrs<Child, set_value_t, set_stopped_t>(child);
-    }
+    constexpr auto get_env() const noexcept { return mapped_attrs<Child, into_variant_map>(child); }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
@@ -119,7 +130,7 @@ struct into_variant_sender {
 template <sender Sndr>
 constexpr auto into_variant_t::operator()(Sndr&& sndr) const {
     using result = into_variant_sender<std::decay_t<Sndr>>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(construct_each(), static_cast<Sndr&&>(sndr));
 }
 inline constexpr into_variant_t into_variant{};

@@ -3,6 +3,7 @@
 // Source: [exec.just].
 
 #include <coppice/base/check.hpp>
+#include <coppice/exec/allocator_aware.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
@@ -14,9 +15,11 @@ public:
     using operation_state_concept = operation_state_tag;
 
     template <class Init>
-    constexpr just_operation(Init&& values,
-                             Rcvr rcvr) noexcept(std::is_nothrow_constructible_v<Values, Init>)
-        : rcvr_(static_cast<Rcvr&&>(rcvr)), values_(static_cast<Init&&>(values)) {}
+    constexpr just_operation(Init&& values, Rcvr rcvr) noexcept(
+        noexcept(forward_with_allocator<Values>(static_cast<Init&&>(values), rcvr)))
+        : rcvr_(static_cast<Rcvr&&>(rcvr)),
+          values_(
+              forward_with_allocator<Values>(static_cast<Init&&>(values), std::as_const(rcvr_))) {}
     just_operation(just_operation&&) = delete;
 
     constexpr void start() & noexcept {
@@ -38,16 +41,16 @@ template <class Tag, class Complete, class... Ts>
 struct just_sender {
     using sender_concept = sender_tag;
     using tag_type = Tag;
+    using decomposable = void;
     using values_type = product<Ts...>;
 
-    [[no_unique_address]] Tag tag;
     [[no_unique_address]] values_type data;
 
     template <class... Us>
     constexpr explicit just_sender(construct_each,
                                    Us&&... us) noexcept((std::is_nothrow_constructible_v<Ts, Us> &&
                                                          ...))
-        : tag(), data(construct_each(), static_cast<Us&&>(us)...) {}
+        : data(construct_each(), static_cast<Us&&>(us)...) {}
 
     constexpr inline_attrs<Complete> get_env() const noexcept { return {}; }
     constexpr just_sender affine() && { return static_cast<just_sender&&>(*this); }
@@ -59,14 +62,16 @@ struct just_sender {
     }
     template <receiver Rcvr>
     constexpr auto connect(Rcvr rcvr) && noexcept(
-        std::is_nothrow_move_constructible_v<values_type>) {
+        std::is_nothrow_constructible_v<just_operation<Complete, values_type, Rcvr>, values_type,
+                                        Rcvr>) {
         return just_operation<Complete, values_type, Rcvr>(static_cast<values_type&&>(data),
                                                            static_cast<Rcvr&&>(rcvr));
     }
     template <receiver Rcvr>
         requires(std::copy_constructible<Ts> && ...)
-    constexpr auto connect(Rcvr rcvr) const& noexcept((std::is_nothrow_copy_constructible_v<Ts> &&
-                                                       ...)) {
+    constexpr auto connect(Rcvr rcvr) const& noexcept(
+        std::is_nothrow_constructible_v<just_operation<Complete, values_type, Rcvr>,
+                                        const values_type&, Rcvr>) {
         return just_operation<Complete, values_type, Rcvr>(data, static_cast<Rcvr&&>(rcvr));
     }
 };

@@ -5,40 +5,14 @@
 // results are kept. The second sees, as its start scheduler, where the first completed.
 // Source: [exec.let].
 
+#include <coppice/base/check.hpp>
 #include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/invoke.hpp>
-#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/let_attrs.hpp>
 
 namespace coppice::execution {
-
-// An environment that knows only its domain.
-template <class Domain>
-class domain_env {
-public:
-    constexpr domain_env() noexcept = default;
-    constexpr Domain query(get_domain_t) const noexcept { return Domain(); }
-};
-
-// let-env of the draft: where the second sender starts, as far as the first one's attributes say.
-template <class Handled, class Attrs, class Env>
-constexpr auto let_env(const Attrs& attrs, const Env& env) noexcept {
-    if constexpr (callable<get_completion_scheduler_t<Handled>, const Attrs&, const Env&>) {
-        return scheduler_env(get_completion_scheduler<Handled>(attrs, env));
-    } else if constexpr (callable<get_completion_domain_t<Handled>, const Attrs&, const Env&>) {
-        return domain_env<
-            call_result_t<get_completion_domain_t<Handled>, const Attrs&, const Env&>>();
-    } else {
-        return execution::env<>();
-    }
-}
-template <class Handled, class Child, class Env>
-using let_env_t = decltype(execution::let_env<Handled>(std::declval<env_of_t<Child>>(),
-                                                       std::declval<const fwd_env_t<Env>&>()));
-// What the second sender sees.
-template <class LetEnv, class Env>
-using let_joined_env_t = join_env_t<const LetEnv&, fwd_env_t<Env>>;
 
 template <class Tag, class F, class... Ts>
 struct let_callable {
@@ -157,7 +131,11 @@ public:
     }
     let_operation(let_operation&&) = delete;
 
-    void start() & noexcept { execution::start(operations_.template get<first_operation>()); }
+    void start() & noexcept {
+        COPPICE_CHECK(!started_, "an operation of let_value, _error or _stopped was started twice");
+        started_ = true;
+        execution::start(operations_.template get<first_operation>());
+    }
 
 private:
     template <class Signature>
@@ -221,6 +199,7 @@ private:
     [[no_unique_address]] F function_;
     typename all_steps::kept kept_;
     typename all_steps::template operations<first_operation> operations_;
+    bool started_ = false;
 };
 
 // Decomposes as [tag, data, child]: data is the function.
@@ -228,8 +207,8 @@ template <class Tag, class Handled, class F, class Child>
 struct let_sender {
     using sender_concept = sender_tag;
     using tag_type = Tag;
+    using decomposable = void;
 
-    [[no_unique_address]] Tag tag;
     [[no_unique_address]] F data;
     [[no_unique_address]] Child child;
 
@@ -237,9 +216,9 @@ struct let_sender {
     constexpr let_sender(FInit&& f,
                          ChildInit&& c) noexcept(std::is_nothrow_constructible_v<F, FInit> &&
                                                  std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<FInit&&>(f)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<FInit&&>(f)), child(static_cast<ChildInit&&>(c)) {}
 
-    constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }
+    constexpr auto get_env() const noexcept { return let_attrs<Handled, F, Child>(child); }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -264,12 +243,17 @@ struct let_sender {
     }
 };
 
+// let_stopped takes what can be called without arguments, and nothing else.
+template <class F, class Handled>
+concept let_function = movable_value<F> &&
+                       (!std::is_same_v<Handled, set_stopped_t> || std::invocable<std::decay_t<F>>);
+
 template <class Tag, class Handled>
 struct let_adaptor {
-    template <sender Sndr, movable_value F>
+    template <sender Sndr, let_function<Handled> F>
     constexpr auto operator()(Sndr&& sndr, F&& f) const {
         using result = let_sender<Tag, Handled, std::decay_t<F>, std::decay_t<Sndr>>;
-        execution::check_pipeline<result>();
+        static_assert(pipeline_check<result>::done);
         return result(static_cast<F&&>(f), static_cast<Sndr&&>(sndr));
     }
     template <movable_value F>

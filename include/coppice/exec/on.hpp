@@ -59,8 +59,8 @@ template <class Data, class Child>
 struct on_sender {
     using sender_concept = sender_tag;
     using tag_type = on_t;
+    using decomposable = void;
 
-    [[no_unique_address]] on_t tag;
     [[no_unique_address]] Data data;
     [[no_unique_address]] Child child;
 
@@ -68,7 +68,7 @@ struct on_sender {
     constexpr on_sender(DataInit&& d,
                         ChildInit&& c) noexcept(std::is_nothrow_constructible_v<Data, DataInit> &&
                                                 std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
     // Whether it is known, in an environment, where to return.
     template <class Env>

@@ -10,6 +10,7 @@
 // or else a simple pool of this library. A program may also define the function itself and thereby
 // replace it. Source: [exec.par.scheduler], [exec.parschedrepl]; set_... is ours.
 
+#include <coppice/base/check.hpp>
 #include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/any_sender.hpp>
@@ -89,31 +90,47 @@ public:
         : rcvr(static_cast<Rcvr&&>(r)),
           token_(get_stop_token(execution::get_env(std::as_const(rcvr)))) {}
 
+    parallel_proxy(parallel_proxy&&) = delete;
+
     void set_error(std::exception_ptr error) noexcept final {
-        token_.reset();
+        end();
         execution::set_error(static_cast<Rcvr&&>(rcvr), std::move(error));
     }
     void set_stopped() noexcept final {
-        token_.reset();
+        end();
         execution::set_stopped(static_cast<Rcvr&&>(rcvr));
     }
 
     [[no_unique_address]] Rcvr rcvr;
 
 protected:
-    ~parallel_proxy() = default;
+    ~parallel_proxy() {
+        COPPICE_CHECK(phase_ != phase::running,
+                      "an operation of parallel_scheduler was destroyed while it was running");
+    }
     // Before the backend is called.
-    void listen() noexcept { token_.listen(get_stop_token(execution::get_env(rcvr))); }
+    void begin() noexcept {
+        COPPICE_CHECK(phase_ == phase::idle,
+                      "an operation of parallel_scheduler was started twice");
+        phase_ = phase::running;
+        token_.listen(get_stop_token(execution::get_env(rcvr)));
+    }
     // Before the receiver is completed.
-    void unlisten() noexcept { token_.reset(); }
+    void end() noexcept {
+        phase_ = phase::over;
+        token_.reset();
+    }
     std::span<std::byte> storage() noexcept { return storage_; }
 
 private:
+    enum class phase : unsigned char { idle, running, over };
+
     any_env query_env() const noexcept final {
         return any_env(token_.get(), get_deadline(execution::get_env(rcvr)));
     }
 
     inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
+    phase phase_ = phase::idle;  // written before the backend is called, and by who completes
     alignas(
         std::max_align_t) std::byte storage_[parallel_scheduler_replacement::backend_storage_size];
 };
@@ -140,13 +157,13 @@ public:
               backend_(&implementation) {}
         operation(operation&&) = delete;
         void start() & noexcept {
-            this->listen();
+            this->begin();
             backend_->schedule(*this, this->storage());
         }
 
     private:
         void set_value() noexcept override {
-            this->unlisten();
+            this->end();
             execution::set_value(static_cast<Rcvr&&>(this->rcvr));
         }
         backend* backend_;
@@ -240,7 +257,7 @@ public:
             execution::set_error(static_cast<Rcvr&&>(this->rcvr), std::current_exception());
             return;
         }
-        this->listen();
+        this->begin();
         const auto shape = data_.shape < 0 ? std::size_t(0) : static_cast<std::size_t>(data_.shape);
         const std::size_t items = parallel ? shape : (shape == 0 ? 0 : 1);
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
@@ -275,7 +292,7 @@ private:
         }
     }
     void set_value() noexcept override {
-        this->unlisten();
+        this->end();
         // relaxed: ordered by the backend
         if (failed_.load(relaxed)) {
             execution::set_error(static_cast<Rcvr&&>(this->rcvr), std::move(error_));
@@ -361,17 +378,25 @@ private:
     Child child_;
 };
 
-// Sends bulk_chunked and bulk_unchunked to the backend.
+// Whether a sender's child tells which parallel_scheduler it completes on.
+template <class Sndr, class Env>
+concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) {
+    {
+        get_completion_scheduler<set_value_t>(execution::get_env(sndr.child), env)
+    } -> std::same_as<parallel_scheduler>;
+};
+
+// Sends bulk_chunked and bulk_unchunked to the backend. Where nobody can say which scheduler's, as
+// after a when_all, they are done where the child completes.
 struct parallel_scheduler_domain {
     template <class Sndr, class Env>
-        requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>)
+        requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>) &&
+                (follows_parallel_scheduler<Sndr, Env>)
     static constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env& env) {
         using Plain = std::remove_cvref_t<Sndr>;
         using Data = decltype(Plain::data);
         using Child = decltype(Plain::child);
         auto sch = get_completion_scheduler<set_value_t>(execution::get_env(sndr.child), env);
-        static_assert(std::is_same_v<decltype(sch), parallel_scheduler>,
-                      "bulk in this domain must follow a parallel_scheduler");
         return parallel_bulk_sender<tag_of_t<Sndr>, Data, Child>(
             std::move(sch), static_cast<like_t<Sndr, Data>>(sndr.data),
             static_cast<like_t<Sndr, Child>>(sndr.child));

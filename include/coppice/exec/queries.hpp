@@ -9,12 +9,21 @@
 
 namespace coppice {
 
+// Source: [allocator.requirements.general].
+template <class Alloc>
+concept simple_allocator = requires(Alloc alloc, std::size_t n) {
+    { *alloc.allocate(n) } -> std::same_as<typename Alloc::value_type&>;
+    alloc.deallocate(alloc.allocate(n), n);
+} && std::copy_constructible<Alloc> && std::equality_comparable<Alloc>;
+
 // The allocator to use for what an operation must allocate. Source: [exec.get.allocator].
 struct get_allocator_t : forwarding_query_t {
     template <class Env>
         requires execution::has_query<Env, get_allocator_t>
     constexpr decltype(auto) operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_allocator must not throw");
+        static_assert(simple_allocator<std::remove_cvref_t<decltype(env.query(*this))>>,
+                      "get_allocator must return an allocator");
         return env.query(*this);
     }
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
@@ -110,7 +119,10 @@ struct get_completion_scheduler_t {
                                          (sizeof...(Envs) != 0 && declares_scheduler<Q>))
     constexpr auto operator()(const Q& object, const Envs&... envs) const noexcept {
         if constexpr (try_queryable<Q, get_completion_scheduler_t, Envs...>) {
-            return settle(try_query<get_completion_scheduler_t>(object, envs...), envs...);
+            auto settled = settle(try_query<get_completion_scheduler_t>(object, envs...), envs...);
+            static_assert(declares_scheduler<decltype(settled)>,
+                          "get_completion_scheduler must return a scheduler");
+            return settled;
         } else {
             return Q(object);
         }
@@ -202,6 +214,8 @@ struct get_scheduler_t {
         requires has_query<Env, get_scheduler_t>
     constexpr auto operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_scheduler must not throw");
+        static_assert(declares_scheduler<decltype(env.query(*this))>,
+                      "get_scheduler must return a scheduler");
         return get_completion_scheduler<set_value_t>(env.query(*this), hide_scheduler<Env>(env));
     }
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
@@ -232,6 +246,8 @@ struct get_start_scheduler_t {
         requires has_query<Env, get_start_scheduler_t>
     constexpr decltype(auto) operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_start_scheduler must not throw");
+        static_assert(declares_scheduler<decltype(env.query(*this))>,
+                      "get_start_scheduler must return a scheduler");
         return env.query(*this);
     }
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
@@ -244,6 +260,8 @@ struct get_delegation_scheduler_t {
         requires has_query<Env, get_delegation_scheduler_t>
     constexpr decltype(auto) operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_delegation_scheduler must not throw");
+        static_assert(declares_scheduler<decltype(env.query(*this))>,
+                      "get_delegation_scheduler must return a scheduler");
         return env.query(*this);
     }
     static constexpr bool query(forwarding_query_t) noexcept { return true; }

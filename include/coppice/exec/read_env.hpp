@@ -2,6 +2,7 @@
 #pragma once
 // Source: [exec.read.env].
 
+#include <coppice/base/check.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
@@ -21,6 +22,8 @@ public:
     read_env_operation(read_env_operation&&) = delete;
 
     constexpr void start() & noexcept {
+        COPPICE_CHECK(!started_, "an operation of read_env was started twice");
+        started_ = true;
         using Env = env_of_t<const Rcvr&>;
         if constexpr (nothrow_callable<Query, Env>) {
             set_value(static_cast<Rcvr&&>(rcvr_), query_(get_env(rcvr_)));
@@ -36,6 +39,7 @@ public:
 private:
     [[no_unique_address]] Query query_;
     [[no_unique_address]] Rcvr rcvr_;
+    bool started_ = false;
 };
 
 // Decomposes as [tag, data]: data is the query.
@@ -43,11 +47,11 @@ template <class Query>
 struct read_env_sender {
     using sender_concept = sender_tag;
     using tag_type = read_env_t;
+    using decomposable = void;
 
-    [[no_unique_address]] read_env_t tag;
     [[no_unique_address]] Query data;
 
-    constexpr explicit read_env_sender(Query query) noexcept : tag(), data(query) {}
+    constexpr explicit read_env_sender(Query query) noexcept : data(query) {}
     constexpr inline_attrs<set_value_t> get_env() const noexcept { return {}; }
     constexpr read_env_sender affine() const noexcept { return *this; }
 

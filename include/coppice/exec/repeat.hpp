@@ -87,7 +87,8 @@ public:
         : rcvr_(static_cast<Rcvr&&>(rcvr)), child_(static_cast<Init&&>(child)) {}
     repeat_operation(repeat_operation&&) = delete;
     ~repeat_operation() {
-        if (running_) round_.destroy();
+        COPPICE_CHECK(!running_,
+                      "an operation of repeat_until or retry was destroyed while it was running");
     }
 
     void start() & noexcept {
@@ -188,15 +189,14 @@ template <class Algorithm, class Child>
 struct repeat_sender {
     using sender_concept = sender_tag;
     using tag_type = Algorithm;
+    using decomposable = void;
 
-    [[no_unique_address]] Algorithm tag;
-    [[no_unique_address]] env<> data;
     [[no_unique_address]] Child child;
 
     template <class Init>
     constexpr explicit repeat_sender(construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
-        : tag(), data(), child(static_cast<Init&&>(init)) {}
+        : child(static_cast<Init&&>(init)) {}
 
     constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }
 
@@ -243,7 +243,7 @@ struct repeat_adaptor {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const {
         using result = repeat_sender<Algorithm, std::decay_t<Sndr>>;
-        execution::check_pipeline<result>();
+        static_assert(pipeline_check<result>::done);
         return result(construct_each(), static_cast<Sndr&&>(sndr));
     }
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(Algorithm()); }

@@ -6,6 +6,7 @@
 // The operation is the item, so scheduling allocates nothing. A stop request that has come by the
 // time the item runs completes the operation with set_stopped. Source: [exec.sched].
 
+#include <coppice/base/check.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 #include <coroutine>
@@ -51,11 +52,23 @@ public:
         using operation_state_concept = operation_state_tag;
         operation(Scheduler sch, Rcvr rcvr) noexcept
             : item_type(&run), sch_(sch), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
-        void start() & noexcept { sch_.enqueue(*this); }  // may end this before it returns
+        operation(operation&&) = delete;
+        ~operation() {
+            COPPICE_CHECK(phase_ != phase::queued,
+                          "an operation of a scheduler was destroyed while it was queued");
+        }
+        void start() & noexcept {
+            COPPICE_CHECK(phase_ == phase::idle, "an operation of a scheduler was started twice");
+            phase_ = phase::queued;
+            sch_.enqueue(*this);  // may end this before it returns
+        }
 
     private:
+        enum class phase : unsigned char { idle, queued, over };
+
         static void run(item_type* item) noexcept {
             operation& self = *static_cast<operation*>(item);
+            self.phase_ = phase::over;
             if constexpr (!unstoppable_token<stop_token_of_t<env_of_t<Rcvr>>>) {
                 if (get_stop_token(execution::get_env(self.rcvr_)).stop_requested()) {
                     set_stopped(static_cast<Rcvr&&>(self.rcvr_));
@@ -66,6 +79,7 @@ public:
         }
         [[no_unique_address]] Scheduler sch_;
         [[no_unique_address]] Rcvr rcvr_;
+        phase phase_ = phase::idle;  // written before it is queued, and by who runs it
     };
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) const noexcept {
@@ -90,11 +104,19 @@ public:
                 static_cast<awaiter*>(item)->coroutine_;
             if constexpr (requires(Promise& p) { p.unhandled_stopped(); }) {
                 if (get_stop_token(execution::get_env(coroutine.promise())).stop_requested()) {
-                    coroutine.promise().unhandled_stopped().resume();
+                    resume(coroutine.promise().unhandled_stopped());
                     return;
                 }
             }
-            coroutine.resume();
+            resume(coroutine);
+        }
+        // A promise may want to know that it is no transfer (task/transfer.hpp).
+        static void resume(std::coroutine_handle<> coroutine) {
+            if constexpr (requires { Promise::resume_from_outside(coroutine); }) {
+                Promise::resume_from_outside(coroutine);
+            } else {
+                coroutine.resume();
+            }
         }
         [[no_unique_address]] Scheduler sch_;
         std::coroutine_handle<Promise> coroutine_;

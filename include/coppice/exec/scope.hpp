@@ -331,11 +331,11 @@ private:
 struct scope_join_sender {
     using sender_concept = sender_tag;
     using tag_type = scope_join_t;
+    using decomposable = void;
 
-    [[no_unique_address]] scope_join_t tag;
     scope_base* data;
 
-    explicit scope_join_sender(scope_base& scope) noexcept : tag(), data(&scope) {}
+    explicit scope_join_sender(scope_base& scope) noexcept : data(&scope) {}
 
     constexpr inline_attrs<set_value_t> get_env() const noexcept { return {}; }
     template <class Self, class... Env>

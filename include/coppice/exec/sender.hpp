@@ -84,9 +84,9 @@ consteval auto unknown_signatures() noexcept {
     }
 }
 
-template <class Sndr, class... Env>
-consteval auto find_signatures() noexcept {
-    using New = transformed_t<Sndr, Env...>;
+// New is what is connected in place of the sender.
+template <class New, class... Env>
+consteval auto find_transformed_signatures() noexcept {
     using Plain = std::remove_reference_t<New>;
     if constexpr (has_constant_signatures<New, Env...>) {
         using Sigs =
@@ -108,6 +108,23 @@ consteval auto find_signatures() noexcept {
                                      set_error_t(std::exception_ptr), set_stopped_t()>();
     } else {
         return execution::unknown_signatures<Env...>();
+    }
+}
+
+// What no environment can repair is not transformed, but reported as it is.
+template <class Sndr>
+inline constexpr bool is_beyond_repair =
+    is_pipeline_error<decltype(execution::find_transformed_signatures<Sndr>())>;
+template <class Sndr>
+    requires(!has_tag<Sndr>)
+inline constexpr bool is_beyond_repair<Sndr> = false;
+
+template <class Sndr, class... Env>
+consteval auto find_signatures() noexcept {
+    if constexpr (sizeof...(Env) == 0 || is_beyond_repair<Sndr>) {
+        return execution::find_transformed_signatures<Sndr>();
+    } else {
+        return execution::find_transformed_signatures<transformed_t<Sndr, Env...>, Env...>();
     }
 }
 
@@ -136,11 +153,16 @@ template <class Sndr, class Env = env<>>
 inline constexpr bool sends_stopped =
     completion_signatures_of_t<Sndr, Env>::count_of(set_stopped) != 0;
 
-// Reports the error of a pipeline that no environment can repair, when it is built.
-template <class Sndr>
-constexpr void check_pipeline() noexcept {
-    using Sigs = signatures_of<Sndr>;
-    if constexpr (is_pipeline_error<Sigs>) static_assert(diagnosis<Sigs>::reported);
-}
+// Reports the error of a pipeline that no environment can repair, when it is built: adaptors ask
+// for pipeline_check<result>::done.
+template <class Sndr, class Sigs = signatures_of<Sndr>>
+struct pipeline_check {
+    static constexpr bool done = true;
+};
+template <class Sndr, class Sigs>
+    requires is_pipeline_error<Sigs>
+struct pipeline_check<Sndr, Sigs> : diagnosis<Sigs> {
+    static constexpr bool done = true;
+};
 
 }  // namespace coppice::execution

@@ -257,9 +257,13 @@ public:
     future_operation(future_handle<Sigs>&& handle, Rcvr rcvr) noexcept
         : rcvr_(static_cast<Rcvr&&>(rcvr)), handle_(static_cast<future_handle<Sigs>&&>(handle)) {}
     future_operation(future_operation&&) = delete;
+    ~future_operation() {
+        COPPICE_CHECK(!waiting_, "an operation of spawn_future was destroyed while it was running");
+    }
 
     void start() & noexcept {
         COPPICE_CHECK(handle_.get() != nullptr, "an operation of spawn_future was started twice");
+        waiting_ = true;
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), cancel(*handle_.get()));
         handle_.release()->consume(*this);
     }
@@ -267,16 +271,19 @@ public:
 private:
     void deliver(completion_store<Sigs>& result) noexcept override {
         on_stop_.reset();
+        waiting_ = false;
         result.deliver(rcvr_);
     }
     void stopped() noexcept override {
         on_stop_.reset();
+        waiting_ = false;
         set_stopped(static_cast<Rcvr&&>(rcvr_));
     }
 
     [[no_unique_address]] Rcvr rcvr_;
     future_handle<Sigs> handle_;
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>, cancel> on_stop_;
+    bool waiting_ = false;  // written before it is registered, and by who completes
 };
 
 // Decomposes as [tag, data].
@@ -284,11 +291,11 @@ template <class Sigs>
 struct spawn_future_sender {
     using sender_concept = sender_tag;
     using tag_type = spawn_future_t;
+    using decomposable = void;
 
-    [[no_unique_address]] spawn_future_t tag;
     future_handle<Sigs> data;
 
-    explicit spawn_future_sender(future_state_base<Sigs>& state) noexcept : tag(), data(state) {}
+    explicit spawn_future_sender(future_state_base<Sigs>& state) noexcept : data(state) {}
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

@@ -236,9 +236,15 @@ public:
     split_operation(split_handle<Sigs> state, Rcvr rcvr) noexcept
         : rcvr_(static_cast<Rcvr&&>(rcvr)), state_(static_cast<split_handle<Sigs>&&>(state)) {}
 
+    split_operation(split_operation&&) = delete;
+    ~split_operation() {
+        COPPICE_CHECK(phase_ != phase::waiting,
+                      "an operation of split was destroyed while it was running");
+    }
+
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of split was started twice");
-        started_ = true;
+        COPPICE_CHECK(phase_ == phase::idle, "an operation of split was started twice");
+        phase_ = phase::waiting;
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), split_stop<Sigs>(*state_));
         switch (state_->add(*this)) {
             case split_meeting::added::first: {
@@ -256,8 +262,11 @@ public:
     }
 
 private:
+    enum class phase : unsigned char { idle, waiting, over };
+
     void complete() noexcept override {
         on_stop_.reset();
+        phase_ = phase::over;
         state_->result.deliver_copy(rcvr_);
     }
 
@@ -265,7 +274,7 @@ private:
     split_handle<Sigs> state_;
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>, split_stop<Sigs>>
         on_stop_;
-    bool started_ = false;
+    phase phase_ = phase::idle;  // written before add(), and by who completes
 };
 
 // Copyable. Decomposes as [tag, data].
@@ -273,11 +282,11 @@ template <class Sigs>
 struct split_sender {
     using sender_concept = sender_tag;
     using tag_type = split_t;
+    using decomposable = void;
 
-    [[no_unique_address]] split_t tag;
     split_handle<Sigs> data;
 
-    explicit split_sender(split_state_base<Sigs>& state) noexcept : tag(), data(state) {}
+    explicit split_sender(split_state_base<Sigs>& state) noexcept : data(state) {}
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

@@ -81,16 +81,30 @@ template <class Sch, class Child>
 struct starts_on_sender {
     using sender_concept = sender_tag;
     using tag_type = starts_on_t;
+    using decomposable = void;
 
-    [[no_unique_address]] starts_on_t tag;
     [[no_unique_address]] Sch data;
     [[no_unique_address]] Child child;
 
     template <class SchInit, class ChildInit>
     constexpr starts_on_sender(SchInit&& s, ChildInit&& c) noexcept(
         std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<SchInit&&>(s)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<SchInit&&>(s)), child(static_cast<ChildInit&&>(c)) {}
 
+    // Whether scheduling may fail with Tag.
+    template <class Tag, class Env>
+    static consteval bool schedule_sends() noexcept {
+        if constexpr (std::is_same_v<Tag, set_value_t>) {
+            return false;
+        } else {
+            using Sigs = signatures_of<schedule_result_t<const Sch&>, fwd_env_t<Env>>;
+            if constexpr (is_completion_signatures<Sigs>) {
+                return Sigs::count_of(Tag()) != 0;
+            } else {
+                return true;
+            }
+        }
+    }
     // The child completes where it would if it were started on the scheduler.
     class attrs {
     public:
@@ -101,10 +115,11 @@ struct starts_on_sender {
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
             return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
-        template <class Query, class Env>
-            requires says_where<Query> &&
-                     callable<Query, env_of_t<const Child&>, started_env_t<Sch, const Env&>>
-        constexpr auto query(Query ask, const Env& env) const noexcept {
+        // A failure of scheduling happens nobody says where.
+        template <template <class> class Query, completion_tag Tag, class Env>
+            requires says_where<Query<Tag>> && (!schedule_sends<Tag, Env>()) &&
+                     callable<Query<Tag>, env_of_t<const Child&>, started_env_t<Sch, const Env&>>
+        constexpr auto query(Query<Tag> ask, const Env& env) const noexcept {
             return ask(execution::get_env(sndr_->child),
                        started_env_t<Sch, const Env&>(scheduler_env<Sch>(sndr_->data),
                                                       execution::forward_env(env)));
@@ -144,7 +159,7 @@ struct starts_on_sender {
 template <scheduler Sch, sender Sndr>
 constexpr auto starts_on_t::operator()(Sch&& sch, Sndr&& sndr) const {
     using result = starts_on_sender<std::decay_t<Sch>, std::decay_t<Sndr>>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(static_cast<Sch&&>(sch), static_cast<Sndr&&>(sndr));
 }
 inline constexpr starts_on_t starts_on{};

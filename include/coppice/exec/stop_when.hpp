@@ -114,15 +114,15 @@ template <class Token, class Child>
 struct stop_when_sender {
     using sender_concept = sender_tag;
     using tag_type = stop_when_t;
+    using decomposable = void;
 
-    [[no_unique_address]] stop_when_t tag;
     Token data;
     [[no_unique_address]] Child child;
 
     template <class Init>
     constexpr stop_when_sender(Token token,
                                Init&& init) noexcept(std::is_nothrow_constructible_v<Child, Init>)
-        : tag(), data(static_cast<Token&&>(token)), child(static_cast<Init&&>(init)) {}
+        : data(static_cast<Token&&>(token)), child(static_cast<Init&&>(init)) {}
 
     constexpr auto get_env() const noexcept {
         return child_attrs<Child, set_value_t, set_error_t, set_stopped_t>(child);

@@ -5,7 +5,7 @@
 
 #include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/value_types.hpp>
 
 #include <optional>
@@ -42,6 +42,46 @@ struct stopped_as_optional_signatures<completion_signatures<Fns...>> {
     };
     using type = set_union_t<completion_signatures<set_value_t(std::optional<value>)>,
                              typename of<Fns>::type...>;
+};
+
+// What becomes of the child's completions: a stop becomes Becomes, and values may throw.
+template <class Becomes>
+struct stopped_as_map {
+    template <class Value, class Fn>
+    static constexpr bool store_throws(Fn*) noexcept {
+        return false;
+    }
+    template <class Value, class... Args>
+    static constexpr bool store_throws(set_value_t (*)(Args...)) noexcept {
+        return !std::is_nothrow_constructible_v<Value, Args...>;
+    }
+    template <class... Fns>
+    static consteval bool throws(completion_signatures<Fns...>) noexcept {
+        using single = single_value_of<completion_signatures<Fns...>>;
+        if constexpr (requires { typename single::type; }) {
+            return (store_throws<typename single::type>(static_cast<Fns*>(nullptr)) || ...);
+        } else {
+            return false;
+        }
+    }
+    template <class From, class To, class Sigs>
+    static consteval bool find() noexcept {
+        if constexpr (std::is_same_v<From, set_stopped_t>) {
+            return std::is_same_v<To, Becomes>;
+        } else if constexpr (std::is_same_v<From, To>) {
+            return true;
+        } else if constexpr (std::is_same_v<From, set_value_t> && std::is_same_v<To, set_error_t> &&
+                             std::is_same_v<Becomes, set_value_t>) {
+            return throws(Sigs());
+        } else {
+            return false;
+        }
+    }
+    template <class From, class To, class Sigs>
+    static constexpr bool leads = find<From, To, Sigs>();
+    template <class To>
+    static constexpr bool always =
+        std::is_same_v<To, set_value_t> && std::is_same_v<Becomes, set_error_t>;
 };
 
 template <class Value, class Rcvr>
@@ -89,17 +129,18 @@ template <class Child>
 struct stopped_as_optional_sender {
     using sender_concept = sender_tag;
     using tag_type = stopped_as_optional_t;
+    using decomposable = void;
 
-    [[no_unique_address]] stopped_as_optional_t tag;
-    [[no_unique_address]] env<> data;
     [[no_unique_address]] Child child;
 
     template <class Init>
     constexpr explicit stopped_as_optional_sender(construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
-        : tag(), data(), child(static_cast<Init&&>(init)) {}
+        : child(static_cast<Init&&>(init)) {}
 
-    constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }
+    constexpr auto get_env() const noexcept {
+        return mapped_attrs<Child, stopped_as_map<set_value_t>>(child);
+    }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -125,7 +166,7 @@ struct stopped_as_optional_sender {
 template <sender Sndr>
 constexpr auto stopped_as_optional_t::operator()(Sndr&& sndr) const {
     using result = stopped_as_optional_sender<std::decay_t<Sndr>>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(construct_each(), static_cast<Sndr&&>(sndr));
 }
 inline constexpr stopped_as_optional_t stopped_as_optional{};
@@ -169,8 +210,8 @@ template <class Error, class Child>
 struct stopped_as_error_sender {
     using sender_concept = sender_tag;
     using tag_type = stopped_as_error_t;
+    using decomposable = void;
 
-    [[no_unique_address]] stopped_as_error_t tag;
     [[no_unique_address]] Error data;
     [[no_unique_address]] Child child;
 
@@ -178,9 +219,11 @@ struct stopped_as_error_sender {
     constexpr stopped_as_error_sender(ErrorInit&& e, ChildInit&& c) noexcept(
         std::is_nothrow_constructible_v<Error, ErrorInit> &&
         std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<ErrorInit&&>(e)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<ErrorInit&&>(e)), child(static_cast<ChildInit&&>(c)) {}
 
-    constexpr auto get_env() const noexcept { return child_attrs<Child, set_value_t>(child); }
+    constexpr auto get_env() const noexcept {
+        return mapped_attrs<Child, stopped_as_map<set_error_t>>(child);
+    }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -207,7 +250,7 @@ struct stopped_as_error_sender {
 template <sender Sndr, movable_value Error>
 constexpr auto stopped_as_error_t::operator()(Sndr&& sndr, Error&& error) const {
     using result = stopped_as_error_sender<std::decay_t<Error>, std::decay_t<Sndr>>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(static_cast<Error&&>(error), static_cast<Sndr&&>(sndr));
 }
 inline constexpr stopped_as_error_t stopped_as_error{};

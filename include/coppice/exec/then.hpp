@@ -5,7 +5,7 @@
 #include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/invoke.hpp>
-#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/mapped_attrs.hpp>
 
 namespace coppice::execution {
 
@@ -31,6 +31,29 @@ struct then_signatures<completion_signatures<Fns...>, Tag, Handled, F> {
             set_insert_t<exception_signature<!std::is_nothrow_invocable_v<F, Args...>>, value>;
     };
     using type = signatures_union_t<typename of<Fns>::type...>;
+};
+
+template <class F, class Fn>
+inline constexpr bool then_throws = false;
+template <class F, class Tag, class... Args>
+inline constexpr bool then_throws<F, Tag(Args...)> = !std::is_nothrow_invocable_v<F, Args...>;
+
+// What becomes of the child's completions.
+template <class Handled, class F>
+struct then_map {
+    template <class... Fns>
+    static consteval bool throws(completion_signatures<Fns...>) noexcept {
+        return ((signature_has_tag<Handled, Fns> && then_throws<F, Fns>) || ...);
+    }
+    template <class From, class To, class Sigs>
+    static constexpr bool leads =
+        std::is_same_v<From, Handled>
+            ? std::is_same_v<To, set_value_t> || (std::is_same_v<To, set_error_t> && throws(Sigs()))
+            : std::is_same_v<From, To>;
+    template <class Tag>
+    static constexpr bool always =
+        !std::is_same_v<Tag, set_error_t> &&
+        (std::is_same_v<Handled, set_value_t> || !one_of<Tag, Handled, set_value_t>);
 };
 
 template <class Handled, class F, class Rcvr>
@@ -87,8 +110,8 @@ template <class Tag, class Handled, class F, class Child>
 struct then_sender {
     using sender_concept = sender_tag;
     using tag_type = Tag;
+    using decomposable = void;
 
-    [[no_unique_address]] Tag tag;
     [[no_unique_address]] F data;
     [[no_unique_address]] Child child;
 
@@ -96,15 +119,10 @@ struct then_sender {
     constexpr then_sender(FInit&& f,
                           ChildInit&& c) noexcept(std::is_nothrow_constructible_v<F, FInit> &&
                                                   std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<FInit&&>(f)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<FInit&&>(f)), child(static_cast<ChildInit&&>(c)) {}
 
-    // A value may come from the function, where Handled would have completed.
     constexpr auto get_env() const noexcept {
-        if constexpr (std::is_same_v<Handled, set_value_t>) {
-            return child_attrs<Child, set_value_t, set_stopped_t>(child);
-        } else {
-            return child_attrs<Child>(child);
-        }
+        return mapped_attrs<Child, then_map<Handled, F>>(child);
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -132,7 +150,7 @@ struct then_adaptor {
     template <sender Sndr, movable_value F>
     constexpr auto operator()(Sndr&& sndr, F&& f) const {
         using result = then_sender<Tag, Handled, std::decay_t<F>, std::decay_t<Sndr>>;
-        execution::check_pipeline<result>();
+        static_assert(pipeline_check<result>::done);
         return result(static_cast<F&&>(f), static_cast<Sndr&&>(sndr));
     }
     template <movable_value F>

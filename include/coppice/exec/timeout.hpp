@@ -86,14 +86,18 @@ struct timeout_signatures<completion_signatures<Fns...>> {
 };
 
 // Sigs are those of timeout_kept_t.
-template <class Sigs, class Rcvr>
+template <class Sigs, class Sch, class Rcvr>
 class timeout_state : immovable {
 public:
-    explicit timeout_state(Rcvr r) noexcept : rcvr(static_cast<Rcvr&&>(r)) {}
+    explicit timeout_state(Rcvr r) noexcept
+        : rcvr(static_cast<Rcvr&&>(r)),
+          sch(get_timed_scheduler(execution::get_env(std::as_const(rcvr)))) {}
 
     [[no_unique_address]] Rcvr rcvr;
+    [[no_unique_address]] Sch sch;
     finite_inplace_stop_source<2> source;  // of the sender and the timer
-    instant deadline = instant::never();   // written before the sender is started
+    instant end = instant::never();        // of the limit; written before the sender is started
+    instant deadline = instant::never();   // the receiver's, if that comes sooner
 
     // Before the sender is started.
     void listen() noexcept {
@@ -112,6 +116,16 @@ public:
         if (decide(outcome::expired)) source.request_stop();
         arrive();
     }
+    // A sender that keeps the deadline by itself may stop before the timer comes: that is the same.
+    void sender_stopped() noexcept {
+        if (deadline == end && now(sch) >= end) {
+            expire();
+        } else {
+            finish(set_stopped_t());
+        }
+    }
+    // Whether both have arrived. relaxed: whoever asks knows it in another way, or is wrong
+    bool over() const noexcept { return pending_.load(relaxed) == 0; }
     // For the starter, who has not arrived yet.
     bool decided() const noexcept {
         return outcome_.load(relaxed) != outcome::running;  // relaxed: reads nothing else
@@ -158,7 +172,7 @@ public:
     void set_error(Error&& error) && noexcept {
         state_->finish(set_error_t(), static_cast<Error&&>(error));
     }
-    void set_stopped() && noexcept { state_->finish(set_stopped_t()); }
+    void set_stopped() && noexcept { state_->sender_stopped(); }
     auto get_env() const noexcept -> timeout_env<env_of_t<const Rcvr&>> {
         return timeout_env<env_of_t<const Rcvr&>>(state_->source.template get_token<0>(),
                                                   state_->deadline,
@@ -188,8 +202,10 @@ private:
     State* state_;
 };
 
+// The type is asked of a function: an alias of an alias is mixed up with its neighbours by GCC 12.
 template <class Env>
-using timed_scheduler_of_t = std::remove_cvref_t<call_result_t<get_timed_scheduler_t, Env>>;
+using timed_scheduler_of_t =
+    std::remove_cvref_t<decltype(get_timed_scheduler_t()(std::declval<Env>()))>;
 template <class Sch>
 using timer_sender_t = call_result_t<schedule_after_t, const Sch&, time_span>;
 
@@ -199,7 +215,7 @@ class timeout_operation {
     using Sigs =
         timeout_kept_t<completion_signatures_of_t<Child, timeout_env<env_of_t<const Rcvr&>>>,
                        completion_signatures_of_t<timer_sender_t<Sch>, timer_env>>;
-    using state_type = timeout_state<Sigs, Rcvr>;
+    using state_type = timeout_state<Sigs, Sch, Rcvr>;
     using child_receiver = timeout_child_receiver<state_type, Rcvr>;
     using timer_receiver = timeout_timer_receiver<state_type>;
 
@@ -209,17 +225,20 @@ public:
     timeout_operation(Child&& child, time_span limit, Rcvr rcvr)
         : state_(static_cast<Rcvr&&>(rcvr)),
           limit_(limit),
-          sch_(get_timed_scheduler(execution::get_env(std::as_const(state_.rcvr)))),
-          timer_(execution::connect(schedule_after(sch_, limit), timer_receiver(state_))),
+          timer_(execution::connect(schedule_after(state_.sch, limit), timer_receiver(state_))),
           child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
     timeout_operation(timeout_operation&&) = delete;
+    ~timeout_operation() {
+        COPPICE_CHECK(!started_ || state_.over(),
+                      "an operation of timeout was destroyed while it was running");
+    }
 
     void start() & noexcept {
         COPPICE_CHECK(!started_, "an operation of timeout was started twice");
         started_ = true;
         const instant outer = get_deadline(execution::get_env(std::as_const(state_.rcvr)));
-        const instant mine = now(sch_) + limit_;
-        state_.deadline = mine < outer ? mine : outer;
+        state_.end = now(state_.sch) + limit_;
+        state_.deadline = state_.end < outer ? state_.end : outer;
         state_.listen();
         execution::start(child_);
         if (state_.decided()) {
@@ -232,7 +251,6 @@ public:
 private:
     state_type state_;
     time_span limit_;
-    [[no_unique_address]] Sch sch_;
     connect_result_t<timer_sender_t<Sch>, timer_receiver> timer_;
     connect_result_t<Child, child_receiver> child_;
     bool started_ = false;
@@ -243,15 +261,15 @@ template <class Child>
 struct timeout_sender {
     using sender_concept = sender_tag;
     using tag_type = timeout_t;
+    using decomposable = void;
 
-    [[no_unique_address]] timeout_t tag;
     time_span data;
     [[no_unique_address]] Child child;
 
     template <class Init>
     constexpr timeout_sender(time_span limit,
                              Init&& init) noexcept(std::is_nothrow_constructible_v<Child, Init>)
-        : tag(), data(limit), child(static_cast<Init&&>(init)) {}
+        : data(limit), child(static_cast<Init&&>(init)) {}
 
     constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }
 

@@ -16,6 +16,7 @@
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/into_variant.hpp>
+#include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/stop_registration.hpp>
 #include <coppice/stop/finite.hpp>
@@ -144,6 +145,8 @@ class when_all_state<Count, Rcvr, Sigs, type_list<Products...>> : immovable {
 public:
     explicit when_all_state(Rcvr rcvr) noexcept : rcvr_(static_cast<Rcvr&&>(rcvr)) {}
 
+    // Whether every child has arrived. relaxed: whoever asks knows it in another way, or is wrong
+    bool over() const noexcept { return pending_.load(relaxed) == 0; }
     // Before the children are started.
     void listen() noexcept {
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request_stop_of(source_));
@@ -319,7 +322,7 @@ class when_all_operation<std::index_sequence<Is...>, Rcvr, Children...> {
         operations(Sndr&& sndr, state_type& state) noexcept(
             (when_all_child_operation<Is, Children, state_type>::nothrow && ...))
             : when_all_child_operation<Is, Children, state_type>(
-                  static_cast<Children&&>(sndr.template get<Is + 2>()), state)... {}
+                  static_cast<Children&&>(sndr.children.template get<Is>()), state)... {}
     };
 
 public:
@@ -330,6 +333,10 @@ public:
         std::is_nothrow_constructible_v<operations, Sndr, state_type&>)
         : state_(static_cast<Rcvr&&>(rcvr)), operations_(static_cast<Sndr&&>(sndr), state_) {}
     when_all_operation(when_all_operation&&) = delete;
+    ~when_all_operation() {
+        COPPICE_CHECK(!started_ || state_.over(),
+                      "an operation of when_all was destroyed while it was running");
+    }
 
     // The last child's start may end this operation's life.
     void start() & noexcept {
@@ -348,15 +355,50 @@ private:
     bool started_ = false;
 };
 
+// The domains in which the children of a when_all may end it with Tag.
+template <class Tag, class Env, class Indices, class... Children>
+struct when_all_domains;
+template <class Tag, class Env, std::size_t... Is, class... Children>
+struct when_all_domains<Tag, Env, std::index_sequence<Is...>, Children...> {
+    template <class Child, class ChildEnv>
+    using in_any_way = typename concatenated<domains_with<set_value_t, Child, ChildEnv>,
+                                             domains_with<set_error_t, Child, ChildEnv>,
+                                             domains_with<set_stopped_t, Child, ChildEnv>>::type;
+    using type = typename concatenated<
+        in_any_way<Children, when_all_env_t<sizeof...(Children), Is, Env>>...>::type;
+};
+template <class Env, std::size_t... Is, class... Children>
+struct when_all_domains<set_value_t, Env, std::index_sequence<Is...>, Children...> {
+    using type = typename concatenated<
+        domains_with<set_value_t, Children, when_all_env_t<sizeof...(Children), Is, Env>>...>::type;
+};
+
 // Decomposes as [tag, data, children...].
 template <class... Children>
-struct when_all_sender : product<when_all_t, env<>, Children...> {
+struct when_all_sender {
     using sender_concept = sender_tag;
     using tag_type = when_all_t;
-    using base = product<when_all_t, env<>, Children...>;
-    using base::base;
+    using decomposable = void;
 
-    constexpr env<> get_env() const noexcept { return {}; }
+    product<Children...> children;
+
+    template <class... Inits>
+    constexpr explicit when_all_sender(construct_each, Inits&&... inits) noexcept(
+        (std::is_nothrow_constructible_v<Children, Inits> && ...))
+        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+
+    // Values are sent where one of the children sent its own; failures where any of them ended.
+    struct attrs {
+        constexpr attrs() noexcept = default;
+        template <completion_tag Tag, class Env>
+        constexpr auto query(get_completion_domain_t<Tag>, const Env&) const noexcept {
+            using domains =
+                typename when_all_domains<Tag, Env, std::index_sequence_for<Children...>,
+                                          Children...>::type;
+            return typename common_domain_of<domains>::type();
+        }
+    };
+    constexpr attrs get_env() const noexcept { return {}; }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -399,8 +441,8 @@ struct when_all_t {
         requires(sizeof...(Sndrs) != 0)
     constexpr auto operator()(Sndrs&&... sndrs) const {
         using result = when_all_sender<std::decay_t<Sndrs>...>;
-        execution::check_pipeline<result>();
-        return result(construct_each(), when_all_t(), env<>(), static_cast<Sndrs&&>(sndrs)...);
+        static_assert(pipeline_check<result>::done);
+        return result(construct_each(), static_cast<Sndrs&&>(sndrs)...);
     }
 };
 inline constexpr when_all_t when_all{};
@@ -408,11 +450,17 @@ inline constexpr when_all_t when_all{};
 struct when_all_with_variant_t;
 // Decomposes as [tag, data, children...]; becomes when_all(into_variant(children)...).
 template <class... Children>
-struct when_all_with_variant_sender : product<when_all_with_variant_t, env<>, Children...> {
+struct when_all_with_variant_sender {
     using sender_concept = sender_tag;
     using tag_type = when_all_with_variant_t;
-    using base = product<when_all_with_variant_t, env<>, Children...>;
-    using base::base;
+    using decomposable = void;
+
+    product<Children...> children;
+
+    template <class... Inits>
+    constexpr explicit when_all_with_variant_sender(construct_each, Inits&&... inits) noexcept(
+        (std::is_nothrow_constructible_v<Children, Inits> && ...))
+        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
 
     constexpr env<> get_env() const noexcept { return {}; }
     // Without an environment it is not transformed.
@@ -428,12 +476,12 @@ struct when_all_with_variant_t {
     template <sender... Sndrs>
         requires(sizeof...(Sndrs) != 0)
     constexpr auto operator()(Sndrs&&... sndrs) const {
-        return when_all_with_variant_sender<std::decay_t<Sndrs>...>(
-            construct_each(), when_all_with_variant_t(), env<>(), static_cast<Sndrs&&>(sndrs)...);
+        return when_all_with_variant_sender<std::decay_t<Sndrs>...>(construct_each(),
+                                                                    static_cast<Sndrs&&>(sndrs)...);
     }
     template <sender_for<when_all_with_variant_t> Sndr, class Env>
     constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env&) const {
-        return static_cast<Sndr&&>(sndr).apply([](auto&&, auto&&, auto&&... children) {
+        return static_cast<Sndr&&>(sndr).children.apply([](auto&&... children) {
             return when_all(into_variant(static_cast<decltype(children)>(children))...);
         });
     }
@@ -441,17 +489,3 @@ struct when_all_with_variant_t {
 inline constexpr when_all_with_variant_t when_all_with_variant{};
 
 }  // namespace coppice::execution
-
-template <class... Children>
-struct std::tuple_size<coppice::execution::when_all_sender<Children...>>
-    : std::integral_constant<std::size_t, sizeof...(Children) + 2> {};
-template <std::size_t Index, class... Children>
-struct std::tuple_element<Index, coppice::execution::when_all_sender<Children...>>
-    : std::tuple_element<Index, typename coppice::execution::when_all_sender<Children...>::base> {};
-template <class... Children>
-struct std::tuple_size<coppice::execution::when_all_with_variant_sender<Children...>>
-    : std::integral_constant<std::size_t, sizeof...(Children) + 2> {};
-template <std::size_t Index, class... Children>
-struct std::tuple_element<Index, coppice::execution::when_all_with_variant_sender<Children...>>
-    : std::tuple_element<
-          Index, typename coppice::execution::when_all_with_variant_sender<Children...>::base> {};

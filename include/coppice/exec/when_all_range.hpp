@@ -127,7 +127,12 @@ public:
         undo.dismiss();
     }
     when_all_range_operation(when_all_range_operation&&) = delete;
-    ~when_all_range_operation() { destroy_children(); }
+    ~when_all_range_operation() {
+        // relaxed: whoever destroys this knows in another way that it has completed, or is wrong
+        COPPICE_CHECK(!started_ || pending_.load(relaxed) == 0,
+                      "an operation of when_all_range was destroyed while it was running");
+        destroy_children();
+    }
 
     void start() & noexcept {
         COPPICE_CHECK(!started_, "an operation of when_all_range was started twice");
@@ -260,12 +265,11 @@ template <class Sndr>
 struct when_all_range_sender {
     using sender_concept = sender_tag;
     using tag_type = when_all_range_t;
+    using decomposable = void;
 
-    [[no_unique_address]] when_all_range_t tag;
     std::vector<Sndr> data;
 
-    explicit when_all_range_sender(std::vector<Sndr>&& sndrs) noexcept
-        : tag(), data(std::move(sndrs)) {}
+    explicit when_all_range_sender(std::vector<Sndr>&& sndrs) noexcept : data(std::move(sndrs)) {}
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -287,7 +291,7 @@ struct when_all_range_sender {
 template <sender Sndr>
 auto when_all_range_t::operator()(std::vector<Sndr> sndrs) const {
     using result = when_all_range_sender<Sndr>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(std::move(sndrs));
 }
 inline constexpr when_all_range_t when_all_range{};

@@ -28,6 +28,8 @@ class when_any_state : immovable {
 public:
     explicit when_any_state(Rcvr rcvr) noexcept : rcvr_(static_cast<Rcvr&&>(rcvr)) {}
 
+    // Whether every child has arrived. relaxed: whoever asks knows it in another way, or is wrong
+    bool over() const noexcept { return pending_.load(relaxed) == 0; }
     void listen() noexcept {
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request_stop_of(source_));
     }
@@ -110,7 +112,7 @@ class when_any_operation<std::index_sequence<Is...>, Rcvr, Children...> {
         template <class Sndr>
         operations(Sndr&& sndr, state_type& state)
             : when_any_child_operation<Is, Children, state_type>(
-                  static_cast<Children&&>(sndr.template get<Is + 2>()), state)... {}
+                  static_cast<Children&&>(sndr.children.template get<Is>()), state)... {}
     };
 
 public:
@@ -120,6 +122,10 @@ public:
     when_any_operation(Sndr&& sndr, Rcvr rcvr)
         : state_(static_cast<Rcvr&&>(rcvr)), operations_(static_cast<Sndr&&>(sndr), state_) {}
     when_any_operation(when_any_operation&&) = delete;
+    ~when_any_operation() {
+        COPPICE_CHECK(!started_ || state_.over(),
+                      "an operation of when_any was destroyed while it was running");
+    }
 
     void start() & noexcept {
         COPPICE_CHECK(!started_, "an operation of when_any was started twice");
@@ -147,11 +153,17 @@ struct when_any_t {
 
 // Decomposes as [tag, data, children...].
 template <class... Children>
-struct when_any_sender : product<when_any_t, env<>, Children...> {
+struct when_any_sender {
     using sender_concept = sender_tag;
     using tag_type = when_any_t;
-    using base = product<when_any_t, env<>, Children...>;
-    using base::base;
+    using decomposable = void;
+
+    product<Children...> children;
+
+    template <class... Inits>
+    constexpr explicit when_any_sender(construct_each, Inits&&... inits) noexcept(
+        (std::is_nothrow_constructible_v<Children, Inits> && ...))
+        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
     template <class Rcvr, class... Cs>
     using operation = when_any_operation<std::index_sequence_for<Cs...>, Rcvr, Cs...>;
 
@@ -198,16 +210,9 @@ template <sender... Sndrs>
     requires(sizeof...(Sndrs) != 0)
 constexpr auto when_any_t::operator()(Sndrs&&... sndrs) const {
     using result = when_any_sender<std::decay_t<Sndrs>...>;
-    execution::check_pipeline<result>();
-    return result(construct_each(), when_any_t(), env<>(), static_cast<Sndrs&&>(sndrs)...);
+    static_assert(pipeline_check<result>::done);
+    return result(construct_each(), static_cast<Sndrs&&>(sndrs)...);
 }
 inline constexpr when_any_t when_any{};
 
 }  // namespace coppice::execution
-
-template <class... Children>
-struct std::tuple_size<coppice::execution::when_any_sender<Children...>>
-    : std::integral_constant<std::size_t, sizeof...(Children) + 2> {};
-template <std::size_t Index, class... Children>
-struct std::tuple_element<Index, coppice::execution::when_any_sender<Children...>>
-    : std::tuple_element<Index, typename coppice::execution::when_any_sender<Children...>::base> {};

@@ -43,8 +43,8 @@ template <class Data, class Child>
 struct write_env_sender {
     using sender_concept = sender_tag;
     using tag_type = write_env_t;
+    using decomposable = void;
 
-    [[no_unique_address]] write_env_t tag;
     [[no_unique_address]] Data data;
     [[no_unique_address]] Child child;
 
@@ -52,7 +52,7 @@ struct write_env_sender {
     constexpr write_env_sender(DataInit&& d, ChildInit&& c) noexcept(
         std::is_nothrow_constructible_v<Data, DataInit> &&
         std::is_nothrow_constructible_v<Child, ChildInit>)
-        : tag(), data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
+        : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
     // Where the child completes may depend on what data says.
     class attrs {
@@ -100,7 +100,7 @@ struct write_env_sender {
 template <sender Sndr, queryable Data>
 constexpr auto write_env_t::operator()(Sndr&& sndr, Data&& data) const {
     using result = write_env_sender<std::decay_t<Data>, std::decay_t<Sndr>>;
-    execution::check_pipeline<result>();
+    static_assert(pipeline_check<result>::done);
     return result(static_cast<Data&&>(data), static_cast<Sndr&&>(sndr));
 }
 inline constexpr write_env_t write_env{};

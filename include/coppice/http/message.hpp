@@ -4,20 +4,42 @@
 // refused, and the fields that frame it (Content-Length, Transfer-Encoding, Connection, Date) are
 // written by serialize() alone.
 
+#include <coppice/base/clock.hpp>
+#include <coppice/http/date.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/http/uri.hpp>
+#include <coppice/stop/inplace.hpp>
 
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+namespace coppice::io {
+class context;
+struct endpoint;
+}  // namespace coppice::io
+
 namespace coppice::http {
+
+class body_reader;
+class body_source;
+
+// Where a request came from, and how long its answer is wanted; lent by the connection.
+struct request_origin {
+    io::context* loop = nullptr;  // the loop that owns the connection
+    int connection = -1;          // its file
+    inplace_stop_token stop;      // requested when the client is gone, or the deadline has passed
+    time_point deadline = time_point::max();
+    body_reader* body = nullptr;            // only for handlers that read_body() declares
+    const std::string* trailers = nullptr;  // the field lines behind a chunked body
+};
 
 // One `{name}` of a route and the part of the path it matched, not decoded.
 struct path_parameter {
@@ -26,13 +48,22 @@ struct path_parameter {
 };
 
 // The parameters of a matched route: views into the route table and the path, in a fixed array.
+// Copies cost what is in it, most often nothing.
 class path_parameters {
 public:
     static constexpr std::size_t capacity = 8;
 
+    path_parameters() noexcept {}
+    path_parameters(const path_parameters& other) noexcept { *this = other; }
+    path_parameters& operator=(const path_parameters& other) noexcept {
+        count_ = other.count_;
+        for (std::size_t i = 0; i != count_; ++i) items_[i] = other.items_[i];
+        return *this;
+    }
+
     std::size_t size() const noexcept { return count_; }
-    const path_parameter* begin() const noexcept { return items_.data(); }
-    const path_parameter* end() const noexcept { return items_.data() + count_; }
+    const path_parameter* begin() const noexcept { return items_; }
+    const path_parameter* end() const noexcept { return items_ + count_; }
     // The part of the path that `name` matched, as sent.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
 
@@ -44,15 +75,17 @@ public:
 
 private:
     std::size_t count_ = 0;
-    std::array<path_parameter, capacity> items_;
+    union {
+        path_parameter items_[capacity];  // the first count_ are alive; the type is trivial
+    };
 };
 
 // What a handler gets. Lifetime: views; the head, the body and the route table outlive it.
 class request {
 public:
-    request(const request_head& head, std::string_view body,
-            const path_parameters& parameters = {}) noexcept
-        : head_(&head), body_(body), parameters_(parameters) {}
+    request(const request_head& head, std::string_view body, const path_parameters& parameters = {},
+            const request_origin* origin = nullptr) noexcept
+        : head_(&head), origin_(origin), body_(body), parameters_(parameters) {}
 
     const request_head& head() const noexcept { return *head_; }
     method verb() const noexcept { return head_->verb(); }
@@ -64,6 +97,28 @@ public:
         return head_->find(name);
     }
     const path_parameters& parameters() const noexcept { return parameters_; }
+
+    // Requested when the client has gone away, the deadline has passed, or the server cuts off.
+    // It is requested on the loop's thread. Never for a request that came from no server.
+    inplace_stop_token stop_token() const noexcept {
+        return origin_ == nullptr ? inplace_stop_token() : origin_->stop;
+    }
+    // When the answer must be there.
+    time_point deadline() const noexcept {
+        return origin_ == nullptr ? time_point::max() : origin_->deadline;
+    }
+    // The loop that owns the connection. Errors: a request that came from no server stops the
+    // process.
+    io::context& loop() const noexcept;
+    // The client's address; unspecified if it is gone, or if the request came from no server.
+    // Cost: a system call.
+    io::endpoint peer() const noexcept;
+    // The body as it arrives, for handlers that read_body() declares; body() is "" there.
+    // Errors: any other request stops the process.
+    body_reader& incoming() const noexcept;
+    // The first field of that name behind a chunked body that has been read to its end.
+    // A trailer never changes what a field of the head says (RFC 9110 section 6.5.1).
+    std::optional<std::string_view> trailer(std::string_view name) const noexcept;
 
     // The query parameter as sent; "" for a name without a value; nothing if it is absent.
     std::optional<std::string_view> query(std::string_view name) const noexcept {
@@ -99,6 +154,7 @@ private:
     }
 
     const request_head* head_;
+    const request_origin* origin_;
     std::string_view body_;
     path_parameters parameters_;
 };
@@ -124,7 +180,7 @@ private:
 };
 
 // What a handler answers. Movable and copyable. A static body is never copied, an owned one is
-// moved.
+// moved, a streamed one is shared and can be sent once.
 class response {
 public:
     // An empty answer. Errors: a code outside 100 to 599 stops the process.
@@ -150,10 +206,15 @@ public:
     static response status(int code, static_text reason = {}) noexcept;
 
     int status() const noexcept { return status_; }
+    // "" if the body is streamed.
     std::string_view body() const noexcept { return owns_ ? std::string_view(owned_) : static_; }
+    // The streamed body, or nullptr. See body.hpp.
+    const std::shared_ptr<body_source>& source() const noexcept { return source_; }
     std::string_view content_type() const noexcept { return type_.view(); }
     // The other fields as they will be sent: lines that end in CRLF.
     std::string_view fields() const noexcept { return fields_; }
+    // The value of the first of those fields with that name.
+    std::optional<std::string_view> find(std::string_view name) const noexcept;
     bool closes() const noexcept { return close_; }
 
     response& body(static_text text) & noexcept;
@@ -161,8 +222,10 @@ public:
     response& body(String text) & noexcept {
         owns_ = true;
         owned_ = std::move(text);
+        source_ = nullptr;
         return *this;
     }
+    response& body(std::shared_ptr<body_source> source) & noexcept;
     // The media type of the body. Errors: std::invalid_argument if it cannot be a field value.
     response& content_type(static_text type) &;
     // Adds a field line. Errors: std::invalid_argument, and no change, if the name is no token, if
@@ -171,11 +234,19 @@ public:
     response& add(std::string_view name, std::string_view value) &;
     // Ends the connection after this answer.
     response& close() & noexcept;
+    // Puts W/ before an ETag that was added and is strong: the body is another one, that means the
+    // same.
+    response& weaken_etag() &;
+    // Changes the code, and nothing else.
+    response& with_status(int code) & noexcept;
 
     response&& body(static_text text) && noexcept { return std::move(body(text)); }
     template <std::same_as<std::string> String>
     response&& body(String text) && noexcept {
         return std::move(body(std::move(text)));
+    }
+    response&& body(std::shared_ptr<body_source> source) && noexcept {
+        return std::move(body(std::move(source)));
     }
     response&& content_type(static_text type) && { return std::move(content_type(type)); }
     response&& add(std::string_view name, std::string_view value) && {
@@ -191,6 +262,7 @@ private:
     std::string_view static_;  // the body unless owns_
     std::string owned_;        // the body if owns_
     std::string fields_;
+    std::shared_ptr<body_source> source_;  // the body if it is streamed
 };
 
 // "Not Found" for 404; "" for a code without a registered phrase.
@@ -206,7 +278,10 @@ struct serialize_options {
     bool head_only = false;  // the request was HEAD: the same fields, no body
     int minor_version =
         1;  // the request's: a 1.0 client must be told that it may keep the connection
-    std::string_view date = {};  // IMF-fixdate, see date_cache; "": no Date field
+    std::string_view date = {};                // IMF-fixdate, see date_cache; "": no Date field
+    std::optional<std::uint64_t> length = {};  // of the body, if it is not in the response
+    bool chunked = false;                      // Transfer-Encoding goes in place of Content-Length
+    bool unframed = false;                     // neither: the end of the connection ends the body
 };
 
 // Appends the answer's bytes to `out`.
@@ -217,17 +292,5 @@ inline void serialize(const response& answer, bool keep_alive, bool head_only, s
 }
 // The same without the body, for callers that send it from where it lies.
 void serialize_head(const response&, const serialize_options&, std::string& out);
-
-// The Date field's value, formatted when the second changes (RFC 9110 section 5.6.7).
-class date_cache {
-public:
-    // "Sun, 06 Nov 1994 08:49:37 GMT". Years 1970 to 9999; other times stop the process.
-    // Lifetime: the view is valid until the next call.
-    std::string_view at(std::int64_t unix_seconds) noexcept;
-
-private:
-    std::int64_t second_ = -1;
-    std::array<char, 29> text_;
-};
 
 }  // namespace coppice::http

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace coppice::http {
@@ -142,6 +143,15 @@ struct head_state {
     std::size_t query = 0;    // offset of the target's first '?', or 0
 };
 
+// The same machine over the instruction sets that this processor has, worst first, the one in use
+// last; for tests and benchmarks, which compare them. A fresh state begins a head.
+struct named_machine {
+    const char* name;
+    parse_result (*run)(std::string_view bytes, head_state& state, request_head& out,
+                        const limits&) noexcept;
+};
+std::span<const named_machine> head_machines() noexcept;
+
 // parse_head for heads that arrive in pieces: each byte is looked at once.
 class head_parser {
 public:
@@ -165,12 +175,16 @@ private:
 };
 
 // Takes the framing out of a chunked body, in place (RFC 9112 section 7.1).
-// Chunk extensions and trailer fields are checked and dropped; together they may take
-// header_bytes_max. Cost: O(bytes), no allocation; a few words of state.
+// Chunk extensions and trailer fields are checked; together they may take header_bytes_max.
+// Extensions are dropped, and trailers too unless someone wants them.
+// Cost: O(bytes), no allocation but for trailers; a few words of state.
 class chunk_decoder {
 public:
     explicit chunk_decoder(const limits& limit) noexcept
         : body_left_(limit.body_bytes_max), overhead_left_(limit.header_bytes_max) {}
+
+    // Trailer fields are appended to `lines` as sent, each with its CRLF. Lifetime: the decoder's.
+    void keep_trailers(std::string& lines) noexcept { trailers_ = &lines; }
 
     struct result {
         parse_status status = parse_status::partial;
@@ -231,6 +245,7 @@ private:
     std::uint64_t chunk_left_ = 0;  // the size being read, then the data bytes still to come
     std::size_t body_left_;
     std::size_t overhead_left_;
+    std::string* trailers_ = nullptr;
     const char* reason_ = "";
     int error_ = 0;
     unsigned char digits_ = 0;

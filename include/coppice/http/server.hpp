@@ -5,14 +5,28 @@
 // connection reads what has come, answers every complete request in it, in order, and writes all
 // the answers at once. Between requests it holds no buffer.
 //
+// The models of chapter 7 of the thesis differ in where handlers run. The handlers are the same.
+//
+//           loops     pool        a plain handler   a task        declared with offload()
+//   single  1         none        the loop          the loop      the loop
+//   multi   threads   if wanted   its loop          its loop      the pool
+//   worker  see       the rest    the pool          the pool      the pool
+//   async   threads   threads     the pool          its loop      the pool
+//
+// `worker` gives one thread in eight, and at least one, to loops, which accept and read; the others
+// compute and answer, and may fork. In `async` a loop runs only what suspends instead of waiting.
+// A task may go on elsewhere than it began; an answer is always written in its turn.
+//
 // What a client can rely on is listed in docs/http-server.md: strict framing, limits, timeouts.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/http/access_log.hpp>
 #include <coppice/http/handler.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/pool/thread_pool.hpp>
 #include <coppice/trace/histogram.hpp>
 
 #include <array>
@@ -26,7 +40,7 @@
 
 namespace coppice::http {
 
-// The thesis's four ways to put requests on threads. `worker` and `async` are not there yet.
+// The four ways to put requests on threads, see above.
 enum class model { single, multi, worker, async };
 
 // Totals: a client that sends or takes a byte now and then does not extend them.
@@ -37,17 +51,27 @@ struct timeouts {
     duration body = std::chrono::seconds(30);  // plus the length at rate_min
     duration write = std::chrono::seconds(30);          // plus the length at rate_min
     std::size_t rate_min = 16 * 1024;                   // bytes per second
+    duration handler = std::chrono::seconds(60);        // until it has made its answer
     duration drain_request = std::chrono::seconds(10);  // for a request half received at drain()
 };
 
 struct server_options {
     io::endpoint endpoint = io::loopback(8080);
-    std::size_t threads = 1;  // loops; `single` has one
+    std::size_t threads = 1;  // of loops, for `worker` of loops and pool together; 1 for `single`
     http::model model = model::multi;
     io::backend backend = io::backend::automatic;
     http::limits limits = {};
     http::timeouts timeouts = {};
     std::size_t connections_max = 10'000;  // beyond: closed as soon as they are accepted
+    std::size_t connections_per_address_max = 10'000;       // likewise
+    std::uint64_t requests_per_connection_max = 1'000'000;  // the last is answered with close
+    // For handlers that read their body piece by piece; beyond: 413.
+    std::uint64_t streamed_body_bytes_max = 8 * 1024 * 1024;
+    // Where offloaded handlers run; the server makes one of its own if it needs it and this is
+    // null. Lifetime: outlives the server.
+    thread_pool* pool = nullptr;
+    // Where each answered request leaves a line; see access_log.hpp. Lifetime: outlives the server.
+    http::access_log* access_log = nullptr;
     // Called with what a handler threw; its client gets 500. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
@@ -64,6 +88,7 @@ struct server_statistics {
     std::uint64_t requests = 0;   // answered, errors included
     std::uint64_t timed_out = 0;  // connections closed by a timeout
     std::uint64_t exceptions = 0;
+    std::uint64_t stopped = 0;  // handlers whose client went away, or whose time was up
     std::uint64_t bytes_received = 0;
     std::uint64_t bytes_sent = 0;
     std::array<std::uint64_t, 500> by_status{};  // answers with status 100 + index
@@ -75,8 +100,7 @@ struct server_statistics {
 class server : immovable {
 public:
     // Listens. Errors: std::system_error (the port is in use, the address is not this machine's);
-    // std::invalid_argument for no threads, more than one with `single`, or a model that is not
-    // there.
+    // std::invalid_argument for no threads, or more than one with `single`.
     server(server_options options, router routes);
     // Errors: destroying a running server stops the process.
     ~server();
@@ -90,11 +114,14 @@ public:
     void run();
 
     // Stops accepting, closes idle connections, answers what is under way with Connection: close,
-    // and makes run() return. What is left after `hard_stop` is cut off. Safe before and after
-    // run(), and in a handler; further calls change nothing.
+    // and makes run() return. What is left after `hard_stop` is cut off, and its handlers are
+    // stopped; run() waits for those that do not listen. Safe before and after run(), and in a
+    // handler; further calls change nothing.
     void drain(duration hard_stop = std::chrono::seconds(30)) noexcept;
 
     server_statistics statistics() const;
+    // Where offloaded handlers run; nullptr if there is no pool.
+    thread_pool* pool() const noexcept;
 
 private:
     struct shared;

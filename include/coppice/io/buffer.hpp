@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,11 +20,20 @@ class buffer_pool : immovable {
 public:
     static constexpr std::size_t buffer_bytes = 4096;
 
+    // Errors: std::bad_alloc.
     std::byte* take() {
         if (free_.empty()) grow();
         std::byte* const buffer = free_.back();
         free_.pop_back();
         return buffer;
+    }
+    // nullptr: there is no memory.
+    std::byte* try_take() noexcept {
+        try {
+            return take();
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
     }
     void give(std::byte* buffer) noexcept { free_.push_back(buffer); }  // never over its capacity
 

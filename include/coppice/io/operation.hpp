@@ -5,6 +5,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/endpoint.hpp>
 
+#include <sys/socket.h>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,28 +23,52 @@ struct operation : immovable {
 using operation_queue = intrusive_queue<operation, &operation::next>;
 
 enum class opcode : std::uint8_t {
-    accept,          // result: the new file descriptor; peer is filled
-    connect,         // to peer
-    receive,         // into data/size; result: bytes, 0 at the end of the stream
-    receive_pooled,  // data becomes a buffer of the context's pool if result > 0
-    send,            // from data/size; result: bytes taken by the kernel
-    read,            // read(2), for eventfd and signalfd
+    accept,           // result: the new file descriptor
+    connect,          // to peer
+    receive,          // into data/size; result: bytes, 0 at the end of the stream
+    receive_pooled,   // data becomes a buffer of the context's pool if result > 0
+    receive_message,  // into what message describes; result: bytes
+    send,             // from data/size; result: bytes taken by the kernel
+    send_message,     // what message describes; result: bytes taken by the kernel
+    read,             // read(2), for signalfd
+    read_at,          // into data/size from offset of a file; result: bytes, 0 at its end
+    write_at,         // from data/size to offset of a file; result: bytes
+    sync,             // a file to its disk
 };
+// Operations on files: any number may be pending on one descriptor.
+constexpr bool is_file_operation(opcode code) noexcept {
+    return code >= opcode::read_at;
+}
+// Operations that wait until the file takes bytes, or is connected.
+constexpr bool is_writing(opcode code) noexcept {
+    return code == opcode::send || code == opcode::send_message || code == opcode::connect;
+}
 
 struct descriptor;
+struct of_one_file;  // the tag of a descriptor's list of file operations
 
 // An operation on a descriptor. The ring owns it from start to complete().
-struct ring_operation : operation {
+struct ring_operation : operation, list_hook<of_one_file> {
     ring_operation(void (*function)(operation*) noexcept, opcode what) noexcept
         : operation(function), code(what) {}
     descriptor* on = nullptr;
     std::byte* data = nullptr;
     std::size_t size = 0;
+    std::uint64_t offset = 0;
+    const sockaddr* peer = nullptr;  // connect: read
+    msghdr* message = nullptr;
+    socklen_t peer_size = 0;
     int result = 0;  // >= 0, or a negative errno
     opcode code;
     bool cancelled = false;  // cancel() was called since the start; owned by the ring
-    socklen_t peer_size = 0;
-    sockaddr_storage* peer = nullptr;  // accept: written; connect: read
+    bool ended = false;      // the result is known, finish() is to be called; owned by the ring
+};
+
+// Takes the closing of a descriptor to its loop.
+struct late_close : operation {
+    explicit late_close(descriptor& d) noexcept : operation(&arrive), of(d) {}
+    static void arrive(operation* op) noexcept;
+    descriptor& of;
 };
 
 // An open file in a loop. Slots are recycled, never freed before the context, so that a late event
@@ -53,16 +78,32 @@ struct descriptor : immovable {
     context* owner = nullptr;
     ring_operation* reading = nullptr;  // at most one pending operation for each direction
     ring_operation* writing = nullptr;
-    bool readable = false;  // epoll: reading may succeed; cleared by EAGAIN and short reads
+    intrusive_list<ring_operation, of_one_file> file_operations;
+    std::uint32_t generation = 0;  // counts the files that this slot has had
+    bool readable = false;         // epoll: reading may succeed; cleared by EAGAIN and short reads
     bool writable = false;
-    bool hung_up = false;  // epoll: the end of the stream has been announced
-    bool closing = false;  // close() was called and an operation is still pending
+    bool hung_up = false;   // epoll: the end of the stream has been announced
+    bool closing = false;   // close() was called and an operation is still pending
+    bool attached = false;  // the ring knows it
+    bool waits = true;      // operations may have to wait, as on all but regular files
+    late_close closer{*this};
     descriptor* next = nullptr;
 
-    ring_operation*& pending(opcode code) noexcept {
-        return code == opcode::send || code == opcode::connect ? writing : reading;
+    // For all but file operations.
+    ring_operation*& slot(opcode code) noexcept { return is_writing(code) ? writing : reading; }
+    bool is_pending(const ring_operation& op) noexcept {
+        return is_file_operation(op.code) ? op.linked() : slot(op.code) == &op;
     }
-    bool idle() const noexcept { return reading == nullptr && writing == nullptr; }
+    bool idle() const noexcept {
+        return reading == nullptr && writing == nullptr && file_operations.empty();
+    }
+    // The pending operations may end, but not start, meanwhile.
+    template <class Visit>
+    void for_each_pending(Visit visit) {
+        if (reading != nullptr) visit(*reading);
+        if (writing != nullptr) visit(*writing);
+        file_operations.for_each(visit);
+    }
 };
 
 }  // namespace coppice::io

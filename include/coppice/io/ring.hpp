@@ -1,32 +1,42 @@
 // ring: the only seam between a context and the operating system.
 #pragma once
-// A ring starts operations and delivers their results. uring.cpp and epoll.cpp are its two forms; a
-// context chooses one at its start. All calls but wake() come from the loop's thread.
+// A ring starts operations and delivers their results. It has three forms: uring.cpp, epoll.cpp,
+// and sim.cpp, which is the epoll ring over a simulated kernel. A context chooses one at its start.
+// All calls but wake() come from the loop's thread.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/result.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/operation.hpp>
+#include <coppice/io/system_calls.hpp>
 
 #include <memory>
 #include <optional>
 
 namespace coppice::io {
 
-enum class backend { automatic, uring, epoll };
+enum class backend { automatic, uring, epoll, sim };
+class simulation;
+
+class context;
 
 class ring : immovable {
 public:
+    // The kernel touches no operation's memory any more when this returns.
     virtual ~ring() = default;
     virtual backend kind() const noexcept = 0;
 
+    // What this ring's operating system does at once, and its time.
+    virtual system_calls& system() noexcept = 0;
+    virtual const clock& time() const noexcept = 0;
+
     // The calling thread is about to use the ring; called before anything else, each time a loop
-    // starts. False: this ring belongs to another thread, and only wake() and the end are left to
-    // it. After the destructor the kernel touches no operation's memory any more.
-    [[nodiscard]] virtual bool enter() noexcept = 0;
+    // starts. True: the ring was another thread's, and what is pending in `loop` has been started
+    // anew for this one.
+    virtual bool enter(context& loop) noexcept = 0;
 
     // Takes an open descriptor in. The error leaves the descriptor the caller's.
-    virtual std::error_code attach(descriptor& d) noexcept = 0;
+    virtual std::error_code attach(descriptor& d, bool waits) noexcept = 0;
     // Starts an operation on an attached descriptor. True: it ended at once and `result` is set;
     // complete() will not be called. False: complete() will be called from poll().
     virtual bool start(ring_operation& op) noexcept = 0;
@@ -48,5 +58,6 @@ public:
 // Errors: std::system_error when the kernel lacks or forbids what the ring needs.
 std::unique_ptr<ring> make_epoll_ring(buffer_pool& buffers);
 std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers);
+std::unique_ptr<ring> make_sim_ring(buffer_pool& buffers, simulation& world);
 
 }  // namespace coppice::io

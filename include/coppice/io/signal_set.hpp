@@ -1,7 +1,7 @@
 // signal_set: waits for POSIX signals as an operation of a loop.
 #pragma once
 
-#include <coppice/io/socket.hpp>
+#include <coppice/io/stream.hpp>
 
 #include <sys/signalfd.h>
 #include <initializer_list>
@@ -9,19 +9,23 @@
 namespace coppice::io {
 
 // Gives the number of the signal that came.
-class [[nodiscard]] signal_operation final : public await_operation {
+class signal_request : public descriptor_request<> {
 public:
-    signal_operation(descriptor* d, await_errors errors) noexcept
-        : await_operation(d, opcode::read, errors) {}
-    bool await_suspend(std::coroutine_handle<> coroutine) noexcept {
+    using value_type = int;
+    static constexpr const char* name = "wait for a signal";
+    struct arguments {
+        explicit arguments(const descriptor_reference& f) noexcept : file(f) {}
+        descriptor_reference file;
+    };
+    explicit signal_request(const arguments& a) noexcept
+        : descriptor_request<>(a.file, opcode::read) {
         data = reinterpret_cast<std::byte*>(&info_);
         size = sizeof info_;
-        return await_operation::await_suspend(coroutine);
     }
-    int await_resume() const {
-        report("wait for a signal");
-        return result < 0 ? 0 : static_cast<int>(info_.ssi_signo);
-    }
+    int take() const noexcept { return outcome() < 0 ? 0 : static_cast<int>(info_.ssi_signo); }
+
+protected:
+    ~signal_request() = default;
 
 private:
     signalfd_siginfo info_{};
@@ -29,25 +33,17 @@ private:
 
 // While it lives, the signals are blocked on the thread that made it, and on those it starts
 // afterwards, and are received here. Make it before other threads. The end unblocks nothing.
-// Errors: std::system_error.
-class signal_set {
+// Errors: std::system_error; a simulation has no signals.
+class signal_set : public open_file {
 public:
     signal_set(context& owner, std::initializer_list<int> signals);
-    ~signal_set() { close(); }
-    signal_set(const signal_set&) = delete;
-    signal_set& operator=(const signal_set&) = delete;
 
-    signal_operation wait(await_errors errors = use_await) noexcept {
-        return {descriptor_, errors};
+    // One wait may be pending.
+    template <class Token = use_await_t>
+    auto wait(Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<signal_request>(signal_request::arguments(reference()),
+                                        static_cast<Token&&>(token));
     }
-    // Ends a pending wait with operation_canceled.
-    void close() noexcept {
-        if (descriptor_ != nullptr) owner_->close(*std::exchange(descriptor_, nullptr));
-    }
-
-private:
-    context* owner_;
-    descriptor* descriptor_ = nullptr;
 };
 
 }  // namespace coppice::io

@@ -1,58 +1,158 @@
-// timer: waits for a time to pass, on a context.
+// timer: waits for a time to pass, on a context; and the timed side of a context's scheduler.
 #pragma once
 
 #include <coppice/io/context.hpp>
-#include <coppice/token/use_await.hpp>
+#include <coppice/io/initiate.hpp>
+#include <coppice/io/request.hpp>
 
+#include <algorithm>
 #include <cerrno>
-#include <coroutine>
 
 namespace coppice::io {
 
-// Ends when its time has come. Cost: O(1), no allocation, no system call of its own.
-class [[nodiscard]] wait_operation final : timer_entry {
+// Ends when its time has come; stopped, if its deadline comes first.
+// Cost: O(1), no allocation, no system call of its own.
+class wait_request : public basic_request<operation>, timer_entry {
+    using base = basic_request<operation>;
+
 public:
-    wait_operation(context& owner, duration time, await_errors errors) noexcept
-        : timer_entry(&fire), owner_(&owner), time_(time), errors_(errors) {}
-    bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> coroutine) noexcept {
-        coroutine_ = coroutine;
-        if (owner_->ending()) {
-            result_ = -ECANCELED;
-            return false;
-        }
-        const time_point now = monotonic_clock().now();
-        // A wait for longer than a time_point can say is a wait for as long as it can say.
-        owner_->arm(*this, time_ < time_point::max() - now ? now + time_ : time_point::max());
-        return true;
-    }
-    void await_resume() const { errors_.report(result_, "wait_for"); }
+    using value_type = void;
+    static constexpr const char* name = "wait";
+    struct arguments {
+        arguments(context& c, duration span) noexcept : owner(&c), time(span) {}
+        arguments(context& c, time_point at) noexcept : owner(&c), when(at) {}
+        context* owner;
+        duration time{};
+        time_point when = time_point::min();  // min: `time` from the start
+    };
+    explicit wait_request(const arguments& a) noexcept
+        : base(*a.owner), timer_entry(&fire), time_(a.time), when_(a.when) {}
+
+protected:
+    ~wait_request() = default;
 
 private:
-    static void fire(timer_entry* entry) noexcept {
-        wait_operation* const self = static_cast<wait_operation*>(entry);
-        if (self->owner_->ending()) self->result_ = -ECANCELED;
-        self->coroutine_.resume();
+    bool submit() noexcept final {
+        if (when_ == time_point::min()) {
+            const time_point now = owner().now();
+            // A wait for longer than a time_point can say is for as long as it can say.
+            when_ = time_ < time_point::max() - now ? now + time_ : time_point::max();
+        }
+        owner().arm(*this, std::min(when_, deadline()));
+        listen();
+        return false;
     }
-    context* owner_;
+    void interrupt() noexcept final {
+        if (!timer_entry::armed()) return;  // it is ending already
+        owner().disarm(*this);
+        complete = &interrupted;
+        owner().defer(*this);
+    }
+    static void interrupted(operation* op) noexcept {
+        wait_request& self = *static_cast<wait_request*>(op);
+        self.set_outcome(-ECANCELED);
+        self.ended();
+    }
+    static void fire(timer_entry* entry) noexcept {
+        wait_request& self = *static_cast<wait_request*>(entry);
+        self.set_outcome(self.owner().ending() ? -ECANCELED : 0);
+        if (self.deadline() < self.when_ && !self.owner().ending()) self.end_at_deadline();
+        self.ended();
+    }
+
     duration time_;
-    int result_ = 0;
-    std::coroutine_handle<> coroutine_;
-    await_errors errors_;
+    time_point when_;
 };
 
-// Threads: the context's. Lifetime: the context outlives it.
+// Threads: any may wait; several waits at once are several timers.
+// Lifetime: the context outlives it.
 class timer {
 public:
     explicit timer(context& owner) noexcept : owner_(&owner) {}
     // Ends when `time` (nanoseconds; 0 or less: in the next turn) has passed, at most about 0.3 ms
     // late by the wheel's tick. Errors: operation_canceled when the context ends.
-    wait_operation wait_for(duration time, await_errors errors = use_await) noexcept {
-        return {*owner_, time, errors};
+    template <class Token = use_await_t>
+    auto wait_for(duration time, Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<wait_request>({*owner_, time}, static_cast<Token&&>(token));
+    }
+    // The same, until a time of the context's clock.
+    template <class Token = use_await_t>
+    auto wait_until(time_point when, Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<wait_request>({*owner_, when}, static_cast<Token&&>(token));
     }
 
 private:
     context* owner_;
 };
+
+// What the context's scheduler gives for a time: without an error, the end of the context is a
+// stop.
+class timed_sender {
+    template <class Rcvr>
+    class operation_state final : wait_request {
+    public:
+        using operation_state_concept = execution::operation_state_tag;
+        operation_state(const arguments& a, Rcvr rcvr) noexcept
+            : wait_request(a), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
+        void start() & noexcept {
+            const completion_env env = completion_env_of(execution::get_env(rcvr_), link_);
+            if (begin(env.query(get_stop_token),
+                      static_cast<time_point>(env.query(execution::get_deadline)))) {
+                completed();
+            }
+        }
+
+    private:
+        void completed() noexcept override {
+            link_.reset();
+            if (error()) {
+                execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
+            } else {
+                execution::set_value(static_cast<Rcvr&&>(rcvr_));
+            }
+        }
+        [[no_unique_address]] Rcvr rcvr_;
+        [[no_unique_address]] stop_link_for<execution::env_of_t<Rcvr>> link_;
+    };
+
+public:
+    using sender_concept = execution::sender_tag;
+    explicit timed_sender(const wait_request::arguments& a) noexcept : arguments_(a) {}
+
+    // Completes on the context's scheduler.
+    class attrs {
+    public:
+        explicit attrs(context& owner) noexcept : owner_(&owner) {}
+        template <class Tag>
+            requires(!std::is_same_v<Tag, execution::set_error_t>)
+        context::scheduler query(execution::get_completion_scheduler_t<Tag>) const noexcept {
+            return owner_->get_scheduler();
+        }
+
+    private:
+        context* owner_;
+    };
+    attrs get_env() const noexcept { return attrs(*arguments_.owner); }
+
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return execution::completion_signatures<execution::set_value_t(),
+                                                execution::set_stopped_t()>();
+    }
+    template <execution::receiver Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation_state<Rcvr>(arguments_, static_cast<Rcvr&&>(rcvr));
+    }
+
+private:
+    wait_request::arguments arguments_;
+};
+
+inline timed_sender context::scheduler::schedule_after(duration time) const noexcept {
+    return timed_sender({*owner_, time});
+}
+inline timed_sender context::scheduler::schedule_at(time_point when) const noexcept {
+    return timed_sender({*owner_, when});
+}
 
 }  // namespace coppice::io

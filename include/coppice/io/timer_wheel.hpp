@@ -70,10 +70,12 @@ public:
     // Moves time to `tick` and expires everything that is due by then, in order of ticks. Entries
     // armed by the expiring ones for a tick that is due expire too. O(expired + levels).
     void advance(std::uint64_t tick) noexcept {
+        expire_due();  // if called by an expiring entry: what is left of the turn under way
         while (const std::optional<std::uint64_t> next = next_tick()) {
             if (*next > tick) break;
             now_ = *next;
             turn();
+            expire_due();
         }
         if (tick > now_) now_ = tick;
     }
@@ -119,7 +121,14 @@ private:
             occupied_[entry.level_] &= ~(std::uint64_t{1} << entry.slot_);
         }
     }
-    // Time has reached a slot boundary: entries of upper levels move down, those of level 0 expire.
+    void expire_due() noexcept {
+        while (timer_entry* const entry = due_.pop_front()) {
+            --size_;
+            entry->expire(entry);  // may destroy the entry, arm and cancel others, and advance
+        }
+    }
+    // Time has reached a slot boundary: entries of upper levels move down, those of level 0 are
+    // due.
     void turn() noexcept {
         for (unsigned level = level_count; level-- != 0;) {
             const unsigned shift = level * digit_bits;
@@ -128,8 +137,7 @@ private:
             while (timer_entry* const entry = slot.front()) {
                 remove(*entry);
                 if (entry->tick <= now_) {
-                    --size_;
-                    entry->expire(entry);  // may destroy the entry, arm and cancel others
+                    due_.push_back(*entry);
                 } else {
                     place(*entry);
                 }
@@ -138,6 +146,7 @@ private:
     }
 
     list slots_[level_count][slot_count];
+    list due_;  // left their slots, and expire before anything else does
     std::uint64_t occupied_[level_count]{};  // bit s: slots_[level][s] is not empty
     std::uint64_t now_ = 0;
     std::size_t size_ = 0;

@@ -77,6 +77,9 @@ public:
         }
     }
 
+    // May be stale when it returns: whether a worker sleeps that no wake has claimed.
+    bool has_sleepers() const noexcept { return counts_.load(relaxed) % one_searcher != 0; }
+
     // Call after adding work. True: a sleeper was woken.
     bool wake_one() noexcept {
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A

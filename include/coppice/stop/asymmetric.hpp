@@ -70,7 +70,7 @@ public:
             return;  // relaxed: claim_ orders the rest
         if (withdraw() || running_request::forget_callback(&callback)) return;
         if (planted("asymmetric.do_not_wait")) return;
-        callback_sleepers().sleep_while(claim_, running);
+        callback_sleepers().wait_while(claim_, running);
     }
 
     // For the request, after its heavy fence: the callback to run, or nullptr.
@@ -228,14 +228,15 @@ class asymmetric_inplace_stop_callback : slot_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
+    using callback_type = CallbackFn;
+
     template <class Initializer>
         requires std::constructible_from<CallbackFn, Initializer>
     explicit asymmetric_inplace_stop_callback(
         asymmetric_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run), callback_(std::forward<Initializer>(init)) {
-        if (token.source_ == nullptr) return;
-        source = token.source_;
+        : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        if (source == nullptr) return;
         if (slot().fill(*this, token.source_->requested_)) [[likely]]
             return;
         source = nullptr;

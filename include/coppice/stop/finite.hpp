@@ -73,13 +73,11 @@ class finite_inplace_stop_source : immovable {
 public:
     finite_inplace_stop_source() = default;
     ~finite_inplace_stop_source() {
-        bool running = false;
-        for (const padded_slot& s : slots_) {
-            COPPICE_CHECK(!s.slot.is_filled(),
-                          "a stop source was destroyed while a callback was registered");
-            running |= s.slot.is_running();
-        }
-        if (running) [[unlikely]]
+        std::uintptr_t bits = 0;
+        for (const padded_slot& s : slots_) bits |= s.slot.left_over();
+        COPPICE_CHECK(!callback_slot::any_filled(bits),
+                      "a stop source was destroyed while a callback was registered");
+        if (callback_slot::any_running(bits)) [[unlikely]]
             die_inside_callback(this);
     }
 
@@ -101,9 +99,9 @@ public:
         // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
         if (requested_.exchange(1, seq_cst) != 0) return false;
         for (std::size_t i = 0; i != N; ++i) {
-            slot_callback* const callback = slots_[i].slot.claim();
-            if (callback == nullptr) continue;
-            run_from(i, callback);  // *this may be gone
+            if (slots_[i].slot.is_empty()) [[likely]]
+                continue;
+            run_from(i);  // *this may be gone
             return true;
         }
         return true;
@@ -113,18 +111,16 @@ private:
     template <std::size_t, std::size_t, class, std::size_t>
     friend class finite_inplace_stop_callback;
 
-    // Runs the callback claimed from slot i, then those of the later slots.
-    void run_from(std::size_t i, slot_callback* callback) noexcept {
+    // Runs the callbacks of slot i and of the later ones.
+    [[gnu::noinline]] void run_from(std::size_t i) noexcept {
         running_request request(this);
-        for (;;) {
+        for (; i != N; ++i) {
+            slot_callback* const callback = slots_[i].slot.claim();
+            if (callback == nullptr) continue;
             request.set_callback(callback);
             callback->execute(callback);
             if (request.source_gone()) return;  // touch nothing
             slots_[i].slot.finish();
-            do {
-                if (++i == N) return;
-                callback = slots_[i].slot.claim();
-            } while (callback == nullptr);
         }
     }
 
@@ -140,12 +136,13 @@ private:
         // edge stop.flag (seq_cst): the slot before the flag
         if (requested_.load(seq_cst) == 0) [[likely]]
             return true;
-        return !slot.clear(callback);
+        if (planted("finite.end_twice")) return !slot.clear(callback);
+        return !slot.take_back(callback);
     }
 
     void withdraw(std::size_t index, slot_callback& callback) const noexcept {
         callback_slot& slot = slots_[index].slot;
-        // Relaxed: only saves a compare-exchange that would fail.
+        // Relaxed: only saves a locked instruction.
         if (requested_.load(relaxed) != 0 && slot.is_done()) return;
         if (!slot.clear(callback)) [[unlikely]]
             slot.wait_done(callback);
@@ -177,14 +174,15 @@ class finite_inplace_stop_callback : slot_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
+    using callback_type = CallbackFn;
+
     template <class Initializer>
         requires std::constructible_from<CallbackFn, Initializer>
     explicit finite_inplace_stop_callback(
         finite_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run), callback_(std::forward<Initializer>(init)) {
-        if (token.source_ == nullptr) return;
-        source = token.source_;
+        : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        if (source == nullptr) return;
         if (token.source_->enlist(Index, *this)) [[likely]]
             return;
         source = nullptr;

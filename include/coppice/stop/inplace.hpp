@@ -47,8 +47,9 @@ private:
 
 // The part of a callback that does not depend on its function.
 struct inplace_stop_node : stop_node {
-    using stop_node::stop_node;
-    const inplace_stop_source* source = nullptr;  // nullptr: not registered
+    inplace_stop_node(execute_function* run, const inplace_stop_source* from) noexcept
+        : stop_node(run), source(from) {}
+    const inplace_stop_source* source;  // nullptr: not registered
 };
 
 // Owns the state of one possible stop.
@@ -150,13 +151,14 @@ class inplace_stop_callback : inplace_stop_node {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
+    using callback_type = CallbackFn;
+
     template <class Initializer>
         requires std::constructible_from<CallbackFn, Initializer>
     explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
         std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : inplace_stop_node(&run), callback_(std::forward<Initializer>(init)) {
-        if (token.source_ == nullptr) return;
-        source = token.source_;
+        : inplace_stop_node(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        if (source == nullptr) return;
         if (token.source_->enlist(*this)) [[likely]]
             return;
         source = nullptr;

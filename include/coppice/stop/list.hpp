@@ -76,14 +76,19 @@ public:
 
     // The same as lock_unless, after try_lock has failed with `seen`.
     [[gnu::noinline, gnu::cold]] flags lock_contended(flags seen, flags refused) noexcept {
-        for (;;) {
+        for (int pauses = 1;;) {
             if ((seen & refused) != 0) return seen & refused;
-            if ((seen & locked) != 0) {
+            if ((seen & locked) == 0) {
+                // edge stop.list (acquire): the list as the last holder left it
+                if (word_.compare_exchange_weak(seen, seen | locked, acquire, acquire)) return seen;
+            } else if (pauses > sleepers::pauses_most) {
                 seen = lock_sleepers().sleep_while(word_, seen);
-                continue;
+            } else {
+                for (int i = 0; i != pauses; ++i) spin_hint();
+                pauses *= 2;
+                // edge stop.requested (acquire): what came before the request is visible
+                seen = word_.load(acquire);
             }
-            // edge stop.list (acquire): the list as the last holder left it
-            if (word_.compare_exchange_weak(seen, seen | locked, acquire, acquire)) return seen;
         }
     }
 
@@ -116,7 +121,9 @@ public:
     stop_node* pop() noexcept {
         stop_node* const first = head_.read();
         if (first != nullptr) {
-            unlink(*first);
+            stop_node* const next = first->next.read();
+            head_.write(next);
+            if (next != nullptr) next->link.write(&head_);
             first->link.write(nullptr);
         }
         return first;
@@ -142,7 +149,7 @@ inline void wait_done(stop_node& node) noexcept {
     if (node.phase.load(acquire) == stop_node::done) return;
     if (running_request::forget_callback(&node)) return;
     if (planted("stop.do_not_wait")) return;
-    callback_sleepers().sleep_while(node.phase, stop_node::open);
+    callback_sleepers().wait_while(node.phase, stop_node::open);
 }
 
 }  // namespace coppice

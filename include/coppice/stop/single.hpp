@@ -52,9 +52,10 @@ class single_inplace_stop_source : immovable {
 public:
     single_inplace_stop_source() = default;
     ~single_inplace_stop_source() {
-        COPPICE_CHECK(!slot_.is_filled(),
+        const std::uintptr_t bits = slot_.left_over();
+        COPPICE_CHECK(!callback_slot::any_filled(bits),
                       "a stop source was destroyed while a callback was registered");
-        if (slot_.is_running()) [[unlikely]]
+        if (callback_slot::any_running(bits)) [[unlikely]]
             die_inside_callback(this);
     }
 
@@ -103,14 +104,15 @@ class single_inplace_stop_callback : slot_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
+    using callback_type = CallbackFn;
+
     template <class Initializer>
         requires std::constructible_from<CallbackFn, Initializer>
     explicit single_inplace_stop_callback(
         single_inplace_stop_token token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run), callback_(std::forward<Initializer>(init)) {
-        if (token.source_ == nullptr) return;
-        source = token.source_;
+        : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        if (source == nullptr) return;
         if (token.source_->slot_.fill(*this)) [[likely]]
             return;
         source = nullptr;

@@ -30,14 +30,20 @@ public:
     // Returns the word's value once it is not `value` any more: what its writer wrote before is
     // visible then. Blocks: until the word changes and wake() is called; spins briefly first.
     template <class T>
+    [[gnu::noinline, gnu::cold]] T wait_while(const atomic<T>& word, T value) noexcept {
+        for (int pauses = 1; pauses <= pauses_most; pauses *= 2) {
+            // edge stop.done (acquire): the callback has returned; who takes a lock acquires there
+            const T seen = word.load(acquire);
+            if (seen != value) return seen;
+            for (int i = 0; i != pauses; ++i) spin_hint();
+        }
+        return sleep_while(word, value);
+    }
+
+    // The same without spinning.
+    template <class T>
     [[gnu::noinline, gnu::cold]] T sleep_while(const atomic<T>& word, T value) noexcept {
         T seen = value;
-        for (int i = 0; i != spins_max; ++i) {
-            // edge stop.done (acquire): the callback has returned; a lock's taker has its own edge
-            seen = word.load(acquire);
-            if (seen != value) return seen;
-            spin_hint();
-        }
         count_.fetch_add(1, relaxed);  // relaxed: ordered by the fence below
         if (!planted("stop.sleep_unannounced")) {
             heavy_fence();  // edge stop.sleep (heavy): counted before the word is read again
@@ -62,12 +68,15 @@ public:
         }
     }
 
-private:
+    // Spins double their pauses up to this many: some microseconds in all, which is longer than a
+    // critical section whose holder runs, and leaves the word to that one most of the time.
 #if defined(COPPICE_MODEL)
-    static constexpr int spins_max = 1;
+    static constexpr int pauses_most = 1;
 #else
-    static constexpr int spins_max = 100;  // some microseconds: longer than any critical section
+    static constexpr int pauses_most = 64;
 #endif
+
+private:
     // Threads that sleep, or are about to. Written by sleepers; read by wakers.
     atomic<std::uint32_t> count_{0};
 };

@@ -14,10 +14,10 @@
 // under the inline stripe's lock: the winner sees it, or who sees it sees the stop as well.
 //
 // Who keeps the state alive:
-//   owners_   handles: sources, tokens, subscriptions. Sources are counted once more in the upper
-//             half, because without a source no stop is possible.
-//   members   stop_callbacks of a stripe that are not yet destroyed. While there is a handle they
-//             count for nothing, so that a registration touches no count that all threads share.
+//   owners_   handles: sources and tokens. Sources are counted once more in the upper half, because
+//             without a source no stop is possible.
+//   members   of a stripe: stop_callbacks and subscriptions that are not yet destroyed. While there
+//             is a handle they count for nothing, and touch no count that all threads share.
 //   holds_    the request that runs and, once the last handle is gone, each stripe with members.
 // The last handle's end locks all stripes, counts those with members into holds_ and marks each
 // `orphaned`. The state is dead when it is orphaned and holds_ is 0; the thread that made it so
@@ -50,7 +50,7 @@ struct pooled_stop_node;
 // Part of a state's callbacks. Guarded by the lock of its list, but for `state`.
 struct stop_stripe {
     stop_list list;
-    plain<std::uint32_t> members{0};           // stop_callbacks that are not yet destroyed
+    plain<std::uint32_t> members{0};           // callbacks and subscriptions not yet destroyed
     plain<std::uint32_t> meetings{0};          // registrations that found the lock taken
     plain<pooled_stop_node*> unused{nullptr};  // linked by `next`, as is the other one
     plain<pooled_stop_node*> spent{nullptr};   // their functions have run; not used again
@@ -177,7 +177,7 @@ public:
         return enter_contended(seen);
     }
 
-    // Locks that stripe. False: a stop was requested. Threads: as for enter().
+    // Locks this stripe of the state. False: a stop was requested. Threads: as for enter().
     [[nodiscard]] bool enter_again(stop_stripe& stripe) noexcept {
         if (&stripe != &inline_ && stop_requested()) return false;
         return (stripe.list.lock_unless(stop_list::stopped) & stop_list::stopped) == 0;
@@ -189,7 +189,7 @@ public:
         stop_stripe* const stripe = enter();
         if (stripe == nullptr) return nullptr;
         stripe->list.push(node);
-        stripe->members.write(stripe->members.read() + 1);
+        join(*stripe);
         stripe->list.unlock(0);
         return stripe;
     }
@@ -199,18 +199,39 @@ public:
     static void remove(stop_node& node, stop_stripe& stripe) noexcept {
         const stop_list::flags bits = stripe.list.lock();
         const bool removed = stripe.list.unlink(node);
-        const std::uint32_t members = stripe.members.read() - 1;
-        stripe.members.write(members);
-        stop_state* dying = nullptr;
-        if (members == 0 && (bits & stop_list::orphaned) != 0) [[unlikely]] {
-            stop_state* const state = stripe.state;
-            if (state->leave(stripe, bits)) dying = state;
-        } else {
-            stripe.list.unlock(bits);
-        }
+        stop_state* const dying = leave(stripe, bits);
         if (!removed) [[unlikely]]
             wait_done(node);
         if (dying != nullptr) dying->end();
+    }
+
+    // Locked, with `bits`: one more member, or one less, which unlocks. The last one to leave an
+    // orphaned state gets it, to end() it.
+    static void join(stop_stripe& stripe) noexcept {
+        stripe.members.write(stripe.members.read() + 1);
+    }
+    [[nodiscard]] static stop_state* leave(stop_stripe& stripe, stop_list::flags bits) noexcept {
+        const std::uint32_t members = stripe.members.read() - 1;
+        stripe.members.write(members);
+        if (members == 0 && (bits & stop_list::orphaned) != 0) [[unlikely]] {
+            return stripe.state->leave_orphan(stripe, bits);
+        }
+        stripe.list.unlock(bits);
+        return nullptr;
+    }
+
+    // Dead: nobody else has a way here but parents and the deadline, which are refused.
+    [[gnu::noinline]] void end() noexcept {
+        delete std::exchange(links_, nullptr);  // waits for a parent that is being refused
+        stop_deadline* const deadline = deadline_.load(relaxed);  // relaxed: the last one here
+        if (deadline != nullptr) destroy(*deadline);
+        delete_nodes(inline_);
+        stop_table* const table = table_.load(relaxed);
+        for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
+            delete_nodes(table->stripes[i]);
+        }
+        if (table != nullptr) delete_table(table);
+        delete this;
     }
 
     // True: no stop was requested and no callback is registered; a pending deadline is taken back.
@@ -361,13 +382,14 @@ private:
         if (holds == 0) end();
     }
 
-    // The last member of an orphaned stripe, which is locked, has left. True: the state is dead.
-    [[gnu::noinline, gnu::cold]] bool leave(stop_stripe& stripe, stop_list::flags bits) noexcept {
+    // The last member of an orphaned stripe, which is locked, has left. Returns this if it is dead.
+    [[gnu::noinline, gnu::cold]] stop_state* leave_orphan(stop_stripe& stripe,
+                                                          stop_list::flags bits) noexcept {
         if (&stripe != &inline_) {
             stripe.list.unlock(bits);
             bits = inline_.list.lock(bits);
         }
-        return release_hold(bits);
+        return release_hold(bits) ? this : nullptr;
     }
 
     // Locked, with `bits`: gives one hold back and unlocks. True: the state is dead.
@@ -377,20 +399,6 @@ private:
         const bool dead = holds == 0 && (bits & stop_list::orphaned) != 0;
         inline_.list.unlock(bits);
         return dead;
-    }
-
-    // Dead: nobody else has a way here but parents and the deadline, which are refused.
-    [[gnu::noinline]] void end() noexcept {
-        delete std::exchange(links_, nullptr);  // waits for a parent that is being refused
-        stop_deadline* const deadline = deadline_.load(relaxed);  // relaxed: the last one here
-        if (deadline != nullptr) destroy(*deadline);
-        delete_nodes(inline_);
-        stop_table* const table = table_.load(relaxed);
-        for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
-            delete_nodes(table->stripes[i]);
-        }
-        if (table != nullptr) delete_table(table);
-        delete this;
     }
 
     static void delete_nodes(stop_stripe& stripe) noexcept {

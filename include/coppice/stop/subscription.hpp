@@ -1,9 +1,10 @@
 // stop_subscription: a handle of a function that runs on a stop; for who keeps no callback.
 #pragma once
 // The function lives in a node of the state, which is used again after the subscription's end: in
-// steady state subscribing allocates nothing. A handle is the node and its generation, and a count
-// on the state; a handle that comes late, after its subscription was removed and the node given to
-// another one, finds another generation and does nothing.
+// steady state subscribing allocates nothing. A handle is the node and its generation; while it
+// lives it is a member of the node's stripe, so the state does not die under it. A handle that
+// comes late, after its subscription was removed and the node given to another one, finds another
+// generation and does nothing.
 //
 // Source: .NET's CancellationTokenRegistration and its Unregister.
 
@@ -52,27 +53,28 @@ public:
     // Nothing is subscribed.
     stop_subscription() noexcept = default;
     stop_subscription(const stop_subscription& other) noexcept
-        : state_(other.state_), node_(other.node_), generation_(other.generation_) {
-        if (state_ != nullptr) state_->add_handle();
+        : node_(other.node_), generation_(other.generation_) {
+        if (node_ == nullptr) return;
+        const stop_list::flags bits = list().lock();
+        stop_state::join(*node_->stripe);
+        list().unlock(bits);
     }
     stop_subscription(stop_subscription&& other) noexcept
-        : state_(std::exchange(other.state_, nullptr)),
-          node_(std::exchange(other.node_, nullptr)),
-          generation_(other.generation_) {}
+        : node_(std::exchange(other.node_, nullptr)),
+          generation_(std::exchange(other.generation_, removed_before)) {}
     stop_subscription& operator=(stop_subscription other) noexcept {
-        std::swap(state_, other.state_);
         std::swap(node_, other.node_);
         std::swap(generation_, other.generation_);
         return *this;
     }
     // Leaves the function subscribed.
     ~stop_subscription() {
-        if (state_ != nullptr) state_->drop_handle();
+        if (node_ != nullptr) detach(*node_->stripe, list().lock(), removed_before);
     }
 
     // Ends the subscription; on a copy, or a second time, says what the first one did, if it
-    // removed it. An empty subscription is removed. Threads: any. Blocks: while the function runs
-    // on another thread. Cost: one lock.
+    // removed it. An empty subscription is removed. Threads: any, on different objects. Blocks:
+    // while the function runs on another thread. Cost: one lock.
     unsubscribed unsubscribe() noexcept { return end(true); }
     // The same, but never waits. Blocks: never.
     unsubscribed try_unsubscribe() noexcept { return end(false); }
@@ -125,10 +127,12 @@ private:
         }
     };
 
-    stop_subscription(stop_state* state, pooled_stop_node* node, std::uint64_t generation) noexcept
-        : state_(state), node_(node), generation_(generation) {
-        if (state_ != nullptr) state_->add_handle();
-    }
+    // Without a node, the generation is what there is to say.
+    static constexpr std::uint64_t removed_before = 0;
+    static constexpr std::uint64_t ran_before = 1;
+
+    stop_subscription(pooled_stop_node* node, std::uint64_t generation) noexcept
+        : node_(node), generation_(generation) {}
 
     template <class Init>
     static stop_subscription make(stop_state& state, Init&& init) {
@@ -138,13 +142,13 @@ private:
         if (stripe == nullptr) {
             function late(std::forward<Init>(init));
             late();
-            return stop_subscription(nullptr, nullptr, ran_at_once);
+            return stop_subscription(nullptr, ran_before);
         }
         pooled_stop_node* node = pop_node(stripe->unused);
         // A trivial copy is no foreign code: it is made under the lock.
         if (stored<function>::trivial && node != nullptr) {
             stored<function>::construct(*node, std::forward<Init>(init));
-            return publish(state, *node);
+            return publish(*stripe, *node);
         }
         stripe->list.unlock(0);
         if (node == nullptr) node = new pooled_stop_node(*stripe);
@@ -154,25 +158,28 @@ private:
             give_back(*node);
             throw;
         }
-        if (state.enter_again(*node->stripe)) return publish(state, *node);
+        if (state.enter_again(*node->stripe)) return publish(*node->stripe, *node);
         // Stopped meanwhile: the function runs here, from its node.
         const scope_exit end([node]() noexcept {
             if (node->destroy != nullptr) node->destroy(node);
             give_back(*node);
         });
         stored<function>::in(node)();
-        return stop_subscription(nullptr, nullptr, ran_at_once);
+        return stop_subscription(nullptr, ran_before);
     }
 
-    // The node's stripe is locked, and not stopped.
-    static stop_subscription publish(stop_state& state, pooled_stop_node& node) noexcept {
+    // The node's stripe is locked, and not stopped. It is passed beside the node, here and below:
+    // its lock must not wait until the node has been read.
+    static stop_subscription publish(stop_stripe& stripe, pooled_stop_node& node) noexcept {
         const std::uint64_t generation = node.generation.read();
-        node.stripe->list.push(node);
-        node.stripe->list.unlock(0);
-        return stop_subscription(&state, &node, generation);
+        stripe.list.push(node);
+        stop_state::join(stripe);
+        stripe.list.unlock(0);
+        return stop_subscription(&node, generation);
     }
 
-    // An unlinked node, whose function is gone, is free for the next subscription.
+    // An unlinked node, whose function is gone, is free for the next subscription. The caller is a
+    // member of the stripe or has a handle of the state.
     static void give_back(pooled_stop_node& node) noexcept {
         const stop_list::flags bits = node.stripe->list.lock();
         push_node(node.stripe->unused, node);
@@ -181,46 +188,65 @@ private:
 
     unsubscribed end(bool wait) noexcept {
         if (node_ == nullptr) {
-            return generation_ == ran_at_once ? unsubscribed::ran : unsubscribed::removed;
+            return generation_ == ran_before ? unsubscribed::ran : unsubscribed::removed;
         }
-        stop_list& list = node_->stripe->list;
-        const stop_list::flags bits = list.lock();
-        if (node_->generation.read() != generation_ && !planted("shared.ignore_generation")) {
-            list.unlock(bits);
+        pooled_stop_node& node = *node_;
+        stop_stripe& stripe = *node.stripe;
+        const stop_list::flags bits = stripe.list.lock();
+        const bool mine =
+            node.generation.read() == generation_ || planted("shared.ignore_generation");
+        if (!mine || !stripe.list.unlink(node)) [[unlikely]]
+            return end_late(stripe, bits, mine, wait);
+        node.generation.write(generation_ + 1);
+        detach(stripe, free(stripe, node, bits), removed_before);
+        return unsubscribed::removed;
+    }
+
+    // Unlinked under the lock: the function is destroyed without it, and the node used again.
+    static stop_list::flags free(stop_stripe& stripe, pooled_stop_node& node,
+                                 stop_list::flags bits) noexcept {
+        if (node.destroy != nullptr) {
+            stripe.list.unlock(bits);
+            node.destroy(&node);
+            bits = stripe.list.lock();
+        }
+        push_node(stripe.unused, node);
+        return bits;
+    }
+
+    // Locked. The subscription was ended before, or the request has taken its function, which runs
+    // or has run.
+    [[gnu::noinline]] unsubscribed end_late(stop_stripe& stripe, stop_list::flags bits, bool mine,
+                                            bool wait) noexcept {
+        if (!mine) {
+            detach(stripe, bits, removed_before);
             return unsubscribed::removed;
         }
-        if (list.unlink(*node_)) {
-            remove_locked(bits);
-            return unsubscribed::removed;
-        }
-        list.unlock(bits);
         // edge stop.done (acquire): the function has returned
-        if (node_->phase.load(acquire) == stop_node::done) return unsubscribed::ran;
+        if (node_->phase.load(acquire) == stop_node::done) {
+            detach(stripe, bits, ran_before);
+            return unsubscribed::ran;
+        }
+        stripe.list.unlock(bits);
         if (!wait || running_request::runs_here(static_cast<stop_node*>(node_))) {
             return unsubscribed::running;
         }
-        callback_sleepers().sleep_while(node_->phase, stop_node::pooled);
+        callback_sleepers().wait_while(node_->phase, stop_node::pooled);
         return unsubscribed::ran;
     }
 
-    // Unlinked under the lock, which is released here: the function is destroyed without it.
-    void remove_locked(stop_list::flags bits) noexcept {
-        node_->generation.write(generation_ + 1);
-        if (node_->destroy == nullptr) {
-            push_node(node_->stripe->unused, *node_);
-            node_->stripe->list.unlock(bits);
-            return;
-        }
-        node_->stripe->list.unlock(bits);
-        node_->destroy(node_);
-        give_back(*node_);
+    // Locked, with `bits`: this handle is a member of the stripe no more. Unlocks.
+    void detach(stop_stripe& stripe, stop_list::flags bits, std::uint64_t outcome) noexcept {
+        node_ = nullptr;
+        generation_ = outcome;
+        stop_state* const dying = stop_state::leave(stripe, bits);
+        if (dying != nullptr) dying->end();
     }
 
-    static constexpr std::uint64_t ran_at_once = 1;  // a generation without a node
+    stop_list& list() const noexcept { return node_->stripe->list; }
 
-    stop_state* state_ = nullptr;  // nullptr, or counted as a handle
-    pooled_stop_node* node_ = nullptr;
-    std::uint64_t generation_ = 0;
+    pooled_stop_node* node_ = nullptr;  // nullptr, or this is a member of its stripe
+    std::uint64_t generation_ = removed_before;
 };
 
 }  // namespace coppice

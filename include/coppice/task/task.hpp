@@ -1,152 +1,164 @@
-// task<T>: a lazy coroutine that one owner awaits; the unit of asynchronous work.
+// task<T, Env>: a lazy coroutine that one owner awaits; the unit of asynchronous work.
 #pragma once
-// A task starts when it is awaited and resumes its awaiter when it ends, by symmetric transfer: no
-// queue, no atomic and no lock lies between a task and the task that awaits it. Its frame comes
-// from the thread's frame_pool and is destroyed by the awaiter's full expression, before the
-// awaiter goes on to its next statement.
+// A task starts when it is awaited, connected or waited for, and its owner goes on when it ends, by
+// symmetric transfer: no queue, no atomic and no lock lies between a task and the task that awaits
+// it. Its frame comes from the thread's frame_pool and is destroyed before a receiver is completed
+// or, in an await, at the end of the full expression.
 //
-// What leaves the coroutine: its result (a value, a reference or nothing), or its exception, which
-// is rethrown where it was awaited. A body may await senders; one that completes with set_stopped
-// ends the task and its awaiters without a result, up to whoever handles it. A task is a sender.
+// What leaves the coroutine: its result (a value, a reference or nothing); its exception, or what
+// it says by `co_yield with_error(e)`, rethrown where it is awaited and sent as it is to a
+// receiver; or, if a sender that it awaits completes with set_stopped, a stop, which ends its
+// awaiters too.
+//
+// Where it runs: what a task awaits resumes it on the scheduler on which it was started (affine),
+// unless its environment names none.
 //
 // Threads: a task may be awaited on another thread than it was made on; one at a time may use it.
 // Lifetime: destroying a task that has not run destroys its frame; it must not be destroyed while
-// it is suspended in the middle. Source: [exec.task] in part: lazy, sole owner, no detached start.
+// it is suspended in the middle. Source: [exec.task].
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/as_awaitable.hpp>
-#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/task_promise.hpp>
 
 #include <coroutine>
-#include <exception>
-#include <new>
 #include <type_traits>
 #include <utility>
 
-namespace coppice {
+namespace coppice::execution {
 
-template <class T>
-class task_promise;
-
-// What every promise of task has: frames from the pool, and the start and the end of a task.
-// with_awaitable_senders keeps the awaiter's handle, lets the body await senders, and passes a stop
-// of an awaited sender on to the awaiter.
+// What a promise's environment is, for coroutines that have one.
 template <class Promise>
-class task_promise_base : public execution::with_awaitable_senders<Promise>, immovable {
-public:
-    static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
-    static void operator delete(void* memory, std::size_t bytes) noexcept {
-        frame_pool::deallocate(memory, bytes);
-    }
-
-    std::suspend_always initial_suspend() const noexcept { return {}; }
-
-    // Hands the thread to whoever awaits. The frame stays until the awaiter destroys it.
-    struct final_awaiter {
-        constexpr final_awaiter() noexcept = default;
-        bool await_ready() const noexcept { return false; }
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
-            return self.promise().continuation();
-        }
-        void await_resume() const noexcept {}
-    };
-    final_awaiter final_suspend() const noexcept { return {}; }
+struct promise_env {
+    using type = env<>;
+    static type of(const Promise&) noexcept { return {}; }
 };
-
-// Where a task's outcome waits for its awaiter.
-template <class T>
-class task_outcome {
-public:
-    task_outcome() noexcept {}  // g++ 12 would delete a defaulted one
-    task_outcome(const task_outcome&) = delete;
-    task_outcome& operator=(const task_outcome&) = delete;
-    ~task_outcome() {
-        if (state_ == state::value) value_.~T();
-        if (state_ == state::error) error_.~exception_ptr();
-    }
-
-    template <class U>
-    void set_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
-        ::new (static_cast<void*>(__builtin_addressof(value_))) T(std::forward<U>(value));
-        state_ = state::value;
-    }
-    void set_error(std::exception_ptr error) noexcept {
-        if (state_ == state::value) value_.~T();  // thrown by a local's destructor
-        ::new (static_cast<void*>(__builtin_addressof(error_)))
-            std::exception_ptr(std::move(error));
-        state_ = state::error;
-    }
-    T take() {
-        COPPICE_CHECK(state_ != state::empty, "a task's result was taken before it ended");
-        if (state_ == state::error) std::rethrow_exception(error_);
-        return std::move(value_);
-    }
-
-private:
-    enum class state : unsigned char { empty, value, error };
-    state state_ = state::empty;
-    union {
-        T value_;
-        std::exception_ptr error_;
-    };
+template <class Promise>
+    requires requires(const Promise& promise) { promise.get_env(); }
+struct promise_env<Promise> {
+    using type = env_of_t<const Promise&>;
+    static type of(const Promise& promise) noexcept { return execution::get_env(promise); }
 };
-
-template <class T>
-class task;
-
-template <class T>
-class task_promise final : public task_promise_base<task_promise<T>> {
-public:
-    task<T> get_return_object() noexcept;
-
-    template <class U = T>
-        requires std::is_constructible_v<T, U>
-    void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
-        outcome_.set_value(std::forward<U>(value));
-    }
-    void unhandled_exception() noexcept { outcome_.set_error(std::current_exception()); }
-    T take() { return outcome_.take(); }
-
-private:
-    task_outcome<T> outcome_;
-};
-
-template <class T>
-class task_promise<T&> final : public task_promise_base<task_promise<T&>> {
-public:
-    task<T&> get_return_object() noexcept;
-
-    void return_value(T& value) noexcept { outcome_.set_value(&value); }
-    void unhandled_exception() noexcept { outcome_.set_error(std::current_exception()); }
-    T& take() { return *outcome_.take(); }
-
-private:
-    task_outcome<T*> outcome_;
-};
-
 template <>
-class task_promise<void> final : public task_promise_base<task_promise<void>> {
-public:
-    task<void> get_return_object() noexcept;
+struct promise_env<void> {
+    using type = env<>;
+};
 
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { error_ = std::current_exception(); }
-    void take() {
-        if (error_) std::rethrow_exception(std::move(error_));
+// The context in which a coroutine's task runs: a task's own, or one made for the await.
+template <class Env, class Promise>
+class awaiting_context : immovable {
+    using outer_type = std::decay_t<typename promise_env<Promise>::type>;
+
+public:
+    explicit awaiting_context(Promise& promise)
+        : outer_(promise_env<Promise>::of(promise)), root_(outer_) {}
+    task_context<Env>& get() noexcept { return root_.context(); }
+    void listen() noexcept { root_.listen(outer_); }
+
+private:
+    outer_type outer_;
+    task_root<Env, outer_type> root_;
+};
+template <class Env>
+class awaiting_context<Env, void> : immovable {
+public:
+    awaiting_context() : root_(outer_) {}
+    task_context<Env>& get() noexcept { return root_.context(); }
+    void listen() noexcept {}
+
+private:
+    env<> outer_;
+    task_root<Env, env<>> root_;
+};
+template <class Env, class Promise>
+    requires std::derived_from<Promise, task_promise_base<Env>>
+class awaiting_context<Env, Promise> : immovable {
+public:
+    explicit awaiting_context(Promise& promise) noexcept : context_(&promise.context()) {}
+    task_context<Env>& get() noexcept { return *context_; }
+    static void listen() noexcept {}
+
+private:
+    task_context<Env>* context_;
+};
+
+// The operation of a connected task.
+template <class T, class Env, class Rcvr>
+class task_operation : task_waiter {
+    using promise_type = task_promise<T, Env>;
+    using outer_type = std::decay_t<env_of_t<Rcvr>>;
+
+public:
+    using operation_state_concept = operation_state_tag;
+
+    task_operation(std::coroutine_handle<promise_type> coroutine, Rcvr rcvr)
+        : task_waiter(&task_ended),
+          coroutine_(coroutine),
+          rcvr_(static_cast<Rcvr&&>(rcvr)),
+          root_(execution::get_env(rcvr_)) {}
+    ~task_operation() {
+        if (coroutine_) coroutine_.destroy();
+    }
+    void start() & noexcept {
+        root_.listen(execution::get_env(rcvr_));
+        coroutine_.promise().wait_in(root_.context(), static_cast<task_waiter&>(*this));
+        execution::resume_from_outside(coroutine_);
     }
 
 private:
-    std::exception_ptr error_;
+    static std::coroutine_handle<> task_ended(task_waiter& waiter, bool stopped) noexcept {
+        static_cast<task_operation&>(waiter).complete(stopped);
+        return std::noop_coroutine();
+    }
+    void complete(bool stopped) noexcept {
+        root_.reset();
+        const auto end = [this]() noexcept { std::exchange(coroutine_, {}).destroy(); };
+        if (stopped) {
+            end();
+            execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
+            return;
+        }
+        coroutine_.promise().outcome().deliver(
+            end, [this](auto&& value) noexcept { this->send(static_cast<decltype(value)>(value)); },
+            [this](auto&& error) noexcept {
+                execution::set_error(static_cast<Rcvr&&>(rcvr_),
+                                     static_cast<decltype(error)>(error));
+            });
+    }
+    template <class V>
+    void send(V&& value) noexcept {
+        if constexpr (std::is_void_v<T>) {
+            execution::set_value(static_cast<Rcvr&&>(rcvr_));
+        } else if constexpr (std::is_reference_v<T>) {
+            execution::set_value(static_cast<Rcvr&&>(rcvr_), *value);
+        } else {
+            execution::set_value(static_cast<Rcvr&&>(rcvr_), static_cast<V&&>(value));
+        }
+    }
+
+    std::coroutine_handle<promise_type> coroutine_;
+    [[no_unique_address]] Rcvr rcvr_;
+    task_root<Env, outer_type> root_;
 };
 
 // A coroutine that returns T, a T& or nothing. Move-only; awaited once, as an r-value.
+// Env's members, all optional: allocator_type (std::allocator<std::byte>), start_scheduler_type or
+// scheduler_type (task_scheduler), stop_source_type (inplace_stop_source), error_types
+// (completion_signatures<set_error_t(std::exception_ptr)>), env_type<Outer>, and queries.
 // Cost: one frame, from the thread's pool; awaiting costs no allocation and no atomic operation.
-template <class T = void>
+template <class T = void, class Env = env<>>
 class [[nodiscard]] task {
 public:
-    using promise_type = task_promise<T>;
+    using sender_concept = sender_tag;
+    using promise_type = task_promise<T, Env>;
     using handle_type = std::coroutine_handle<promise_type>;
+    using allocator_type = typename task_allocator<Env>::type;
+    using start_scheduler_type = typename task_start_scheduler<Env>::type;
+    using scheduler_type = start_scheduler_type;
+    using stop_source_type = typename task_stop_source<Env>::type;
+    using stop_token_type = typename task_context<Env>::stop_token_type;
+    using error_types = typename task_errors<Env>::type;
+    using keeps_scheduler = void;  // a task ends where it began
 
     explicit task(handle_type coroutine) noexcept : coroutine_(coroutine) {}
     task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, {})) {}
@@ -162,42 +174,102 @@ public:
     // False once moved from or awaited.
     explicit operator bool() const noexcept { return static_cast<bool>(coroutine_); }
 
-    // Owns the frame from the await to the end of the full expression.
-    class awaiter : immovable {
-    public:
-        explicit awaiter(handle_type coroutine) noexcept : coroutine_(coroutine) {}
-        ~awaiter() { coroutine_.destroy(); }
-        bool await_ready() const noexcept { return false; }
-        template <class Promise>
-        handle_type await_suspend(std::coroutine_handle<Promise> continuation) const noexcept {
-            coroutine_.promise().set_continuation(continuation);
-            return coroutine_;
-        }
-        T await_resume() const { return coroutine_.promise().take(); }
-
-    private:
-        handle_type coroutine_;
-    };
-
-    awaiter operator co_await() && noexcept {
-        COPPICE_CHECK(coroutine_, "a task was awaited twice, or after it was moved from");
-        return awaiter(std::exchange(coroutine_, {}));
+    // The result of a task that wait_for_tasks has run. Errors: rethrows the task's.
+    T get() && {
+        COPPICE_CHECK(coroutine_ && coroutine_.done(), "get() of a task that has not been run");
+        const task ended(std::move(*this));
+        return ended.coroutine_.promise().take();
     }
 
+    template <class Self, class... Outer>
+    static consteval auto get_completion_signatures() noexcept {
+        if constexpr (std::is_void_v<T>) {
+            return signatures<set_value_t()>(static_cast<error_types*>(nullptr));
+        } else {
+            return signatures<set_value_t(T)>(static_cast<error_types*>(nullptr));
+        }
+    }
+    template <receiver Rcvr>
+    task_operation<T, Env, Rcvr> connect(Rcvr rcvr) && {
+        check();
+        return task_operation<T, Env, Rcvr>(std::exchange(coroutine_, {}),
+                                            static_cast<Rcvr&&>(rcvr));
+    }
+    // Completes where it was started, whatever it awaits.
+    task affine() && noexcept { return std::move(*this); }
+
+    // Owns the frame from the await to the end of the full expression.
+    template <class Promise>
+    class awaiter : immovable {
+    public:
+        template <class... P>
+        explicit awaiter(handle_type coroutine, P&... promise)
+            : frame_(coroutine), context_(promise...) {}
+        ~awaiter() {
+            if (frame_) [[likely]]
+                frame_.destroy();
+        }
+        // A task that wait_for_tasks has run is not run again.
+        bool await_ready() const noexcept { return frame_.done(); }
+        template <class Other>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Other> continuation) noexcept {
+            context_.listen();
+            promise().wait_in(context_.get(), continuation, frame_);
+            return transfer(frame_);
+        }
+        T await_resume() { return promise().take(); }
+
+    private:
+        promise_type& promise() const noexcept {
+            return handle_type::from_address(frame_.address()).promise();
+        }
+        std::coroutine_handle<> frame_;  // none: the task was stopped
+        [[no_unique_address]] awaiting_context<Env, Promise> context_;
+    };
+    template <class Promise>
+    awaiter<Promise> as_awaitable(Promise& promise) && {
+        check();
+        return awaiter<Promise>(std::exchange(coroutine_, {}), promise);
+    }
+    awaiter<void> operator co_await() && {
+        check();
+        return awaiter<void>(std::exchange(coroutine_, {}));
+    }
+
+    // Stays the task's; for wait_for_tasks.
+    handle_type coroutine() const noexcept { return coroutine_; }
+
 private:
+    template <class Value, class... Errors>
+    static consteval completion_signatures<Value, Errors..., set_stopped_t()> signatures(
+        completion_signatures<Errors...>*) noexcept {
+        return {};
+    }
+    void check() const noexcept {
+        COPPICE_CHECK(coroutine_, "a task was awaited twice, or after it was moved from");
+    }
     handle_type coroutine_;
 };
 
-template <class T>
-task<T> task_promise<T>::get_return_object() noexcept {
-    return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
+template <class T, class Env>
+task<T, Env> task_promise<T, Env>::get_return_object() noexcept {
+    return task<T, Env>(std::coroutine_handle<task_promise>::from_promise(*this));
 }
-template <class T>
-task<T&> task_promise<T&>::get_return_object() noexcept {
-    return task<T&>(std::coroutine_handle<task_promise>::from_promise(*this));
+template <class T, class Env>
+task<T&, Env> task_promise<T&, Env>::get_return_object() noexcept {
+    return task<T&, Env>(std::coroutine_handle<task_promise>::from_promise(*this));
 }
-inline task<void> task_promise<void>::get_return_object() noexcept {
-    return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
+template <class Env>
+task<void, Env> task_promise<void, Env>::get_return_object() noexcept {
+    return task<void, Env>(std::coroutine_handle<task_promise>::from_promise(*this));
 }
+
+}  // namespace coppice::execution
+
+namespace coppice {
+
+using execution::task;
+using execution::task_scheduler;
+using execution::with_error;
 
 }  // namespace coppice

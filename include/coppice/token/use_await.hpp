@@ -1,49 +1,244 @@
-// use_await: the default completion token; the operation is an awaitable in the caller's frame.
+// use_await: the default completion token; the operation is an awaitable and a sender.
 #pragma once
+// Initiating makes one object that holds the initiation and everything the operation needs while
+// it runs. Awaited, it lives in the coroutine's frame and starts there: no allocation, no type
+// erasure but one pointer, no atomic operation. Connected, it is the operation state.
+//
+// A stop request of the waiter, or its deadline, ends a task with set_stopped (its promise's
+// unhandled_stopped) and a sender with set_stopped; other errors are thrown as std::system_error
+// and sent as std::error_code. use_await[ec] takes every error, operation_canceled too, into ec.
 
-#include <system_error>
+#include <coppice/exec/as_awaitable.hpp>
+#include <coppice/token/inline_start.hpp>
+#include <coppice/token/signature.hpp>
+#include <coppice/token/stop_link.hpp>
+
+#include <coroutine>
 
 namespace coppice {
 
+template <class Initiation, class Errors, class... R>
+class await_operation;
+
 // use_await[ec]: awaiting gives the result, and the error goes to `ec` instead of being thrown.
 // Lifetime: `ec` outlives the await.
-struct await_with_error {
-    explicit await_with_error(std::error_code& target) noexcept : error(&target) {}
-    std::error_code* error;
+class await_with_error {
+public:
+    static constexpr bool throws = false;
+    explicit await_with_error(std::error_code& target) noexcept : target_(&target) {}
+    void report(std::error_code error, const char*) const noexcept { *target_ = error; }
+
+    template <class... R, class Initiation>
+    auto initiate(signature<R...>, Initiation&& initiation) const noexcept {
+        return await_operation<std::remove_cvref_t<Initiation>, await_with_error, R...>(
+            static_cast<Initiation&&>(initiation), *this);
+    }
+
+private:
+    std::error_code* target_;
 };
 
 // Awaiting the operation gives its result, or throws std::system_error.
 struct use_await_t {
+    static constexpr bool throws = true;
     constexpr use_await_t() noexcept = default;
     await_with_error operator[](std::error_code& target) const noexcept {
         return await_with_error(target);
     }
+    void report(std::error_code error, const char* operation) const {
+        if (error.value() != 0) [[unlikely]]
+            throw_error(error, operation);
+    }
+
+    template <class... R, class Initiation>
+    auto initiate(signature<R...>, Initiation&& initiation) const noexcept {
+        return await_operation<std::remove_cvref_t<Initiation>, use_await_t, R...>(
+            static_cast<Initiation&&>(initiation), *this);
+    }
 };
 inline constexpr use_await_t use_await{};
 
-// What an awaiter does with an error: where it goes is decided by the token it was made from.
-class await_errors {
-public:
-    await_errors(use_await_t) noexcept {}
-    await_errors(await_with_error token) noexcept : target_(token.error) {}
+// The operation state of the sender.
+template <class Initiation, class Errors, class Rcvr, class... R>
+class sent_operation final : completion_state<R...> {
+    using env_type = execution::env_of_t<Rcvr>;
 
-    // `result` is a negative errno, or no error. Errors: throws std::system_error for use_await.
-    void report(int result, const char* operation) const {
-        const std::error_code error =
-            result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
-        if (target_ != nullptr) {
-            *target_ = error;
-        } else if (error) {
-            throw_error(error, operation);
-        }
+public:
+    using operation_state_concept = execution::operation_state_tag;
+    sent_operation(Initiation&& initiation, Errors errors, Rcvr rcvr) noexcept
+        : completion_state<R...>(&completed),
+          initiation_(static_cast<Initiation&&>(initiation)),
+          errors_(errors),
+          rcvr_(static_cast<Rcvr&&>(rcvr)) {}
+    void start() & noexcept {
+        this->set_env(completion_env_of(execution::get_env(rcvr_), link_));
+        initiation_(completion<R...>(*this));  // may have completed, and ended this
     }
 
 private:
-    [[noreturn, gnu::cold, gnu::noinline]] static void throw_error(std::error_code error,
-                                                                   const char* operation) {
-        throw std::system_error(error, operation);
+    static void completed(completion_state<R...>& state, std::error_code error,
+                          R... results) noexcept {
+        sent_operation& self = static_cast<sent_operation&>(state);
+        self.link_.reset();
+        if constexpr (!Errors::throws) {
+            self.errors_.report(error, nullptr);
+        } else if (error.value() != 0) {
+            self.failed(error);
+            return;
+        }
+        execution::set_value(static_cast<Rcvr&&>(self.rcvr_), static_cast<R&&>(results)...);
     }
-    std::error_code* target_ = nullptr;  // nullptr: throw
+    void failed(std::error_code error) noexcept {
+        if constexpr (may_be_stopped<env_type>) {
+            if (this->env().stopped_by(error)) {
+                execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
+                return;
+            }
+        }
+        execution::set_error(static_cast<Rcvr&&>(rcvr_), error);
+    }
+
+    [[no_unique_address]] Initiation initiation_;
+    [[no_unique_address]] Errors errors_;
+    [[no_unique_address]] Rcvr rcvr_;
+    [[no_unique_address]] stop_link_for<env_type> link_;
+};
+
+// Awaited or connected once, as an r-value or where it was made; it may be moved before, not after.
+// Threads: one at a time. Blocks: never. Errors: awaiting what was moved from or awaited before
+// stops the process. Cost: no allocation.
+template <class Initiation, class Errors, class... R>
+class [[nodiscard("await it or connect it: it has not begun")]] await_operation final
+    : completion_state<R...> {
+public:
+    using sender_concept = execution::sender_tag;
+
+    template <class From>
+    await_operation(From&& initiation, Errors errors) noexcept
+        : completion_state<R...>(nullptr),
+          initiation_(static_cast<From&&>(initiation)),
+          errors_(errors) {}
+    await_operation(await_operation&& other) noexcept
+        : completion_state<R...>(nullptr),
+          initiation_(static_cast<Initiation&&>(other.use())),
+          errors_(other.errors_) {
+        other.coroutine_ = std::noop_coroutine();
+    }
+
+    // As an awaiter, in a coroutine of any type. The mark is on the stack: both our compilers
+    // inline this only after they have taken the coroutine apart.
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+        use();
+        coroutine_ = coroutine;
+        this->set_function(&completed<Promise>);
+        if constexpr (!std::is_void_v<Promise>) listen_to(coroutine.promise());
+        {
+            const initiation_mark mark(this);
+            mark_ = &mark;
+            initiation_(completion<R...>(*this));  // on another thread, this may be gone
+            if (!mark.completed()) return true;
+        }
+        if constexpr (ends_by_stop<Promise>) {
+            if (stopped()) [[unlikely]] {
+                go_on_stopped(coroutine.promise());
+                return true;
+            }
+        }
+        return false;
+    }
+    outcome_t<R...> await_resume() {
+        errors_.report(outcome_.error(), operation_name<Initiation>());
+        return outcome_.take();
+    }
+    // In a task whose stop token is of another kind: as a sender.
+    template <class Promise>
+        requires(!followed_directly<Promise>)
+    auto as_awaitable(Promise& promise) && {
+        return execution::sender_awaitable<await_operation, Promise>(
+            static_cast<await_operation&&>(*this), promise);
+    }
+
+    // As a sender.
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        using value = execution::set_value_t(R...);
+        using error = execution::set_error_t(std::error_code);
+        if constexpr (!Errors::throws) {
+            return execution::completion_signatures<value>();
+        } else if constexpr ((may_be_stopped<Env> && ...)) {
+            return execution::completion_signatures<value, error, execution::set_stopped_t()>();
+        } else {
+            return execution::completion_signatures<value, error>();
+        }
+    }
+    template <execution::receiver Rcvr>
+    auto connect(Rcvr rcvr) && noexcept {
+        Initiation& initiation = use();
+        coroutine_ = std::noop_coroutine();
+        return sent_operation<Initiation, Errors, Rcvr, R...>(static_cast<Initiation&&>(initiation),
+                                                              errors_, static_cast<Rcvr&&>(rcvr));
+    }
+
+private:
+    // A stop of the operation ends the coroutine, without a result.
+    template <class Promise>
+    static consteval bool can_end_by_stop() noexcept {
+        if constexpr (!Errors::throws || std::is_void_v<Promise>) {
+            return false;
+        } else {
+            return may_be_stopped<execution::env_of_t<Promise>> &&
+                   requires(Promise& promise) { promise.unhandled_stopped(); };
+        }
+    }
+    template <class Promise>
+    static constexpr bool ends_by_stop = can_end_by_stop<Promise>();
+
+    Initiation& use() noexcept {
+        COPPICE_CHECK(coroutine_ == nullptr,
+                      "an operation was used twice, or after it was moved from");
+        return initiation_;
+    }
+    template <class Promise>
+    void listen_to(Promise& promise) noexcept {
+        static_assert(followed_directly<Promise>,
+                      "this coroutine's stop token needs a promise with an await_transform that "
+                      "calls as_awaitable, e.g. by with_awaitable_senders");
+        if constexpr (may_be_stopped<execution::env_of_t<Promise>>) {
+            stop_link_for<execution::env_of_t<Promise>> link;  // followed directly: empty
+            this->set_env(completion_env_of(execution::get_env(promise), link));
+        }
+    }
+    template <class Promise>
+    static void completed(completion_state<R...>& state, std::error_code error,
+                          R... results) noexcept {
+        await_operation& self = static_cast<await_operation&>(state);
+        self.outcome_.put(error, static_cast<R&&>(results)...);
+        if (initiation_mark::completed_inside(&self, self.mark_)) return;
+        if constexpr (ends_by_stop<Promise>) {
+            if (self.stopped()) [[unlikely]] {
+                go_on_stopped(
+                    std::coroutine_handle<Promise>::from_address(self.coroutine_.address())
+                        .promise());
+                return;
+            }
+        }
+        self.coroutine_.resume();
+    }
+    bool stopped() const noexcept {
+        return outcome_.error().value() != 0 && this->env().stopped_by(outcome_.error());
+    }
+    template <class Promise>
+    static void go_on_stopped(Promise& promise) noexcept {
+        static_cast<std::coroutine_handle<>>(promise.unhandled_stopped()).resume();
+    }
+
+    [[no_unique_address]] Initiation initiation_;
+    [[no_unique_address]] Errors errors_;
+    std::coroutine_handle<> coroutine_;  // null until it is used; then not null
+    const initiation_mark* mark_;        // set by await_suspend
+    outcome_slot<R...> outcome_;
 };
 
 }  // namespace coppice

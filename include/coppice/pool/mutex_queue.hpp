@@ -1,4 +1,4 @@
-// The injector: one queue for work that comes from outside a pool, or does not fit its deques.
+// mutex_queue: an unbounded queue of work items under a lock; for work from outside a pool.
 #pragma once
 
 #include <coppice/base/atomic.hpp>
@@ -12,7 +12,7 @@
 namespace coppice {
 
 // First in, first out. Threads: any. Blocks: for the few instructions that another holds the lock.
-class injector : immovable {
+class mutex_queue : immovable {
 public:
     void push(work_item* item) noexcept {
         const std::lock_guard lock(mutex_);

@@ -1,0 +1,514 @@
+// bench_scaling: contracts and queues on simulated caches, for more cores than there are here.
+//
+// Each core runs a program, a coroutine over shared words, one access at a time; the core whose
+// clock is earliest goes next. A line is with one core, which may write it, or shared by readers;
+// an access that needs it from elsewhere waits for its turn and takes one transfer. Values are
+// real: exchanges fail when another core was faster. What a task does is one write to its own line.
+//
+// It counts transfers and gives throughput; it knows no prefetching, no store buffers and no
+// frequency. docs/scaling.md has the argument, and its results beside the machine's.
+#include <array>
+#include <bit>
+#include <coroutine>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "../harness.hpp"
+
+namespace {
+
+constexpr double hit_ns = 0.5;   // a load or store of a line that is here
+constexpr double locked_ns = 3;  // a locked operation on it
+constexpr std::uint64_t tasks = 16'384;
+
+// A cache line with one word in it.
+struct line {
+    std::uint64_t value = 0;
+    int owner = -1;  // may write; -1: nobody alone
+    std::array<std::uint64_t, 2> readers{};
+    double free_at = 0;  // when the last transfer ends
+};
+
+class machine;
+
+struct core {
+    machine* host;
+    int number;
+    double now = 0;
+    std::uint64_t runs = 0;
+    std::uint64_t transfers = 0;
+    std::uint64_t noise = 0;
+    std::uint64_t random() {
+        noise = noise * 6364136223846793005u + 1442695040888963407u;
+        return noise >> 33;
+    }
+};
+
+struct program {
+    struct promise_type {
+        program get_return_object() {
+            return program{std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        std::suspend_always initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() {}
+        void unhandled_exception() { std::abort(); }
+    };
+    std::coroutine_handle<promise_type> handle;
+};
+
+class machine {
+public:
+    machine(int cores, double transfer_ns) : transfer_ns_(transfer_ns) {
+        for (int i = 0; i != cores; ++i) {
+            auto c = std::make_unique<core>();
+            c->host = this;
+            c->number = i;
+            c->noise = static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15u + 1;
+            cores_.push_back(std::move(c));
+        }
+    }
+    core& operator[](int i) { return *cores_[static_cast<std::size_t>(i)]; }
+    int size() const { return static_cast<int>(cores_.size()); }
+
+    enum class kind { load, store, locked };
+    void access(core& c, line& l, kind k) {
+        const auto word = static_cast<std::size_t>(c.number) / 64;
+        const std::uint64_t bit = std::uint64_t{1} << c.number % 64;
+        const bool mine = l.owner == c.number;
+        const bool here = mine || (k == kind::load && (l.readers[word] & bit) != 0);
+        if (!here) {
+            if (k != kind::load || l.owner >= 0) {  // readers do not wait for each other
+                c.now = std::max(c.now, l.free_at);
+                l.free_at = c.now + transfer_ns_;
+            }
+            c.now += transfer_ns_;
+            ++c.transfers;
+        }
+        if (k == kind::load) {
+            if (!mine) {
+                if (l.owner >= 0) {
+                    const auto owner = static_cast<std::size_t>(l.owner);
+                    l.readers[owner / 64] |= std::uint64_t{1} << owner % 64;
+                }
+                l.owner = -1;
+                l.readers[word] |= bit;
+            }
+        } else {
+            l.owner = c.number;
+            l.readers = {};
+        }
+        c.now += k == kind::locked ? locked_ns : hit_ns;
+    }
+
+    // Runs all programs until that time.
+    void run(std::vector<program> programs, double until) {
+        using entry = std::pair<double, int>;
+        std::priority_queue<entry, std::vector<entry>, std::greater<>> order;
+        for (int i = 0; i != size(); ++i) order.emplace(0.0, i);
+        while (!order.empty()) {
+            const int i = order.top().second;
+            order.pop();
+            programs[static_cast<std::size_t>(i)].handle.resume();
+            if ((*this)[i].now < until) order.emplace((*this)[i].now, i);
+        }
+        for (program& p : programs) p.handle.destroy();
+    }
+
+private:
+    double transfer_ns_;
+    std::vector<std::unique_ptr<core>> cores_;
+};
+
+// co_await step: takes effect when this core's clock is the earliest.
+struct step {
+    core& c;
+    line& l;
+    machine::kind k;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) const { c.host->access(c, l, k); }
+    void await_resume() const noexcept {}
+};
+step load(core& c, line& l) {
+    return {c, l, machine::kind::load};
+}
+step store(core& c, line& l) {
+    return {c, l, machine::kind::store};
+}
+step locked(core& c, line& l) {
+    return {c, l, machine::kind::locked};
+}
+
+using lines = std::vector<line>;
+
+// The structures. Every access is one co_await; what is done after it takes place at that time.
+
+// Leaves of 32 ready and 32 running bits; each task reschedules itself. Fused: finishing one and
+// claiming the next are one exchange.
+struct contracts {
+    lines leaves = lines(tasks / 32);
+    lines data = lines(tasks);
+    bool fused;
+    explicit contracts(bool f) : fused(f) {
+        for (line& l : leaves) l.value = 0xFFFFFFFF;
+    }
+    static std::uint64_t due(std::uint64_t v) { return v & ~(v >> 32) & 0xFFFFFFFF; }
+    program run(core& c) {
+        std::size_t leaf = 0;
+        std::uint64_t mask = ~std::uint64_t{0};
+        bool contended = false;
+        for (;;) {
+            line& l = leaves[leaf];
+            co_await load(c, l);
+            std::uint64_t seen = l.value;
+            std::uint64_t bit = due(seen) & mask & (~(due(seen) & mask) + 1);
+            if (bit == 0) {
+                mask = ~std::uint64_t{0};
+                leaf = (contended ? c.random() : leaf + 1) % leaves.size();
+                contended = false;
+                continue;
+            }
+            co_await locked(c, l);
+            if (l.value != seen) {
+                contended = true;
+                continue;
+            }
+            l.value = (seen ^ bit) | bit << 32;
+            while (bit != 0) {
+                co_await store(c, data[leaf * 32 + static_cast<unsigned>(std::countr_zero(bit))]);
+                ++c.runs;
+                std::uint64_t next = 0;
+                for (bool done = false; !done;) {
+                    co_await load(c, l);
+                    seen = l.value;
+                    const std::uint64_t finished = (seen & ~(bit << 32)) | bit;
+                    const std::uint64_t behind = due(finished) & ~(2 * bit - 1);
+                    next = fused ? behind & (~behind + 1) : 0;
+                    co_await locked(c, l);
+                    done = l.value == seen;
+                    contended = contended || !done;
+                    if (done) l.value = (finished & ~next) | next << 32;
+                }
+                mask = ~(2 * bit - 1);
+                bit = next;
+            }
+        }
+    }
+};
+
+// The talk's tree: counters from the root to leaves of 64 signals; a select takes one off each
+// counter on its way, a set adds one on each.
+struct counter_tree {
+    lines counters = lines(1 + 16);
+    lines leaves = lines(tasks / 64);
+    lines data = lines(tasks);
+    counter_tree() {
+        counters[0].value = tasks;
+        for (std::size_t i = 1; i != counters.size(); ++i) counters[i].value = tasks / 16;
+        for (line& l : leaves) l.value = ~std::uint64_t{0};
+    }
+    program run(core& c) {
+        for (std::uint64_t bias = c.random();; ++bias) {
+            co_await locked(c, counters[0]);
+            if (counters[0].value == 0) continue;
+            --counters[0].value;
+            std::size_t inner;
+            for (std::uint64_t at = bias;; ++at) {
+                inner = 1 + at % 16;
+                co_await locked(c, counters[inner]);
+                if (counters[inner].value == 0) continue;
+                --counters[inner].value;
+                break;
+            }
+            std::size_t signal;
+            for (std::uint64_t at = bias / 16;; ++at) {
+                const std::size_t leaf = (inner - 1) * 16 + at % 16;
+                co_await locked(c, leaves[leaf]);
+                if (leaves[leaf].value == 0) continue;
+                const auto bit = static_cast<unsigned>(std::countr_zero(leaves[leaf].value));
+                leaves[leaf].value &= leaves[leaf].value - 1;
+                signal = leaf * 64 + bit;
+                break;
+            }
+            co_await store(c, data[signal]);
+            ++c.runs;
+            co_await locked(c, leaves[signal / 64]);
+            leaves[signal / 64].value |= std::uint64_t{1} << signal % 64;
+            co_await locked(c, counters[inner]);
+            ++counters[inner].value;
+            co_await locked(c, counters[0]);
+            ++counters[0].value;
+        }
+    }
+};
+
+// Tickets on a head and a tail, and eight lanes, each of which is entered in ticket order.
+struct ticket_queue {
+    line head, tail;
+    lines lane_head = lines(8), lane_tail = lines(8);
+    std::vector<std::size_t> slots = std::vector<std::size_t>(tasks * 2);
+    lines slot_lines = lines(tasks * 2 / 8);
+    lines data = lines(tasks);
+    ticket_queue() {
+        tail.value = tasks;
+        for (std::size_t i = 0; i != tasks; ++i) slots[i] = i;
+        for (std::size_t i = 0; i != 8; ++i) lane_tail[i].value = tasks + i;
+        for (std::size_t i = 0; i != 8; ++i) lane_head[i].value = i;
+    }
+    program run(core& c) {
+        for (;;) {
+            std::uint64_t ticket;
+            for (;;) {
+                co_await load(c, head);
+                ticket = head.value;
+                co_await load(c, tail);
+                co_await locked(c, head);
+                if (head.value == ticket) break;
+            }
+            head.value = ticket + 1;
+            do co_await load(c, lane_head[ticket % 8]);
+            while (lane_head[ticket % 8].value != ticket);
+            do co_await load(c, lane_tail[ticket % 8]);
+            while (lane_tail[ticket % 8].value <= ticket);
+            co_await load(c, slot_lines[ticket % (2 * tasks) / 8]);
+            const std::size_t task = slots[ticket % (2 * tasks)];
+            co_await store(c, lane_head[ticket % 8]);
+            lane_head[ticket % 8].value = ticket + 8;
+            co_await store(c, data[task]);
+            ++c.runs;
+            co_await locked(c, tail);
+            ticket = tail.value++;
+            do co_await load(c, lane_tail[ticket % 8]);
+            while (lane_tail[ticket % 8].value != ticket);
+            co_await store(c, slot_lines[ticket % (2 * tasks) / 8]);
+            slots[ticket % (2 * tasks)] = task;
+            co_await store(c, lane_tail[ticket % 8]);
+            lane_tail[ticket % 8].value = ticket + 8;
+        }
+    }
+};
+
+// Michael and Scott's list: an exchange on the head, one on the last node, one on the tail; the
+// node that was taken goes to a free list and another one comes from it, an exchange each.
+struct list_queue {
+    line head, tail, free_list;
+    lines nodes = lines(tasks + 1 + 128);
+    std::vector<std::size_t> next, task_of, free_next;
+    lines data = lines(tasks);
+    static constexpr std::size_t none = ~std::size_t{0};
+    list_queue() : next(nodes.size(), none), task_of(nodes.size()), free_next(nodes.size(), none) {
+        for (std::size_t i = 0; i != tasks; ++i) {
+            next[i] = i + 1;
+            task_of[i + 1] = i;
+        }
+        head.value = 0;
+        tail.value = tasks;
+        free_list.value = tasks + 1;
+        for (std::size_t i = tasks + 1; i + 1 != nodes.size(); ++i) free_next[i] = i + 1;
+    }
+    // Links carry a count above 32 bits, so that an exchange fails when anything happened.
+    static std::size_t at(std::uint64_t link) { return link & 0xFFFFFFFF; }
+    static std::uint64_t link(std::uint64_t old, std::size_t node) {
+        return ((old >> 32) + 1) << 32 | (node & 0xFFFFFFFF);
+    }
+    program run(core& c) {
+        for (;;) {
+            std::size_t node, task;
+            for (;;) {
+                co_await load(c, head);
+                const std::uint64_t seen = head.value;
+                co_await load(c, tail);
+                co_await load(c, nodes[at(seen)]);
+                const std::size_t after = next[at(seen)];
+                if (after == none) continue;
+                co_await load(c, nodes[after]);
+                task = task_of[after];
+                co_await locked(c, head);
+                if (head.value != seen) continue;
+                head.value = link(seen, after);
+                node = at(seen);
+                break;
+            }
+            for (;;) {
+                co_await load(c, free_list);
+                const std::uint64_t seen = free_list.value;
+                co_await store(c, nodes[node]);
+                co_await locked(c, free_list);
+                if (free_list.value != seen) continue;
+                free_next[node] = at(seen);
+                free_list.value = link(seen, node);
+                break;
+            }
+            co_await store(c, data[task]);
+            ++c.runs;
+            for (;;) {
+                co_await load(c, free_list);
+                const std::uint64_t seen = free_list.value;
+                node = at(seen);
+                co_await load(c, nodes[node]);
+                const std::size_t rest = free_next[node];
+                co_await locked(c, free_list);
+                if (free_list.value != seen) continue;
+                free_list.value = link(seen, rest);
+                break;
+            }
+            co_await store(c, nodes[node]);
+            next[node] = none;
+            task_of[node] = task;
+            for (;;) {
+                co_await load(c, tail);
+                const std::uint64_t seen = tail.value;
+                const std::size_t last = at(seen);
+                co_await locked(c, nodes[last]);
+                if (tail.value != seen || next[last] != none) {
+                    // Another one is linked: help to move the tail.
+                    const std::size_t after = next[last];
+                    co_await locked(c, tail);
+                    if (tail.value == seen && after != none) tail.value = link(seen, after);
+                    continue;
+                }
+                next[last] = node;
+                co_await locked(c, tail);
+                if (tail.value == seen) tail.value = link(seen, node);
+                break;
+            }
+        }
+    }
+};
+
+// A queue per producer; consumers stay with one for 256 tasks, and each take is two additions on
+// its line. That is the best configuration of that design, with tokens.
+struct subqueues {
+    explicit subqueues(int cores)
+        : count(static_cast<std::size_t>(cores)),
+          heads(count),
+          claims(count),
+          tails(count),
+          slots(count, std::vector<std::size_t>(tasks * 2)),
+          slot_lines(count * tasks * 2 / 8) {
+        for (std::size_t i = 0; i != tasks; ++i) {
+            const std::size_t q = i % count;
+            slots[q][tails[q].value++] = i;
+        }
+    }
+    std::size_t count;
+    lines heads, claims, tails;
+    std::vector<std::vector<std::size_t>> slots;
+    lines slot_lines;
+    lines data = lines(tasks);
+    line& slot_line(std::size_t q, std::uint64_t at) {
+        return slot_lines[(q * tasks * 2 + at % (2 * tasks)) / 8];
+    }
+    program run(core& c) {
+        const auto own = static_cast<std::size_t>(c.number);
+        std::size_t from = own;
+        for (int stay = 0;;) {
+            if (stay == 256) {
+                stay = 0;
+                from = (from + 1) % count;
+            }
+            co_await load(c, tails[from]);
+            co_await load(c, claims[from]);
+            if (claims[from].value >= tails[from].value) {
+                from = (from + 1) % count;
+                continue;
+            }
+            co_await locked(c, claims[from]);
+            if (claims[from].value >= tails[from].value) continue;
+            ++claims[from].value;
+            co_await locked(c, heads[from]);
+            const std::uint64_t at = heads[from].value++;
+            co_await load(c, slot_line(from, at));
+            const std::size_t task = slots[from][at % (2 * tasks)];
+            ++stay;
+            co_await store(c, data[task]);
+            ++c.runs;
+            const std::uint64_t to = tails[own].value;
+            co_await store(c, slot_line(own, to));
+            slots[own][to % (2 * tasks)] = task;
+            co_await store(c, tails[own]);
+            tails[own].value = to + 1;
+        }
+    }
+};
+
+struct outcome {
+    double rate = 0;       // million per second
+    double transfers = 0;  // per task that ran
+};
+
+template <class Structure>
+outcome simulate(Structure structure, int cores, double transfer_ns, double microseconds) {
+    machine m(cores, transfer_ns);
+    std::vector<program> programs;
+    for (int i = 0; i != cores; ++i) programs.push_back(structure.run(m[i]));
+    m.run(std::move(programs), microseconds * 1e3);
+    double runs = 0;
+    double transfers = 0;
+    for (int i = 0; i != cores; ++i) {
+        runs += static_cast<double>(m[i].runs);
+        transfers += static_cast<double>(m[i].transfers);
+    }
+    return {runs / microseconds, transfers / runs};
+}
+
+struct structure {
+    const char* name;
+    outcome (*run)(int cores, double transfer_ns, double microseconds);
+};
+constexpr structure structures[] = {
+    {"execute_contracts",
+     [](int n, double t, double us) { return simulate(contracts(true), n, t, us); }},
+    {"execute_next_contract",
+     [](int n, double t, double us) { return simulate(contracts(false), n, t, us); }},
+    {"counters on the way (the talk)",
+     [](int n, double t, double us) { return simulate(counter_tree(), n, t, us); }},
+    {"sub-queues (moodycamel, tokens)",
+     [](int n, double t, double us) { return simulate(subqueues(n), n, t, us); }},
+    {"tickets and lanes (TBB)",
+     [](int n, double t, double us) { return simulate(ticket_queue(), n, t, us); }},
+    {"linked list (Boost)",
+     [](int n, double t, double us) { return simulate(list_queue(), n, t, us); }},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bench::options options = bench::parse(argc, argv);
+    const double microseconds = options.tiny ? 20 : 2'000;
+    const std::vector<int> core_counts =
+        options.tiny ? std::vector<int>{1, 3} : std::vector<int>{1, 2, 4, 16, 64, 128};
+    const double transfer_ns = 60;
+    if (!options.tiny) {
+        std::printf(
+            "simulated: million executions per second (line transfers per execution), "
+            "%.0f ns per transfer\n  %-32s",
+            transfer_ns, "cores");
+        for (const int cores : core_counts) std::printf("%9d%9s", cores, "");
+        std::printf("\n");
+    }
+    for (const structure& s : structures) {
+        if (!options.tiny) std::printf("  %-32s", s.name);
+        for (const int cores : core_counts) {
+            const outcome o = s.run(cores, transfer_ns, microseconds);
+            if (options.tiny) {
+                std::printf("workload simulated, %d cores (%s) hash %016llx\n", cores, s.name,
+                            static_cast<unsigned long long>(bench::hash().add(o.rate > 0).value()));
+                continue;
+            }
+            std::printf("%9.1f (%5.2f)", o.rate, o.transfers);
+            if (options.json == nullptr) continue;
+            std::fprintf(options.json,
+                         "{\"workload\":\"simulated, %d cores\",\"rival\":\"%s\",\"ns\":%.3f,"
+                         "\"transfers\":%.3f}\n",
+                         cores, s.name, 1e3 / o.rate, o.transfers);
+        }
+        if (!options.tiny) std::printf("\n");
+        std::fflush(stdout);
+    }
+    return 0;
+}

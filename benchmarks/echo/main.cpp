@@ -1,0 +1,123 @@
+// TCP echo of 64 bytes: processor time per message on 64 connections, and the round trip on one.
+// The servers run on one processor and the client on another; all servers are started first and
+// take turns, so that a machine that changes its speed does so for all of them. The client is the
+// same bare epoll loop for every rival. Ratios are to the raw loop of the same kind.
+#include "load.hpp"
+#include "rivals.hpp"
+
+#include "../harness.hpp"
+
+#include <coppice/io/context.hpp>
+
+#include <memory>
+#include <system_error>
+
+namespace {
+
+using namespace bench_echo;
+
+struct rival {
+    const char* name;
+    void (*serve)();
+    const char* base;
+};
+
+constexpr rival rivals[] = {
+    {"raw epoll", &serve_raw_epoll, "raw epoll"},
+    {"coppice on epoll, await", &serve_coppice_epoll, "raw epoll"},
+    {"coppice on epoll, callback", &serve_coppice_epoll_callback, "raw epoll"},
+    {"raw io_uring", &serve_raw_uring, "raw io_uring"},
+    {"coppice on io_uring, await", &serve_coppice_uring, "raw io_uring"},
+    {"coppice on io_uring, callback", &serve_coppice_uring_callback, "raw io_uring"},
+#if defined(BENCH_WITH_ASIO)
+    {"asio, callback", &serve_asio_callback, "raw epoll"},
+    {"asio, awaitable", &serve_asio_awaitable, "raw epoll"},
+#endif
+};
+
+bool has_uring() {
+    try {
+        return coppice::io::context(coppice::io::backend::uring).kind() ==
+               coppice::io::backend::uring;
+    } catch (const std::system_error&) {
+        return false;
+    }
+}
+
+struct contender {
+    const rival* what;
+    std::unique_ptr<server_process> server;
+    std::unique_ptr<clients> connections;
+    std::vector<double> times;
+    double median() const { return bench::median(times); }
+};
+
+// One case: every rival with so many connections. False: the results differ.
+bool run(int connections, std::size_t messages, const bench::options& o) {
+    std::vector<contender> all;
+    const bool uring = has_uring();
+    for (const rival& r : rivals) {
+        if (!uring && std::string(r.name).find("io_uring") != std::string::npos) continue;
+        contender c{&r, std::make_unique<server_process>(r.serve), nullptr, {}};
+        if (c.server->port() == 0) {
+            std::fprintf(stderr, "echo: %s did not start\n", r.name);
+            return false;
+        }
+        c.connections = std::make_unique<clients>(c.server->port(), connections);
+        all.push_back(std::move(c));
+    }
+    if (o.tiny) {
+        bool agree = true;
+        const std::uint64_t expected = all.front().connections->ping(messages);
+        for (contender& c : all) {
+            const std::uint64_t sum =
+                &c == &all.front() ? expected : c.connections->ping(messages);
+            agree = agree && sum == expected;
+            std::printf("workload echo, %d connections (%s) hash %016llx\n", connections,
+                        c.what->name,
+                        static_cast<unsigned long long>(bench::hash().add(sum).value()));
+        }
+        return agree;
+    }
+    for (contender& c : all) bench::keep(c.connections->ping(messages / 10));  // warm
+    for (int i = 0; i != o.repetitions; ++i) {
+        for (contender& c : all) {
+            const std::uint64_t cpu = c.server->cpu_ns();
+            const auto begin = std::chrono::steady_clock::now();
+            bench::keep(c.connections->ping(messages));
+            const std::chrono::duration<double, std::nano> took =
+                std::chrono::steady_clock::now() - begin;
+            const double ns =
+                connections == 1 ? took.count() : static_cast<double>(c.server->cpu_ns() - cpu);
+            c.times.push_back(ns / static_cast<double>(messages));
+        }
+    }
+    std::printf("echo of %d bytes, %d connection(s): %s, ns per message\n", message_bytes,
+                connections, connections == 1 ? "round trip" : "processor time of the server");
+    for (const contender& c : all) {
+        double base = 0;
+        for (const contender& b : all) {
+            if (std::string(b.what->name) == c.what->base) base = b.median();
+        }
+        const auto [low, high] = std::minmax_element(c.times.begin(), c.times.end());
+        std::printf("  %-34s %10.0f  (%.0f to %.0f)  x %.3f of %s\n", c.what->name, c.median(),
+                    *low, *high, c.median() / base, c.what->base);
+        if (o.json == nullptr) continue;
+        std::fprintf(o.json,
+                     "{\"workload\":\"echo %d\",\"rival\":\"%s\",\"ns\":%.3f,\"ns_min\":%.3f,"
+                     "\"ns_max\":%.3f}\n",
+                     connections, c.what->name, c.median(), *low, *high);
+    }
+    std::fflush(stdout);
+    return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bench::options o = bench::parse(argc, argv);
+    pin_client();
+    const bool many = run(64, o.tiny ? 2000 : 30'000, o);
+    const bool one = run(1, o.tiny ? 200 : 5'000, o);
+    return many && one ? 0 : 1;
+}

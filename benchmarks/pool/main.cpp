@@ -1,0 +1,228 @@
+// bench_pool: the thesis's chapter 6 as a report, with each budget's ratio, met or missed.
+#include "rivals.hpp"
+
+#include "../harness.hpp"
+
+#include <coppice/pool/thread_pool.hpp>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmath>
+#include <map>
+#include <thread>
+
+namespace {
+
+using namespace bench_pool;
+
+struct contender {
+    const char* name;
+    work run;
+};
+struct contest {
+    const char* name;
+    std::size_t threads;
+    std::size_t size;
+    std::size_t tiny_size;
+    std::vector<contender> contenders;
+};
+
+// Median times in ms, by contest, threads and contender.
+std::map<std::string, double> medians;
+
+std::string key(const std::string& contest_name, std::size_t threads, const std::string& name) {
+    return contest_name + "/" + std::to_string(threads) + "/" + name;
+}
+
+double time_ms(const contender& c, std::size_t threads, std::size_t size) {
+    const auto begin = std::chrono::steady_clock::now();
+    bench::keep(c.run(threads, size));
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+        .count();
+}
+
+void measure(const contest& c, const bench::options& o) {
+    std::vector<std::vector<double>> times(c.contenders.size());
+    for (const contender& each : c.contenders) bench::keep(each.run(c.threads, c.tiny_size));
+    for (int i = 0; i != o.repetitions; ++i) {
+        for (std::size_t r = 0; r != c.contenders.size(); ++r)
+            times[r].push_back(time_ms(c.contenders[r], c.threads, c.size));
+    }
+    std::printf("%s, %zu threads, ms (standard deviation in %%)\n", c.name, c.threads);
+    const double base = bench::median(times[0]);
+    for (std::size_t r = 0; r != c.contenders.size(); ++r) {
+        const double median = bench::median(times[r]);
+        double mean = 0, square = 0;
+        for (const double t : times[r]) mean += t / static_cast<double>(times[r].size());
+        for (const double t : times[r])
+            square += (t - mean) * (t - mean) / static_cast<double>(times[r].size());
+        std::printf("  %-34s %10.2f  (%4.1f)  x %.3f\n", c.contenders[r].name, median,
+                    100 * std::sqrt(square) / mean, median / base);
+        medians[key(c.name, c.threads, c.contenders[r].name)] = median;
+        if (o.json == nullptr) continue;
+        std::fprintf(o.json,
+                     "{\"workload\":\"%s\",\"threads\":%zu,\"rival\":\"%s\",\"ms\":%.3f,"
+                     "\"sd\":%.3f}\n",
+                     c.name, c.threads, c.contenders[r].name, median, std::sqrt(square));
+    }
+    std::fflush(stdout);
+}
+
+bool run_tiny(const contest& c) {
+    bool agree = true;
+    const std::uint64_t expected = c.contenders.front().run(c.threads, c.tiny_size);
+    for (const contender& each : c.contenders) {
+        const std::uint64_t result = each.run(c.threads, c.tiny_size);
+        std::printf("workload %s (%s) hash %016llx\n", c.name, each.name,
+                    static_cast<unsigned long long>(bench::hash().add(result).value()));
+        agree = agree && result == expected;
+    }
+    if (!agree) std::printf("workload %s: the rivals disagree\n", c.name);
+    return agree;
+}
+
+std::vector<contest> contests() {
+    std::vector<contest> all;
+    std::vector<contender> fib, matmul, skynet, queens, submit;
+#ifdef BENCH_WITH_TBB
+    fib = {{"oneTBB parallel_invoke", fib_parallel_invoke}, {"oneTBB task_group", fib_task_group}};
+    matmul = {{"oneTBB parallel_for", matmul_tbb}};
+    skynet = {{"oneTBB task_group", skynet_tbb}};
+    queens = {{"oneTBB parallel_reduce", queens_tbb}};
+    submit = {{"oneTBB enqueue", submit_tbb}};
+#endif
+#ifdef BENCH_WITH_OPENMP
+#if defined(__clang__)
+    fib.push_back({"OpenMP tasks (libomp)", fib_openmp});
+    matmul.push_back({"OpenMP for (libomp)", matmul_openmp});
+#else
+    fib.push_back({"OpenMP tasks (libgomp)", fib_openmp});
+    matmul.push_back({"OpenMP for (libgomp)", matmul_openmp});
+#endif
+#endif
+    fib.push_back({"coppice tasks", fib_tasks});
+    fib.push_back({"coppice fork_join", fib_fork_join});
+    fib.push_back({"the plain function", fib_serial});
+    matmul.push_back({"coppice parallel_for", matmul_coppice});
+    skynet.push_back({"coppice tasks", skynet_tasks});
+    skynet.push_back({"coppice fork_join", skynet_fork_join});
+    queens.push_back({"coppice parallel_reduce", queens_coppice});
+    submit.push_back({"coppice submit", submit_coppice});
+    const std::vector<contender> schedulers = {
+        {"global queue, mutex", items_mutex_queue},
+        {"global queue, lock-free", items_lockfree_queue},
+        {"work stealing, mutex", items_mutex_deques},
+        {"work stealing, lock-free, bounded", items_bounded_deques},
+        {"the same, growing, buffers kept", items_kept_deques},
+        {"the same, growing, counted", items_counted_deques}};
+    for (const std::size_t threads : {1, 2, 4, 8, 16}) {
+        all.push_back({"fib(30)", threads, 30, 10, fib});
+        all.push_back({"matmul 1024", threads, 1024, 64, matmul});
+        all.push_back({"an item per call of fib(20)", threads, 20, 8, schedulers});
+    }
+    for (const std::size_t threads : {1, 2}) {
+        all.push_back({"skynet", threads, 1'000'000, 100, skynet});
+        all.push_back({"queens 12", threads, 12, 5, queens});
+    }
+    all.push_back({"a million jobs from outside", 1, 1'000'000, 100, submit});
+    all.push_back({"100,000 schedules by a task",
+                   1,
+                   100'000,
+                   100,
+                   {{"static", schedule_static}, {"dynamic (any_scheduler)", schedule_dynamic}}});
+    return all;
+}
+
+// Peak memory in KiB of a process of its own that does the work once.
+long peak_memory(const contender& c) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        bench::keep(c.run(2, 30));
+        ::_exit(0);
+    }
+    int status = 0;
+    rusage used{};
+    ::wait4(child, &status, 0, &used);
+    return used.ru_maxrss;
+}
+
+double idle_cpu_ms() {
+    coppice::thread_pool pool(2);
+    pool.run([] {});
+    const auto used = [] {
+        rusage u{};
+        ::getrusage(RUSAGE_SELF, &u);
+        const auto ms = [](const timeval& t) {
+            return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+        };
+        return ms(u.ru_utime) + ms(u.ru_stime);
+    };
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const double before = used();
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return used() - before;
+}
+
+void budget(const char* what, double value, double most) {
+    std::printf("  %-52s %8.3f  <= %-6.3g %s\n", what, value, most,
+                value <= most ? "met" : "MISSED");
+}
+
+double ratio(const char* contest_name, std::size_t threads, const char* ours, const char* theirs) {
+    return medians[key(contest_name, threads, ours)] / medians[key(contest_name, threads, theirs)];
+}
+
+void budgets(const std::map<std::string, long>& memory) {
+#if defined(__clang__)
+    constexpr double task_budget = 0.17;
+#else
+    constexpr double task_budget = 0.27;
+#endif
+    std::printf("budgets\n");
+#ifdef BENCH_WITH_TBB
+    const char* const tbb = "oneTBB parallel_invoke";
+    budget("tasks / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice tasks", tbb), task_budget);
+    budget("tasks / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice tasks", tbb),
+           task_budget);
+    budget("fork_join / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice fork_join", tbb),
+           0.04);
+    budget("fork_join / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice fork_join", tbb),
+           0.04);
+    budget("tasks / oneTBB, skynet, 2 threads",
+           ratio("skynet", 2, "coppice tasks", "oneTBB task_group"), 0.3);
+    budget("submit / oneTBB enqueue, a million",
+           ratio("a million jobs from outside", 1, "coppice submit", "oneTBB enqueue"), 0.5);
+    budget("parallel_for / oneTBB, matmul, 2 threads",
+           ratio("matmul 1024", 2, "coppice parallel_for", "oneTBB parallel_for"), 1.0);
+    budget("peak memory beyond oneTBB's, MiB",
+           static_cast<double>(memory.at("coppice tasks") - memory.at(tbb)) / 1024, 2);
+#endif
+    budget("fork_join / plain function, 1 thread",
+           ratio("fib(30)", 1, "coppice fork_join", "the plain function"), 2.5);
+    const double speed_up =
+        medians[key("fib(30)", 1, "coppice tasks")] / medians[key("fib(30)", 2, "coppice tasks")];
+    budget("1.85 / speed-up of tasks from 1 to 2 threads", 1.85 / speed_up, 1.0);
+    budget("CPU of an idle pool in two seconds, ms", idle_cpu_ms(), 0.5);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    bench::options o = bench::parse(argc, argv);
+    o.repetitions = std::min(o.repetitions, 5);
+    const std::vector<contest> all = contests();
+    if (o.tiny) {
+        bool agree = true;
+        for (const contest& c : all) agree = run_tiny(c) && agree;
+        return agree ? 0 : 1;
+    }
+    std::map<std::string, long> memory;
+    std::printf("peak memory, fib(30) on 2 threads, KiB\n");
+    for (const contender& each : all.front().contenders) {  // before there are any threads
+        memory[each.name] = peak_memory(each);
+        std::printf("  %-34s %10ld\n", each.name, memory[each.name]);
+    }
+    for (const contest& c : all) measure(c, o);
+    budgets(memory);
+}

@@ -1,0 +1,84 @@
+// An operation of one's own, on a system that completes through a function pointer.
+#include <coppice/coppice.hpp>
+
+#include <cstdio>
+#include <deque>
+
+using namespace coppice;
+
+namespace {
+
+// [system]
+// What some device driver offers: it calls back with the context that it was given.
+struct device_context {
+    void (*callback)(int result, device_context*) = nullptr;
+};
+struct device {
+    struct request {
+        int parameter;
+        device_context* context;
+    };
+    std::deque<request> requests;
+    void start(int parameter, device_context* context) { requests.push_back({parameter, context}); }
+    void run() {
+        while (!requests.empty()) {
+            const request r = requests.front();
+            requests.pop_front();
+            r.context->callback(r.parameter < 0 ? -1 : r.parameter * 2, r.context);
+        }
+    }
+};
+// [/system]
+
+// [operation]
+// Movable until it is called; from then on it stays where it is until the operation completes. So
+// it may be what the device needs meanwhile, and nothing is allocated.
+class doubling : device_context {
+public:
+    doubling(device& d, int parameter) noexcept : device_(&d), parameter_(parameter) {}
+
+    void operator()(completion<int> done) noexcept {
+        done_ = done;
+        callback = [](int result, device_context* context) {
+            completion<int> c = static_cast<doubling*>(context)->done_;
+            const std::error_code error =
+                result < 0 ? std::make_error_code(std::errc::io_error) : no_error;
+            std::move(c)(error, result);  // the last thing: *context may be gone
+        };
+        device_->start(parameter_, this);
+    }
+
+private:
+    device* device_;
+    int parameter_;
+    completion<int> done_;
+};
+
+template <class Token = use_await_t>
+auto double_it(device& d, int n, Token&& token = {}) noexcept(nothrow_token<Token>) {
+    return completion_token_transform<void(std::error_code, int)>(static_cast<Token&&>(token),
+                                                                  doubling(d, n));
+}
+// [/operation]
+
+task<> use(device& d) {
+    std::printf("awaited %d\n", co_await double_it(d, 21));
+    try {
+        co_await double_it(d, -1);
+    } catch (const std::system_error& e) {
+        std::puts("thrown");
+    }
+}
+
+}  // namespace
+
+int main() {
+    device d;
+    execution::counting_scope scope;
+    execution::spawn(use(d) | execution::upon_error([](auto&&) noexcept {}), scope.get_token());
+    double_it(d, 4, [](std::error_code, int n) { std::printf("called back %d\n", n); });
+    std::future<int> future = double_it(d, 5, use_future);
+    d.run();
+    std::printf("future %d\n", future.get());
+    this_thread::sync_wait(scope.join());
+}

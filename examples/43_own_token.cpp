@@ -1,0 +1,67 @@
+// A completion token of one's own: collects outcomes in a list.
+#include <coppice/coppice.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+using namespace coppice;
+using namespace std::chrono_literals;
+
+namespace {
+
+// [token]
+// Counts what has ended, and what of it failed.
+struct tally {
+    int ended = 0;
+    int failed = 0;
+};
+
+class counted_in {
+public:
+    explicit counted_in(tally& t) noexcept : tally_(&t) {}
+
+    // Called by completion_token_transform; what it returns, the initiating function returns. It
+    // keeps the initiation and calls it with a completion of its state.
+    template <class... R, class Initiation>
+    void initiate(signature<R...>, Initiation&& initiation) const {
+        using kept_type = std::remove_cvref_t<Initiation>;
+        auto* const s = new state<kept_type, R...>(*tally_, static_cast<Initiation&&>(initiation));
+        s->initiation(completion<R...>(*s));  // may have ended s
+    }
+
+private:
+    template <class Initiation, class... R>
+    struct state : completion_state<R...> {
+        state(tally& t, Initiation&& i)
+            : completion_state<R...>(&completed),
+              counts(t),
+              initiation(static_cast<Initiation&&>(i)) {}
+        static void completed(completion_state<R...>& self, std::error_code error,
+                              R...) noexcept {
+            const std::unique_ptr<state> s(static_cast<state*>(&self));
+            ++s->counts.ended;
+            if (error) ++s->counts.failed;
+        }
+        tally& counts;
+        Initiation initiation;
+    };
+    tally* tally_;
+};
+// [/token]
+
+}  // namespace
+
+int main() {
+    io::context loop;
+    io::timer timer(loop);
+    io::udp::socket socket(loop, io::loopback(0));
+    tally counts;
+    std::byte bytes[4];
+    timer.wait_for(1ms, counted_in(counts));
+    socket.receive_from(bytes, counted_in(counts));
+    timer.wait_for(2ms, [&](std::error_code) { socket.close(); });  // ends the receive
+    loop.run();
+    std::printf("%d ended, %d failed\n", counts.ended, counts.failed);
+}

@@ -1,0 +1,471 @@
+// A worker's deque of forked calls: no fence and no exchange for a call that nobody steals.
+#pragma once
+// Used by fork_join and wait_for_tasks, which push and pop, and by pools, whose workers steal. The
+// deque is split. What lies at or above the split is private to the owner, who pushes and pops it
+// with plain loads and stores; what lies below is public and settled by exchanges on one word.
+// Nothing is public until a thief asks: then the owner publishes the older half of what it has, or
+// the thief does so itself while the owner is busy. pool/PROTOCOL.md has the proof.
+//
+//   slots     0 ......... tail ......... split ......... head
+//                taken          public         private
+//
+//   head_        moved by the owner alone; a thief that grabs reads it
+//   public_      tail in the low half, split in the high half: thieves move tail up; who holds
+//                lock_ moves split, by exchange, or by a store while tail == split
+//   lock_        0 free, 1 held: by the owner off its fast path, by a thief that grabs
+//   push_limit_  push is slow from this slot on: the end, or the first slot while a thief asks
+//   pop_limit_   pop is slow below this slot: the split, or everything while a thief asks
+//
+// Where light fences are not free (asymmetric.hpp) the limits stay raised, and all goes through the
+// lock.
+//
+//   slot.state_  published -> taken -> done            a thief has read it; the call has ended
+//                             taken -> asleep -> done  the owner sleeps until it has ended
+//
+// Source: ours, after the split deque of Lace (van Dijk and van de Pol 2014). There the owner needs
+// a fence when it shrinks its public part, and nobody helps a thief whose victim does not fork.
+
+#include <coppice/base/asymmetric.hpp>
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/futex.hpp>
+#include <coppice/base/lifetime.hpp>
+
+#include <time.h>
+#include <cstdint>
+
+namespace coppice {
+
+class fork_deque;
+class fork_slot;
+
+// What a pool does for its workers' deques.
+class fork_team {
+public:
+    // Calls were published: wakes a sleeping worker, if nobody searches.
+    virtual void published() noexcept = 0;
+    // The owner waits for `thief`: runs a call stolen from it, or from another; if urgent, even one
+    // that has to be grabbed. False: found none.
+    virtual bool help(fork_deque& waiting, std::uint32_t thief, bool urgent) noexcept = 0;
+
+protected:
+    ~fork_team() = default;
+};
+
+// Runs a forked call; `frame` is what push() was given. A call that is joined by join() ends with
+// slot.finish(); any other may not touch the slot.
+using forked_call = void (*)(void* frame, fork_slot& slot) noexcept;
+
+// The place of one forked call.
+class fork_slot : immovable {
+public:
+    fork_slot() = default;
+
+    // By who took the call, last: the call has ended and its results are written.
+    void finish() noexcept;
+
+private:
+    friend class fork_deque;
+    enum state : std::uint32_t { published, taken, asleep, done };
+
+    // Written by the owner before publication; read by the thief.
+    plain<forked_call> call_;
+    plain<void*> frame_;
+    plain<const void*> context_;         // of fork_context, at the time of the push
+    atomic<std::uint32_t> state_{done};  // written by the owner before publication, then as above
+    atomic<std::uint32_t> thief_{0};     // who took it; a hint for help()
+};
+
+// A call that was taken out of a deque: by a thief, or by the owner for somebody who has gone.
+struct taken_call {
+    forked_call call = nullptr;
+    void* frame = nullptr;
+    const void* context = nullptr;
+    fork_slot* slot = nullptr;
+    void run() const noexcept;
+};
+
+// The context that forked calls inherit from their forker, on this thread: a pointer of the user's
+// (fork_join: the stop scope). Contexts nest like calls.
+class fork_context : immovable {
+public:
+    // In force until destroyed, for what this thread calls and pushes.
+    explicit inline fork_context(const void* value) noexcept;
+    inline ~fork_context();
+    static const void* current() noexcept {
+        const fork_context* const scope = innermost();
+        return scope == nullptr ? nullptr : scope->value_;
+    }
+
+private:
+    friend class fork_deque;
+    static const fork_context*& innermost() noexcept {
+        return thread_slot<fork_context, const fork_context*>();
+    }
+
+    const void* const value_;
+    const fork_context* const outer_;
+    const fork_slot* const first_;  // calls below were pushed before
+};
+
+enum class fork_steal { taken, empty, lost };  // lost: another was quicker
+
+// Threads: push, pop, join, and what is said to be the owner's by the owner; the rest by any.
+// Cost of push and pop: five loads, four stores, no fence, no exchange, no allocation.
+class fork_deque : immovable {
+public:
+#if defined(COPPICE_MODEL)
+    static constexpr std::uint32_t capacity = 3;
+    static constexpr unsigned idle_rounds_max = 2;
+#else
+    static constexpr std::uint32_t capacity = 1024;
+    static constexpr unsigned idle_rounds_max = 64;  // that join() looks around before it sleeps
+#endif
+
+    fork_deque(fork_team& team, std::uint32_t worker) noexcept
+        : head_(slots_),
+          team_(team),
+          worker_(worker),
+          push_limit_(fast_ ? slots_ + capacity : slots_),
+          pop_limit_(fast_ ? slots_ : slots_ + capacity) {}
+
+    // The deque of the worker that this thread is, or nullptr.
+    static fork_deque*& current() noexcept { return thread_slot<fork_deque, fork_deque*>(); }
+
+    // Where the next call will be pushed.
+    fork_slot* head() const noexcept { return head_.load(relaxed); }  // relaxed: its own word
+
+    // The name by which the call is popped, or nullptr: the deque is full, and the caller runs it.
+    [[nodiscard]] fork_slot* push(forked_call call, void* frame) noexcept {
+        fork_slot* const slot = head();
+        slot->call_.write(call);
+        slot->frame_.write(frame);
+        // edge fork.grabbed (release): the slot is written
+        head_.store(slot + 1, release);
+        // edge fork.request (light): raises the head, then looks who asks
+        light_fence(known_to_be_free());
+        // Relaxed, here and in pop(): a hint of thieves, or the owner's own value.
+        if (slot >= push_limit_.load(relaxed)) [[unlikely]]
+            return push_slow(slot);
+        return slot;
+    }
+
+    // Takes back the call that was pushed at `slot`, once everything above it has ended or is left
+    // over. True: the caller runs it. False: a thief has it, and the caller must join(slot).
+    [[nodiscard]] bool pop(fork_slot* slot) noexcept {
+        if (head() == slot + 1 && pop_private(slot)) [[likely]]
+            return true;
+        return pop_slow(slot);
+    }
+    // Blocks: until the thief has finished; helps meanwhile, then sleeps.
+    inline void join(fork_slot* slot) noexcept;
+
+    // The same for a call that nobody waits for here, if it is still the newest and `frame`'s.
+    // True: the caller runs it. False: it has been taken, or will be by its owner's loop.
+    [[nodiscard]] bool pop_if_newest(fork_slot* slot, const void* frame) noexcept {
+        if (head() != slot + 1 || slot->frame_.read() != frame) return false;
+        if (pop_private(slot)) [[likely]]
+            return true;
+        return pop_newest_slow(slot);
+    }
+
+    // By the owner: the newest call of those whose pusher has gone. False: there is none.
+    bool take_left_over(taken_call& out) noexcept { return take_above(out, slots_); }
+
+    // By another worker, which gives its number.
+    [[nodiscard]] inline fork_steal steal(taken_call& out, std::uint32_t thief) noexcept;
+    // Asks the owner to publish something. A push after a heavy fence after this is answered; one
+    // before it is seen by looks_done().
+    void ask() noexcept {
+        if (!asked()) raise_limits();
+    }
+    // The same for an owner that does not fork and cannot answer: publishes in its place. Cost: a
+    // heavy fence, if there is anything to publish.
+    inline void grab() noexcept;
+    // Whether somebody has asked and nothing was pushed since.
+    bool asked() const noexcept { return push_limit_.load(relaxed) == slots_; }
+    // May be stale when it returns; who must not miss a call fences first (pool/parking.hpp).
+    bool looks_empty() const noexcept {
+        const std::uint64_t both = public_.load(relaxed);
+        return tail_of(both) >= split_of(both);
+    }
+    // The same, for what is not published yet.
+    bool looks_done() const noexcept {
+        return index_of(head_.load(relaxed)) <= split_of(public_.load(relaxed));
+    }
+    std::uint32_t worker() const noexcept { return worker_; }
+    const fork_team& team() const noexcept { return team_; }
+
+private:
+    static std::uint32_t tail_of(std::uint64_t both) noexcept {
+        return static_cast<std::uint32_t>(both);
+    }
+    static std::uint32_t split_of(std::uint64_t both) noexcept {
+        return static_cast<std::uint32_t>(both >> 32);
+    }
+    static std::uint64_t pack(std::uint32_t tail, std::uint32_t split) noexcept {
+        return (static_cast<std::uint64_t>(split) << 32) | tail;
+    }
+    std::uint32_t index_of(const fork_slot* slot) const noexcept {
+        return static_cast<std::uint32_t>(slot - slots_);
+    }
+    // The newest call, if it is private. False: the slow path decides.
+    bool pop_private(fork_slot* slot) noexcept {
+        head_.store(slot, relaxed);  // relaxed: settled by the fence
+        // edge fork.grab (light): lowers the head, then looks
+        light_fence(known_to_be_free());
+        return slot >= pop_limit_.load(relaxed);
+    }
+    [[gnu::noinline]] inline fork_slot* push_slow(fork_slot* slot) noexcept;
+    [[gnu::noinline]] inline bool pop_slow(fork_slot* slot) noexcept;
+    [[gnu::noinline]] inline bool pop_newest_slow(fork_slot* slot) noexcept;
+    inline bool take_above(taken_call& out, const fork_slot* floor) noexcept;
+    inline bool reclaim(fork_slot* slot) noexcept;
+    // Relaxed: hints without a fence; what is published comes with fork.publish.
+    void raise_limits() noexcept {
+        push_limit_.store(slots_, relaxed);
+        pop_limit_.store(slots_ + capacity, relaxed);
+    }
+    inline bool publish() noexcept;
+    inline void answer() noexcept;
+    inline void close(fork_slot* slot) noexcept;
+    inline const void* context_of(const fork_slot* slot) const noexcept;
+    static inline void sleep_on(const fork_slot& slot) noexcept;
+    inline void lock() noexcept;
+    void unlock() noexcept {
+        // edge fork.lock (release): what the holder did
+        lock_.store(0, release);
+    }
+    inline void set_context(const fork_context* innermost) noexcept;
+    friend class fork_context;
+
+    // Written by the owner; read by thieves. The last is never published: a push there is refused.
+    alignas(64) fork_slot slots_[capacity + 1];
+    alignas(64) atomic<fork_slot*> head_;  // written by the owner; slots below are in use
+    fork_team& team_;
+    const std::uint32_t worker_;
+    const bool fast_ = light_fences_are_free();
+    plain<const fork_context*> context_{
+        nullptr};  // the innermost; written by the owner, under lock_
+    // Read by the owner all the time, written rarely, by the owner and by thieves.
+    alignas(64) atomic<fork_slot*> push_limit_;
+    atomic<fork_slot*> pop_limit_;
+    alignas(64) atomic<std::uint64_t> public_{0};  // changed by the owner and thieves
+    atomic<std::uint32_t> lock_{0};
+};
+
+inline void fork_slot::finish() noexcept {
+    // The slot's memory stays: it is a worker's, and workers end together.
+    // edge fork.done (release): what the call did
+    if (state_.exchange(done, release) == asleep) futex_wake_one(state_);
+}
+
+inline fork_context::fork_context(const void* value) noexcept
+    : value_(value),
+      outer_(innermost()),
+      first_(fork_deque::current() == nullptr ? nullptr : fork_deque::current()->head()) {
+    innermost() = this;
+    if (first_ != nullptr) fork_deque::current()->set_context(this);
+}
+inline fork_context::~fork_context() {
+    innermost() = outer_;
+    if (first_ != nullptr) fork_deque::current()->set_context(outer_);
+}
+
+inline void taken_call::run() const noexcept {
+    const fork_context inherited(context);
+    call(frame, *slot);
+}
+
+inline void fork_deque::lock() noexcept {
+    // edge fork.lock (acquire): what the last holder did
+    while (lock_.exchange(1, acquire) != 0) spin_hint();
+}
+
+inline void fork_deque::set_context(const fork_context* innermost) noexcept {
+    lock();
+    context_.write(innermost);
+    unlock();
+}
+
+inline const void* fork_deque::context_of(const fork_slot* slot) const noexcept {
+    const fork_context* scope = context_.read();
+    while (scope != nullptr && scope->first_ > slot) scope = scope->outer_;
+    return scope == nullptr ? nullptr : scope->value_;
+}
+
+fork_slot* fork_deque::push_slow(fork_slot* slot) noexcept {
+    if (slot == slots_ + capacity) {
+        head_.store(slot, relaxed);  // relaxed: a thief that grabs knows that this slot is none
+        return nullptr;
+    }
+    lock();
+    answer();
+    return slot;
+}
+
+// By the owner, who holds the lock and lets it go: publishes if somebody asks.
+inline void fork_deque::answer() noexcept {
+    const bool published = asked() && publish();
+    // What is private starts here; nobody is asking any more, if there was an answer.
+    if (fast_) pop_limit_.store(slots_ + split_of(public_.load(relaxed)), relaxed);
+    if (fast_ && published) push_limit_.store(slots_ + capacity, relaxed);
+    unlock();
+    if (published) team_.published();
+}
+
+// By who holds the lock: makes the older half of what is private public. False: there is nothing.
+inline bool fork_deque::publish() noexcept {
+    std::uint64_t both = public_.load(relaxed);
+    const std::uint32_t begin = split_of(both);
+    // edge fork.grabbed (acquire): the slots below are written
+    const std::uint32_t head = index_of(head_.load(acquire));
+    const std::uint32_t end = head > capacity ? capacity : head;
+    if (end <= begin) return false;
+    const std::uint32_t split = begin + (end - begin + 1) / 2;
+    for (std::uint32_t i = begin; i != split; ++i) {
+        slots_[i].context_.write(context_of(&slots_[i]));
+        slots_[i].state_.store(fork_slot::published, relaxed);  // relaxed: published below
+    }
+    std::uint64_t wider = 0;
+    do {
+        wider = pack(tail_of(both), split);
+        // edge fork.publish (release): the slots below the split are written
+    } while (!public_.compare_exchange_weak(both, wider, release, relaxed));
+    return true;
+}
+
+inline void fork_deque::grab() noexcept {
+    if (looks_done()) return;
+    lock();
+    raise_limits();  // even if somebody asks: the owner may have lowered one of them
+    heavy_fence();   // edge fork.grab (heavy): raises the limits, then looks at the head
+    publish();
+    unlock();
+}
+
+bool fork_deque::pop_slow(fork_slot* slot) noexcept {
+    taken_call left;
+    // After a pop_private() that failed the head is at the slot, and nothing is above it.
+    while (take_above(left, slot + 1)) left.run();
+    return reclaim(slot);
+}
+
+bool fork_deque::pop_newest_slow(fork_slot* slot) noexcept {
+    if (reclaim(slot)) return true;
+    // The thief is a few instructions before the end of its reading.
+    if (!planted("fork.skip_reader")) {
+        // edge fork.read (acquire): the thief reads the slot no more
+        while (slot->state_.load(acquire) == fork_slot::published) spin_hint();
+    }
+    close(slot);
+    return false;
+}
+
+// The newest call, at `slot`. False: a thief took it, and the slot is still in use.
+inline bool fork_deque::reclaim(fork_slot* slot) noexcept {
+    const std::uint32_t index = index_of(slot);
+    lock();
+    head_.store(slot, relaxed);  // relaxed: under the lock
+    std::uint64_t both = public_.load(relaxed);
+    if (index >= split_of(both)) {
+        answer();  // unlocks
+        return true;
+    }
+    std::uint32_t kept = 0;
+    do {
+        const std::uint32_t tail = tail_of(both);
+        if (tail > index && !planted("fork.ignore_theft")) {
+            head_.store(slot + 1, relaxed);
+            unlock();
+            return false;
+        }
+        kept = tail + (index - tail) / 2;  // the older half stays public
+        // Relaxed: takes back what the owner wrote; continues fork.publish for what stays.
+    } while (!public_.compare_exchange_weak(both, pack(tail_of(both), kept), relaxed, relaxed));
+    if (fast_) pop_limit_.store(slots_ + kept, relaxed);
+    unlock();
+    return true;
+}
+
+// A call whose pusher has gone, at or above `floor`.
+inline bool fork_deque::take_above(taken_call& out, const fork_slot* floor) noexcept {
+    while (head() > floor) {
+        fork_slot* const slot = head() - 1;
+        if (!pop_newest_slow(slot)) continue;
+        out.call = slot->call_.read();
+        out.frame = slot->frame_.read();
+        out.context = context_of(slot);
+        out.slot = slot;
+        return true;
+    }
+    return false;
+}
+
+// The newest call was stolen, hence all older ones too, and its slot is free again.
+inline void fork_deque::close(fork_slot* slot) noexcept {
+    const std::uint32_t index = index_of(slot);
+    lock();
+    // Relaxed, and a store: nothing is public, so that no thief's exchange can succeed.
+    public_.store(pack(index, index), relaxed);
+    head_.store(slot, relaxed);
+    if (fast_) pop_limit_.store(slot, relaxed);
+    unlock();
+}
+
+inline void fork_deque::join(fork_slot* slot) noexcept {
+    unsigned idle_rounds = 0;
+    taken_call left;
+    for (;;) {
+        // edge fork.done (acquire): what the call did
+        std::uint32_t state = slot->state_.load(acquire);
+        if (state == fork_slot::done) break;
+        const bool urgent = idle_rounds + 1 == idle_rounds_max || state == fork_slot::asleep;
+        if (team_.help(*this, slot->thief_.load(relaxed), urgent)) {
+            while (take_above(left, slot + 1)) left.run();
+            idle_rounds = 0;
+        } else if (++idle_rounds < idle_rounds_max) {
+            spin_hint();
+        } else if (state == fork_slot::taken) {
+            // relaxed: only says that a wake is wanted
+            slot->state_.compare_exchange_strong(state, fork_slot::asleep, relaxed, relaxed);
+        } else if (state == fork_slot::asleep) {
+            sleep_on(*slot);
+        }
+    }
+    close(slot);
+}
+
+// Until the call has ended. Now and then the owner looks whether it can help again: forks wake
+// workers that idle, not those that wait.
+inline void fork_deque::sleep_on(const fork_slot& slot) noexcept {
+    constexpr std::uint32_t asleep = fork_slot::asleep;
+#if defined(COPPICE_MODEL)
+    futex_wait(slot.state_, asleep);
+#else
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    constexpr std::int64_t look_again_ns = 1'000'000;
+    futex_wait_until(slot.state_, asleep,
+                     now.tv_sec * 1'000'000'000LL + now.tv_nsec + look_again_ns);
+#endif
+}
+
+inline fork_steal fork_deque::steal(taken_call& out, std::uint32_t thief) noexcept {
+    std::uint64_t both = public_.load(relaxed);
+    const std::uint32_t index = tail_of(both);
+    if (index >= split_of(both)) return fork_steal::empty;
+    // edge fork.publish (acquire): the slot is written
+    if (!public_.compare_exchange_strong(both, both + 1, acquire, relaxed)) return fork_steal::lost;
+    // Only now is the slot read: the word may be what it was, and the call another.
+    fork_slot& slot = slots_[index];
+    out.call = slot.call_.read();
+    out.frame = slot.frame_.read();
+    out.context = slot.context_.read();
+    out.slot = &slot;
+    slot.thief_.store(thief, relaxed);  // relaxed: a hint
+    // edge fork.read (release): the slot was read
+    slot.state_.store(fork_slot::taken, release);
+    return fork_steal::taken;
+}
+
+}  // namespace coppice

@@ -1,0 +1,46 @@
+// contract_batch: a thread's opt-in to claim several contracts at once while they are short.
+#pragma once
+// Claiming and finishing are one locked operation each; a batch shares them among its contracts.
+// The price is latency: a contract that was claimed waits for those before it in the batch, and no
+// other thread can take it meanwhile. So a batch adapts: it claims as many as, by the time the last
+// ones took, run within the budget, and one at a time when they are longer.
+
+#include <coppice/base/clock.hpp>
+#include <coppice/signal/selection_bias.hpp>
+
+#include <algorithm>
+
+namespace coppice {
+
+// Threads: one at a time, with one group. Cost of measuring: two readings of the clock for each
+// batch of long contracts, for every sixteenth of short ones.
+class contract_batch {
+public:
+    // What is claimed together should run within the budget.
+    explicit contract_batch(duration budget = std::chrono::microseconds(2)) noexcept
+        : budget_(static_cast<double>(budget.count())), per_run_(budget_) {}
+
+    // How many it would claim now.
+    std::size_t size() const noexcept {
+        return static_cast<std::size_t>(
+            std::clamp(budget_ / std::max(per_run_, 0.1), 1.0, static_cast<double>(most)));
+    }
+
+private:
+    friend class contract_core;
+    static constexpr unsigned most = 32;
+    static constexpr unsigned rarely = 16;
+
+    bool is_measured() noexcept { return size() < 8 || ++unmeasured_ % rarely == 0; }
+    void took(duration time, std::size_t runs) noexcept {
+        const double now = static_cast<double>(time.count()) / static_cast<double>(runs);
+        per_run_ += (now - per_run_) / 4;
+    }
+
+    signal_round round_;
+    double budget_;   // nanoseconds
+    double per_run_;  // nanoseconds, a moving average
+    unsigned unmeasured_ = 0;
+};
+
+}  // namespace coppice

@@ -1,0 +1,108 @@
+// blocking_work_contract_group: a group whose idle workers sleep.
+#pragma once
+// A worker that finds nothing spins for some microseconds, then sleeps on a futex of its own; each
+// schedule() wakes one sleeper, the one with the lowest seat, so that few stay warm. While nobody
+// sleeps schedule() costs one load more than in a work_contract_group. sleeping_workers.hpp has the
+// protocol.
+
+#include <coppice/base/clock.hpp>
+#include <coppice/contract/group.hpp>
+#include <coppice/stop/inplace.hpp>
+
+#include <limits>
+
+namespace coppice {
+
+class blocking_work_contract_group : public work_contract_group {
+public:
+    // As work_contract_group; more than sleepers_max workers at once do not sleep, but look for
+    // work every millisecond.
+    explicit blocking_work_contract_group(std::size_t capacity, std::size_t capacity_max = 0,
+                                          std::size_t sleepers_max = 1024)
+        : work_contract_group(capacity, capacity_max, sleepers_max) {}
+
+    using work_contract_group::execute_next_contract;
+
+    // Runs one contract, by this thread's own fair bias or the one given. False: stop was
+    // requested; or the group was stopped, or drained and nothing is left.
+    // Blocks: until a contract is available, or one of these.
+    bool execute_next_contract(inplace_stop_token token) {
+        return wait_and_execute(this_threads_round(), token, never);
+    }
+    bool execute_next_contract(selection_bias& bias, inplace_stop_token token) {
+        return wait_and_execute(bias, token, never);
+    }
+    // The same; false also when that time has passed, of which 0 or less is none.
+    bool execute_next_contract(std::chrono::nanoseconds most) {
+        return wait_and_execute(this_threads_round(), inplace_stop_token(), after(most));
+    }
+    bool execute_next_contract(selection_bias& bias, std::chrono::nanoseconds most) {
+        return wait_and_execute(bias, inplace_stop_token(), after(most));
+    }
+
+private:
+    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+    static constexpr std::int64_t nap = 1'000'000;
+    static constexpr int spins_max = 64;  // some microseconds, as long as a wake-up takes at best
+
+    static std::int64_t now() noexcept {
+        return monotonic_clock().now().time_since_epoch().count();
+    }
+    static std::int64_t after(std::chrono::nanoseconds most) noexcept {
+        const std::int64_t start = now();
+        return most.count() < never - start ? start + most.count() : never;
+    }
+
+    template <class Bias>
+    bool wait_and_execute(Bias& bias, inplace_stop_token token, std::int64_t deadline) {
+        const auto ended = [&] {
+            return token.stop_requested() || (deadline != never && now() >= deadline);
+        };
+        for (;;) {
+            if (token.stop_requested()) return false;
+            std::size_t claimed = core().claim(bias);
+            for (int i = 0; i != spins_max && claimed == no_signal && !ended(); ++i) {
+                if (core().sleepers()->is_over()) return false;
+                spin_hint();
+                claimed = core().claim(bias);
+            }
+            if (claimed == no_signal) claimed = claim_asleep(bias, token, deadline, ended);
+            if (claimed == no_signal) return false;
+            if (core().run_claimed(claimed)) return true;
+        }
+    }
+
+    template <class Bias, class Ended>
+    std::size_t claim_asleep(Bias& bias, inplace_stop_token token, std::int64_t deadline,
+                             Ended ended) noexcept {
+        sleeping_workers& sleepers = *core().sleepers();
+        const auto look = [&] { return core().claim(bias); };
+        const std::size_t seat = sleepers.take_seat();
+        if (seat == no_signal) return claim_napping(look, ended);
+        std::size_t claimed;
+        {
+            const auto wake = [&]() noexcept { sleepers.wake(seat); };
+            const inplace_stop_callback<decltype(wake)> on_stop(token, wake);
+            claimed = sleepers.wait(seat, look, ended, [&] {
+                if (deadline == never) {
+                    sleepers.sleep(seat);
+                } else {
+                    sleepers.sleep_until(seat, deadline);
+                }
+            });
+        }
+        sleepers.give_seat_back(seat);
+        return claimed;
+    }
+    template <class Look, class Ended>
+    std::size_t claim_napping(Look look, Ended ended) noexcept {
+        const atomic<std::uint32_t> nobody_wakes{0};
+        for (;;) {
+            futex_wait_until(nobody_wakes, std::uint32_t{0}, now() + nap);
+            const std::size_t claimed = look();
+            if (claimed != no_signal || ended() || core().sleepers()->is_over()) return claimed;
+        }
+    }
+};
+
+}  // namespace coppice

@@ -1,0 +1,317 @@
+// contract_board: which contracts are ready and which are running; the lock-free half of a group.
+#pragma once
+// Contracts stand in leaves of Width, and each leaf is one word on its own cache line:
+//
+//   ready running
+//     0      0     idle
+//     1      0     available    a search may claim it
+//     0      1     running      one thread has it claimed
+//     1      1     running, and once more: available as soon as it finishes
+//
+//   set_ready          idle -> available, running -> once more        schedule, release
+//   take               available -> running                           whoever executes
+//   finish             running -> idle or available, once more -> available
+//   finish_and_claim   the same, and available -> running of the next contract of the leaf, in one
+//                      exchange: the common step of a busy thread
+//   withdraw           available -> idle, once more -> running        unschedule
+//
+// The ready bits alone say whether a contract is due, the running bits who may touch it, and its
+// slot's life_word (life.hpp) whether it exists. PROTOCOL.md, beside this file, tells how the three
+// work together and why that is right; tests/model/contract_model.cpp is the model.
+//
+// Above the leaves stands a directory. A leaf counts as filled while its word is not 0, so
+// contracts that run and come back leave its marks alone.
+//
+// Slot is what a contract has: it has a member `life`, a life_word. Slots are constructed when the
+// board grows, and keep their addresses.
+//
+// Threads: all functions from any, but grow() and the destructor.
+
+#include <coppice/contract/life.hpp>
+#include <coppice/contract/sleeping_workers.hpp>
+#include <coppice/signal/signal_tree.hpp>
+
+#include <sys/mman.h>
+#include <new>
+
+namespace coppice {
+
+template <class Slot, unsigned Width = 32>
+class contract_board : immovable {
+    static_assert(Width >= 2 && Width <= 32 && std::has_single_bit(Width));
+
+public:
+    static constexpr std::size_t extra = Width;  // contracts beside those that grow() counts
+
+    // For up to capacity_max contracts, none of which exists yet, and some extra ones, which do.
+    // Schedules wake one of `sleepers`, if not null. Errors: std::invalid_argument for 0; what
+    // allocation throws. Cost: 3 bytes per contract of capacity_max; a Slot for each that exists.
+    contract_board(std::size_t capacity_max, sleeping_workers* sleepers)
+        : vacant_(capacity_max),
+          capacity_max_(capacity_max),
+          leaves_((capacity_max + Width - 1) / Width + 1),
+          end_(leaves_ * Width),
+          nodes_(leaves_),
+          words_(std::make_unique<word[]>(leaves_)),
+          slots_(allocate(end_)),
+          sleepers_(sleepers) {
+        std::uninitialized_default_construct_n(slots_ + first_extra(), extra);
+    }
+    ~contract_board() {
+        std::destroy_n(slots_, existing_);
+        std::destroy_n(slots_ + first_extra(), extra);
+        ::operator delete(slots_, alignment(end_));
+    }
+
+    // Makes the contracts below `capacity` exist. Threads: one at a time, beside everything else.
+    void grow(std::size_t capacity) noexcept {
+        if (capacity <= existing_) return;
+        std::uninitialized_default_construct(slots_ + existing_, slots_ + capacity);
+        vacant_.set_range(existing_, capacity);
+        existing_ = capacity;
+    }
+
+    Slot& operator[](std::size_t index) noexcept { return slots_[index]; }
+    std::size_t capacity_max() const noexcept { return capacity_max_; }
+    std::size_t first_extra() const noexcept { return (leaves_ - 1) * Width; }
+    bool idle() const noexcept { return nodes_.empty(); }  // none ready or running, that is known
+
+    // The index of a vacant slot for a new contract: the lowest, or chosen by the bias.
+    std::optional<std::size_t> take_vacant() noexcept { return vacant_.select_first(); }
+    std::optional<std::size_t> take_vacant(selection_bias& bias) noexcept {
+        return vacant_.select(bias);
+    }
+    std::optional<std::size_t> take_vacant_extra() noexcept {
+        std::uint64_t taken = extras_.load(relaxed);  // relaxed: the exchange decides
+        for (;;) {
+            const auto bit = static_cast<unsigned>(std::countr_one(taken));
+            if (bit >= Width) return std::nullopt;
+            const std::uint64_t next = taken | std::uint64_t{1} << bit;
+            // edge contract.extra (acquire): the slot's last contract is gone
+            if (extras_.compare_exchange_weak(taken, next, acquire, relaxed))
+                return first_extra() + bit;
+        }
+    }
+    // Whoever finds no vacant extra slot may wait for one. wait_for_extra(): true if one is vacant
+    // by now, and the caller must take it; otherwise whoever makes one vacant is told to, by
+    // extra_is_awaited(). The waiting ones have a lock of their own for both.
+    [[nodiscard]] bool wait_for_extra() noexcept {
+        // edge contract.extra (release): who waits is known; pairs with extra_is_awaited()
+        return (~extras_.fetch_or(awaited, acq_rel) & all_extras) != 0;
+    }
+    void nobody_waits_for_extra() noexcept {
+        extras_.fetch_and(~awaited, relaxed);  // relaxed: under the lock of those who wait
+    }
+    // True: the slot was an extra one, somebody waits for one, and the caller must see to it.
+    [[nodiscard]] bool extra_is_awaited(std::size_t index) const noexcept {
+        // edge contract.extra (acquire): who waits
+        return index >= first_extra() && (extras_.load(acquire) & awaited) != 0;
+    }
+    // For a vacant slot that was taken.
+    void give_back(std::size_t index) noexcept {
+        if (index < first_extra()) {
+            vacant_.set(index);
+        } else {
+            // edge contract.extra (release): the slot's contract is gone
+            extras_.fetch_and(~ready(index), acq_rel);
+        }
+    }
+
+    // For handles. Each does nothing if the generation is not the slot's, or it was released.
+    void schedule(std::size_t index, std::uint64_t generation) noexcept {
+        __builtin_prefetch(&words_[index / Width], 1);  // both lines come at once
+        if (slots_[index].life.enter(generation) != life_word::entered::yes) return;
+        if (planted("contract.schedule_outside")) leave(index);
+        set_ready(index);
+        if (!planted("contract.schedule_outside")) leave(index);
+    }
+    void begin_release(std::size_t index, std::uint64_t generation) noexcept {
+        if (slots_[index].life.begin_release(generation) != life_word::entered::yes) return;
+        set_ready(index);
+        leave(index);
+    }
+    // True: a run that was pending will not happen.
+    bool unschedule(std::size_t index, std::uint64_t generation) noexcept {
+        if (slots_[index].life.enter(generation) != life_word::entered::yes) return false;
+        // edge contract.run (acquire): if this takes the ready bit of a release, it is seen below
+        const std::uint64_t before = claims(index).fetch_and(~ready(index), seq_cst);
+        bool withdrawn = (before & ready(index)) != 0;
+        if (withdrawn && slots_[index].life.is_released() && !planted("contract.take_release")) {
+            set_ready(index);
+            withdrawn = false;
+        }
+        leave(index);
+        return withdrawn;
+    }
+
+    // The contract is due. The caller has its slot: as its creator, or as a visitor.
+    void set_ready(std::size_t index) noexcept {
+        // edge contract.run (release): what came before schedule(); pairs with take()
+        const std::uint64_t before = claims(index).fetch_or(ready(index), seq_cst);
+        if ((before & running(index)) == 0) make_known(index);  // else finish() will
+    }
+    // Ends a visit; the last one out of a dead slot frees it.
+    void leave(std::size_t index) noexcept {
+        if (slots_[index].life.leave() != life_word::left::last_of_dead) return;
+        // A visitor may have made it ready. Nobody can have claimed it: it counts as running since
+        // its release ran.
+        // edge contract.run (release): the slot is at rest; pairs with the next contract's take()
+        claims(index).fetch_and(~(ready(index) | running(index)), seq_cst);
+        slots_[index].life.vacate();
+        give_back(index);
+    }
+
+    // Claims a contract by a selection_bias or a signal_round; no_signal: none was available. Then
+    // the caller runs it and calls finish(), or buries it and calls leave().
+    template <class Bias>
+    std::size_t claim(Bias& bias) noexcept {
+        return bias.take(*this);
+    }
+    // The contract is idle again; or available, if it was made ready meanwhile, or `again`.
+    [[gnu::always_inline]] void finish(std::size_t index, bool again) noexcept {
+        atomic<std::uint64_t>& shared = claims(index);
+        std::uint64_t seen = shared.load(relaxed);  // relaxed: the exchange decides
+        std::uint64_t next;
+        do {
+            next = finished(seen, index, again);
+            // edge contract.run (release): what the run did; pairs with take()
+        } while (!shared.compare_exchange_weak(seen, next, seq_cst, relaxed));
+        if ((next & ready(index)) != 0 && !planted("contract.finish_quietly")) make_known(index);
+    }
+    // The same, and claims the next available one of those behind it in its leaf; no_signal: none.
+    [[gnu::always_inline]] std::size_t finish_and_claim(std::size_t index, bool again,
+                                                        signal_round& round) noexcept {
+        std::uint64_t seen = claims(index).load(relaxed);  // relaxed: the exchange decides
+        for (;;) {
+            const std::uint64_t done = finished(seen, index, again);
+            const std::uint64_t behind = available_in(done) & ~(2 * ready(index) - 1);
+            const std::uint64_t claimed = behind & (~behind + 1);
+            const std::uint64_t next = (done & ~claimed) | claimed << Width;
+            // edge contract.run (acq_rel): what the run did; what came before the next one's
+            if (claims(index).compare_exchange_weak(seen, next, seq_cst, relaxed)) {
+                if ((next & ready(index)) != 0) make_known(index);
+                if (claimed == 0) return no_signal;
+                return index / Width * Width + static_cast<unsigned>(std::countr_zero(claimed));
+            }
+            round.lost_exchange();
+        }
+    }
+    // Claims up to `most` available contracts behind a claimed one in its leaf: their bits.
+    std::uint64_t claim_behind(std::size_t index, unsigned most) noexcept {
+        std::uint64_t seen = claims(index).load(relaxed);  // relaxed: the exchange decides
+        for (;;) {
+            std::uint64_t rest = available_in(seen) & ~(2 * ready(index) - 1);
+            std::uint64_t claimed = 0;
+            for (unsigned n = 0; n != most && rest != 0; ++n, rest &= rest - 1)
+                claimed |= rest & (~rest + 1);
+            if (claimed == 0) return 0;
+            const std::uint64_t next = (seen & ~claimed) | claimed << Width;
+            // edge contract.run (acquire): what came before they were made ready
+            if (claims(index).compare_exchange_weak(seen, next, seq_cst, relaxed)) return claimed;
+        }
+    }
+    // finish() for several contracts of the leaf of `index`, those of `again` being ready again.
+    void finish_all(std::size_t index, std::uint64_t bits, std::uint64_t again) noexcept {
+        std::uint64_t seen = claims(index).load(relaxed);  // relaxed: the exchange decides
+        std::uint64_t next;
+        do {
+            next = (seen & ~(bits << Width)) | again;
+            // edge contract.run (release): what the runs did; pairs with take()
+        } while (!claims(index).compare_exchange_weak(seen, next, seq_cst, relaxed));
+        if ((next & bits) != 0) make_known(index);
+    }
+    static constexpr std::uint64_t ready(std::size_t index) noexcept {
+        return std::uint64_t{1} << index % Width;
+    }
+
+    // For the searches of selection_bias.
+    static constexpr unsigned width = Width;
+    static constexpr unsigned nodes_width = Width;
+    std::size_t end() const noexcept { return end_; }
+    const directory<Width>& nodes() const noexcept { return nodes_; }
+    std::uint64_t available(std::size_t leaf) const noexcept {
+        // Relaxed: take() decides.
+        return leaf < leaves_ ? available_in(words_[leaf].claims.load(relaxed)) : 0;
+    }
+    int take(std::size_t leaf, std::uint64_t mask, bool& contended) noexcept {
+        atomic<std::uint64_t>& shared = words_[leaf].claims;
+        // edge contract.look (seq_cst): what set_ready() has put is seen
+        std::uint64_t seen = shared.load(seq_cst);
+        while (const std::uint64_t due = available_in(seen) & mask) {
+            const std::uint64_t taken = due & (~due + 1);
+            // edge contract.run (acquire): what came before schedule(), and the last run
+            if (shared.compare_exchange_weak(seen, (seen ^ taken) | taken << Width, seq_cst,
+                                             relaxed))
+                return std::countr_zero(taken);
+            contended = true;
+        }
+        if (seen == 0) nodes_.lower(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+        return -1;
+    }
+
+private:
+    static constexpr std::uint64_t all_extras = (std::uint64_t{1} << Width) - 1;
+    static constexpr std::uint64_t awaited = std::uint64_t{1} << Width;
+
+    struct alignas(line_size) word {
+        // Ready bits in the low half of 2 * Width, running bits in the high half: see above.
+        // Written by schedulers and runners, read by searchers.
+        atomic<std::uint64_t> claims{0};
+        marks_note note;
+    };
+
+    // Slots that fill many pages go on huge ones, if the system gives them: who runs one contract
+    // of a million waits for the page tables as long as for the contract.
+    static constexpr std::size_t huge_page = std::size_t{1} << 21;
+    static std::align_val_t alignment(std::size_t slots) noexcept {
+        return std::align_val_t(slots * sizeof(Slot) < 2 * huge_page ? alignof(Slot) : huge_page);
+    }
+    static Slot* allocate(std::size_t slots) {
+        const std::size_t size = slots * sizeof(Slot);
+        void* const memory = ::operator new(size, alignment(slots));
+#if !defined(COPPICE_MODEL)
+        if (size >= 2 * huge_page)
+            ::madvise(memory, size, MADV_HUGEPAGE);  // advice: may be ignored
+#endif
+        return static_cast<Slot*>(memory);
+    }
+
+    static constexpr std::uint64_t running(std::size_t index) noexcept {
+        return ready(index) << Width;
+    }
+    static constexpr std::uint64_t available_in(std::uint64_t seen) noexcept {
+        return seen & ~(seen >> Width) & ((std::uint64_t{1} << Width) - 1);
+    }
+    static constexpr std::uint64_t finished(std::uint64_t seen, std::size_t index,
+                                            bool again) noexcept {
+        return (seen & ~running(index)) | (again ? ready(index) : 0);
+    }
+
+    atomic<std::uint64_t>& claims(std::size_t index) noexcept {
+        return words_[index / Width].claims;
+    }
+    bool leaf_empty(std::size_t leaf) const noexcept {
+        // edge contract.look (seq_cst): what set_ready() put before the caller's last step is seen
+        return words_[leaf].claims.load(seq_cst) == 0;
+    }
+    // The contract has become available: searches shall find it, and a sleeper wake up for it.
+    [[gnu::always_inline]] void make_known(std::size_t index) noexcept {
+        const std::size_t leaf = index / Width;
+        nodes_.raise(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+        if (sleepers_ != nullptr) sleepers_->wake_one();
+    }
+
+    signal_tree vacant_;  // the slots without a contract, but for the extra ones
+    const std::size_t capacity_max_;
+    const std::size_t leaves_;
+    const std::size_t end_;
+    directory<Width> nodes_;
+    const std::unique_ptr<word[]> words_;
+    Slot* const slots_;
+    sleeping_workers* const sleepers_;
+    std::size_t existing_ = 0;  // slots that are constructed; grow()'s
+    // A bit for each extra slot that is taken, and `awaited` while somebody waits for one.
+    atomic<std::uint64_t> extras_{0};
+};
+
+}  // namespace coppice

@@ -1,0 +1,248 @@
+// contract_core: what a group and its handles share; it lives until the last of them is gone.
+#pragma once
+// The board says which contracts are ready and claimed; the core runs them. A handle may outlive
+// its group, and may be used by another thread while the group is destroyed: the group ends every
+// contract, so that handles find it dead, and the core's memory stays until the last handle goes.
+//
+//   mode_      open        everything
+//              draining    what is pending runs; nothing more is created or scheduled
+//              stopped     what is pending does not run; releases still do
+//
+// Threads: all functions from any, but close().
+
+#include <coppice/base/in_flight.hpp>
+#include <coppice/base/intrusive.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/contract/board.hpp>
+#include <coppice/contract/slot.hpp>
+
+#include <memory>
+#include <mutex>
+
+namespace coppice {
+
+// What a group's scheduler queues. The function is called once, by whoever executes the group.
+struct contract_item : immovable {
+    explicit contract_item(void (*function)(contract_item*) noexcept) noexcept : run(function) {}
+    void (*run)(contract_item*) noexcept;
+    contract_item* next = nullptr;  // the queue's
+};
+
+// Who waits for a contract to be gone; told once, by the thread that ran its release.
+class contract_watcher : immovable {
+public:
+    explicit contract_watcher(void (*function)(contract_watcher*) noexcept) noexcept
+        : gone_(function) {}
+
+private:
+    friend class contract_core;
+    void (*gone_)(contract_watcher*) noexcept;
+    contract_watcher* next_ = nullptr;   // both guarded by watchers_mutex_
+    contract_watcher** link_ = nullptr;  // what points here; nullptr: nothing does
+};
+
+class contract_batch;
+
+class contract_core : immovable {
+public:
+    // Seats for sleeping workers; 0: none sleeps. Errors: std::invalid_argument for a capacity of 0
+    // or above the greatest; what allocation throws.
+    contract_core(std::size_t capacity, std::size_t capacity_max, std::size_t seats);
+
+    // Relaxed, both: counts for information.
+    std::size_t capacity() const noexcept { return capacity_.load(relaxed); }
+    std::size_t size() const noexcept { return population_.load(relaxed) % one_owner; }
+    std::size_t capacity_max() const noexcept { return board_.capacity_max(); }
+    // Differs from group to group, all but surely; what goes by it may be shared.
+    std::uint64_t number() const noexcept { return number_; }
+    bool is_open() const noexcept {
+        return mode_.load(relaxed) == mode::open;  // relaxed: what follows is ordered by itself
+    }
+
+    // Makes the capacity at least that, or capacity_max. False: it was so already.
+    // Errors: what allocation throws.
+    bool grow(std::size_t capacity);
+
+    // A contract, and an owner's share in the core for its handle. An index of no_signal: the group
+    // is full, or not open. Errors: what the body's construction throws.
+    struct created {
+        std::size_t index;
+        std::uint64_t generation;
+    };
+    template <class Body, class... Args>
+    created create(selection_bias* near, bool scheduled, Args&&... args) {
+        const std::size_t index = is_open() ? take_vacant(near) : no_signal;
+        if (index == no_signal) return {no_signal, 0};
+        scope_exit give_back([&]() noexcept { board_.give_back(index); });
+        board_[index].construct<Body>(std::forward<Args>(args)...);
+        give_back.dismiss();
+        population_.fetch_add(one_owner + 1, relaxed);  // relaxed: the caller is an owner
+        const std::uint64_t generation = board_[index].life.open();
+        if (scheduled) board_.set_ready(index);
+        return {index, generation};
+    }
+
+    // For handles.
+    void schedule(std::size_t index, std::uint64_t generation) noexcept {
+        if (is_open()) board_.schedule(index, generation);
+    }
+    void begin_release(std::size_t index, std::uint64_t generation) noexcept {
+        board_.begin_release(index, generation);
+    }
+    bool unschedule(std::size_t index, std::uint64_t generation) noexcept {
+        return board_.unschedule(index, generation);
+    }
+    bool valid(std::size_t index, std::uint64_t generation) noexcept {
+        return board_[index].life.valid(generation);
+    }
+    void drop_owner() noexcept {
+        // edge contract.owner (acq_rel): all owners are done before the core is destroyed
+        if (population_.fetch_sub(one_owner, acq_rel) / one_owner == 1) delete this;
+    }
+    // The watcher is told when the contract is gone. False: it is gone, nobody will be told.
+    [[nodiscard]] bool watch(std::size_t index, std::uint64_t generation,
+                             contract_watcher& watcher) noexcept;
+    // True: the watcher will not be told. False: it was, or is about to be.
+    [[nodiscard]] bool unwatch(contract_watcher& watcher) noexcept;
+
+    // The item's function is called by whoever executes, or by the thread that destroys the group;
+    // that may be before this has returned, and close() waits until it has.
+    // Cost: no allocation; a lock only while more items wait than the board has extra contracts.
+    void enqueue(contract_item& item) noexcept;
+
+    // Runs one contract. False: none was available.
+    template <class Bias>
+    bool execute_one(Bias& bias) {
+        for (;;) {
+            const std::size_t index = board_.claim(bias);
+            if (index == no_signal) return false;
+            if (run_claimed(index)) return true;
+        }
+    }
+    // Runs up to `most` contracts, each claimed by itself. Returns how many ran.
+    std::size_t execute_some(signal_round& round, std::size_t most) {
+        std::size_t ran = 0;
+        while (ran != most) {
+            const std::size_t index = board_.claim(round);
+            if (index == no_signal) break;
+            if (stopped()) [[unlikely]] {
+                ran += run_claimed(index) ? 1 : 0;
+            } else {
+                ran += run_leaf(index, most - ran, round);
+            }
+        }
+        return ran;
+    }
+    // Claims as many contracts of a leaf at once as the batch says, `most` at most, and runs them.
+    std::size_t execute_batch(contract_batch& batch, std::size_t most);
+
+    // For who claims by himself: what he claimed, he must have run.
+    template <class Bias>
+    std::size_t claim(Bias& bias) noexcept {
+        return board_.claim(bias);
+    }
+    // Runs a claimed contract. False: the group is stopped, and the run was dropped.
+    bool run_claimed(std::size_t index);
+
+    // Runs what is pending, here and wherever it is executed, and returns when nothing is pending
+    // or running; nothing more is scheduled. Returns how many ran here.
+    std::size_t drain();
+    // Nothing that is pending runs, and nothing more is scheduled; releases run as ever.
+    void stop() noexcept;
+    // The group's last call: runs all releases, and items, that have not run.
+    void close() noexcept;
+    sleeping_workers* sleepers() noexcept { return sleepers_.get(); }
+
+private:
+    enum class mode : unsigned char { open, draining, stopped };
+    static constexpr std::uint64_t one_owner = std::uint64_t{1} << 32;
+
+    std::size_t take_vacant(selection_bias* near);
+    std::size_t run_leaf(std::size_t index, std::size_t most, signal_round& round);
+    std::size_t run_batch(signal_round& round, std::size_t most);
+    // What the run's token asked for. True: the contract is due again, perhaps for its release.
+    bool end_run(contract_slot& slot, const work_contract_token& token) noexcept {
+        if (token.released_) [[unlikely]] {
+            slot.life.release_running();
+            return true;
+        }
+        return token.again_ && is_open();
+    }
+    void retire(std::size_t index);
+    void bury(std::size_t index) noexcept;
+    void end(mode next) noexcept;
+    void tell_watchers(contract_slot& slot) noexcept;
+    static bool unlink(contract_watcher& watcher) noexcept;
+    bool run_items() noexcept;
+    void place_waiting() noexcept;
+    void place(std::size_t extra, contract_item& item) noexcept;
+    bool stopped() const noexcept { return mode_.load(relaxed) == mode::stopped; }
+
+    const std::unique_ptr<sleeping_workers> sleepers_;  // nullptr: nobody sleeps here
+    const std::uint64_t number_;
+    atomic<mode> mode_{mode::open};
+    contract_board<contract_slot> board_;
+    atomic<std::size_t> capacity_{0};  // written under growth_mutex_
+
+    // Contracts that live in the low half; owners, the group and each handle, in the high half.
+    alignas(line_size) atomic<std::uint64_t> population_{one_owner};
+
+    in_flight enqueuing_;
+
+    std::mutex growth_mutex_;
+    std::mutex watchers_mutex_;
+    std::mutex waiting_mutex_;
+    intrusive_queue<contract_item, &contract_item::next> waiting_;  // under waiting_mutex_
+};
+
+inline bool contract_core::run_claimed(std::size_t index) {
+    contract_slot& slot = board_[index];
+    if (slot.life.is_released()) [[unlikely]] {
+        retire(index);
+        return true;
+    }
+    if (stopped()) [[unlikely]] {
+        board_.finish(index, false);
+        return false;
+    }
+    work_contract_token token;
+    const scope_exit finish([&]() noexcept { board_.finish(index, end_run(slot, token)); });
+    slot.run(token);
+    return true;
+}
+
+// Runs a claimed contract and those behind it in its leaf, finishing one and claiming the next in
+// one exchange.
+inline std::size_t contract_core::run_leaf(std::size_t index, std::size_t most,
+                                           signal_round& round) {
+    for (std::size_t ran = 0;;) {
+        contract_slot& slot = board_[index];
+        if (slot.life.is_released()) [[unlikely]] {
+            round.advance(index);
+            retire(index);
+            return ran + 1;
+        }
+        work_contract_token token;
+        try {
+            slot.run(token);
+        } catch (...) {
+            round.advance(index);
+            board_.finish(index, end_run(slot, token));
+            throw;
+        }
+        const bool again = end_run(slot, token);
+        if (++ran == most || stopped()) {
+            round.advance(index);
+            board_.finish(index, again);
+            return ran;
+        }
+        const std::size_t next = board_.finish_and_claim(index, again, round);
+        if (next == no_signal) {
+            round.advance(index);
+            return ran;
+        }
+        index = next;
+    }
+}
+
+}  // namespace coppice

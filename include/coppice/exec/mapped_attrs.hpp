@@ -1,0 +1,120 @@
+// Where an adaptor completes that turns one kind of completion into another: then, bulk and others.
+#pragma once
+// A Map says what becomes of its child's completions:
+//
+//   Map::template leads<From, To, Sigs>   whether one with From may become one with To
+//   Map::template always<Tag>             whether Tag comes from Tag and from nothing else, in any
+//                                         case; saves looking at the child's signatures
+//
+// With one source the adaptor completes where the child completes with it. With several it has no
+// completion scheduler, and its domain is what their domains have in common.
+// Source: [exec.snd.general] p4, p5.
+
+#include <coppice/exec/domain.hpp>
+#include <coppice/exec/scheduler.hpp>
+
+namespace coppice::execution {
+
+// The domain in which a sender with these attributes completes with Tag, as one of several.
+// COMPL-DOMAIN of the draft.
+template <class Tag, class Attrs, class... Env>
+consteval auto find_one_domain() noexcept {
+    if constexpr (callable<get_completion_domain_t<Tag>, const Attrs&, const Env&...>) {
+        return type_list<
+            call_result_t<get_completion_domain_t<Tag>, const Attrs&, const Env&...>>();
+    } else {
+        return type_list<indeterminate_domain<>>();
+    }
+}
+template <class Tag, class Sndr, class... Env>
+using domains_with =
+    decltype(execution::find_one_domain<Tag, std::remove_cvref_t<env_of_t<const Sndr&>>, Env...>());
+
+// What a list of domains has in common.
+template <class List>
+using common_domain_of = with_elements_t<common_domain, List>;
+
+// The tags among all three for which Holds<Tag>.
+template <template <class> class Holds>
+using tags_that = typename concatenated<
+    std::conditional_t<Holds<set_value_t>::value, type_list<set_value_t>, type_list<>>,
+    std::conditional_t<Holds<set_error_t>::value, type_list<set_error_t>, type_list<>>,
+    std::conditional_t<Holds<set_stopped_t>::value, type_list<set_stopped_t>, type_list<>>>::type;
+
+template <class Child, class Map>
+class mapped_attrs {
+    using child_env = env_of_t<const Child&>;
+
+    template <class Sigs, class Tag>
+    struct from_signatures {
+        template <class From>
+        using leads =
+            std::bool_constant<Sigs::count_of(From()) != 0 && Map::template leads<From, Tag, Sigs>>;
+        using type = tags_that<leads>;
+    };
+    template <class Tag, class... Env>
+    static consteval auto find_sources() noexcept {
+        if constexpr (Map::template always<Tag>) {
+            return type_list<Tag>();
+        } else {
+            using Sigs = signatures_of<Child, fwd_env_t<Env>...>;
+            if constexpr (is_completion_signatures<Sigs>) {
+                return typename from_signatures<Sigs, Tag>::type();
+            } else {
+                return type_list<>();
+            }
+        }
+    }
+    // The child's tags that become Tag.
+    template <class Tag, class... Env>
+    using sources = decltype(find_sources<Tag, Env...>());
+
+    template <class Sources, class... Env>
+    struct only {
+        static constexpr bool has_scheduler = false;
+        using domains = type_list<>;
+    };
+    template <class From, class... Env>
+    struct only<type_list<From>, Env...> {
+        using tag = From;
+        static constexpr bool has_scheduler =
+            callable<get_completion_scheduler_t<From>, child_env, const Env&...>;
+        using domains =
+            std::conditional_t<callable<get_completion_domain_t<From>, child_env, const Env&...>,
+                               domains_with<From, Child, Env...>, type_list<>>;
+    };
+    template <class From, class Also, class... More, class... Env>
+    struct only<type_list<From, Also, More...>, Env...> {
+        static constexpr bool has_scheduler = false;
+        using domains = typename concatenated<domains_with<From, Child, Env...>,
+                                              domains_with<Also, Child, Env...>,
+                                              domains_with<More, Child, Env...>...>::type;
+    };
+
+public:
+    constexpr explicit mapped_attrs(const Child& child) noexcept : child_(&child) {}
+
+    template <class Query, class... Args>
+        requires is_forwarding_query<Query> && has_query<child_env, Query, Args...> &&
+                 (!says_where<Query>)
+    constexpr decltype(auto) query(Query tag, Args&&... args) const noexcept {
+        return execution::query_attrs(*child_, tag, static_cast<Args&&>(args)...);
+    }
+    template <completion_tag Tag, class... Env>
+        requires only<sources<Tag, Env...>, Env...>::has_scheduler
+    constexpr auto query(get_completion_scheduler_t<Tag>, const Env&... env) const noexcept {
+        using From = typename only<sources<Tag, Env...>, Env...>::tag;
+        return get_completion_scheduler<From>(execution::get_env(*child_), env...);
+    }
+    template <completion_tag Tag, class... Env>
+        requires(!std::is_same_v<typename only<sources<Tag, Env...>, Env...>::domains, type_list<>>)
+    constexpr auto query(get_completion_domain_t<Tag>, const Env&...) const noexcept {
+        using domains = typename only<sources<Tag, Env...>, Env...>::domains;
+        return typename common_domain_of<domains>::type();
+    }
+
+private:
+    const Child* child_;
+};
+
+}  // namespace coppice::execution

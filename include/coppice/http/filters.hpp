@@ -1,0 +1,46 @@
+// cors and compression: filters that many services want; for router::use().
+#pragma once
+
+#include <coppice/http/handler.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace coppice::http {
+
+// Which other sites' scripts may use this service (the Fetch standard, CORS protocol).
+struct cors_options {
+    std::vector<std::string> origins = {"*"};  // exact, "https://example.org"; "*" is any
+    std::vector<std::string> methods = {"GET", "HEAD", "POST"};
+    std::vector<std::string> fields = {};                  // request fields that scripts may set
+    std::vector<std::string> exposed = {};                 // answer fields that scripts may read
+    bool credentials = false;                              // not together with "*"
+    std::chrono::seconds age = std::chrono::seconds(600);  // of a remembered permission
+};
+
+// Answers preflight requests, and adds Access-Control-* to the answers of permitted origins; others
+// get theirs without, so that browsers keep them from scripts.
+// Errors: std::invalid_argument for "*" with credentials, and for texts that no field can have.
+std::shared_ptr<const filter> cors(cors_options options);
+
+struct compression_options {
+    std::size_t bytes_min = 512;       // smaller bodies stay as they are
+    std::size_t bytes_max = 4u << 20;  // so do larger ones that are not streamed
+    int level = 4;                     // 1 (fast) to 9 (small)
+};
+
+// Compresses text, JSON and the like with gzip or deflate (zlib), as Accept-Encoding allows; whole
+// bodies in memory, streamed ones piece by piece. A strong ETag becomes a weak one, since the bytes
+// differ (RFC 9110 section 8.8.3). Answers that have a Content-Encoding, a Content-Range or
+// Cache-Control: no-transform, and files sent by the kernel, stay as they are.
+// Errors: std::invalid_argument for a level that zlib does not know.
+std::shared_ptr<const filter> compression(compression_options options = {});
+
+// The coding that an Accept-Encoding allows and prefers: "gzip", "deflate", or "" for none (RFC
+// 9110 section 12.5.3).
+std::string_view choose_coding(std::string_view accept_encoding) noexcept;
+
+}  // namespace coppice::http

@@ -1,0 +1,102 @@
+// file: reading and writing a regular file at offsets, without holding the loop.
+#pragma once
+// On io_uring the kernel's own threads do what cannot be done at once; on epoll the context's
+// worker does, one operation after the other (worker.hpp). Any number of operations may be pending
+// on one file. A stop request ends what has not begun; once the kernel reads or writes the memory,
+// the operation is waited for, and ends with its result.
+
+#include <coppice/io/initiate.hpp>
+#include <coppice/io/open_file.hpp>
+#include <coppice/io/request.hpp>
+#include <coppice/io/worker.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace coppice::io {
+
+enum class open_mode {
+    read_only,    // an existing file
+    read_write,   // an existing file
+    create,       // to read and write; made if it does not exist
+    truncate,     // the same, and what was in it is gone
+    create_only,  // to read and write; file_exists is an error
+};
+
+// Reads or writes one piece of memory; gives how many bytes, which are fewer than asked for only at
+// the end of the file, on a full disk, or when a signal came.
+template <opcode What>
+class file_transfer_request : public descriptor_request<file_operation> {
+public:
+    using value_type = std::size_t;
+    static constexpr const char* name = What == opcode::read_at ? "read_at" : "write_at";
+    struct arguments {
+        arguments(const descriptor_reference& f, std::uint64_t o,
+                  std::span<const std::byte> b) noexcept
+            : file(f), offset(o), bytes(b) {}
+        descriptor_reference file;
+        std::uint64_t offset;
+        std::span<const std::byte> bytes;
+    };
+    explicit file_transfer_request(const arguments& a) noexcept
+        : descriptor_request<file_operation>(a.file, What) {
+        data = const_cast<std::byte*>(a.bytes.data());
+        size = a.bytes.size();
+        offset = a.offset;
+    }
+    std::size_t take() const noexcept { return bytes(); }
+
+protected:
+    ~file_transfer_request() = default;
+};
+
+// Waits until everything written before is on the disk.
+class file_sync_request : public descriptor_request<file_operation> {
+public:
+    using value_type = void;
+    static constexpr const char* name = "sync";
+    struct arguments {
+        explicit arguments(const descriptor_reference& f) noexcept : file(f) {}
+        descriptor_reference file;
+    };
+    explicit file_sync_request(const arguments& a) noexcept
+        : descriptor_request<file_operation>(a.file, opcode::sync) {}
+
+protected:
+    ~file_sync_request() = default;
+};
+
+// A regular file. Opening, size() and resize() are done at once and may wait for the disk.
+// Errors of the constructor: std::system_error.
+class file : public open_file {
+public:
+    file(context& owner, const std::string& path, open_mode mode, unsigned permissions = 0644);
+
+    // Reads from `offset`; gives how many bytes, 0 at the end of the file.
+    template <class Token = use_await_t>
+    auto read_at(std::uint64_t offset, std::span<std::byte> bytes,
+                 Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<file_transfer_request<opcode::read_at>>({reference(), offset, bytes},
+                                                                static_cast<Token&&>(token));
+    }
+    // Writes at `offset`; gives how many bytes.
+    template <class Token = use_await_t>
+    auto write_at(std::uint64_t offset, std::span<const std::byte> bytes,
+                  Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<file_transfer_request<opcode::write_at>>({reference(), offset, bytes},
+                                                                 static_cast<Token&&>(token));
+    }
+    // Data and size to the disk: fsync.
+    template <class Token = use_await_t>
+    auto sync(Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<file_sync_request>(file_sync_request::arguments(reference()),
+                                           static_cast<Token&&>(token));
+    }
+    result<std::uint64_t> size() const noexcept { return owner().system().file_size(native()); }
+    std::error_code resize(std::uint64_t size) noexcept {
+        return owner().system().resize(native(), size);
+    }
+};
+
+}  // namespace coppice::io

@@ -1,0 +1,71 @@
+// open_file: the descriptor that a socket, an acceptor or a file owns, and what all of them can do.
+#pragma once
+
+#include <coppice/io/context.hpp>
+#include <coppice/io/option.hpp>
+#include <coppice/io/request.hpp>
+
+#include <utility>
+
+namespace coppice::io {
+
+// Owns a descriptor of a context, or none. Move-only. Threads: operations may be started by any,
+// everything else is for the context's thread, or for one while none runs it.
+class open_file {
+public:
+    explicit open_file(context& owner, descriptor* d = nullptr) noexcept
+        : owner_(&owner), descriptor_(d) {}
+    open_file(open_file&& other) noexcept
+        : owner_(other.owner_), descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+    open_file& operator=(open_file&& other) noexcept {
+        if (this == &other) return *this;
+        close();
+        owner_ = other.owner_;
+        descriptor_ = std::exchange(other.descriptor_, nullptr);
+        return *this;
+    }
+    ~open_file() { close(); }
+
+    // Ends pending operations with operation_canceled, in a coming turn; the memory that they were
+    // given is theirs until then.
+    void close() noexcept {
+        if (descriptor_ != nullptr) owner_->close(*std::exchange(descriptor_, nullptr));
+    }
+    bool is_open() const noexcept { return descriptor_ != nullptr; }
+    // The context that completes the operations.
+    context& owner() const noexcept { return *owner_; }
+    // The kernel's descriptor, -1 if none is open. It stays ours.
+    int native() const noexcept { return descriptor_ == nullptr ? -1 : descriptor_->fd; }
+
+protected:
+    descriptor_reference reference() const noexcept { return {*owner_, descriptor_}; }
+
+private:
+    context* owner_;
+    descriptor* descriptor_ = nullptr;
+};
+
+// What sockets have besides. Errors of all: bad_file_descriptor when nothing is open.
+class open_socket : public open_file {
+public:
+    using open_file::open_file;
+
+    template <socket_option Option>
+    std::error_code set(const Option& option) noexcept {
+        return owner().system().set_option(native(), Option::level, Option::name, option.data(),
+                                           Option::size);
+    }
+    template <socket_option Option>
+    result<Option> get() const noexcept {
+        Option option;
+        const std::error_code error = owner().system().get_option(
+            native(), Option::level, Option::name, option.data(), Option::size);
+        if (error) return error;
+        return option;
+    }
+    // The endpoints of this side and of the other. Errors: thrown as std::system_error.
+    endpoint local() const { return owner().system().local(native()).value_or_throw("local"); }
+    endpoint remote() const { return owner().system().remote(native()).value_or_throw("remote"); }
+};
+
+}  // namespace coppice::io

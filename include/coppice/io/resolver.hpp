@@ -1,0 +1,74 @@
+// resolver: the addresses of a name, asked from the system on the context's worker thread.
+#pragma once
+// The system's resolver (getaddrinfo) blocks, so it runs on the worker. It cannot be interrupted: a
+// stopped request ends at once, and the worker drops the answer when it comes. Literal addresses
+// are answered without the worker.
+
+#include <coppice/io/initiate.hpp>
+#include <coppice/io/request.hpp>
+#include <coppice/io/worker.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace coppice::io {
+
+// The errors of getaddrinfo, EAI_NONAME and its like, by their number.
+const std::error_category& resolver_category() noexcept;
+
+class resolve_request : public basic_request<operation>, timer_entry {
+    using base = basic_request<operation>;
+
+public:
+    using value_type = std::vector<endpoint>;
+    static constexpr const char* name = "resolve";
+    struct arguments {
+        arguments(context& c, std::string_view h, std::uint16_t p) noexcept
+            : owner(&c), host(h), port(p) {}
+        context* owner;
+        std::string_view host;
+        std::uint16_t port;
+    };
+    explicit resolve_request(const arguments& a) noexcept
+        : base(*a.owner), timer_entry(&expire), host_(a.host), port_(a.port) {}
+
+    std::error_code error() const noexcept;
+    std::vector<endpoint> take() noexcept { return std::move(found_); }
+
+protected:
+    ~resolve_request() { COPPICE_CHECK(question_ == nullptr, "a resolve_request ended early"); }
+
+private:
+    struct question;
+    bool submit() noexcept final;
+    void interrupt() noexcept final;
+    void answered() noexcept;
+    static void expire(timer_entry* entry) noexcept;
+
+    std::string_view host_;
+    std::uint16_t port_;
+    int failure_ = 0;               // of getaddrinfo
+    question* question_ = nullptr;  // with the worker; it owns itself
+    std::vector<endpoint> found_;
+};
+
+// Threads: any may ask; several questions are answered one after the other. Lifetime: the context
+// outlives it; the name that is asked for outlives the operation.
+class resolver {
+public:
+    explicit resolver(context& owner) noexcept : owner_(&owner) {}
+
+    // Gives the host's endpoints with the port, in the order in which they should be tried; at
+    // least one. Errors: of resolver_category(); not_enough_memory. Cost: allocates.
+    template <class Token = use_await_t>
+    auto resolve(std::string_view host, std::uint16_t port,
+                 Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<resolve_request>({*owner_, host, port}, static_cast<Token&&>(token));
+    }
+
+private:
+    context* owner_;
+};
+
+}  // namespace coppice::io

@@ -1,0 +1,88 @@
+// simulation: a deterministic world for a context; virtual time, a virtual network, seeded faults.
+#pragma once
+// A simulation stands for the kernel under a context (backend::sim). Its sockets, files and clock
+// exist in memory alone. Time passes only as the loop waits and as calls are made, so an hour of
+// timeouts takes no time. Everything that a real system leaves open is drawn from the seed: how
+// much a call transfers, whether it is interrupted or told to try again, how long bytes travel,
+// which of several events comes first, and whether a connection is reset. The same program with the
+// same seed runs the same way to the last call, which trace() proves.
+//
+// The ring above it is the epoll ring's own code (src/io/readiness.hpp).
+//
+// What is simulated: TCP, UDP and Unix streams between sockets of this world, and regular files
+// that start empty. What is not: signals, and names, which are asked from the real system.
+
+#include <coppice/base/clock.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/io/system_calls.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace coppice::io {
+
+// The calls that a simulation can be told to fail.
+enum class system_call : std::uint8_t {
+    socket,
+    bind,
+    listen,
+    accept,
+    connect,
+    receive,
+    send,
+    set_option,
+    watch,
+    shutdown,
+    open,
+    file,
+};
+
+// How hostile a simulated world is. Shares are out of 1000 calls or segments.
+struct simulated_faults {
+    simulated_faults() noexcept {}
+    unsigned short_transfers = 300;  // a receive or send moves less than it could
+    unsigned interrupted = 50;       // a call, or the wait, ends with EINTR
+    unsigned try_again = 50;         // a receive, send or accept says EAGAIN though it could
+    unsigned reordered = 300;        // an event is passed by later ones
+    unsigned resets = 0;             // a segment becomes a reset of its connection
+    unsigned lost_datagrams = 0;
+    unsigned doubled_datagrams = 0;
+    duration delay_max = std::chrono::milliseconds(2);  // of a segment, or a datagram
+
+    static simulated_faults none() noexcept;  // and no delay
+};
+
+// Threads: its context's; a context may be woken by others, but then runs differ.
+// Lifetime: outlives its context.
+class simulation : immovable {
+public:
+    explicit simulation(std::uint64_t seed, const simulated_faults& faults = {});
+    ~simulation();
+
+    // Makes the n-th system call from now on, counted from 1, fail with an error that suits it.
+    // One at a time; 0: none.
+    void fail_call(std::uint64_t n) noexcept;
+    // Which call was made to fail; nothing if it has not come yet.
+    std::optional<system_call> failed() const noexcept;
+    // How many calls that can fail were made so far.
+    std::uint64_t calls() const noexcept;
+
+    // A hash of every call, its result and its time.
+    std::uint64_t trace() const noexcept;
+    // Sockets and files that are open.
+    std::size_t open_descriptors() const noexcept;
+    const clock& time() const noexcept;
+    // What a file of this world holds.
+    std::string_view content(std::string_view path) const;
+
+    // For the ring.
+    class world;
+    world& inside() noexcept { return *world_; }
+
+private:
+    std::unique_ptr<world> world_;
+};
+
+}  // namespace coppice::io

@@ -1,0 +1,44 @@
+// system_calls: what a ring's operating system does at once; the kernel's, or a simulation's.
+#pragma once
+// Everything here returns without waiting. What may wait is an operation of the ring. Sockets and
+// files are opened and closed through their context's ring, so that a simulation can replace the
+// kernel as a whole.
+
+#include <coppice/base/result.hpp>
+#include <coppice/io/endpoint.hpp>
+
+#include <cstdint>
+#include <system_error>
+
+namespace coppice::io {
+
+enum class shutdown_direction { receive, send, both };
+
+// Threads: as the calls of the kernel. Errors: the kernel's, as values.
+class system_calls {
+public:
+    // A non-blocking socket that is closed on exec.
+    virtual result<int> socket(int family, int type, int protocol) noexcept = 0;
+    virtual std::error_code bind(int fd, const endpoint& at) noexcept = 0;
+    virtual std::error_code listen(int fd, int backlog) noexcept = 0;
+    virtual result<endpoint> local(int fd) noexcept = 0;
+    virtual result<endpoint> remote(int fd) noexcept = 0;
+    virtual std::error_code set_option(int fd, int level, int name, const void* value,
+                                       socklen_t size) noexcept = 0;
+    virtual std::error_code get_option(int fd, int level, int name, void* value,
+                                       socklen_t size) noexcept = 0;
+    virtual std::error_code shutdown(int fd, shutdown_direction how) noexcept = 0;
+    // `flags` and `mode` are those of open(2).
+    virtual result<int> open(const char* path, int flags, unsigned mode) noexcept = 0;
+    virtual result<std::uint64_t> file_size(int fd) noexcept = 0;
+    virtual std::error_code resize(int fd, std::uint64_t size) noexcept = 0;
+    virtual void close(int fd) noexcept = 0;
+
+protected:
+    ~system_calls() = default;
+};
+
+// Those of the kernel that runs this program.
+system_calls& kernel() noexcept;
+
+}  // namespace coppice::io

@@ -1,0 +1,78 @@
+// blocking_call: a function that a worker runs while its caller waits; what run() of a pool makes.
+#pragma once
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/pool/work_item.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace coppice {
+
+// One item, and a futex to wait on. Threads: submitted and waited for by its maker.
+class blocking_call : public work_item {
+public:
+    // Blocks: until the function has returned.
+    void wait() noexcept;
+
+protected:
+    explicit blocking_call(void (*function)(work_item*) noexcept) noexcept : work_item(function) {}
+    ~blocking_call() = default;
+    void finish() noexcept;  // the last touch of the call by the worker
+
+private:
+    atomic<std::uint32_t> state_{0};  // 0: running, 1: running and the caller sleeps, 2: finished
+};
+
+// Calls f, and keeps its result or exception.
+template <class F>
+class function_call final : public blocking_call {
+    using result_type = std::invoke_result_t<F&>;
+    static constexpr bool is_void = std::is_void_v<result_type>;
+    static constexpr bool is_reference = std::is_reference_v<result_type>;
+    struct nothing {};
+    using stored_type = std::conditional_t<
+        is_void, nothing,
+        std::conditional_t<is_reference, std::remove_reference_t<result_type>*, result_type>>;
+
+public:
+    explicit function_call(F& f) noexcept : blocking_call(&run), f_(f) {}
+
+    // After wait(). Errors: rethrows what f threw.
+    result_type take() {
+        if (error_) std::rethrow_exception(std::move(error_));
+        if constexpr (is_reference) {
+            return static_cast<result_type>(**result_);
+        } else if constexpr (!is_void) {
+            return std::move(*result_);
+        }
+    }
+
+private:
+    static void run(work_item* item) noexcept {
+        function_call& self = *static_cast<function_call*>(item);
+        try {
+            if constexpr (is_void) {
+                self.f_();
+            } else if constexpr (is_reference) {
+                auto&& result = self.f_();
+                self.result_.emplace(__builtin_addressof(result));
+            } else {
+                self.result_.emplace(self.f_());
+            }
+        } catch (...) {
+            self.error_ = std::current_exception();
+        }
+        self.finish();
+    }
+
+    F& f_;
+    std::exception_ptr error_;
+    std::optional<stored_type> result_;
+};
+
+}  // namespace coppice

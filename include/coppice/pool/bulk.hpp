@@ -1,0 +1,129 @@
+// bulk on a pool: what follows a pool's schedule() calls its function side by side; used by pools.
+#pragma once
+// bulk, bulk_chunked and bulk_unchunked become a parallel_for (parallel.hpp) on the worker where
+// their child completes: no grain size, nothing allocated, and a worker that nobody helps runs a
+// plain loop. A policy that is not parallel gives one call, or calls in order. A stop request ends
+// the calls early, with set_stopped. Source: [exec.bulk], by completion domain.
+
+#include <coppice/exec/bulk.hpp>
+#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/pool/parallel.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace coppice {
+
+template <class Tag, class Data, class Rcvr>
+class pool_bulk_receiver
+    : public execution::passing_receiver<execution::data_state<Data, Rcvr>, Rcvr> {
+    using policy_type = decltype(std::declval<Data&>().policy);
+    using shape_type = decltype(std::declval<Data&>().shape);
+    static constexpr bool chunked = std::is_same_v<Tag, execution::bulk_chunked_t>;
+
+public:
+    using execution::passing_receiver<execution::data_state<Data, Rcvr>, Rcvr>::passing_receiver;
+
+    template <class... Args>
+    void set_value(Args&&... args) && noexcept {
+        bool all = true;
+        try {
+            all = call(args...);
+        } catch (...) {
+            execution::set_error(static_cast<Rcvr&&>(this->state_->rcvr), std::current_exception());
+            return;
+        }
+        if (all) {
+            execution::set_value(static_cast<Rcvr&&>(this->state_->rcvr),
+                                 static_cast<Args&&>(args)...);
+        } else {
+            execution::set_stopped(static_cast<Rcvr&&>(this->state_->rcvr));
+        }
+    }
+
+private:
+    // False: stopped before all were called.
+    template <class... Args>
+    bool call(Args&... args) {
+        auto& data = this->state_->data;
+        const shape_type shape = data.shape < 0 ? shape_type(0) : data.shape;
+        if constexpr (!execution::runs_parallel<policy_type>) {
+            call_range(data.f, shape_type(0), shape, args...);
+            return true;
+        } else {
+            stop_type stop(token());
+            stop.listen(token());
+            bool all = true;
+            fork_join(stop.get(), [&] {
+                all = parallel_for(shape_type(0), shape, [&](shape_type first, shape_type last) {
+                    call_range(data.f, first, last, args...);
+                });
+            });
+            return all;
+        }
+    }
+    template <class F, class... Args>
+    static void call_range(F& f, shape_type first, shape_type last, Args&... args) {
+        if (!(first < last)) return;
+        if constexpr (chunked) {
+            f(shape_type(first), shape_type(last), args...);
+        } else {
+            for (; first < last; ++first) f(shape_type(first), args...);
+        }
+    }
+    using token_type = stop_token_of_t<execution::env_of_t<Rcvr>>;
+    using stop_type = execution::inplace_token_of<token_type>;
+    token_type token() const noexcept {
+        return get_stop_token(execution::get_env(this->state_->rcvr));
+    }
+};
+
+// What bulk_chunked and bulk_unchunked become where a pool's scheduler completes.
+template <class Tag, class Data, class Child>
+class pool_bulk_sender {
+public:
+    using sender_concept = execution::sender_tag;
+
+    template <class DataInit, class ChildInit>
+    pool_bulk_sender(DataInit&& data, ChildInit&& child)
+        : data_(static_cast<DataInit&&>(data)), child_(static_cast<ChildInit&&>(child)) {}
+
+    auto get_env() const noexcept {
+        return execution::child_attrs<Child, execution::set_value_t>(child_);
+    }
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        using Sigs = execution::signatures_of<Child, execution::fwd_env_t<Env>...>;
+        return execution::transform_if_valid<execution::parallel_bulk_signatures, Sigs, Tag,
+                                             decltype(std::declval<Data&>().f),
+                                             decltype(std::declval<Data&>().shape)>();
+    }
+    template <execution::receiver Rcvr>
+    auto connect(Rcvr rcvr) && {
+        return execution::adaptor_operation<Child, execution::data_state<Data, Rcvr>,
+                                            pool_bulk_receiver<Tag, Data, Rcvr>>(
+            static_cast<Child&&>(child_), static_cast<Data&&>(data_), static_cast<Rcvr&&>(rcvr));
+    }
+
+private:
+    Data data_;
+    Child child_;
+};
+
+// Names the pools in the completion domains of their schedulers.
+struct pool_domain {
+    template <class Sndr, class Env>
+        requires(execution::sender_for<Sndr, execution::bulk_chunked_t> ||
+                 execution::sender_for<Sndr, execution::bulk_unchunked_t>)
+    static constexpr auto transform_sender(execution::set_value_t, Sndr&& sndr, const Env&) {
+        using Plain = std::remove_cvref_t<Sndr>;
+        using Data = decltype(Plain::data);
+        using Child = decltype(Plain::child);
+        return pool_bulk_sender<execution::tag_of_t<Sndr>, Data, Child>(
+            static_cast<execution::like_t<Sndr, Data>>(sndr.data),
+            static_cast<execution::like_t<Sndr, Child>>(sndr.child));
+    }
+};
+
+}  // namespace coppice

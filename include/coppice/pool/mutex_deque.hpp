@@ -1,0 +1,57 @@
+// mutex_deque: a worker's deque under a lock; one of the thesis's four schedulers.
+#pragma once
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/pool/deque.hpp>
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <new>
+
+namespace coppice {
+
+// As bounded_deque, without its bound. Threads: push() and pop() by the owner; the rest by any.
+// Blocks: for the few instructions that another holds the lock.
+template <class T>
+class mutex_deque : immovable {
+public:
+    // False: there is no memory, and `item` is still the caller's.
+    [[nodiscard]] bool push(T* item) noexcept {
+        const std::lock_guard lock(mutex_);
+        try {
+            items_.push_back(item);
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        size_.store(items_.size(), relaxed);  // relaxed, below too: written under the mutex
+        return true;
+    }
+    T* pop() noexcept {
+        if (looks_empty()) return nullptr;
+        const std::lock_guard lock(mutex_);
+        if (items_.empty()) return nullptr;
+        T* const item = items_.back();
+        items_.pop_back();
+        size_.store(items_.size(), relaxed);
+        return item;
+    }
+    stolen<T> steal() noexcept {
+        if (looks_empty()) return {steal_outcome::empty, nullptr};
+        const std::lock_guard lock(mutex_);
+        if (items_.empty()) return {steal_outcome::empty, nullptr};
+        T* const item = items_.front();
+        items_.pop_front();
+        size_.store(items_.size(), relaxed);
+        return {steal_outcome::taken, item};
+    }
+    bool looks_empty() const noexcept { return size_.load(relaxed) == 0; }
+
+private:
+    std::mutex mutex_;
+    std::deque<T*> items_;         // under mutex_
+    atomic<std::size_t> size_{0};  // written under mutex_; read by any
+};
+
+}  // namespace coppice

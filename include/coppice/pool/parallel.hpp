@@ -1,0 +1,164 @@
+// parallel_for and parallel_reduce: loops over indices on a pool's workers, without a grain size.
+#pragma once
+// A loop of long iterations is cut in two by fork_join until one is left. A loop of short ones runs
+// as a plain loop, a chunk at a time, and is cut only when another worker is idle and asks for work
+// (fork_deque). So a loop that nobody helps costs what a plain one costs, and one that is helped is
+// cut as often as workers run dry. Which it is, and the chunk, is learnt from the time that chunks
+// take; a request is seen within some microseconds or an iteration.
+//
+// Off the pool the loops run in order, on the caller. A stop request (fork_join.hpp) or an
+// exception ends a loop early, between two chunks. Source: lazy binary splitting, Tzannes et al.
+// 2010.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/clock.hpp>
+#include <coppice/pool/fork_join.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace coppice {
+
+// What all parts of one loop share: how far they go at once, and whether they go on.
+class loop_state : immovable {
+public:
+    loop_state() noexcept : stop_(fork_join_stop_token()) {}
+    // Relaxed, here and below: saves work; results and exceptions travel with the joins.
+    bool is_over() const noexcept { return failed_.load(relaxed) || stop_.stop_requested(); }
+
+    // Whether what is left, `left` iterations, is better cut in two now.
+    bool wants_cut(std::uint64_t left) const noexcept {
+        if (left <= 1) return false;
+        const fork_deque* const deque = fork_deque::current();
+        if (deque == nullptr) return false;
+        return iterations_.load(relaxed) == 1 || deque->asked();
+    }
+    // Runs chunk(n), 0 < n <= left, learns from its time, and returns n.
+    template <class Chunk>
+    std::uint64_t run(std::uint64_t left, Chunk&& chunk) {
+        const std::uint64_t iterations = iterations_.load(relaxed);
+        const std::uint64_t count = std::min(left, iterations);
+        constexpr monotonic_clock clock;
+        const time_point begin = clock.now();
+        guarded([&] { chunk(count); });
+        const duration took = clock.now() - begin;
+        if (took < too_short && count == iterations) {
+            iterations_.store(iterations * 2, relaxed);
+        } else if (took > too_long && iterations > 1) {
+            iterations_.store(iterations / 2, relaxed);
+        }
+        return count;
+    }
+
+private:
+    static constexpr duration too_short{2'000};
+    static constexpr duration too_long{8'000};
+    // Lets the other parts end early if `part` throws.
+    template <class Part>
+    void guarded(Part&& part) {
+        scope_exit failed([this]() noexcept { failed_.store(true, relaxed); });
+        part();
+        failed.dismiss();
+    }
+
+    const inplace_stop_token stop_;
+    atomic<std::uint64_t> iterations_{1};  // of one chunk; changed by any part
+    atomic<bool> failed_{false};           // set by any part, read by all
+};
+
+template <class Index, class F>
+class parallel_for_walk : immovable {
+public:
+    explicit parallel_for_walk(F& f) noexcept : f_(f) {}
+
+    void run(Index first, Index last) {
+        while (first < last && !state_.is_over()) {
+            const auto left = static_cast<std::uint64_t>(last - first);
+            if (state_.wants_cut(left)) {
+                const Index middle = static_cast<Index>(first + static_cast<Index>(left / 2));
+                fork_join([=, this] { run(first, middle); }, [=, this] { run(middle, last); });
+                return;
+            }
+            const std::uint64_t count = state_.run(left, [&](std::uint64_t n) {
+                call(first, static_cast<Index>(first + static_cast<Index>(n)));
+            });
+            first = static_cast<Index>(first + static_cast<Index>(count));
+        }
+    }
+    bool is_over() const noexcept { return state_.is_over(); }
+
+private:
+    void call(Index first, Index last) {
+        if constexpr (std::invocable<F&, Index, Index>) {
+            f_(first, last);
+        } else {
+            for (; first != last; ++first) f_(Index(first));
+        }
+    }
+    F& f_;
+    loop_state state_;
+};
+
+// Calls f(i) for each index of [begin, end), or f(first, last) for ranges that make it up, in any
+// order and on any worker. True: all were called. False: a stop request came before.
+// Threads: any; f is called by several at once. Blocks: until all calls have ended.
+// Errors: the exception of one call; no further calls begin then. Cost: no allocation.
+template <std::integral Index, class F>
+    requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
+bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
+    parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
+    walk.run(begin, end);
+    return !walk.is_over();
+}
+
+template <class Index, class T, class Map, class Combine>
+class parallel_reduce_walk : immovable {
+public:
+    parallel_reduce_walk(const T& identity, Map& map, Combine& combine) noexcept
+        : identity_(identity), map_(map), combine_(combine) {}
+
+    T run(Index first, Index last) {
+        T sum = identity_;
+        while (first < last && !state_.is_over()) {
+            const auto left = static_cast<std::uint64_t>(last - first);
+            if (state_.wants_cut(left)) {
+                const Index middle = static_cast<Index>(first + static_cast<Index>(left / 2));
+                auto [lower, upper] = fork_join([=, this] { return run(first, middle); },
+                                                [=, this] { return run(middle, last); });
+                return combine_(std::move(sum), combine_(std::move(lower), std::move(upper)));
+            }
+            const std::uint64_t count = state_.run(left, [&](std::uint64_t n) {
+                for (Index i = 0; i != static_cast<Index>(n); ++i) {
+                    sum = combine_(std::move(sum), map_(static_cast<Index>(first + i)));
+                }
+            });
+            first = static_cast<Index>(first + static_cast<Index>(count));
+        }
+        return sum;
+    }
+
+private:
+    const T& identity_;
+    Map& map_;
+    Combine& combine_;
+    loop_state state_;
+};
+
+// combine(... combine(identity, map(begin)) ..., map(end - 1)), where combine is associative and
+// identity is its neutral element; the order of operands is kept. After a stop request the result
+// is that of some of the indices. The rest as for parallel_for.
+template <std::integral Index, class T, class Map, class Combine>
+    requires std::invocable<Map&, Index> &&
+             std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Map&, Index>> &&
+             std::is_invocable_r_v<T, Combine&, T, T>
+T parallel_reduce(Index begin, std::type_identity_t<Index> end, T identity, Map&& map,
+                  Combine&& combine) {
+    parallel_reduce_walk<Index, T, std::remove_reference_t<Map>, std::remove_reference_t<Combine>>
+        walk(identity, map, combine);
+    return walk.run(begin, end);
+}
+
+}  // namespace coppice

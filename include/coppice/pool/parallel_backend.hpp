@@ -1,0 +1,82 @@
+// parallel_backend: parallel_scheduler on a thread_pool; for set_parallel_scheduler_backend.
+#pragma once
+// The items lie in the storage that the operations lend, so scheduling allocates nothing. Bulk work
+// is a parallel_for on the worker that takes the item. Source: [exec.par.scheduler].
+
+#include <coppice/base/check.hpp>
+#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/pool/parallel.hpp>
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/pool/work_item.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace coppice {
+
+// Lifetime: the pool outlives the backend and what is scheduled on it.
+class parallel_backend final
+    : public execution::parallel_scheduler_replacement::parallel_scheduler_backend {
+    using receiver_proxy = execution::parallel_scheduler_replacement::receiver_proxy;
+    using bulk_proxy = execution::parallel_scheduler_replacement::bulk_item_receiver_proxy;
+
+public:
+    explicit parallel_backend(thread_pool& pool) noexcept : pool_(pool) {}
+
+    void schedule(receiver_proxy& r, std::span<std::byte> storage) noexcept override {
+        pool_.submit(place<single>(storage, r));
+    }
+    void schedule_bulk_chunked(std::size_t n, bulk_proxy& r,
+                               std::span<std::byte> storage) noexcept override {
+        pool_.submit(place<many>(storage, r, n));
+    }
+    void schedule_bulk_unchunked(std::size_t n, bulk_proxy& r,
+                                 std::span<std::byte> storage) noexcept override {
+        pool_.submit(place<many>(storage, r, n));
+    }
+
+private:
+    struct single : work_item {
+        explicit single(receiver_proxy& r) noexcept : work_item(&run), receiver(r) {}
+        static void run(work_item* item) noexcept {
+            receiver_proxy& r = static_cast<single*>(item)->receiver;
+            if (stopped(r)) {
+                r.set_stopped();
+            } else {
+                r.set_value();
+            }
+        }
+        receiver_proxy& receiver;
+    };
+    struct many : work_item {
+        many(bulk_proxy& r, std::size_t n) noexcept : work_item(&run), receiver(r), count(n) {}
+        static void run(work_item* item) noexcept {
+            bulk_proxy& r = static_cast<many*>(item)->receiver;
+            if (stopped(r)) {
+                r.set_stopped();
+                return;
+            }
+            parallel_for(std::size_t{0}, static_cast<many*>(item)->count,
+                         [&r](std::size_t first, std::size_t last) { r.execute(first, last); });
+            r.set_value();
+        }
+        bulk_proxy& receiver;
+        const std::size_t count;
+    };
+    static bool stopped(receiver_proxy& r) noexcept {
+        const auto token = r.try_query<inplace_stop_token>(get_stop_token);
+        return token && token->stop_requested();
+    }
+    template <class Item, class... Args>
+    static Item& place(std::span<std::byte> storage, Args&... args) noexcept {
+        static_assert(sizeof(Item) <=
+                      execution::parallel_scheduler_replacement::backend_storage_size);
+        COPPICE_CHECK(storage.size() >= sizeof(Item), "the lent storage is too small");
+        return *::new (static_cast<void*>(storage.data())) Item(args...);
+    }
+    thread_pool& pool_;
+};
+
+}  // namespace coppice

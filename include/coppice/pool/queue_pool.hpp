@@ -1,0 +1,45 @@
+// queue_pool and stealing_pool: thread_pool with other queues, as the thesis compares them.
+#pragma once
+// One parameter chooses; workers, sleep, fork_join and schedulers are shared (basic_pool.hpp).
+//
+//   queue_pool<mutex_queue>           one queue under a lock
+//   queue_pool<lockfree_queue>        one queue without a lock
+//   stealing_pool<mutex_deques>       a deque for each worker, under a lock
+//   thread_pool                       a deque for each worker, lock-free and bounded: the default
+//   stealing_pool<kept_deques>        the same, growing, old buffers kept
+//   stealing_pool<counted_deques>     the same, growing, old buffers counted and freed
+
+#include <coppice/pool/basic_pool.hpp>
+#include <coppice/pool/growing_deque.hpp>
+#include <coppice/pool/lockfree_queue.hpp>
+#include <coppice/pool/mutex_deque.hpp>
+#include <coppice/pool/mutex_queue.hpp>
+#include <coppice/pool/work_queues.hpp>
+
+namespace coppice {
+
+using mutex_deques = mutex_deque<work_item>;
+using kept_deques = growing_deque<work_item, kept_buffers>;
+using counted_deques = growing_deque<work_item, counted_buffers>;
+
+extern template class basic_pool<shared_queue<mutex_queue>>;
+extern template class basic_pool<shared_queue<lockfree_queue>>;
+extern template class basic_pool<stealing_queues<mutex_deques>>;
+extern template class basic_pool<stealing_queues<kept_deques>>;
+extern template class basic_pool<stealing_queues<counted_deques>>;
+
+// Queue: mutex_queue or lockfree_queue.
+template <class Queue>
+class queue_pool : public basic_pool<shared_queue<Queue>> {
+public:
+    using basic_pool<shared_queue<Queue>>::basic_pool;
+};
+
+// Deque: one of those above.
+template <class Deque>
+class stealing_pool : public basic_pool<stealing_queues<Deque>> {
+public:
+    using basic_pool<stealing_queues<Deque>>::basic_pool;
+};
+
+}  // namespace coppice

@@ -1,0 +1,276 @@
+// directory: bits that say which leaves may hold something; for signal trees and contract groups.
+#pragma once
+// The leaves belong to the user. Above them stand levels of nodes of Width children each, up to one
+// root. Each child has two bits in its node, a mark and a claim, and so one of four states:
+//
+//   mark claim
+//    0    0     clear      nothing is below
+//    1    0     marked     something may be below
+//    0    1     doubted    one thread, the doubter, looks whether anything is below
+//    1    1     disputed   the same, and somebody raised it since: the doubter must look again
+//
+//   raise   clear -> marked, doubted -> disputed    whoever filled a leaf, at every level
+//   doubt   marked -> doubted                       whoever found the child empty
+//   insist  doubted -> disputed                     whoever found it empty while another doubts
+//   settle  doubted -> clear or marked              the doubter, after it has looked
+//   relook  disputed -> doubted                     the doubter; then it looks again
+//
+// Marks are sticky: a leaf that is emptied and filled again costs its fillers nothing but a load.
+// They are lowered by whoever comes upon an empty leaf, or at once by a user that wants empty() to
+// be exact.
+//
+// Each leaf has a marks_note in its own cache line, which says whether the marks above it stand, so
+// that fillers need not look at each level. A note says so only if nobody has begun to lower the
+// leaf since whoever wrote it began to raise: lowering makes the note another one before it looks.
+//
+// Why two bits. With one bit, a lowering thread would clear it and then look whether the leaf was
+// filled meanwhile, and restore it. Between those steps the leaf of a completed raise would be
+// invisible. Here a child that was doubted still counts as marked for whoever searches, and turns
+// clear only if nobody raised it since the doubter's last look.
+// include/coppice/contract/PROTOCOL.md has the argument; tests/model/signal_tree_model.cpp the
+// model.
+//
+// Threads: all functions from any. Source: the bitmap hierarchy is ours; sticky marks are what
+// makes it scale, since threads that work in different leaves share its nodes read-only.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace coppice {
+
+// The distance that keeps two words out of each other's cache line.
+inline constexpr std::size_t line_size = 64;
+
+// Whether the marks above a leaf stand: bit 0; above it, how often the leaf was looked at to be
+// lowered. Written by raisers and by the doubter, read by fillers; it lies beside the leaf's word.
+class marks_note {
+public:
+    bool stands() const noexcept {
+        // edge directory.note (seq_cst): either this sees a renewal, or that doubter sees the leaf
+        return (state_.load(seq_cst) & 1) != 0;
+    }
+    // For the raiser: before it begins, and when it is done, with what it saw before.
+    std::uint32_t before_raising() const noexcept {
+        // edge directory.note (seq_cst): the marks are set after this
+        return state_.load(seq_cst);
+    }
+    void raised(std::uint32_t before) noexcept {
+        // edge directory.note (seq_cst): no doubter has begun meanwhile, or this fails
+        if (planted("directory.note_late")) before = state_.load(seq_cst);
+        // edge directory.note (seq_cst): the marks stand, unless a doubter has begun meanwhile
+        state_.compare_exchange_strong(before, before | 1, seq_cst, relaxed);
+    }
+    // For the doubter, before each look: whoever fills the leaf after the look, raises it.
+    void renew() noexcept {
+        std::uint32_t seen = state_.load(relaxed);  // relaxed: the exchange decides
+        // edge directory.note (seq_cst): as in stands()
+        while (!state_.compare_exchange_weak(seen, (seen | 1) + 1, seq_cst, relaxed)) {
+        }
+    }
+
+private:
+    atomic<std::uint32_t> state_{0};
+};
+
+template <unsigned Width = 32>
+class directory : immovable {
+    static_assert(Width >= 2 && Width <= 32 && std::has_single_bit(Width));
+
+public:
+    static constexpr std::size_t none = ~std::size_t{0};
+
+    // For leaves 0 to leaves - 1, all clear. Errors: what allocation throws.
+    explicit directory(std::size_t leaves) {
+        std::size_t total = 0;
+        do {
+            leaves = (leaves + Width - 1) / Width;
+            sizes_[levels_++] = leaves;
+            total += leaves;
+        } while (leaves > 1);
+        nodes_ = std::make_unique<node[]>(total);
+        std::size_t first = 0;
+        for (unsigned level = 0; level != levels_; ++level) {
+            level_[level] = &nodes_[first];
+            first += sizes_[level];
+        }
+    }
+
+    unsigned levels() const noexcept { return levels_; }
+
+    // True: no leaf is marked. Exact when nobody is filling or emptying a leaf. Cost: one load.
+    bool empty() const noexcept {
+        // edge directory.look (seq_cst): a raise that has returned is seen
+        return level_[levels_ - 1]->state.load(seq_cst) == 0;
+    }
+
+    // To be called after filling a leaf: when it returns, searches find the leaf until it is empty.
+    // leaf_empty() looks at the leaf, with seq_cst order. Blocks: never. Cost: a load while the
+    // marks stand.
+    template <class LeafEmpty>
+    void raise(std::size_t leaf, marks_note& note, LeafEmpty leaf_empty) noexcept {
+        if (!note.stands()) [[unlikely]]
+            raise_slowly(leaf, note, leaf_empty);
+    }
+
+    // To be called by whoever has seen a leaf empty: lowers its mark, and those above it that have
+    // nothing else below. leaf_empty() looks at the leaf, with seq_cst order. Blocks: never.
+    // Cost: three locked operations, and two per level above that is lowered; one load if the leaf
+    // is clear.
+    template <class LeafEmpty>
+    [[gnu::noinline]] void lower(std::size_t leaf, marks_note& note,
+                                 LeafEmpty leaf_empty) noexcept {
+        std::size_t child = leaf;
+        for (unsigned level = 0; level != levels_; ++level, child /= Width) {
+            const auto child_empty = [&] {
+                if (level == 0) {
+                    if (!planted("directory.keep_note")) note.renew();
+                    return static_cast<bool>(leaf_empty());
+                }
+                // edge directory.look (seq_cst): a raise below that came before the doubt is seen
+                return level_[level - 1][child].state.load(seq_cst) == 0;
+            };
+            if (!lower_one(at(level, child).state, child, child_empty)) return;
+        }
+    }
+
+    // The first marked leaf that is not before `from`, or none. A leaf whose raise returned before
+    // the search began, and which stays filled, is not passed over. Cost: one load per node on the
+    // way.
+    std::size_t next(std::size_t from) const noexcept {
+        std::size_t child = from;
+        unsigned level = 0;
+        for (;;) {
+            if (child / Width >= sizes_[level]) return none;
+            const std::uint64_t rest = marks_at(level, child) & (all << child % Width);
+            if (rest != 0) {
+                child = child / Width * Width + static_cast<unsigned>(std::countr_zero(rest));
+                if (level == 0) return child;
+                --level;
+                child *= Width;
+            } else {
+                if (++level == levels_) return none;
+                child = child / Width + 1;
+            }
+        }
+    }
+
+    // The marks of the node that holds `child` of a level, child 0 in the lowest bit; 0 outside.
+    std::uint64_t marks(unsigned level, std::size_t child) const noexcept {
+        return child / Width < sizes_[level] ? marks_at(level, child) : 0;
+    }
+
+private:
+    static constexpr unsigned levels_max = 64 / std::countr_zero(Width) + 1;
+    static constexpr std::uint64_t all = (std::uint64_t{1} << Width) - 1;
+
+    struct alignas(line_size) node {
+        // Marks in the low half of 2 * Width bits, claims in the high half. Written by whoever
+        // fills or empties a leaf below; read by searchers.
+        atomic<std::uint64_t> state{0};
+    };
+
+    static std::uint64_t mark(std::size_t child) noexcept {
+        return std::uint64_t{1} << child % Width;
+    }
+    static std::uint64_t claim(std::size_t child) noexcept { return mark(child) << Width; }
+
+    node& at(unsigned level, std::size_t child) const noexcept {
+        return level_[level][child / Width];
+    }
+    std::uint64_t marks_at(unsigned level, std::size_t child) const noexcept {
+        // edge directory.look (seq_cst): a raise that has returned is seen
+        const std::uint64_t state = at(level, child).state.load(seq_cst);
+        // A doubted child counts as marked: what a completed raise filled is never out of sight.
+        return (planted("directory.ignore_doubted") ? state : state | state >> Width) & all;
+    }
+
+    template <class LeafEmpty>
+    [[gnu::noinline]] void raise_slowly(std::size_t leaf, marks_note& note,
+                                        LeafEmpty leaf_empty) noexcept {
+        const std::uint32_t before = note.before_raising();
+        std::size_t child = leaf;
+        for (unsigned level = 0; level != levels_; ++level, child /= Width) {
+            if (planted("directory.raise_one_level") && level != 0) break;
+            atomic<std::uint64_t>& state = at(level, child).state;
+            // edge directory.filled (seq_cst): either this sees the doubt, or the doubter's look
+            if ((state.load(seq_cst) & mark(child)) != 0) continue;  // the leaf
+            // edge directory.filled (seq_cst): as above
+            state.fetch_or(mark(child), seq_cst);
+        }
+        note.raised(before);
+        // What was filled may be empty again, and lowered before these marks were set.
+        if (!planted("directory.raise_and_leave") && leaf_empty()) lower(leaf, note, leaf_empty);
+    }
+
+    // Lowers one child that was seen empty. True: its node has no mark left, so the level above is
+    // due. False: something is below, or another thread lowers this child.
+    template <class ChildEmpty>
+    static bool lower_one(atomic<std::uint64_t>& state, std::size_t child,
+                          ChildEmpty child_empty) noexcept {
+        switch (doubt(state, child)) {
+            case doubted::by_another:
+                return false;
+            case doubted::not_marked:
+                // Somebody may have raised the level above only, late: see raise().
+                // edge directory.look (seq_cst): as in empty()
+                return state.load(seq_cst) == 0;
+            case doubted::by_caller:
+                break;
+        }
+        for (;;) {
+            const bool empty = child_empty();
+            switch (settle(state, child, empty)) {
+                case settled::node_clear:
+                    return true;
+                case settled::node_marked:
+                    return false;
+                case settled::disputed:
+                    // edge directory.doubt (seq_cst): the next look comes after this
+                    state.fetch_and(~mark(child), seq_cst);
+            }
+        }
+    }
+
+    enum class doubted { by_caller, by_another, not_marked };
+    [[nodiscard]] static doubted doubt(atomic<std::uint64_t>& state, std::size_t child) noexcept {
+        // edge directory.doubt (seq_cst): either this sees the mark, or its setter the empty leaf
+        std::uint64_t seen = state.load(seq_cst);
+        for (;;) {
+            const bool marked = (seen & mark(child)) != 0;
+            const bool claimed = (seen & claim(child)) != 0;
+            if (marked == claimed) return marked ? doubted::by_another : doubted::not_marked;
+            const std::uint64_t next =
+                claimed ? seen | mark(child) : (seen & ~mark(child)) | claim(child);
+            // edge directory.doubt (seq_cst): either a raise sees this, or the look sees its leaf
+            if (state.compare_exchange_weak(seen, next, seq_cst, relaxed))
+                return claimed ? doubted::by_another : doubted::by_caller;
+        }
+    }
+
+    enum class settled { node_clear, node_marked, disputed };
+    [[nodiscard]] static settled settle(atomic<std::uint64_t>& state, std::size_t child,
+                                        bool empty) noexcept {
+        std::uint64_t seen = state.load(relaxed);  // relaxed: the exchange below decides
+        for (;;) {
+            if ((seen & mark(child)) != 0 && !planted("directory.ignore_dispute"))
+                return settled::disputed;
+            const std::uint64_t next =
+                (seen & ~claim(child) & ~mark(child)) | (empty ? 0 : mark(child));
+            // edge directory.look (seq_cst): cleared only if nobody raised it since the look
+            if (state.compare_exchange_weak(seen, next, seq_cst, relaxed))
+                return next == 0 ? settled::node_clear : settled::node_marked;
+        }
+    }
+
+    unsigned levels_ = 0;
+    node* level_[levels_max]{};        // the nodes of each level; the root is the last
+    std::size_t sizes_[levels_max]{};  // how many they are
+    std::unique_ptr<node[]> nodes_;
+};
+
+}  // namespace coppice

@@ -1,0 +1,239 @@
+// selection_bias: which of the set signals a thread takes next; used by trees and groups.
+#pragma once
+// A bias belongs to one thread, so selecting shares nothing but the signals themselves.
+//
+// fair      The thread goes round: it takes the first set signal at or after its position, wrapping
+//           at the end. Each round takes each signal that stays set once, however they are spread;
+//           a bit per tree level that toggles (the talk's counter) would visit a lone signal as
+//           often as all of its neighbouring subtree.
+// prefer(i) Among what is set: the signal that shares the most top levels with i, in the perfect
+//           binary tree over all indices. Signals that share the top levels down to some level and
+//           differ in the next form a block of a power of two, and within it the thread goes round.
+//
+// Stepping aside. Two fair threads that meet in a leaf slow each other and would go on together
+// leaf by leaf. A thread that lost an exchange finishes its leaf and then goes on at a random
+// marked leaf: far away, since threads of one pace that are d leaves apart meet again after some d
+// * d leaves, so that far jumps are rare, and rare ones do not show in the fairness. It counts
+// marked leaves, not indices, so that no leaf is favoured because the indices before it are unused;
+// and it does so only where leaves are plenty, since among few leaves passing over some would show.
+//
+// Leaves, the parameter of the searches below, is what they go through:
+//   width                              signals per leaf, a power of two up to 64
+//   end()                              one past the last signal
+//   nodes()                            the directory over the leaves
+//   available(leaf)                    its set signals as bits; 0 outside
+//   take(leaf, mask, contended)        takes the lowest set one under the mask, and gives its bit,
+//                                      or -1; sets contended if it lost an exchange
+//
+// Source: the talk's selection bias; the round and the blocks are ours.
+
+#include <coppice/signal/directory.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace coppice {
+
+inline constexpr std::size_t no_signal = ~std::size_t{0};
+
+// Takes the first set signal of [first, last), or no_signal. Cost: a load per node on the way.
+template <class Leaves>
+std::size_t take_between(Leaves& leaves, std::size_t first, std::size_t last,
+                         bool& contended) noexcept {
+    constexpr std::size_t width = Leaves::width;
+    std::size_t leaf = first / width;
+    std::uint64_t mask = ~std::uint64_t{0} << first % width;
+    while (leaf < (last + width - 1) / width) {
+        if (last - leaf * width < width) mask &= (std::uint64_t{1} << last % width) - 1;
+        const int bit = leaves.take(leaf, mask, contended);
+        if (bit >= 0) return leaf * width + static_cast<unsigned>(bit);
+        leaf = leaves.nodes().next(leaf + 1);
+        mask = ~std::uint64_t{0};
+    }
+    return no_signal;
+}
+
+// A thread's way round all signals.
+class signal_round {
+public:
+    constexpr signal_round() noexcept = default;
+
+    // Takes the next signal of this round, or no_signal if none is set.
+    template <class Leaves>
+    std::size_t take(Leaves& leaves) noexcept {
+        const std::size_t position = position_;
+        if (!contended_ && position < leaves.end()) [[likely]] {
+            // Mostly there is more in the same leaf.
+            const std::uint64_t mask = ~std::uint64_t{0} << position % Leaves::width;
+            const int bit = leaves.take(position / Leaves::width, mask, contended_);
+            if (bit >= 0) [[likely]]
+                return advance((position & ~std::size_t{Leaves::width - 1}) |
+                               static_cast<unsigned>(bit));
+        }
+        return take_elsewhere(leaves);
+    }
+
+    // The signal after which the round goes on; for who takes several of a leaf himself.
+    std::size_t advance(std::size_t taken) noexcept {
+        position_ = taken + 1;
+        return taken;
+    }
+    void lost_exchange() noexcept { contended_ = true; }
+    // For rounds that are cut short again and again: no signal shall be the first of them all.
+    void start_anywhere(std::size_t seed) noexcept { position_ = seed * 0x9E3779B97F4A7C15 >> 32; }
+
+private:
+    static constexpr unsigned plenty = 8;      // leaves
+    static constexpr unsigned nodes_max = 32;  // that are counted; a limit to the time it takes
+
+    template <class Leaves>
+    [[gnu::noinline]] std::size_t take_elsewhere(Leaves& leaves) noexcept {
+        constexpr std::size_t width = Leaves::width;
+        std::size_t from = position_ % leaves.end();
+        if (contended_) {
+            const std::size_t leaf_end = std::min((from + width - 1) / width * width, leaves.end());
+            const std::size_t found = take_between(leaves, from, leaf_end, contended_);
+            if (found != no_signal) return advance(found);
+            contended_ = false;
+            from = step_aside(leaves, from / width) * width;
+        }
+        std::size_t found = take_between(leaves, from, leaves.end(), contended_);
+        if (found == no_signal) found = take_between(leaves, 0, from, contended_);
+        return found == no_signal ? found : advance(found);
+    }
+
+    // A marked leaf, each as likely as the others, of the nodes from this leaf's on.
+    template <class Leaves>
+    std::size_t step_aside(Leaves& leaves, std::size_t leaf) noexcept {
+        const auto& nodes = leaves.nodes();
+        unsigned marked = 0;
+        std::size_t node = leaf;
+        for (unsigned i = 0; i != nodes_max; ++i) {
+            marked += static_cast<unsigned>(std::popcount(nodes.marks(0, node)));
+            node = node_after(leaves, node);
+            if (node == first_of<Leaves>(leaf)) break;
+        }
+        if (marked < plenty) return leaf;
+        unsigned steps = random() % marked;
+        node = leaf;
+        for (unsigned i = 0; i != nodes_max; ++i) {
+            std::uint64_t marks = nodes.marks(0, node);
+            const auto here = static_cast<unsigned>(std::popcount(marks));
+            if (steps < here) {
+                for (; steps != 0; --steps) marks &= marks - 1;
+                return first_of<Leaves>(node) + static_cast<unsigned>(std::countr_zero(marks));
+            }
+            steps -= here;
+            node = node_after(leaves, node);
+        }
+        return leaf;  // the marks have changed meanwhile
+    }
+    template <class Leaves>
+    static std::size_t first_of(std::size_t leaf) noexcept {
+        return leaf / Leaves::nodes_width * Leaves::nodes_width;
+    }
+    // The first leaf of the next node that has a mark, going round.
+    template <class Leaves>
+    static std::size_t node_after(Leaves& leaves, std::size_t leaf) noexcept {
+        const auto& nodes = leaves.nodes();
+        std::size_t next = nodes.next(first_of<Leaves>(leaf) + Leaves::nodes_width);
+        if (next == nodes.none) next = nodes.next(0);
+        return next == nodes.none ? first_of<Leaves>(leaf) : first_of<Leaves>(next);
+    }
+    // Marsaglia's xorshift; the address sets threads apart.
+    unsigned random() noexcept {
+        if (noise_ == 0)
+            noise_ = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4) | 1;
+        noise_ ^= noise_ << 13;
+        noise_ ^= noise_ >> 17;
+        noise_ ^= noise_ << 5;
+        return noise_ >> 8;
+    }
+
+    std::size_t position_ = 0;
+    std::uint32_t noise_ = 0;
+    bool contended_ = false;
+};
+
+// Threads: one at a time. Cost: no allocation; it may live anywhere and be copied.
+class selection_bias {
+public:
+    // Every set signal is selected equally often.
+    static selection_bias fair() noexcept { return selection_bias(no_signal); }
+    // What is set nearest to `index`, and nothing is lost if that is far: see above.
+    static selection_bias prefer(std::size_t index) noexcept { return selection_bias(index); }
+
+    // Takes a signal, or no_signal: each signal was seen not set, or was taken by another thread.
+    template <class Leaves>
+    std::size_t take(Leaves& leaves) noexcept {
+        return preferred_ == no_signal ? round_.take(leaves) : take_near(leaves);
+    }
+    // Of a fair bias. nullptr: not fair.
+    signal_round* round() noexcept { return preferred_ == no_signal ? &round_ : nullptr; }
+
+private:
+    explicit selection_bias(std::size_t preferred) noexcept : preferred_(preferred) {}
+
+    template <class Leaves>
+    std::size_t take_near(Leaves& leaves) noexcept {
+        bool ignored = false;
+        if (preferred_ < leaves.end()) {
+            const std::size_t found = take_between(leaves, preferred_, preferred_ + 1, ignored);
+            if (found != no_signal) return found;
+        }
+        const std::size_t leaf = preferred_ / Leaves::width;
+        std::size_t found =
+            take_beside<Leaves::width>(leaves, leaves.available(leaf), preferred_, 0);
+        unsigned shift = std::countr_zero(Leaves::width);
+        std::size_t child = leaf;
+        for (unsigned level = 0; found == no_signal && level != leaves.nodes().levels(); ++level) {
+            constexpr unsigned width = Leaves::nodes_width;
+            found = take_beside<width>(leaves, leaves.nodes().marks(level, child), child, shift);
+            shift += std::countr_zero(width);
+            child /= width;
+        }
+        // Beside an index outside of the tree, the whole tree is one block.
+        if (found == no_signal && child != 0) found = take_round(leaves, 0, leaves.end(), shift);
+        return found;
+    }
+
+    // `marks` are the children of one node, of 2^shift signals each, and `child` one of them. Takes
+    // from the smallest block beside it that has something.
+    template <unsigned Width, class Leaves>
+    std::size_t take_beside(Leaves& leaves, std::uint64_t marks, std::size_t child,
+                            unsigned shift) noexcept {
+        marks &= ~(std::uint64_t{1} << child % Width);
+        for (unsigned i = 0; marks != 0 && i != std::countr_zero(Width); ++i) {
+            const std::size_t block = (child % Width >> i ^ 1) << i;
+            const std::uint64_t members = ((std::uint64_t{1} << (1u << i)) - 1) << block;
+            if ((marks & members) == 0) continue;
+            marks &= ~members;
+            const std::size_t first = (child / Width * Width + block) << shift;
+            const std::size_t found =
+                take_round(leaves, first, first + (std::size_t{1} << i << shift), shift + i);
+            if (found != no_signal) return found;
+        }
+        return no_signal;
+    }
+    template <class Leaves>
+    std::size_t take_round(Leaves& leaves, std::size_t first, std::size_t last,
+                           unsigned block) noexcept {
+        bool ignored = false;
+        last = std::min(last, leaves.end());
+        std::size_t from = resume_[block];
+        if (from < first || from >= last) from = first;
+        std::size_t found = take_between(leaves, from, last, ignored);
+        if (found == no_signal) found = take_between(leaves, first, from, ignored);
+        if (found != no_signal) resume_[block] = static_cast<std::uint32_t>(found + 1);
+        return found;
+    }
+
+    std::size_t preferred_;  // no_signal: fair
+    signal_round round_;
+    std::array<std::uint32_t, 37> resume_{};  // by block size: where the next round there goes on
+};
+
+}  // namespace coppice

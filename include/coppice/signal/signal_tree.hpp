@@ -1,0 +1,154 @@
+// signal_tree: many flags, any of which is set in a few steps and found in a few steps.
+#pragma once
+// Signals are bits of leaf words, one word per cache line; a directory above says which words hold
+// set signals. set() puts the bit, then raises the leaf; select() takes a bit by an exchange and
+// lowers the leaf when it took the last one, so that empty() is exact and costs one load.
+//
+// Guarantees, for any interleaving:
+//   - each set() that returned true is matched by exactly one select() or reset() that got it;
+//   - a select() finds a signal, unless each was seen not set, or taken by others, while it looked:
+//     what is set before it begins and stays set is not missed;
+//   - set() is wait-free: it never repeats a step. select() is lock-free: it repeats a step only
+//     when another thread has changed the same word.
+//
+// Threads: all functions from any; each selection_bias by one at a time.
+// Source: the talk's signal tree. There, inner nodes count their set leaves, so every set and every
+// select changes the root; here inner nodes are sticky marks that busy threads only read.
+
+#include <coppice/base/check.hpp>
+#include <coppice/signal/selection_bias.hpp>
+
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+namespace coppice {
+
+template <unsigned LeafWidth, unsigned NodeWidth>
+class basic_signal_tree : immovable {
+    static_assert(LeafWidth >= 2 && LeafWidth <= 64 && std::has_single_bit(LeafWidth));
+
+public:
+    // Errors: std::invalid_argument for 0 and for more than 2^32 signals; what allocation throws.
+    // Cost: one cache line per LeafWidth signals.
+    explicit basic_signal_tree(std::size_t capacity)
+        : count_(leaves_for(capacity)), nodes_(count_), words_(std::make_unique<word[]>(count_)) {}
+
+    // The signals there are: the capacity asked for, rounded up to whole leaves.
+    std::size_t capacity() const noexcept { return count_ * LeafWidth; }
+
+    // True: it was not set before. Misuse: an index outside of the capacity stops the process.
+    // Cost: one locked operation, and a load per level; more for the first signal of a leaf.
+    bool set(std::size_t index) noexcept {
+        COPPICE_CHECK(index < capacity(), "a signal outside of the tree was set");
+        const std::size_t leaf = index / LeafWidth;
+        const std::uint64_t bit = std::uint64_t{1} << index % LeafWidth;
+        if (planted("signal.raise_early")) raise(leaf);
+        // edge signal.hand_over (release): what came before set; pairs with take() and reset()
+        const std::uint64_t before = words_[leaf].signals.fetch_or(bit, seq_cst);
+        // Also when it was set already: whoever set it may not have come to this line yet.
+        if (!planted("signal.raise_early")) raise(leaf);
+        return (before & bit) == 0;
+    }
+
+    // Sets all signals of [first, last); for owners of signals that are numbered in order.
+    void set_range(std::size_t first, std::size_t last) noexcept {
+        COPPICE_CHECK(first <= last && last <= capacity(), "signals outside of the tree were set");
+        while (first != last) {
+            const std::size_t leaf = first / LeafWidth;
+            const std::size_t stop = std::min(last, (leaf + 1) * LeafWidth);
+            const std::uint64_t bits = (~std::uint64_t{0} >> (64 - (stop - first)))
+                                       << first % LeafWidth;
+            // edge signal.hand_over (release): as in set()
+            words_[leaf].signals.fetch_or(bits, seq_cst);
+            raise(leaf);
+            first = stop;
+        }
+    }
+
+    // Takes a set signal, chosen by the bias, and resets it; nullopt: none is set, or others were
+    // faster. Cost: a few loads per level and one locked operation.
+    std::optional<std::size_t> select(selection_bias& bias) noexcept {
+        const std::size_t found = bias.take(*this);
+        return found == no_signal ? std::nullopt : std::optional(found);
+    }
+    // The lowest set signal.
+    std::optional<std::size_t> select_first() noexcept {
+        bool ignored = false;
+        const std::size_t found = take_between(*this, 0, end(), ignored);
+        return found == no_signal ? std::nullopt : std::optional(found);
+    }
+
+    // Resets a signal. True: it was set, and this call took it.
+    bool reset(std::size_t index) noexcept {
+        COPPICE_CHECK(index < capacity(), "a signal outside of the tree was reset");
+        const std::size_t leaf = index / LeafWidth;
+        const std::uint64_t bit = std::uint64_t{1} << index % LeafWidth;
+        // edge signal.hand_over (acquire): what came before set
+        const std::uint64_t before = words_[leaf].signals.fetch_and(~bit, seq_cst);
+        if ((before & bit) != 0 && (before & ~bit) == 0) lower(leaf);
+        return (before & bit) != 0;
+    }
+
+    // True: no signal is set; exact while nobody sets or selects. Cost: one load.
+    bool empty() const noexcept { return nodes_.empty(); }
+
+    // For the searches of selection_bias.
+    static constexpr unsigned width = LeafWidth;
+    static constexpr unsigned nodes_width = NodeWidth;
+    std::size_t end() const noexcept { return capacity(); }
+    const directory<NodeWidth>& nodes() const noexcept { return nodes_; }
+    std::uint64_t available(std::size_t leaf) const noexcept {
+        return leaf < count_ ? words_[leaf].signals.load(relaxed) : 0;  // relaxed: take() decides
+    }
+    int take(std::size_t leaf, std::uint64_t mask, bool& contended) noexcept {
+        // edge signal.look (seq_cst): a set that has returned is seen
+        std::uint64_t seen = words_[leaf].signals.load(seq_cst);
+        while ((seen & mask) != 0) {
+            const int bit = std::countr_zero(seen & mask);
+            const std::uint64_t rest = seen & ~(std::uint64_t{1} << bit);
+            // edge signal.hand_over (acquire): what came before set
+            if (words_[leaf].signals.compare_exchange_weak(seen, rest, seq_cst, relaxed)) {
+                if (rest == 0) lower(leaf);
+                return bit;
+            }
+            contended = true;
+        }
+        return -1;
+    }
+
+private:
+    struct alignas(line_size) word {
+        // One bit per signal. Set by set(), reset by select() and reset().
+        atomic<std::uint64_t> signals{0};
+        marks_note note;
+    };
+
+    static std::size_t leaves_for(std::size_t capacity) {
+        if (capacity == 0 || capacity > std::numeric_limits<std::uint32_t>::max())
+            throw std::invalid_argument("a signal tree holds 1 to 2^32 - 1 signals");
+        return (capacity + LeafWidth - 1) / LeafWidth;
+    }
+    bool leaf_empty(std::size_t leaf) const noexcept {
+        // edge signal.look (seq_cst): a set that came before the caller's last step is seen
+        return words_[leaf].signals.load(seq_cst) == 0;
+    }
+    void raise(std::size_t leaf) noexcept {
+        nodes_.raise(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+    }
+    void lower(std::size_t leaf) noexcept {
+        nodes_.lower(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+    }
+
+    std::size_t count_;  // leaves
+    directory<NodeWidth> nodes_;
+    std::unique_ptr<word[]> words_;
+};
+
+// Signals in leaves of 64, nodes of 32 children: a million signals are three levels deep.
+class signal_tree : public basic_signal_tree<64, 32> {
+public:
+    using basic_signal_tree::basic_signal_tree;
+};
+
+}  // namespace coppice

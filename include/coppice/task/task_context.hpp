@@ -1,0 +1,242 @@
+// task_context: the scheduler, stop token and environment that a task inherits, by its Env.
+#pragma once
+// One context serves a task that was connected, or awaited by a strange coroutine, and all tasks of
+// the same Env that it awaits: they hold its address, so that an awaited task costs one pointer.
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/any_scheduler.hpp>
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/stop_registration.hpp>
+#include <coppice/stop/inplace.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::execution {
+
+// A scheduler of any type. Source: [exec.task.scheduler]; ours never fails to schedule.
+using task_scheduler = any_scheduler;
+
+// The members of Env, or what stands for them. Source: [task.class], [task.members].
+template <class Env>
+struct task_allocator {
+    using type = std::allocator<std::byte>;
+};
+template <class Env>
+    requires requires { typename Env::allocator_type; }
+struct task_allocator<Env> {
+    using type = typename Env::allocator_type;
+};
+template <class Env>
+struct task_start_scheduler {
+    using type = task_scheduler;
+};
+template <class Env>
+    requires requires { typename Env::scheduler_type; }
+struct task_start_scheduler<Env> {
+    using type = typename Env::scheduler_type;
+};
+template <class Env>
+    requires requires { typename Env::start_scheduler_type; }
+struct task_start_scheduler<Env> {
+    using type = typename Env::start_scheduler_type;
+};
+template <class Env>
+struct task_stop_source {
+    using type = inplace_stop_source;
+};
+template <class Env>
+    requires requires { typename Env::stop_source_type; }
+struct task_stop_source<Env> {
+    using type = typename Env::stop_source_type;
+};
+template <class Env>
+struct task_errors {
+    using type = completion_signatures<set_error_t(std::exception_ptr)>;
+};
+template <class Env>
+    requires requires { typename Env::error_types; }
+struct task_errors<Env> {
+    using type = typename Env::error_types;
+};
+template <class Env, class Outer>
+struct task_own_env {
+    using type = env<>;
+};
+template <class Env, class Outer>
+    requires requires { typename Env::template env_type<Outer>; }
+struct task_own_env<Env, Outer> {
+    using type = typename Env::template env_type<Outer>;
+};
+
+template <class Env>
+class task_context : immovable {
+public:
+    using scheduler_type = typename task_start_scheduler<Env>::type;
+    using stop_token_type =
+        decltype(std::declval<typename task_stop_source<Env>::type&>().get_token());
+
+    task_context(scheduler_type sch, stop_token_type token, const Env& environment) noexcept
+        : scheduler(static_cast<scheduler_type&&>(sch)),
+          stop_token(static_cast<stop_token_type&&>(token)),
+          environment_(&environment),
+          is_inline_(runs_inline(scheduler)) {}
+
+    scheduler_type scheduler;
+    stop_token_type stop_token;
+    const Env& environment() const noexcept { return *environment_; }
+    // Whether there is no place to come back to after an await.
+    bool is_inline() const noexcept { return is_inline_; }
+
+private:
+    static bool runs_inline(const scheduler_type& sch) noexcept {
+        if constexpr (requires { static_cast<bool>(sch == inline_scheduler()); }) {
+            return sch == inline_scheduler();
+        } else {
+            return false;
+        }
+    }
+    const Env* environment_;
+    const bool is_inline_;
+};
+
+// The environment of what a task awaits. Source: [task.promise], get_env.
+template <class Env>
+class task_env {
+    using context_type = task_context<Env>;
+    using allocator_type = typename task_allocator<Env>::type;
+
+public:
+    task_env(const context_type* context, const allocator_type& allocator) noexcept
+        : context_(context), allocator_(allocator) {}
+
+    typename context_type::scheduler_type query(get_start_scheduler_t) const noexcept {
+        return context_->scheduler;
+    }
+    typename context_type::scheduler_type query(get_scheduler_t) const noexcept {
+        return context_->scheduler;
+    }
+    typename context_type::stop_token_type query(get_stop_token_t) const noexcept {
+        return context_->stop_token;
+    }
+    allocator_type query(get_allocator_t) const noexcept { return allocator_; }
+    template <class Query, class... Args>
+        requires(!one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
+                         get_allocator_t>) &&
+                is_forwarding_query<Query> && has_query<Env, Query, Args...>
+    decltype(auto) query(Query tag, Args&&... args) const noexcept {
+        return context_->environment().query(tag, static_cast<Args&&>(args)...);
+    }
+
+private:
+    const context_type* context_;
+    [[no_unique_address]] allocator_type allocator_;
+};
+
+// The token that a task gives to what it awaits: the outer one if the types agree, else that of a
+// source which the outer one stops.
+template <class Source, class Outer>
+class task_stop : immovable {
+    using token_type = decltype(std::declval<Source&>().get_token());
+
+public:
+    explicit task_stop(Outer) {}
+    void listen(Outer outer) noexcept {
+        registration_.engage(static_cast<Outer&&>(outer), request_stop_of<Source>(source_));
+    }
+    void reset() noexcept { registration_.reset(); }
+    token_type token() noexcept { return source_.get_token(); }
+
+private:
+    Source source_;
+    stop_registration<Outer, request_stop_of<Source>> registration_;
+};
+template <class Source, class Outer>
+    requires std::same_as<Outer, decltype(std::declval<Source&>().get_token())> ||
+             (unstoppable_token<Outer> &&
+              std::default_initializable<decltype(std::declval<Source&>().get_token())>)
+class task_stop<Source, Outer> : immovable {
+    using token_type = decltype(std::declval<Source&>().get_token());
+
+public:
+    explicit task_stop(Outer outer) : token_(from(static_cast<Outer&&>(outer))) {}
+    void listen(const Outer&) noexcept {}
+    void reset() noexcept {}
+    token_type token() noexcept { return token_; }
+
+private:
+    static token_type from(Outer outer) {
+        if constexpr (std::same_as<Outer, token_type>) {
+            return outer;
+        } else {
+            return token_type();
+        }
+    }
+    token_type token_;
+};
+
+// The scheduler that an outer environment names; one that runs inline if it names none.
+template <class Sch, class Outer>
+Sch task_scheduler_from(const Outer& outer) noexcept {
+    if constexpr (requires { Sch(get_start_scheduler(outer)); }) {
+        return Sch(get_start_scheduler(outer));
+    } else if constexpr (requires { Sch(get_scheduler(outer)); }) {
+        return Sch(get_scheduler(outer));
+    } else if constexpr (std::constructible_from<Sch, inline_scheduler>) {
+        return Sch(inline_scheduler());
+    } else {
+        static_assert(std::default_initializable<Sch>,
+                      "a task's environment names no scheduler, and Env's cannot be made of none");
+        return Sch();
+    }
+}
+
+// A context made from an outer environment, with what it refers to. Not a task's own: see above.
+template <class Env, class Outer>
+class task_root : immovable {
+    using source_type = typename task_stop_source<Env>::type;
+    using own_env_type = typename task_own_env<Env, Outer>::type;
+    using stop_type = task_stop<source_type, stop_token_of_t<Outer>>;
+
+public:
+    explicit task_root(const Outer& outer)
+        : own_env_(make_own(outer)),
+          environment_(make_environment(own_env_, outer)),
+          stop_(get_stop_token(outer)),
+          context_(task_scheduler_from<typename task_context<Env>::scheduler_type>(outer),
+                   stop_.token(), environment_) {}
+
+    task_context<Env>& context() noexcept { return context_; }
+    // Before the task starts, and when it has ended.
+    void listen(const Outer& outer) noexcept { stop_.listen(get_stop_token(outer)); }
+    void reset() noexcept { stop_.reset(); }
+
+private:
+    static own_env_type make_own(const Outer& outer) {
+        if constexpr (std::constructible_from<own_env_type, const Outer&>) {
+            return own_env_type(outer);
+        } else {
+            return own_env_type();
+        }
+    }
+    static Env make_environment(const own_env_type& own, const Outer& outer) {
+        if constexpr (std::constructible_from<Env, const own_env_type&>) {
+            return Env(own);
+        } else if constexpr (std::constructible_from<Env, const Outer&>) {
+            return Env(outer);
+        } else {
+            return Env();
+        }
+    }
+    [[no_unique_address]] own_env_type own_env_;
+    [[no_unique_address]] Env environment_;
+    stop_type stop_;
+    task_context<Env> context_;
+};
+
+}  // namespace coppice::execution

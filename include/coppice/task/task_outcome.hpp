@@ -1,0 +1,128 @@
+// Where the outcome of a task waits for who awaits it: a value, one of its errors, or nothing yet.
+#pragma once
+
+#include <coppice/base/check.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/as_exception.hpp>
+#include <coppice/exec/completion_signatures.hpp>
+#include <coppice/exec/sender.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::execution {
+
+struct no_task_value {};
+
+// T: an object type. Threads: one at a time.
+template <class T, class... Errors>
+class outcome_of_task : immovable {
+public:
+    static constexpr bool holds_exceptions =
+        (std::is_same_v<std::decay_t<Errors>, std::exception_ptr> || ...);
+
+    outcome_of_task() noexcept {}
+    ~outcome_of_task() {
+        if (std::is_trivially_destructible_v<T> ? which_ > value : which_ != none) destroy();
+    }
+
+    template <class... Args>
+    void set_value(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
+        ::new (memory()) T(static_cast<Args&&>(args)...);
+        which_ = value;
+    }
+    template <class Error, class From>
+    void set_error(From&& error) {
+        clear();  // a value whose coroutine threw from a local's destructor
+        ::new (memory()) Error(static_cast<From&&>(error));
+        which_ = number<Error>();
+    }
+    bool is_set() const noexcept { return which_ != none; }
+
+    // Errors: the error, as an exception. Misuse: a task that has no result stops the process.
+    T take() {
+        if (which_ != value) [[unlikely]]
+            rethrow();
+        return static_cast<T&&>(object<T>());
+    }
+    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here; `end` in between.
+    template <class End, class WithValue, class WithError>
+    void deliver(End end, WithValue with_value, [[maybe_unused]] WithError with_error) {
+        if (which_ == value) {
+            T moved(static_cast<T&&>(object<T>()));
+            end();
+            with_value(static_cast<T&&>(moved));
+        } else {
+            COPPICE_CHECK(which_ != none, "a task ended without a result");
+            static_cast<void>((deliver_error<std::decay_t<Errors>>(end, with_error) || ...));
+        }
+    }
+
+private:
+    static constexpr unsigned char none = 0, value = 1;
+    template <class Error>
+    static constexpr unsigned char number() noexcept {
+        unsigned char n = value;
+        bool found = false;
+        static_cast<void>(
+            ((++n, found = std::is_same_v<Error, std::decay_t<Errors>>, found) || ...));
+        return n;
+    }
+    void* memory() noexcept { return static_cast<void*>(storage_); }
+    template <class U>
+    U& object() noexcept {
+        return *std::launder(reinterpret_cast<U*>(storage_));
+    }
+    template <class U>
+    bool clear_if(unsigned char n) noexcept {
+        if (which_ != n) return false;
+        object<U>().~U();
+        return true;
+    }
+    void clear() noexcept {
+        destroy();
+        which_ = none;
+    }
+    void destroy() noexcept {
+        if (clear_if<T>(value)) return;
+        static_cast<void>((clear_if<std::decay_t<Errors>>(number<std::decay_t<Errors>>()) || ...));
+    }
+    template <class Error>
+    void rethrow_if() {
+        if (which_ == number<Error>()) {
+            std::rethrow_exception(as_exception(static_cast<Error&&>(object<Error>())));
+        }
+    }
+    [[noreturn, gnu::noinline, gnu::cold]] void rethrow() {
+        (rethrow_if<std::decay_t<Errors>>(), ...);
+        check_failed("is_set()", "a task's result was taken before it ended", __FILE__, __LINE__);
+    }
+    template <class Error, class End, class WithError>
+    bool deliver_error(End& end, WithError& with_error) {
+        if (which_ != number<Error>()) return false;
+        Error moved(static_cast<Error&&>(object<Error>()));
+        end();
+        with_error(static_cast<Error&&>(moved));
+        return true;
+    }
+
+    static constexpr std::size_t size = std::max({sizeof(T), sizeof(std::decay_t<Errors>)...});
+    alignas(T) alignas(std::exception_ptr) alignas(Errors...) std::byte storage_[size];
+    unsigned char which_ = none;
+};
+
+// Sigs: completion_signatures<set_error_t(E)...>.
+template <class T, class Sigs>
+struct task_outcome_for;
+template <class T, class... Errors>
+struct task_outcome_for<T, completion_signatures<set_error_t(Errors)...>> {
+    using type = outcome_of_task<T, Errors...>;
+};
+template <class T, class Sigs>
+using task_outcome = typename task_outcome_for<T, Sigs>::type;
+
+}  // namespace coppice::execution

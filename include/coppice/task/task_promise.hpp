@@ -1,0 +1,468 @@
+// The promise of task: how it is resumed, what its body may await, how it ends. Included by task.
+#pragma once
+
+#include <coppice/exec/affine.hpp>
+#include <coppice/exec/as_awaitable.hpp>
+#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/task_chain.hpp>
+#include <coppice/task/task_context.hpp>
+#include <coppice/task/task_outcome.hpp>
+#include <coppice/task/transfer.hpp>
+
+#include <coroutine>
+#include <cstring>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::execution {
+
+// `co_yield with_error(e)` ends a task with set_error(e). Source: [exec.with.error].
+template <class E>
+struct with_error {
+    using type = std::remove_cvref_t<E>;
+    // g++ 12 destroys aggregates in co_yield and co_await twice.
+    explicit with_error(type e) noexcept(std::is_nothrow_move_constructible_v<type>)
+        : error(static_cast<type&&>(e)) {}
+    type error;
+};
+template <class E>
+with_error(E) -> with_error<E>;
+
+// `co_await change_coroutine_scheduler(s)`: what is awaited from here on comes back to s. Gives the
+// scheduler before. Source: P3552R3.
+template <scheduler Sch>
+struct change_coroutine_scheduler {
+    using type = std::remove_cvref_t<Sch>;
+    explicit change_coroutine_scheduler(type sch) noexcept : scheduler(static_cast<type&&>(sch)) {}
+    type scheduler;
+};
+template <scheduler Sch>
+change_coroutine_scheduler(Sch) -> change_coroutine_scheduler<Sch>;
+
+template <class T>
+inline constexpr bool changes_scheduler = false;
+template <class Sch>
+inline constexpr bool changes_scheduler<change_coroutine_scheduler<Sch>> = true;
+
+// Frames: from the thread's pool, or from the allocator that Env asks for and the caller passes
+// behind std::allocator_arg. The allocator is kept behind the frame.
+template <class Allocator>
+class task_frame {
+    using traits =
+        typename std::allocator_traits<Allocator>::template rebind_traits<std::max_align_t>;
+    using rebound = typename traits::allocator_type;
+
+public:
+    static void* operator new(std::size_t bytes)
+        requires std::default_initializable<Allocator>
+    {
+        return allocate(bytes, Allocator());
+    }
+    template <class Alloc, class... Args>
+        requires std::constructible_from<Allocator, const Alloc&>
+    static void* operator new(std::size_t bytes, std::allocator_arg_t, const Alloc& alloc,
+                              const Args&...) {
+        return allocate(bytes, Allocator(alloc));
+    }
+    template <class This, class Alloc, class... Args>
+        requires(!std::same_as<This, std::allocator_arg_t>) &&
+                std::constructible_from<Allocator, const Alloc&>
+    static void* operator new(std::size_t bytes, const This&, std::allocator_arg_t,
+                              const Alloc& alloc, const Args&...) {
+        return allocate(bytes, Allocator(alloc));
+    }
+    static void operator delete(void* memory, std::size_t bytes) noexcept {
+        rebound* const kept = allocator_of(memory, bytes);
+        rebound allocator(std::move(*kept));
+        kept->~rebound();
+        traits::deallocate(allocator, static_cast<std::max_align_t*>(memory), units(bytes));
+    }
+
+private:
+    static constexpr std::size_t unit = sizeof(std::max_align_t);
+    static std::size_t units(std::size_t bytes) noexcept {
+        return (bytes + unit - 1) / unit + (sizeof(rebound) + unit - 1) / unit;
+    }
+    static rebound* allocator_of(void* memory, std::size_t bytes) noexcept {
+        return static_cast<rebound*>(
+            static_cast<void*>(static_cast<std::max_align_t*>(memory) + (bytes + unit - 1) / unit));
+    }
+    static void* allocate(std::size_t bytes, const Allocator& given) {
+        rebound allocator(given);
+        void* const memory = traits::allocate(allocator, units(bytes));
+        ::new (static_cast<void*>(allocator_of(memory, bytes))) rebound(std::move(allocator));
+        return memory;
+    }
+};
+template <>
+class task_frame<std::allocator<std::byte>> {
+public:
+    static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
+    static void operator delete(void* memory, std::size_t bytes) noexcept {
+        frame_pool::deallocate(memory, bytes);
+    }
+};
+
+// The allocator that a promise answers with.
+template <class Allocator>
+class task_frame_allocator {
+public:
+    task_frame_allocator() = default;
+    template <class... Args>
+    explicit task_frame_allocator(const Args&... args) noexcept : allocator_(find(args...)) {}
+    const Allocator& allocator() const noexcept { return allocator_; }
+
+private:
+    template <class Alloc, class... Rest>
+    static Allocator find(std::allocator_arg_t, const Alloc& alloc, const Rest&...) noexcept {
+        return Allocator(alloc);
+    }
+    template <class First, class... Rest>
+    static Allocator find(const First&, const Rest&... rest) noexcept {
+        return find(rest...);
+    }
+    static Allocator find() noexcept { return Allocator(); }
+    [[no_unique_address]] Allocator allocator_;
+};
+template <>
+class task_frame_allocator<std::allocator<std::byte>> {
+public:
+    static std::allocator<std::byte> allocator() noexcept { return {}; }
+};
+
+template <class Env>
+class task_promise_base;
+
+// The context of a task that has changed its scheduler, and its way back when it ends: whoever
+// waits goes on where it was.
+template <class Env>
+class changed_context : public task_context<Env> {
+    using scheduler_type = typename task_context<Env>::scheduler_type;
+    class receiver {
+    public:
+        using receiver_concept = receiver_tag;
+        explicit receiver(task_promise_base<Env>& promise) noexcept : promise_(&promise) {}
+        void set_value() && noexcept { go_on(); }
+        template <class Error>
+        void set_error(Error&&) && noexcept {
+            go_on();  // there is no other place to go on
+        }
+        void set_stopped() && noexcept { go_on(); }
+        env<> get_env() const noexcept { return {}; }
+
+    private:
+        void go_on() noexcept;
+        task_promise_base<Env>* promise_;
+    };
+    using way_back = connect_result_t<schedule_result_t<scheduler_type&>, receiver>;
+
+public:
+    changed_context(scheduler_type sch, task_context<Env>& outer)
+        : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
+                            outer.environment()),
+          outer_(outer) {}
+    ~changed_context() {
+        if (going_back_) back_.destroy();
+    }
+    task_context<Env>& outer() const noexcept { return outer_; }
+    void go_back(task_promise_base<Env>& promise) {
+        back_.construct_with([&] {
+            return execution::connect(execution::schedule(outer_.scheduler), receiver(promise));
+        });
+        going_back_ = true;
+        execution::start(back_.get());
+    }
+
+private:
+    task_context<Env>& outer_;
+    manual_lifetime<way_back> back_;
+    bool going_back_ = false;
+};
+
+// An await that ends in the place where the task belongs, or directly where there is none; which it
+// is, the context says.
+template <class Value, class Promise>
+class task_await : immovable {
+    using direct_type = call_result_t<as_awaitable_t, Value, Promise&>;
+    using direct_awaiter = decltype(awaiter_of(std::declval<direct_type>()));
+    struct direct : immovable {
+        direct(Value&& value, Promise& promise)
+            : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
+              awaiter(execution::awaiter_of(static_cast<direct_type&&>(awaitable))) {}
+        direct_type awaitable;
+        direct_awaiter awaiter;
+    };
+    using affine_sender_type = call_result_t<affine_t, Value>;
+    using affine_type = call_result_t<as_awaitable_t, affine_sender_type, Promise&>;
+
+public:
+    task_await(Value&& value, Promise& promise) : is_direct_(promise.context().is_inline()) {
+        if (is_direct_) {
+            ::new (static_cast<void*>(&direct_)) direct(static_cast<Value&&>(value), promise);
+        } else {
+            ::new (static_cast<void*>(&affine_))
+                affine_type(as_awaitable(affine(static_cast<Value&&>(value)), promise));
+        }
+    }
+    ~task_await() {
+        if (is_direct_) {
+            direct_.~direct();
+        } else {
+            affine_.~affine_type();
+        }
+    }
+    bool await_ready() { return is_direct_ ? direct_.awaiter.await_ready() : false; }
+    auto await_suspend(std::coroutine_handle<Promise> h) {
+        using result = decltype(direct_.awaiter.await_suspend(h));
+        if constexpr (is_coroutine_handle<result>) {
+            if (is_direct_) return std::coroutine_handle<>(direct_.awaiter.await_suspend(h));
+            return affine_.await_suspend(h) ? std::noop_coroutine() : std::coroutine_handle<>(h);
+        } else {
+            if (!is_direct_) return affine_.await_suspend(h);
+            if constexpr (std::is_void_v<result>) {
+                direct_.awaiter.await_suspend(h);
+                return true;
+            } else {
+                return direct_.awaiter.await_suspend(h);
+            }
+        }
+    }
+    decltype(auto) await_resume() {
+        return is_direct_ ? direct_.awaiter.await_resume() : affine_.await_resume();
+    }
+
+private:
+    const bool is_direct_;
+    union {
+        direct direct_;
+        affine_type affine_;
+    };
+};
+
+// Types that a task awaits as they are: they keep its scheduler themselves.
+template <class T>
+concept keeps_scheduler = requires { typename std::remove_cvref_t<T>::keeps_scheduler; };
+
+template <class Value, class Promise>
+concept awaited_affine = sender<Value> && std::move_constructible<std::decay_t<Value>> &&
+                         std::constructible_from<std::decay_t<Value>, Value> &&
+                         requires(Value&& value, Promise& promise) {
+                             as_awaitable(affine(static_cast<Value&&>(value)), promise);
+                         };
+template <class Value, class Promise>
+using direct_result_t =
+    decltype(execution::awaiter_of(std::declval<call_result_t<as_awaitable_t, Value, Promise&>>())
+                 .await_resume());
+template <class Value, class Promise>
+using affine_result_t =
+    decltype(std::declval<
+                 call_result_t<as_awaitable_t, call_result_t<affine_t, Value>, Promise&>&>()
+                 .await_resume());
+
+// What does not depend on the result.
+template <class Env>
+class task_promise_base : public task_frame<typename task_allocator<Env>::type>,
+                          public task_frame_allocator<typename task_allocator<Env>::type>,
+                          public task_chain {
+    using allocator_type = typename task_allocator<Env>::type;
+
+public:
+    using task_frame_allocator<allocator_type>::task_frame_allocator;
+    ~task_promise_base() {
+        if (changed_) [[unlikely]]
+            delete static_cast<changed_context<Env>*>(context_);
+    }
+
+    static void resume_from_outside(std::coroutine_handle<> coroutine) {
+        execution::resume_from_outside(coroutine);
+    }
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+
+    struct final_awaiter {
+        constexpr final_awaiter() noexcept = default;
+        bool await_ready() const noexcept { return false; }
+        template <class Promise>
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+            return static_cast<task_promise_base&>(self.promise()).end();
+        }
+        void await_resume() const noexcept {}
+    };
+    final_awaiter final_suspend() const noexcept { return {}; }
+
+    // Before the task is resumed for the first time: who waits for it, and where he keeps it.
+    template <class OtherPromise>
+    void wait_in(task_context<Env>& context, std::coroutine_handle<OtherPromise> h,
+                 std::coroutine_handle<>& frame) noexcept {
+        context_ = &context;
+        this->wait_for(h, frame);
+    }
+    void wait_in(task_context<Env>& context, task_waiter& waiter) noexcept {
+        context_ = &context;
+        this->set_waiter(waiter);
+    }
+    // The result is written; on the scheduler where the task began.
+    std::coroutine_handle<> hand_over() noexcept {
+        if (this->continuation_) return transfer(this->continuation_);
+        return transfer(this->waiter_->ended(*this->waiter_, false));
+    }
+
+    task_context<Env>& context() const noexcept { return *context_; }
+    task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
+
+protected:
+    typename task_context<Env>::scheduler_type exchange_scheduler(
+        typename task_context<Env>::scheduler_type sch) {
+        auto before = context_->scheduler;
+        if (changed_) {
+            context_->scheduler = static_cast<decltype(sch)&&>(sch);
+        } else {
+            context_ = new changed_context<Env>(static_cast<decltype(sch)&&>(sch), *context_);
+            changed_ = true;
+        }
+        return before;
+    }
+
+private:
+    std::coroutine_handle<> end() noexcept {
+        if (!changed_) [[likely]]
+            return hand_over();
+        static_cast<changed_context<Env>*>(context_)->go_back(*this);
+        return std::noop_coroutine();
+    }
+
+    task_context<Env>* context_;
+    bool changed_ = false;  // the context is this task's own
+};
+
+template <class Env>
+void changed_context<Env>::receiver::go_on() noexcept {
+    execution::resume_from_outside(promise_->hand_over());
+}
+
+template <class T, class Env>
+class task;
+
+// What the kinds of task share: awaiting, errors.
+template <class Derived, class Value, class Env>
+class task_promise_common : public task_promise_base<Env> {
+    using errors = typename task_errors<Env>::type;
+
+public:
+    using task_promise_base<Env>::task_promise_base;
+
+    void unhandled_exception() noexcept {
+        if constexpr (task_outcome<Value, errors>::holds_exceptions) {
+            outcome_.template set_error<std::exception_ptr>(std::current_exception());
+        } else {
+            std::terminate();  // Env says that the task sends no exceptions
+        }
+    }
+    template <class E>
+    typename task_promise_base<Env>::final_awaiter yield_value(with_error<E> ended) {
+        using Error = typename with_error<E>::type;
+        static_assert(signature_among<set_error_t(Error)>(static_cast<errors*>(nullptr)),
+                      "with_error: Env's error_types do not name this error");
+        outcome_.template set_error<Error>(static_cast<Error&&>(ended.error));
+        return {};
+    }
+    template <class V>
+    decltype(auto) await_transform(V&& value) {
+        Derived& promise = static_cast<Derived&>(*this);
+        using Plain = std::remove_cvref_t<V>;
+        if constexpr (changes_scheduler<Plain>) {
+            using Sch = typename task_context<Env>::scheduler_type;
+            return value_awaiter<Sch>(this->exchange_scheduler(Sch(value.scheduler)));
+        } else if constexpr (keeps_scheduler<V> ||
+                             std::same_as<typename task_context<Env>::scheduler_type,
+                                          inline_scheduler> ||
+                             !awaited_affine<V, Derived>) {
+            return as_is(static_cast<V&&>(value), promise);
+        } else if constexpr (requires { static_cast<V&&>(value).affine(); }) {
+            return as_awaitable(affine(static_cast<V&&>(value)), promise);
+        } else if constexpr (std::same_as<direct_result_t<V, Derived>,
+                                          affine_result_t<V, Derived>>) {
+            return task_await<V, Derived>(static_cast<V&&>(value), promise);
+        } else {
+            return as_awaitable(affine(static_cast<V&&>(value)), promise);
+        }
+    }
+    task_outcome<Value, errors>& outcome() noexcept { return outcome_; }
+
+protected:
+    task_outcome<Value, errors> outcome_;
+
+private:
+    template <class Signature, class... Fns>
+    static consteval bool signature_among(completion_signatures<Fns...>*) noexcept {
+        return (std::same_as<Signature, Fns> || ...);
+    }
+    template <class V>
+    class value_awaiter {
+    public:
+        explicit value_awaiter(V value) noexcept : value_(static_cast<V&&>(value)) {}
+        bool await_ready() const noexcept { return true; }
+        void await_suspend(std::coroutine_handle<>) const noexcept {}
+        V await_resume() noexcept { return static_cast<V&&>(value_); }
+
+    private:
+        V value_;
+    };
+    template <class V>
+    static decltype(auto) as_is(V&& value, Derived& promise) {
+        using Result = call_result_t<as_awaitable_t, V, Derived&>;
+        if constexpr (std::is_rvalue_reference_v<Result>) {
+            using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<V&&>(value), promise)));
+            if constexpr (std::is_rvalue_reference_v<Awaiter>) {
+                return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
+            } else {
+                return awaiter_of(as_awaitable(static_cast<V&&>(value), promise));
+            }
+        } else {
+            return as_awaitable(static_cast<V&&>(value), promise);
+        }
+    }
+};
+
+template <class T, class Env>
+class task_promise final : public task_promise_common<task_promise<T, Env>, T, Env> {
+    using base = task_promise_common<task_promise<T, Env>, T, Env>;
+
+public:
+    using base::base;
+    task<T, Env> get_return_object() noexcept;
+
+    template <class U = T>
+        requires std::is_constructible_v<T, U>
+    void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
+        this->outcome_.set_value(std::forward<U>(value));
+    }
+    T take() { return this->outcome_.take(); }
+};
+
+template <class T, class Env>
+class task_promise<T&, Env> final : public task_promise_common<task_promise<T&, Env>, T*, Env> {
+    using base = task_promise_common<task_promise<T&, Env>, T*, Env>;
+
+public:
+    using base::base;
+    task<T&, Env> get_return_object() noexcept;
+
+    void return_value(T& value) noexcept { this->outcome_.set_value(__builtin_addressof(value)); }
+    T& take() { return *this->outcome_.take(); }
+};
+
+template <class Env>
+class task_promise<void, Env> final
+    : public task_promise_common<task_promise<void, Env>, no_task_value, Env> {
+    using base = task_promise_common<task_promise<void, Env>, no_task_value, Env>;
+
+public:
+    using base::base;
+    task<void, Env> get_return_object() noexcept;
+
+    void return_void() noexcept { this->outcome_.set_value(); }
+    void take() { this->outcome_.take(); }
+};
+
+}  // namespace coppice::execution

@@ -1,0 +1,95 @@
+// block: the completion token that waits for the operation on the calling thread.
+#pragma once
+// The operation's state is on the stack. An initiation may have a member
+//
+//   void drive(block_latch& done) noexcept;    returns when done.is_set()
+//
+// for operations that complete only while some loop runs: an io operation runs its context there if
+// no other thread does. Without it the thread sleeps.
+
+#include <coppice/token/bind_env.hpp>
+#include <coppice/token/block_latch.hpp>
+#include <coppice/token/inline_start.hpp>
+#include <coppice/token/signature.hpp>
+#include <coppice/token/stop_link.hpp>
+
+namespace coppice {
+
+template <class Env, class Initiation, class... R>
+class blocked_operation final : completion_state<R...> {
+public:
+    blocked_operation(const Env& env, Initiation& initiation) noexcept
+        : completion_state<R...>(&completed), initiation_(initiation) {
+        this->set_env(completion_env_of(env, link_));
+    }
+    // Blocks: until the operation has completed.
+    std::error_code run() noexcept {
+        initiation_(completion<R...>(*this));
+        if (!done_.is_set()) callback_scope::run_before_blocking();
+        if constexpr (requires { initiation_.drive(done_); }) {
+            initiation_.drive(done_);
+        } else {
+            done_.wait();
+        }
+        link_.reset();
+        return outcome_.error();
+    }
+    outcome_t<R...> take() { return outcome_.take(); }
+
+private:
+    static void completed(completion_state<R...>& state, std::error_code error,
+                          R... results) noexcept {
+        blocked_operation& self = static_cast<blocked_operation&>(state);
+        self.outcome_.put(error, static_cast<R&&>(results)...);
+        self.done_.set();  // the waiter may end this at once
+    }
+
+    Initiation& initiation_;
+    [[no_unique_address]] stop_link_for<Env> link_;
+    outcome_slot<R...> outcome_;
+    block_latch done_;
+};
+
+// block[ec]: the result, and the error in ec. Lifetime: `ec` outlives the call.
+class block_with_error {
+public:
+    explicit block_with_error(std::error_code& target) noexcept : target_(&target) {}
+    template <class... R, class Initiation>
+    outcome_t<R...> initiate(signature<R...> results, Initiation&& initiation) const {
+        return initiate_in(execution::env<>(), results, static_cast<Initiation&&>(initiation));
+    }
+    template <class Env, class... R, class Initiation>
+    outcome_t<R...> initiate_in(const Env& env, signature<R...>, Initiation&& initiation) const {
+        std::remove_cvref_t<Initiation> kept(static_cast<Initiation&&>(initiation));
+        blocked_operation<Env, decltype(kept), R...> operation(env, kept);
+        *target_ = operation.run();
+        return operation.take();
+    }
+
+private:
+    std::error_code* target_;
+};
+
+// The result, or the error thrown as std::system_error. block[ec] throws nothing.
+struct block_t {
+    constexpr block_t() noexcept = default;
+    block_with_error operator[](std::error_code& target) const noexcept {
+        return block_with_error(target);
+    }
+    template <class... R, class Initiation>
+    outcome_t<R...> initiate(signature<R...> results, Initiation&& initiation) const {
+        return initiate_in(execution::env<>(), results, static_cast<Initiation&&>(initiation));
+    }
+    template <class Env, class... R, class Initiation>
+    outcome_t<R...> initiate_in(const Env& env, signature<R...>, Initiation&& initiation) const {
+        std::remove_cvref_t<Initiation> kept(static_cast<Initiation&&>(initiation));
+        blocked_operation<Env, decltype(kept), R...> operation(env, kept);
+        if (const std::error_code error = operation.run(); error.value() != 0) {
+            throw_error(error, operation_name<decltype(kept)>());
+        }
+        return operation.take();
+    }
+};
+inline constexpr block_t block{};
+
+}  // namespace coppice

@@ -1,0 +1,198 @@
+// A callable as a completion token: called with the error and the results.
+#pragma once
+// The operation's state is allocated with the callable's allocator and is given back before the
+// callable is called, so that an operation which the callable initiates finds the same memory.
+// Without an allocator of its own it uses recycling_allocator.
+//
+// What the callable's environment says, execution::get_env(callable):
+//   get_stop_token, get_deadline   when the operation gives up, with operation_canceled
+//   get_allocator                  where the state lives
+//   get_scheduler                  where it is called; otherwise where the operation completes
+//
+// A callable whose operation completes inside the initiating function is called before that
+// returns. If such a callable initiates the next operation, which completes inside as well, that
+// one is called after it: a chain of any length uses constant stack. A callback must not throw:
+// there is nobody to catch.
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/allocate.hpp>
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/scheduler.hpp>
+#include <coppice/task/frame_pool.hpp>
+#include <coppice/token/inline_start.hpp>
+#include <coppice/token/signature.hpp>
+#include <coppice/token/stop_link.hpp>
+
+#include <concepts>
+#include <new>
+
+namespace coppice {
+
+// Memory from the thread's frame_pool: what was freed is given out again.
+template <class T>
+class recycling_allocator {
+public:
+    using value_type = T;
+    recycling_allocator() noexcept = default;
+    template <class U>
+    recycling_allocator(const recycling_allocator<U>&) noexcept {}
+    T* allocate(std::size_t count) {
+        static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+        return static_cast<T*>(frame_pool::allocate(count * sizeof(T)));
+    }
+    void deallocate(T* memory, std::size_t count) noexcept {
+        frame_pool::deallocate(memory, count * sizeof(T));
+    }
+    template <class U>
+    bool operator==(const recycling_allocator<U>&) const noexcept {
+        return true;
+    }
+};
+
+template <class Callable>
+auto callback_allocator(const Callable& callable) noexcept {
+    using env_type = execution::env_of_t<const Callable&>;
+    if constexpr (execution::has_query<env_type, get_allocator_t>) {
+        return get_allocator(execution::get_env(callable));
+    } else {
+        return recycling_allocator<std::byte>();
+    }
+}
+
+template <class F, class... R>
+concept completion_callable = std::invocable<F, std::error_code, R...>;
+
+// Continues on the callable's scheduler, if it names one.
+template <class State, class Env>
+class callback_hop : immovable {
+public:
+    static constexpr bool needed = false;
+};
+template <class State, class Env>
+    requires execution::has_query<Env, execution::get_scheduler_t>
+class callback_hop<State, Env> : immovable {
+    using scheduler_type = execution::call_result_t<execution::get_scheduler_t, const Env&>;
+
+    class receiver {
+    public:
+        using receiver_concept = execution::receiver_tag;
+        explicit receiver(State& state) noexcept : state_(&state) {}
+        void set_value() && noexcept { state_->arrived(); }
+        // The scheduler has ended: the callback is called all the same, here.
+        template <class Error>
+        void set_error(Error&&) && noexcept {
+            state_->arrived();
+        }
+        void set_stopped() && noexcept { state_->arrived(); }
+
+    private:
+        State* state_;
+    };
+    using sender_type = decltype(execution::schedule(std::declval<scheduler_type&>()));
+    using operation_type = execution::connect_result_t<sender_type, receiver>;
+
+public:
+    static constexpr bool needed = true;
+    callback_hop() noexcept {}
+    ~callback_hop() {
+        if (under_way_) operation_.destroy();
+    }
+    void start(State& state, const Env& env) noexcept {
+        scheduler_type scheduler = execution::get_scheduler(env);
+        operation_.construct_with([&]() noexcept {
+            return execution::connect(execution::schedule(scheduler), receiver(state));
+        });
+        under_way_ = true;
+        execution::start(operation_.get());
+    }
+
+private:
+    manual_lifetime<operation_type> operation_;
+    bool under_way_ = false;
+};
+
+// Lives from the initiation to the moment before the callable is called.
+template <class Callable, class Initiation, class... R>
+class callback_state final : completion_state<R...>, waiting_callback {
+    using env_type = execution::env_of_t<const Callable&>;
+    using hop_type = callback_hop<callback_state, env_type>;
+
+public:
+    template <class F, class I>
+    callback_state(F&& callable, I&& initiation)
+        : completion_state<R...>(&completed),
+          waiting_callback(&run_stored),
+          callable_(static_cast<F&&>(callable)),
+          initiation_(static_cast<I&&>(initiation)) {}
+
+    // Allocates and initiates. Errors: what the allocator and the callable's constructor throw.
+    template <class F, class I>
+    static void initiate(F&& callable, I&& initiation) {
+        const auto allocator = callback_allocator(callable);
+        callback_state& self = *execution::new_with<callback_state>(
+            allocator, static_cast<F&&>(callable), static_cast<I&&>(initiation));
+        if (self.started_and_completed()) self.completed_inside();
+    }
+
+    // The hop has come to an end: inside its start, or later.
+    void arrived() noexcept {
+        if (!initiation_mark::completed_inside(this, mark_)) run_stored(*this);
+    }
+
+private:
+    bool started_and_completed() noexcept {
+        if constexpr (may_be_stopped<env_type>) {
+            this->set_env(completion_env_of(execution::get_env(callable_), link_));
+        }
+        const initiation_mark mark(this);
+        mark_ = &mark;
+        initiation_(completion<R...>(*this));  // on another thread, this may be gone
+        return mark.completed();
+    }
+    static void completed(completion_state<R...>& state, std::error_code error,
+                          R... results) noexcept {
+        callback_state& self = static_cast<callback_state&>(state);
+        if (initiation_mark::completed_inside(&self, self.mark_)) {
+            self.outcome_.put(error, static_cast<R&&>(results)...);
+        } else if constexpr (hop_type::needed) {
+            self.outcome_.put(error, static_cast<R&&>(results)...);
+            self.completed_inside();
+        } else {
+            self.call(error, static_cast<R&&>(results)...);
+        }
+    }
+    // The outcome is stored, and nobody else will go on.
+    void completed_inside() noexcept {
+        if constexpr (hop_type::needed) {
+            link_.reset();
+            const initiation_mark mark(this);
+            mark_ = &mark;
+            hop_.start(*this, execution::get_env(callable_));  // elsewhere, this may be gone
+            if (!mark.completed()) return;
+        }
+        callback_scope::run_or_queue(*this);
+    }
+    static void run_stored(waiting_callback& callback) noexcept {
+        callback_state& self = static_cast<callback_state&>(callback);
+        std::apply(
+            [&](R&... results) { self.call(self.outcome_.error(), static_cast<R&&>(results)...); },
+            self.outcome_.values());
+    }
+    // Ends this, then calls the callable.
+    void call(std::error_code error, R... results) noexcept {
+        link_.reset();
+        const auto allocator = callback_allocator(callable_);
+        Callable callable(static_cast<Callable&&>(callable_));
+        execution::delete_with(allocator, this);
+        static_cast<Callable&&>(callable)(error, static_cast<R&&>(results)...);
+    }
+
+    Callable callable_;
+    [[no_unique_address]] Initiation initiation_;
+    [[no_unique_address]] stop_link_for<env_type> link_;
+    [[no_unique_address]] hop_type hop_;
+    const initiation_mark* mark_;  // set before the initiation
+    outcome_slot<R...> outcome_;
+};
+
+}  // namespace coppice

@@ -1,0 +1,102 @@
+// Completions that come while the operation is being initiated must not recurse; used by tokens.
+#pragma once
+// An operation may complete inside its initiation. To resume the waiter from there would put it on
+// top of the initiator's stack, and a loop of a million such operations would use that up. So a
+// completion asks whether its own initiation is still under way on this thread; if it is, it only
+// stores the outcome, and the initiator goes on.
+//
+// No atomic operation is needed. Every initiation has a mark on its own stack, linked into a list
+// of this thread; the state knows the mark it was started under. A completion elsewhere finds no
+// such mark and goes on by itself; the initiator then looks only at its mark, never at the state,
+// which may be gone. A match needs both the mark's address and the state's: either alone may
+// belong to an earlier owner of that memory, both together cannot, since two states of one address
+// live one after the other, and marks under which they were started are not both alive at one
+// address.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+
+namespace coppice {
+
+// On the stack of a function that initiates an operation. Threads: its own.
+class initiation_mark : immovable {
+public:
+    explicit initiation_mark(const void* state) noexcept : state_(state), outer_(innermost()) {
+        innermost() = this;
+    }
+    ~initiation_mark() { innermost() = outer_; }
+
+    // True: the operation has completed, and the initiator goes on. False: touch nothing of it.
+    bool completed() const noexcept { return completed_; }
+
+    // The completion of `state`, started under `mark`. True: the initiator will go on.
+    static bool completed_inside(const void* state, const initiation_mark* mark) noexcept {
+        for (initiation_mark* m = innermost(); m != nullptr; m = m->outer_) {
+            if (m == mark && m->state_ == state) {
+                m->completed_ = true;
+                return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    static initiation_mark*& innermost() noexcept {
+        return thread_slot<initiation_mark, initiation_mark*>();
+    }
+    const void* state_;
+    initiation_mark* outer_;
+    bool completed_ = false;
+};
+
+// A callback whose operation completed inside its initiation, queued behind the running one.
+struct waiting_callback : immovable {
+    explicit waiting_callback(void (*function)(waiting_callback&) noexcept) noexcept
+        : run(function) {}
+    void (*run)(waiting_callback&) noexcept;
+    waiting_callback* next = nullptr;
+};
+
+// While callbacks run that became ready inside an initiation: those that become ready the same way
+// meanwhile run after them and not on top of them. Threads: its own.
+class callback_scope : immovable {
+public:
+    callback_scope() noexcept : outer_(innermost()) { innermost() = this; }
+    ~callback_scope() {
+        run_queued();
+        innermost() = outer_;
+    }
+
+    // Runs it now, or after the one that this thread is running.
+    static void run_or_queue(waiting_callback& callback) noexcept {
+        if (callback_scope* const scope = innermost()) {
+            callback.next = nullptr;
+            *scope->last_ = &callback;
+            scope->last_ = &callback.next;
+        } else {
+            const callback_scope first;
+            callback.run(callback);
+        }
+    }
+    // A callback is about to block: what is queued behind it may be what it waits for.
+    static void run_before_blocking() noexcept {
+        if (callback_scope* const scope = innermost()) scope->run_queued();
+    }
+
+private:
+    void run_queued() noexcept {
+        while (waiting_callback* const first = first_) {
+            first_ = first->next;
+            if (first_ == nullptr) last_ = &first_;
+            first->run(*first);  // it is gone
+        }
+    }
+    static callback_scope*& innermost() noexcept {
+        return thread_slot<callback_scope, callback_scope*>();
+    }
+    callback_scope* outer_;
+    waiting_callback* first_ = nullptr;
+    waiting_callback** last_ = &first_;
+};
+
+}  // namespace coppice

@@ -1,0 +1,25 @@
+// What tokens are told about an operation: its results; and what they may ask of environments.
+#pragma once
+
+#include <coppice/exec/deadline.hpp>
+#include <coppice/exec/queries.hpp>
+#include <coppice/stop/inplace.hpp>
+
+namespace coppice {
+
+// Names the results of an operation: an operation of signature void(std::error_code, R...).
+template <class... R>
+struct signature {};
+
+// An operation in this environment may be told to give up.
+template <class Env>
+inline constexpr bool may_be_stopped = !unstoppable_token<stop_token_of_t<Env>> ||
+                                       execution::has_query<Env, execution::get_deadline_t>;
+
+// The operation can use the coroutine's stop token as it is.
+template <class Promise>
+inline constexpr bool followed_directly =
+    unstoppable_token<stop_token_of_t<execution::env_of_t<Promise>>> ||
+    std::is_same_v<stop_token_of_t<execution::env_of_t<Promise>>, inplace_stop_token>;
+
+}  // namespace coppice

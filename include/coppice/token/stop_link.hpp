@@ -1,0 +1,49 @@
+// stop_link: gives an operation an inplace_stop_token, whatever token its waiter has.
+#pragma once
+
+#include <coppice/exec/stop_registration.hpp>
+#include <coppice/token/completion.hpp>
+
+namespace coppice {
+
+// A token of another kind is followed by a source of our own. Lifetime: engage() before the
+// operation is initiated; reset() when it has completed, before anything of it ends.
+template <class Token>
+class stop_link : immovable {
+public:
+    inplace_stop_token engage(Token token) noexcept {
+        registration_.engage(static_cast<Token&&>(token), request(source_));
+        return source_.get_token();
+    }
+    void reset() noexcept { registration_.reset(); }
+
+private:
+    using request = execution::request_stop_of<inplace_stop_source>;
+    inplace_stop_source source_;
+    execution::stop_registration<Token, request> registration_;
+};
+
+template <>
+class stop_link<inplace_stop_token> : immovable {
+public:
+    inplace_stop_token engage(inplace_stop_token token) noexcept { return token; }
+    void reset() noexcept {}
+};
+
+template <unstoppable_token Token>
+class stop_link<Token> : immovable {
+public:
+    inplace_stop_token engage(Token) noexcept { return {}; }
+    void reset() noexcept {}
+};
+
+template <class Env>
+using stop_link_for = stop_link<stop_token_of_t<Env>>;
+
+// What an operation hears of an environment.
+template <class Env, class Link>
+completion_env completion_env_of(const Env& env, Link& link) noexcept {
+    return {link.engage(get_stop_token(env)), execution::get_deadline(env)};
+}
+
+}  // namespace coppice

@@ -1,0 +1,55 @@
+// use_future: the completion token that gives a std::future of the outcome.
+#pragma once
+// For code that has futures already: each operation costs the future's allocation, its mutex and
+// its condition variable. A future may be dropped; the operation goes on and its outcome is lost.
+
+#include <coppice/token/bind_env.hpp>
+#include <coppice/token/callback.hpp>
+
+#include <future>
+
+namespace coppice {
+
+// The callable that fulfils the promise, in the environment of the token.
+template <class Env, class Initiation, class... R>
+class promise_callback {
+public:
+    explicit promise_callback(const Env& env) : env_(env) {}
+    auto get_future() { return promise_.get_future(); }
+    const Env& get_env() const noexcept { return env_; }
+    void operator()(std::error_code error, R... results) && noexcept {
+        if (error.value() != 0) {
+            promise_.set_exception(
+                std::make_exception_ptr(std::system_error(error, operation_name<Initiation>())));
+        } else if constexpr (sizeof...(R) == 0) {
+            promise_.set_value();
+        } else {
+            promise_.set_value(outcome_t<R...>(static_cast<R&&>(results)...));
+        }
+    }
+
+private:
+    [[no_unique_address]] Env env_;
+    std::promise<outcome_t<R...>> promise_;
+};
+
+struct use_future_t {
+    constexpr use_future_t() noexcept = default;
+    template <class... R, class Initiation>
+    std::future<outcome_t<R...>> initiate(signature<R...> results, Initiation&& initiation) const {
+        return initiate_in(execution::env<>(), results, static_cast<Initiation&&>(initiation));
+    }
+    template <class Env, class... R, class Initiation>
+    std::future<outcome_t<R...>> initiate_in(const Env& env, signature<R...>,
+                                             Initiation&& initiation) const {
+        using callable = promise_callback<Env, std::remove_cvref_t<Initiation>, R...>;
+        callable fulfil(env);
+        auto future = fulfil.get_future();
+        callback_state<callable, std::remove_cvref_t<Initiation>, R...>::initiate(
+            std::move(fulfil), static_cast<Initiation&&>(initiation));
+        return future;
+    }
+};
+inline constexpr use_future_t use_future{};
+
+}  // namespace coppice

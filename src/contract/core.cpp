@@ -1,0 +1,243 @@
+// What a group does seldom: growing, ending, waiting for its contracts to be gone.
+#include <coppice/base/clock.hpp>
+#include <coppice/contract/batch.hpp>
+#include <coppice/contract/core.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace coppice {
+
+contract_core::contract_core(std::size_t capacity, std::size_t capacity_max, std::size_t seats)
+    : sleepers_(seats == 0 ? nullptr : std::make_unique<sleeping_workers>(seats)),
+      number_(reinterpret_cast<std::uintptr_t>(this) ^
+              static_cast<std::uint64_t>(monotonic_clock().now().time_since_epoch().count())),
+      board_(std::max(capacity, capacity_max), sleepers_.get()) {
+    board_.grow(capacity);
+    capacity_.store(capacity, relaxed);  // relaxed: the owner hands the core on
+}
+
+bool contract_core::grow(std::size_t capacity) {
+    const std::lock_guard lock(growth_mutex_);
+    capacity = std::min(capacity, capacity_max());
+    if (capacity <= this->capacity()) return false;
+    board_.grow(capacity);
+    capacity_.store(capacity, relaxed);  // relaxed: a count for information
+    return true;
+}
+
+std::size_t contract_core::take_vacant(selection_bias* near) {
+    const auto look = [&] {
+        return near == nullptr ? board_.take_vacant() : board_.take_vacant(*near);
+    };
+    for (;;) {
+        const std::size_t before = capacity();
+        if (const auto index = look()) return *index;
+        if (grow(2 * before) || capacity() != before) continue;
+        // Nobody grows it any more; its lock has ordered what the last one to grow it did.
+        return look().value_or(no_signal);
+    }
+}
+
+std::size_t contract_core::execute_batch(contract_batch& batch, std::size_t most) {
+    most = std::min(most, batch.size());
+    if (most == 0) return 0;
+    if (!batch.is_measured()) return run_batch(batch.round_, most);
+    const monotonic_clock clock;
+    const time_point begin = clock.now();
+    const std::size_t ran = run_batch(batch.round_, most);
+    if (ran != 0) batch.took(clock.now() - begin, ran);
+    return ran;
+}
+
+std::size_t contract_core::run_batch(signal_round& round, std::size_t most) {
+    const std::size_t first = board_.claim(round);
+    if (first == no_signal) return 0;
+    const std::size_t leaf = first / board_.width * board_.width;
+    // What is claimed and has yet to be run, and what shall be ready when the batch ends.
+    std::uint64_t left =
+        board_.ready(first) | board_.claim_behind(first, static_cast<unsigned>(most - 1));
+    std::uint64_t done = 0;
+    std::uint64_t again = 0;
+    std::size_t ran = 0;
+    // However the batch ends: what has not run is pending as before.
+    const scope_exit finish([&]() noexcept {
+        if ((done | left) != 0) board_.finish_all(leaf, done | left, again | left);
+    });
+    while (left != 0) {
+        const std::size_t index = leaf + static_cast<unsigned>(std::countr_zero(left));
+        const std::uint64_t bit = board_.ready(index);
+        left &= ~bit;
+        round.advance(index);
+        if (board_[index].life.is_released()) {
+            ++ran;
+            retire(index);
+            continue;
+        }
+        done |= bit;
+        if (stopped()) continue;
+        ++ran;
+        contract_slot& slot = board_[index];
+        work_contract_token token;
+        try {
+            slot.run(token);
+        } catch (...) {
+            if (end_run(slot, token)) again |= bit;
+            throw;
+        }
+        if (end_run(slot, token)) again |= bit;
+    }
+    return ran;
+}
+
+// The release runs, the contract is gone, and its slot becomes vacant once no handle is inside.
+void contract_core::retire(std::size_t index) {
+    const scope_exit gone([&]() noexcept { bury(index); });  // also if the release throws
+    board_[index].release();
+}
+
+void contract_core::bury(std::size_t index) noexcept {
+    contract_slot& slot = board_[index];
+    slot.destroy();
+    // Relaxed: a count for information.
+    if (index < board_.first_extra()) population_.fetch_sub(1, relaxed);
+    if (slot.life.bury()) tell_watchers(slot);
+    board_.leave(index);
+    if (board_.extra_is_awaited(index)) place_waiting();
+}
+
+void contract_core::end(mode next) noexcept {
+    mode_.store(next, relaxed);  // relaxed: end() of the sleepers orders it for those who wait
+    if (sleepers_ != nullptr) sleepers_->end();
+}
+
+std::size_t contract_core::drain() {
+    if (is_open()) end(mode::draining);
+    signal_round round;
+    std::size_t ran = 0;
+    for (;;) {
+        const std::size_t now = execute_some(round, 64);
+        ran += now;
+        if (now != 0) continue;
+        if (board_.idle()) return ran;
+        std::this_thread::yield();  // something runs on another thread
+    }
+}
+
+void contract_core::stop() noexcept {
+    end(mode::stopped);
+}
+
+void contract_core::close() noexcept {
+    end(mode::stopped);
+    for (std::size_t index = 0; index != capacity(); ++index) {
+        if (!board_[index].life.vacant()) retire(index);
+    }
+    // Who enqueued an item may still be about to wake a worker for it, or to let it wait; and an
+    // item may enqueue another one.
+    do enqueuing_.wait();
+    while (run_items());
+}
+
+// Of close(): the items that have a contract. False: there was none.
+bool contract_core::run_items() noexcept {
+    bool any = false;
+    for (std::size_t i = 0; i != board_.extra; ++i) {
+        const std::size_t index = board_.first_extra() + i;
+        if (board_[index].life.vacant()) continue;
+        any = true;
+        retire(index);
+    }
+    return any;
+}
+
+// The body of an extra contract: it is released as soon as it is there, and that runs the item.
+class item_body {
+public:
+    explicit item_body(contract_item* item) noexcept : item_(item) {}
+    void run(work_contract_token&) noexcept {}
+    void release() noexcept { item_->run(item_); }
+
+private:
+    contract_item* item_;
+};
+
+void contract_core::enqueue(contract_item& item) noexcept {
+    const in_flight::entry entry(enqueuing_);
+    if (const auto extra = board_.take_vacant_extra()) {
+        place(*extra, item);
+        return;
+    }
+    bool vacancy;
+    {
+        const std::lock_guard lock(waiting_mutex_);
+        waiting_.push_back(&item);
+        vacancy = board_.wait_for_extra();
+    }
+    if (vacancy) place_waiting();
+}
+
+void contract_core::place(std::size_t extra, contract_item& item) noexcept {
+    board_[extra].construct<item_body>(&item);
+    (void)board_[extra].life.open(true);
+    board_.set_ready(extra);
+}
+
+// Gives the vacant extra slots to the items that wait. Whoever makes one vacant later does the same
+// for those that are left.
+void contract_core::place_waiting() noexcept {
+    const std::lock_guard lock(waiting_mutex_);
+    while (!waiting_.empty()) {
+        const auto extra = board_.take_vacant_extra();
+        if (!extra) return;
+        place(*extra, *waiting_.pop_front());
+    }
+    board_.nobody_waits_for_extra();
+}
+
+bool contract_core::watch(std::size_t index, std::uint64_t generation,
+                          contract_watcher& watcher) noexcept {
+    contract_slot& slot = board_[index];
+    if (slot.life.enter_watching(generation) != life_word::entered::yes) return false;
+    bool told = false;
+    {
+        const std::lock_guard lock(watchers_mutex_);
+        told = slot.life.announce_watcher();
+        if (told) {
+            watcher.next_ = slot.first_watcher;
+            if (watcher.next_ != nullptr) watcher.next_->link_ = &watcher.next_;
+            watcher.link_ = &slot.first_watcher;
+            slot.first_watcher = &watcher;
+        }
+    }
+    board_.leave(index);
+    return told;
+}
+
+bool contract_core::unwatch(contract_watcher& watcher) noexcept {
+    const std::lock_guard lock(watchers_mutex_);
+    return unlink(watcher);
+}
+
+bool contract_core::unlink(contract_watcher& watcher) noexcept {
+    if (watcher.link_ == nullptr) return false;
+    *watcher.link_ = watcher.next_;
+    if (watcher.next_ != nullptr) watcher.next_->link_ = watcher.link_;
+    watcher.link_ = nullptr;
+    return true;
+}
+
+void contract_core::tell_watchers(contract_slot& slot) noexcept {
+    for (;;) {
+        contract_watcher* watcher;
+        {
+            const std::lock_guard lock(watchers_mutex_);
+            watcher = slot.first_watcher;
+            if (watcher == nullptr) return;
+            unlink(*watcher);
+        }
+        watcher->gone_(watcher);  // it may be gone afterwards
+    }
+}
+
+}  // namespace coppice

@@ -1,0 +1,88 @@
+// The thread of http/access_log.hpp.
+#include <coppice/http/access_log.hpp>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+namespace coppice::http {
+
+namespace {
+
+std::uint64_t lines_of(std::string_view text) noexcept {
+    return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+access_log::access_log(const std::string& path)
+    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)), owns_(true) {
+    if (file_ < 0) throw std::system_error(errno, std::system_category(), path);
+    thread_ = std::thread([this] { run(); });
+}
+
+access_log::access_log(int file) : file_(file), owns_(false) {
+    thread_ = std::thread([this] { run(); });
+}
+
+access_log::~access_log() {
+    {
+        const std::lock_guard lock(mutex_);
+        ending_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+    if (owns_) ::close(file_);
+}
+
+void access_log::write(std::string& lines) noexcept {
+    if (lines.empty()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        if (waiting_.empty()) {
+            waiting_.swap(lines);
+        } else if (waiting_.size() + lines.size() <= waiting_bytes_max) {
+            waiting_ += lines;
+        } else {
+            dropped_ += lines_of(lines);
+        }
+    }
+    changed_.notify_one();
+    lines.clear();
+}
+
+std::uint64_t access_log::dropped() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return dropped_;
+}
+
+void access_log::run() noexcept {
+    ::pthread_setname_np(::pthread_self(), "coppice-log");
+    std::string batch;
+    for (;;) {
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+            if (waiting_.empty()) return;
+            batch.swap(waiting_);
+        }
+        std::string_view left = batch;
+        while (!left.empty()) {
+            const ssize_t n = ::write(file_, left.data(), left.size());
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) break;
+            left.remove_prefix(static_cast<std::size_t>(n));
+        }
+        if (!left.empty()) {
+            const std::lock_guard lock(mutex_);
+            dropped_ += lines_of(left);
+        }
+        batch.clear();
+    }
+}
+
+}  // namespace coppice::http

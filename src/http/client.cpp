@@ -1,0 +1,401 @@
+// Connections, requests and answers of http/client.hpp.
+#include <coppice/http/client.hpp>
+#include <coppice/http/message.hpp>
+#include <coppice/http/scan.hpp>
+
+#include <sys/socket.h>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+#include "lines.hpp"
+#include "until_stopped.hpp"
+
+namespace coppice::http {
+
+namespace {
+
+constexpr std::size_t piece_bytes = 16 * 1024;
+
+bool idempotent(std::string_view method) noexcept {
+    constexpr std::string_view methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
+    return std::ranges::find(methods, method) != std::ranges::end(methods);
+}
+
+void append_number(std::string& out, std::uint64_t value, int base = 10) {
+    char text[20];
+    out.append(text, std::to_chars(text, text + sizeof text, value, base).ptr);
+}
+
+}  // namespace
+
+bool client_connection::is_quiet() const noexcept {
+    char byte;
+    return ::recv(socket.native(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+std::optional<std::string_view> client_response::find(std::string_view name) const noexcept {
+    return find_line(head_, name);
+}
+std::optional<std::string_view> client_response::trailer(std::string_view name) const noexcept {
+    return find_line(trailers_, name);
+}
+
+client::client(io::context& loop, client_options options)
+    : loop_(loop), options_(std::move(options)) {}
+client::~client() = default;
+
+std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
+    const time_point oldest = monotonic_clock().now() - options_.idle;
+    std::erase_if(idle_, [&](const auto& c) { return c->used < oldest; });
+    while (true) {
+        const auto found =
+            std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& c) { return c->to == to; });
+        if (found == idle_.rend()) break;
+        std::unique_ptr<client_connection> c = std::move(*found);
+        idle_.erase(std::next(found).base());
+        if (c->is_quiet()) return c;
+    }
+    return std::make_unique<client_connection>(loop_, to);
+}
+
+void client::keep(std::unique_ptr<client_connection> used) {
+    if (options_.idle_connections_max == 0) return;
+    if (idle_.size() == options_.idle_connections_max) idle_.erase(idle_.begin());
+    used->used = monotonic_clock().now();
+    used->fresh = false;
+    idle_.push_back(std::move(used));
+}
+
+client_call::client_call(client& owner, const client_request& r) noexcept
+    : timer_entry(&expired), client_(owner), request_(r) {}
+
+client_call::~client_call() {
+    if (timer_entry::armed()) client_.loop_.disarm(*this);
+}
+
+void client_call::stop() noexcept {
+    if (client_.loop_.is_current()) {
+        stopped_ = true;
+        interrupt();
+    } else {
+        posted_ = true;
+        client_.loop_.post(posted_operation_);
+    }
+}
+
+void client_call::posted_stop::arrive(operation* op) noexcept {
+    client_call& call = static_cast<posted_stop*>(op)->call;
+    call.arrived_ = true;
+    call.stopped_ = true;
+    call.interrupt();
+    if (call.waiter_) call.waiter_.resume();  // may end the call
+}
+
+// Whatever waits on the socket ends in a coming turn.
+void client_call::interrupt() noexcept {
+    if (connection_ != nullptr) connection_->socket.close();
+}
+
+void client_call::expired(io::timer_entry* entry) noexcept {
+    client_call& call = *static_cast<client_call*>(entry);
+    if (call.client_.loop_.ending()) return;
+    call.late_ = true;
+    call.interrupt();
+}
+
+// What follows has so much time.
+void client_call::limit(duration time) noexcept {
+    if (timer_entry::armed()) client_.loop_.disarm(*this);
+    client_.loop_.arm(*this, monotonic_clock().now() + time);
+}
+
+void client_call::fail(std::error_code error, const char* what) const {
+    if (late_) error = std::make_error_code(std::errc::timed_out);
+    throw std::system_error(error, what);
+}
+
+task<std::optional<client_response>> client_call::perform() {
+    co_return co_await result_of(inplace_stop_token(), request());
+}
+
+task<client_response> client_call::request() {
+    client_response answer;
+    bool again = idempotent(request_.method) && request_.source == nullptr;
+    while (!stopped_) {
+        connection_ = client_.take(request_.to);
+        const bool kept = !connection_->fresh;
+        if (co_await attempt(answer, kept && again)) co_return answer;
+        again = false;
+    }
+    fail(std::make_error_code(std::errc::operation_canceled), "http request");
+}
+
+// False: the kept connection turned out to be closed, and the request may be sent again.
+task<bool> client_call::attempt(client_response& answer, bool may_fail) {
+    if (connection_->fresh) {
+        limit(client_.options_.connect);
+        ++client_.made_;
+        std::error_code ec;
+        co_await connection_->socket.connect(request_.to, use_await[ec]);
+        if (ec) fail(ec, "connect");
+    }
+    limit(client_.options_.answer);
+    bool answered = co_await send_request();
+    if (answered) answered = co_await receive_head(answer);
+    if (!answered) {
+        if (may_fail && !stopped_ && !late_ && connection_->input.empty()) co_return false;
+        fail(std::make_error_code(std::errc::connection_aborted), "no answer came");
+    }
+    co_await receive_body(answer);
+    if (timer_entry::armed()) client_.loop_.disarm(*this);
+    const bool reusable = !closes_ && (!version_1_0_ || keep_alive_) &&
+                          connection_->socket.is_open() && connection_->input.empty();
+    if (reusable) client_.keep(std::move(connection_));
+    connection_ = nullptr;
+    co_return true;
+}
+
+// Writes a streamed request body in chunks, or as it is if its length is declared.
+class client_writer final : public body_writer {
+public:
+    client_writer(client_call& call, bool chunked) noexcept : call_(call), chunked_(chunked) {}
+    task<> write(std::string_view bytes) override {
+        while (!bytes.empty()) {
+            const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
+            piece_.append(bytes.substr(0, taken));
+            bytes.remove_prefix(taken);
+            if (piece_.size() == piece_bytes) co_await flush();
+        }
+    }
+    task<> flush() override {
+        put_piece();
+        if (!call_.connection_->socket.is_open()) {
+            call_.fail(std::make_error_code(std::errc::connection_aborted), "send");
+        }
+        std::error_code ec;
+        call_.limit(call_.client_.options_.body);
+        co_await call_.connection_->socket.send_all(std::as_bytes(std::span(call_.output_)),
+                                                    use_await[ec]);
+        call_.output_.clear();
+        if (ec) call_.fail(ec, "send");
+    }
+    void trailer(std::string_view name, std::string_view value) override {
+        if (chunked_) trailers_.add(name, value);
+    }
+    inplace_stop_token stop_token() const noexcept override { return {}; }
+    task<> finish() {
+        put_piece();
+        if (chunked_) call_.output_.append("0\r\n").append(trailers_.fields()).append("\r\n");
+        co_await flush();
+    }
+
+private:
+    void put_piece() {
+        if (piece_.empty()) return;
+        if (chunked_) {
+            append_number(call_.output_, piece_.size(), 16);
+            call_.output_.append("\r\n").append(piece_).append("\r\n");
+        } else {
+            call_.output_ += piece_;
+        }
+        piece_.clear();
+    }
+    client_call& call_;
+    std::string piece_;
+    response trailers_;  // only its fields
+    bool chunked_;
+};
+
+// False: the connection is gone.
+task<bool> client_call::send_request() {
+    std::string& out = output_;
+    out.clear();
+    out.append(request_.method).append(" ").append(request_.target).append(" HTTP/1.1\r\nHost: ");
+    if (request_.host.empty()) {
+        out.append(request_.to.to_string());
+    } else {
+        out.append(request_.host);
+    }
+    out.append("\r\n").append(request_.fields);
+    const bool has_body = request_.source != nullptr || !request_.body.empty();
+    const std::optional<std::uint64_t> length =
+        request_.source != nullptr ? request_.source->length() : request_.body.size();
+    if (!length) {
+        out.append("Transfer-Encoding: chunked\r\n");
+    } else if (has_body || request_.method == "POST" || request_.method == "PUT") {
+        out.append("Content-Length: ");
+        append_number(out, *length);
+        out.append("\r\n");
+    }
+    out.append("\r\n").append(request_.body);
+    if (request_.source != nullptr) {
+        client_writer writer(*this, !length);
+        co_await request_.source->write_to(writer);
+        co_await writer.finish();
+        limit(client_.options_.answer);
+        co_return true;
+    }
+    if (!connection_->socket.is_open()) co_return false;
+    std::error_code ec;
+    co_await connection_->socket.send_all(std::as_bytes(std::span(out)), use_await[ec]);
+    co_return !ec;
+}
+
+task<bool> client_call::receive_more() {
+    if (!connection_->socket.is_open()) co_return false;
+    std::error_code ec;
+    const io::pooled_buffer received = co_await connection_->socket.receive_pooled(use_await[ec]);
+    if (ec || received.empty()) co_return false;
+    const auto bytes = received.bytes();
+    connection_->input.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    co_return true;
+}
+
+// The final answer's head; interim ones (1xx) are passed over. False: nothing came.
+task<bool> client_call::receive_head(client_response& answer) {
+    std::string& input = connection_->input;
+    do {
+        std::size_t searched = 0;
+        for (;;) {
+            const std::size_t end = input.find("\r\n\r\n", searched);
+            if (end != input.npos) {
+                read_head(answer, std::string_view(input).substr(0, end + 2));
+                input.erase(0, end + 4);
+                break;
+            }
+            if (input.size() > client_.options_.limits.header_bytes_max) {
+                fail(std::make_error_code(std::errc::message_size), "the answer's head");
+            }
+            searched = input.size() < 3 ? 0 : input.size() - 3;
+            if (!co_await receive_more()) co_return false;
+        }
+    } while (answer.status() < 200);
+    co_return true;
+}
+
+// status-line *( field-line CRLF ) (RFC 9112 sections 4 and 5).
+void client_call::read_head(client_response& answer, std::string_view head) {
+    const auto require = [&](bool good) {
+        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
+    };
+    length_.reset();
+    chunked_ = closes_ = keep_alive_ = false;
+    const std::size_t line_end = head.find("\r\n");
+    const std::string_view line = head.substr(0, line_end);
+    require(line.size() >= 12 && (line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 ")));
+    require(line.size() == 12 || line[12] == ' ');
+    require(std::ranges::all_of(line.substr(12), [](char c) { return is(c, value_byte); }));
+    version_1_0_ = line[7] == '0';
+    const std::optional<int> status = parse_integer<int>(line.substr(9, 3));
+    require(status && *status >= 100 && *status <= 599 && is(line[9], digit_byte));
+    answer.status_ = *status;
+    answer.head_.assign(head.substr(line_end + 2));
+    std::size_t fields = 0;
+    for (std::string_view left = answer.head_; !left.empty();) {
+        const std::size_t end = left.find("\r\n");
+        const std::string_view each = left.substr(0, end);
+        left.remove_prefix(end + 2);
+        const std::size_t colon = each.find(':');
+        require(++fields <= client_.options_.limits.fields_max);
+        require(colon != each.npos && colon != 0);
+        require(
+            std::ranges::all_of(each.substr(0, colon), [](char c) { return is(c, token_byte); }));
+        require(
+            std::ranges::all_of(each.substr(colon + 1), [](char c) { return is(c, value_byte); }));
+        read_framing_field(each.substr(0, colon), trim(each.substr(colon + 1)));
+    }
+}
+
+void client_call::read_framing_field(std::string_view name, std::string_view value) {
+    const auto require = [&](bool good) {
+        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's framing");
+    };
+    if (equals_ignoring_case(name, "content-length")) {
+        require(!length_ && !chunked_);
+        length_ = parse_integer<std::uint64_t>(value);
+        require(length_.has_value());
+    } else if (equals_ignoring_case(name, "transfer-encoding")) {
+        // Only what was not asked for could be anything else than chunked.
+        require(!length_ && !chunked_ && !version_1_0_ && equals_ignoring_case(value, "chunked"));
+        chunked_ = true;
+    } else if (equals_ignoring_case(name, "connection")) {
+        for_each_member(value, [&](std::string_view member) {
+            closes_ = closes_ || equals_ignoring_case(member, "close");
+            keep_alive_ = keep_alive_ || equals_ignoring_case(member, "keep-alive");
+            return true;
+        });
+    }
+}
+
+// RFC 9112 section 6.3.
+task<> client_call::receive_body(client_response& answer) {
+    if (request_.method == "HEAD" || bodyless(answer.status())) co_return;
+    if (chunked_) {
+        co_await receive_chunked(answer);
+        co_return;
+    }
+    std::string& input = connection_->input;
+    std::uint64_t left = length_.value_or(~std::uint64_t{0});
+    if (!length_) closes_ = true;
+    if (request_.sink == nullptr && length_ && left > client_.options_.limits.body_bytes_max) {
+        fail(std::make_error_code(std::errc::message_size), "the answer's body");
+    }
+    while (left != 0) {
+        const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(left, input.size()));
+        co_await deliver(answer, std::string_view(input).substr(0, taken));
+        input.erase(0, taken);
+        left -= taken;
+        if (left == 0) break;
+        limit(client_.options_.body);
+        if (co_await receive_more()) continue;
+        if (length_ || stopped_ || late_) {
+            fail(std::make_error_code(std::errc::connection_aborted), "the answer's body");
+        }
+        break;  // the connection's end is the body's
+    }
+}
+
+task<> client_call::receive_chunked(client_response& answer) {
+    std::string& input = connection_->input;
+    limits wide = client_.options_.limits;
+    if (request_.sink != nullptr) wide.body_bytes_max = ~std::size_t{0};
+    chunk_decoder decoder(wide);
+    answer.trailers_.clear();
+    decoder.keep_trailers(answer.trailers_);
+    for (;;) {
+        const chunk_decoder::result r = decoder.decode(std::span(input));
+        if (r.status == parse_status::error) {
+            fail(std::make_error_code(r.error == 400 ? std::errc::bad_message
+                                                     : std::errc::message_size),
+                 "the answer's body");
+        }
+        co_await deliver(answer, std::string_view(input).substr(0, r.produced));
+        input.erase(0, r.consumed);
+        if (r.status == parse_status::complete) co_return;
+        limit(client_.options_.body);
+        if (!co_await receive_more()) {
+            fail(std::make_error_code(std::errc::connection_aborted), "the answer's body");
+        }
+    }
+}
+
+task<> client_call::deliver(client_response& answer, std::string_view piece) {
+    if (piece.empty()) co_return;
+    if (request_.sink != nullptr) {
+        // The sink's time is its own.
+        if (timer_entry::armed()) client_.loop_.disarm(*this);
+        co_await request_.sink(piece);
+        co_return;
+    }
+    collected_ += piece.size();
+    if (collected_ > client_.options_.limits.body_bytes_max) {
+        fail(std::make_error_code(std::errc::message_size), "the answer's body");
+    }
+    answer.body_.append(piece);
+}
+
+}  // namespace coppice::http

@@ -1,0 +1,24 @@
+// find_line: looks a field up among lines of text; for what has no request_head.
+#pragma once
+
+#include <coppice/http/scan.hpp>
+
+#include <optional>
+#include <string_view>
+
+namespace coppice::http {
+
+// The value of the first of some lines, each ended by CRLF, with that name.
+inline std::optional<std::string_view> find_line(std::string_view lines,
+                                                 std::string_view name) noexcept {
+    while (!lines.empty()) {
+        const std::size_t end = lines.find("\r\n");
+        const std::string_view line = lines.substr(0, end);
+        const std::size_t colon = line.find(':');
+        if (equals_ignoring_case(line.substr(0, colon), name)) return trim(line.substr(colon + 1));
+        lines.remove_prefix(end + 2);
+    }
+    return std::nullopt;
+}
+
+}  // namespace coppice::http

@@ -1,0 +1,332 @@
+// Bodies in pieces: what handlers read, what producers write, and files.
+#include "serving.hpp"
+#include "until_stopped.hpp"
+
+#include <coppice/exec/just.hpp>
+
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+namespace coppice::http {
+
+namespace {
+
+constexpr std::size_t piece_bytes = 16 * 1024;   // of a produced body, sent at once
+constexpr std::size_t file_bytes = 64 * 1024;    // of a file, read when its socket is full
+constexpr std::size_t turn_bytes = 1024 * 1024;  // of a file, sent before other connections go on
+
+// One chunk: its size, CRLF, its data, CRLF (RFC 9112 section 7.1).
+void append_chunk(std::string_view data, std::string& out) {
+    char size[16];
+    const auto end = std::to_chars(size, size + sizeof size, data.size(), 16).ptr;
+    out.append(size, static_cast<std::size_t>(end - size)).append("\r\n");
+    out.append(data).append("\r\n");
+}
+
+}  // namespace
+
+// The body of a request, read by its handler. Lives while the handler does.
+class incoming_body final : public body_reader {
+public:
+    incoming_body(connection& c, exchange& e) noexcept
+        : connection_(c), exchange_(e), decoder_(limits_of(c)) {
+        const request_head& head = e.parser.head();
+        chunked_ = head.chunked();
+        left_ = head.content_length().value_or(0);
+        ended_ = !chunked_ && left_ == 0;
+        bytes_.swap(e.rest);
+        asked_ = !head.expects_continue() || !bytes_.empty();
+        budget_ = c.transfer_time(c.loop_.options.timeouts.body,
+                                  chunked_ ? c.loop_.options.streamed_body_bytes_max : left_);
+        decoder_.keep_trailers(e.trailers);
+    }
+
+    task<std::string_view> read() override {
+        serving_loop& loop = connection_.loop_;
+        const bool from_pool = !loop.context.is_current();
+        for (;;) {
+            if (const std::string_view piece = next_piece(); ended_ || !piece.empty()) {
+                co_return piece;
+            }
+            if (!loop.context.is_current()) co_await loop.context.get_scheduler().schedule();
+            broken_ = !co_await receive();
+            if (broken_) co_await execution::just_stopped();
+            if (from_pool && loop.shared.pool != nullptr) {
+                co_await loop.shared.pool->get_scheduler().schedule();
+            }
+        }
+    }
+
+    bool is_complete() const noexcept { return ended_; }
+    bool is_broken() const noexcept { return broken_; }
+    // What was received and is not of this body.
+    std::string take_rest() { return bytes_.substr(at_); }
+
+private:
+    static limits limits_of(connection& c) noexcept {
+        limits l = c.loop_.options.limits;
+        l.body_bytes_max = static_cast<std::size_t>(c.loop_.options.streamed_body_bytes_max);
+        return l;
+    }
+
+    // What has arrived. "" if nothing has, or at the end.
+    std::string_view next_piece() {
+        if (ended_) return {};
+        char* const begin = bytes_.data() + at_;
+        const std::size_t size = bytes_.size() - at_;
+        if (!chunked_) {
+            const std::size_t taken =
+                static_cast<std::size_t>(std::min<std::uint64_t>(size, left_));
+            at_ += taken;
+            left_ -= taken;
+            ended_ = left_ == 0;
+            return {begin, taken};
+        }
+        const chunk_decoder::result r = decoder_.decode(std::span(begin, size));
+        if (r.status == parse_status::error) throw refused{r.error, r.reason};
+        at_ += r.consumed;
+        ended_ = r.status == parse_status::complete;
+        return {begin, r.produced};
+    }
+
+    // On the loop. False: the client is gone.
+    task<bool> receive() {
+        connection& c = connection_;
+        if (!c.socket_.is_open() || c.batch_ == nullptr) co_return false;
+        if (!std::exchange(asked_, true)) {
+            exchange_.output += "HTTP/1.1 100 Continue\r\n\r\n";
+            if (!co_await c.write(exchange_)) co_return false;
+        }
+        // Only the time that the client takes counts, not the handler's.
+        const duration handler_left = exchange_.origin.deadline - c.loop_.context.turn_time();
+        const time_point began = c.loop_.context.turn_time();
+        c.enter(connection::phase::body, budget_);
+        exchange_.input.clear();
+        exchange_.left = {};
+        if (!co_await c.receive_more(exchange_)) co_return false;
+        budget_ -= c.loop_.context.turn_time() - began;
+        c.enter(connection::phase::handling, handler_left);
+        c.watch();
+        bytes_.assign(exchange_.input);
+        at_ = 0;
+        co_return true;
+    }
+
+    connection& connection_;
+    exchange& exchange_;
+    chunk_decoder decoder_;
+    std::string bytes_;  // received; from at_ on not yet given out
+    std::size_t at_ = 0;
+    std::uint64_t left_;  // of a body with a declared length
+    duration budget_;     // for the client to send the rest
+    bool chunked_;
+    bool ended_;           // nothing more belongs to the body
+    bool asked_;           // the client does not wait for 100 (Continue)
+    bool broken_ = false;  // the client went away in its middle
+};
+
+// Puts the head where it stays while the body passes, and what has come behind it into e.rest.
+void connection::keep_head(exchange& e) {
+    e.rest.assign(e.left.substr(e.head_bytes));
+    e.head.assign(e.left.substr(0, e.head_bytes));
+    e.buffer.release();
+    e.left = {};
+    e.parser.reset();
+    (void)e.parser.parse(e.head);
+    e.match = loop_.routes.match(e.parser.head().verb(), e.parser.head().path());
+}
+
+// Runs a handler that reads the body itself.
+task<connection::step> connection::run_reading_handler(exchange& e) {
+    if (away_) co_await come_home();
+    const request_head& head = e.parser.head();
+    if (head.content_length().value_or(0) > loop_.options.streamed_body_bytes_max) {
+        put(e, refusal(413, "the body is too large"), nullptr);
+        co_return step::last;
+    }
+    keep_head(e);
+    incoming_body body(*this, e);
+    begin_run(e);
+    e.origin.body = &body;
+    request r(e.parser.head(), {}, e.match.parameters, &e.origin);
+    std::optional<response> made;
+    std::exception_ptr error;
+    if (loop_.on_pool(*e.match.handler)) {
+        co_await loop_.shared.pool->get_scheduler().schedule();
+    }
+    try {
+        made = co_await result_of(e.origin.stop, e.match.handler->start(r));
+    } catch (const refused& why) {
+        made.emplace(refusal(why.status, why.reason));
+    } catch (...) {
+        error = std::current_exception();
+    }
+    co_await come_home();
+    e.origin.body = nullptr;
+    if (body.is_broken()) {
+        ++e.stops;
+        end_run(e);
+        co_return step::gone;
+    }
+    if (!body.is_complete()) closing_ = unread_ = true;
+    e.rest = body.take_rest();
+    e.body_was_read = true;
+    co_return conclude(e, std::move(made), error, r);
+}
+
+// What a producer writes goes from here to the output, in chunks if need be, and to the client.
+class outgoing_body final : public body_writer {
+public:
+    outgoing_body(connection& c, exchange& e, bool chunked,
+                  std::optional<std::uint64_t> length) noexcept
+        : connection_(c), exchange_(e), left_(length), chunked_(chunked) {}
+
+    task<> write(std::string_view bytes) override {
+        if (left_) {
+            if (bytes.size() > *left_) {
+                throw std::length_error("a body is longer than its declared length");
+            }
+            *left_ -= bytes.size();
+        }
+        written_ += bytes.size();
+        while (!bytes.empty()) {
+            const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
+            piece_.append(bytes.substr(0, taken));
+            bytes.remove_prefix(taken);
+            if (piece_.size() == piece_bytes) co_await flush();
+        }
+    }
+    task<> flush() override {
+        io::context& loop = connection_.loop_.context;
+        thread_pool* const pool = connection_.loop_.shared.pool;
+        const bool from_pool = pool != nullptr && pool->is_current();
+        if (!loop.is_current()) co_await loop.get_scheduler().schedule();
+        if (!connection_.socket_.is_open() || exchange_.origin.stop.stop_requested()) {
+            co_await execution::just_stopped();
+        }
+        put_piece();
+        const bool sent = co_await connection_.write(exchange_);
+        if (!sent) co_await execution::just_stopped();
+        connection_.enter(connection::phase::handling, duration::max());
+        if (from_pool) co_await pool->get_scheduler().schedule();
+    }
+    void trailer(std::string_view name, std::string_view value) override {
+        if (chunked_) trailers_.add(name, value);
+    }
+    inplace_stop_token stop_token() const noexcept override { return exchange_.origin.stop; }
+
+    // After the producer, on the loop. False: the body is shorter than was declared.
+    bool finish() {
+        put_piece();
+        if (chunked_) exchange_.output.append("0\r\n").append(trailers_.fields()).append("\r\n");
+        return left_.value_or(0) == 0;
+    }
+    std::uint64_t written() const noexcept { return written_; }
+
+private:
+    void put_piece() {
+        if (piece_.empty()) return;
+        if (chunked_) {
+            append_chunk(piece_, exchange_.output);
+        } else {
+            exchange_.output += piece_;
+        }
+        piece_.clear();
+    }
+
+    connection& connection_;
+    exchange& exchange_;
+    std::string piece_;
+    response trailers_;                  // only its fields
+    std::optional<std::uint64_t> left_;  // of the declared length
+    std::uint64_t written_ = 0;
+    bool chunked_;
+};
+
+// Sends an answer whose body comes in pieces.
+task<connection::step> connection::send_stream(exchange& e) {
+    if (away_) co_await come_home();
+    const response answer = *std::exchange(e.streamed, std::nullopt);
+    const request_head& head = e.parser.head();
+    const serialize_options how = framing(e, answer, &head);
+    serialize_head(answer, how, e.output);
+    if (const std::optional<file_part> part = answer.source()->file()) {
+        note(e, answer.status(), part->size, &head);
+        if (co_await send_file(e, *part)) co_return step::answered;
+        abort();
+        co_return step::gone;
+    }
+    if (!e.stop) begin_run(e);
+    enter(phase::handling, duration::max());
+    outgoing_body out(*this, e, how.chunked, how.length);
+    std::exception_ptr error;
+    std::optional<bool> ended;
+    try {
+        ended = co_await end_of(e.origin.stop, answer.source()->write_to(out));
+    } catch (...) {
+        error = std::current_exception();
+    }
+    co_await come_home();
+    end_run(e);
+    note(e, answer.status(), out.written(), &head);
+    if (error) report_exception(e, error);
+    if (!ended) ++e.stops;
+    if (ended && socket_.is_open() && out.finish()) co_return step::answered;
+    abort();  // so that the client does not take a part for the whole
+    co_return step::gone;
+}
+
+// Sends the output and a part of a file behind it. While the socket takes bytes the kernel moves
+// them; when it is full, a piece is copied and sent in the usual way, which waits.
+task<bool> connection::send_file(exchange& e, file_part part) {
+    if (!co_await write(e)) co_return false;
+    const time_point latest =
+        loop_.context.turn_time() + transfer_time(loop_.options.timeouts.write, part.size);
+    off_t offset = static_cast<off_t>(part.offset);
+    std::uint64_t left = part.size;
+    for (std::size_t in_turn = 0; left != 0;) {
+        if (in_turn >= turn_bytes) {
+            co_await loop_.context.get_scheduler().schedule();
+            in_turn = 0;
+        }
+        if (!socket_.is_open()) co_return false;
+        const std::size_t most =
+            static_cast<std::size_t>(std::min<std::uint64_t>(left, turn_bytes));
+        ssize_t n = ::sendfile(socket_.native(), part.file, &offset, most);
+        if (n < 0 && errno == EAGAIN) {
+            e.output.resize(std::min(most, file_bytes));
+            n = ::pread(part.file, e.output.data(), e.output.size(), offset);
+            e.output.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
+            offset += std::max<ssize_t>(n, 0);
+            enter(phase::writing, latest - loop_.context.turn_time());
+            std::error_code ec;
+            co_await socket_.send_all(std::as_bytes(std::span(e.output)), use_await[ec]);
+            e.output.clear();
+            if (ec) co_return false;
+        } else if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) co_return false;  // it was cut short meanwhile, or broken
+        e.bytes_sent += static_cast<std::size_t>(n);
+        left -= static_cast<std::uint64_t>(n);
+        in_turn += static_cast<std::size_t>(n);
+    }
+    co_return true;
+}
+
+// Ends the connection with a reset.
+void connection::abort() noexcept {
+    if (!socket_.is_open()) return;
+    const ::linger now{1, 0};
+    ::setsockopt(socket_.native(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    unread_ = false;
+    socket_.close();
+}
+
+}  // namespace coppice::http

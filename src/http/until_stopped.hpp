@@ -1,0 +1,89 @@
+// until_stopped<T>: awaits what may be stopped, and gives nothing instead of passing the stop on.
+#pragma once
+// A stop ends a task and its awaiters without a result, up to whoever handles it: for handlers and
+// producers that is this coroutine. Its frame owns theirs, and is destroyed by the awaiter.
+
+#include <coppice/exec/env.hpp>
+#include <coppice/exec/queries.hpp>
+#include <coppice/stop/inplace.hpp>
+#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/task.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace coppice::http {
+
+// The coroutine's first parameter is the token that what it awaits may ask for.
+template <class T>
+class [[nodiscard]] until_stopped {
+public:
+    class promise_type {
+    public:
+        template <class... Rest>
+        explicit promise_type(inplace_stop_token token, const Rest&...) noexcept : token_(token) {}
+        static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
+        static void operator delete(void* memory, std::size_t bytes) noexcept {
+            frame_pool::deallocate(memory, bytes);
+        }
+        until_stopped get_return_object() noexcept {
+            return until_stopped(std::coroutine_handle<promise_type>::from_promise(*this));
+        }
+        std::suspend_always initial_suspend() const noexcept { return {}; }
+        struct final_awaiter {
+            constexpr final_awaiter() noexcept = default;
+            bool await_ready() const noexcept { return false; }
+            std::coroutine_handle<> await_suspend(
+                std::coroutine_handle<promise_type> self) const noexcept {
+                return self.promise().continuation_;
+            }
+            void await_resume() const noexcept {}
+        };
+        final_awaiter final_suspend() const noexcept { return {}; }
+        void return_value(T value) { result_.emplace(std::move(value)); }
+        void unhandled_exception() noexcept { error_ = std::current_exception(); }
+        // What was awaited has stopped: goes on with the awaiter, which finds no result.
+        std::coroutine_handle<> unhandled_stopped() noexcept { return continuation_; }
+        auto get_env() const noexcept { return execution::prop(get_stop_token, token_); }
+
+    private:
+        friend until_stopped;
+        inplace_stop_token token_;
+        std::coroutine_handle<> continuation_;
+        std::optional<T> result_;
+        std::exception_ptr error_;
+    };
+
+    until_stopped(until_stopped&&) = delete;
+    ~until_stopped() { coroutine_.destroy(); }
+
+    bool await_ready() const noexcept { return false; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation) const noexcept {
+        coroutine_.promise().continuation_ = continuation;
+        return coroutine_;
+    }
+    std::optional<T> await_resume() const {
+        if (coroutine_.promise().error_) std::rethrow_exception(coroutine_.promise().error_);
+        return std::move(coroutine_.promise().result_);
+    }
+
+private:
+    explicit until_stopped(std::coroutine_handle<promise_type> coroutine) noexcept
+        : coroutine_(coroutine) {}
+    std::coroutine_handle<promise_type> coroutine_;
+};
+
+// The result of a task, or nothing if it was stopped. Errors: what the task throws.
+template <class T>
+until_stopped<T> result_of(inplace_stop_token, task<T> awaited) {
+    co_return co_await std::move(awaited);
+}
+// True: the task has ended; nothing: it was stopped.
+inline until_stopped<bool> end_of(inplace_stop_token, task<> awaited) {
+    co_await std::move(awaited);
+    co_return true;
+}
+
+}  // namespace coppice::http

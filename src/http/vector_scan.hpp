@@ -1,0 +1,186 @@
+// The scans of http/scan.hpp with SSE4.2, AVX2 and AVX-512; chosen at run time by parse.cpp.
+#pragma once
+// A class of ASCII bytes is two tables of 16: row l of the first has bit h set if the byte with the
+// low half l and the high half h is of the class; row h of the second is 1 << h, and 0 from 8 on,
+// for no byte beyond ASCII is of such a class. Two shuffles and an AND judge every byte at once.
+// Field values, which take most bytes, are judged by comparisons instead.
+//
+// The functions carry their instruction sets themselves: no other code of the program is compiled
+// for them, so none can leak to a machine that lacks them. None reads beyond the end.
+
+#include <coppice/http/scan.hpp>
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+#include <bit>
+
+namespace coppice::http {
+
+struct class_tables {
+    alignas(16) std::array<unsigned char, 16> by_low_half{};
+    alignas(16) std::array<unsigned char, 16> by_high_half{1, 2, 4, 8, 16, 32, 64, 128};
+};
+template <byte_class Class>
+inline constexpr class_tables tables_of = [] {
+    class_tables t;
+    for (unsigned byte = 0; byte != 128; ++byte) {
+        if (is(static_cast<char>(byte), Class)) {
+            t.by_low_half[byte & 15] |= static_cast<unsigned char>(1u << (byte >> 4));
+        }
+    }
+    return t;
+}();
+
+// What the three have in common: the names, and the end of a text that is shorter than a vector.
+template <class Vector>
+struct vector_scan {
+    static const char* token(const char* p, const char* end) noexcept {
+        return Vector::template ascii<token_byte>(p, end);
+    }
+    static const char* path(const char* p, const char* end) noexcept {
+        return Vector::template ascii<path_byte>(p, end);
+    }
+    static const char* query(const char* p, const char* end) noexcept {
+        return Vector::template ascii<query_byte>(p, end);
+    }
+    static const char* host(const char* p, const char* end) noexcept {
+        return Vector::template ascii<host_byte>(p, end);
+    }
+    static const char* value(const char* p, const char* end) noexcept {
+        return Vector::text(p, end);
+    }
+    template <byte_class Class>
+    static const char* rest(const char* p, const char* end) noexcept {
+        while (p != end && is(*p, Class)) ++p;
+        return p;
+    }
+};
+
+struct sse_scan : vector_scan<sse_scan> {
+    template <byte_class Class>
+    [[gnu::target("sse4.2")]] static const char* ascii(const char* p, const char* end) noexcept {
+        const auto* const tables = &tables_of<Class>;
+        const __m128i low = load(tables->by_low_half.data());
+        const __m128i high = load(tables->by_high_half.data());
+        for (; end - p >= 16; p += 16) {
+            const __m128i bytes = load(p);
+            const __m128i half = _mm_set1_epi8(15);
+            const __m128i rows = _mm_shuffle_epi8(low, _mm_and_si128(bytes, half));
+            const __m128i bits =
+                _mm_shuffle_epi8(high, _mm_and_si128(_mm_srli_epi16(bytes, 4), half));
+            const __m128i misses = _mm_cmpeq_epi8(_mm_and_si128(rows, bits), _mm_setzero_si128());
+            const auto hits = static_cast<unsigned>(_mm_movemask_epi8(misses));
+            if (hits != 0) return p + std::countr_zero(hits);
+        }
+        return rest<Class>(p, end);
+    }
+    [[gnu::target("sse4.2")]] static const char* text(const char* p, const char* end) noexcept {
+        for (; end - p >= 16; p += 16) {
+            const __m128i bytes = load(p);
+            const __m128i last_control = _mm_set1_epi8(0x1f);
+            const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
+            const __m128i tab = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t'));
+            const __m128i deleted = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
+            const __m128i controls = _mm_or_si128(_mm_andnot_si128(tab, low), deleted);
+            const auto hits = static_cast<unsigned>(_mm_movemask_epi8(controls));
+            if (hits != 0) return p + std::countr_zero(hits);
+        }
+        return rest<value_byte>(p, end);
+    }
+
+private:
+    [[gnu::target("sse4.2")]] static __m128i load(const void* p) noexcept {
+        return _mm_loadu_si128(static_cast<const __m128i*>(p));
+    }
+};
+
+struct avx2_scan : vector_scan<avx2_scan> {
+    template <byte_class Class>
+    [[gnu::target("avx2")]] static const char* ascii(const char* p, const char* end) noexcept {
+        const __m256i low = twice(tables_of<Class>.by_low_half.data());
+        const __m256i high = twice(tables_of<Class>.by_high_half.data());
+        for (; end - p >= 32; p += 32) {
+            const __m256i bytes = load(p);
+            const __m256i half = _mm256_set1_epi8(15);
+            const __m256i rows = _mm256_shuffle_epi8(low, _mm256_and_si256(bytes, half));
+            const __m256i bits =
+                _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), half));
+            const __m256i misses =
+                _mm256_cmpeq_epi8(_mm256_and_si256(rows, bits), _mm256_setzero_si256());
+            const auto hits = static_cast<unsigned>(_mm256_movemask_epi8(misses));
+            if (hits != 0) return p + std::countr_zero(hits);
+        }
+        return sse_scan::ascii<Class>(p, end);
+    }
+    [[gnu::target("avx2")]] static const char* text(const char* p, const char* end) noexcept {
+        for (; end - p >= 32; p += 32) {
+            const __m256i bytes = load(p);
+            const __m256i last_control = _mm256_set1_epi8(0x1f);
+            const __m256i low = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, last_control), bytes);
+            const __m256i tab = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('\t'));
+            const __m256i deleted = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(0x7f));
+            const __m256i controls = _mm256_or_si256(_mm256_andnot_si256(tab, low), deleted);
+            const auto hits = static_cast<unsigned>(_mm256_movemask_epi8(controls));
+            if (hits != 0) return p + std::countr_zero(hits);
+        }
+        return sse_scan::text(p, end);
+    }
+
+private:
+    [[gnu::target("avx2")]] static __m256i load(const char* p) noexcept {
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    }
+    [[gnu::target("avx2")]] static __m256i twice(const unsigned char* p) noexcept {
+        return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    }
+};
+
+// A masked load reads no byte beyond its mask, so the last, shorter vector is one like the others.
+struct avx512_scan : vector_scan<avx512_scan> {
+    template <byte_class Class>
+    [[gnu::target("avx512bw")]] static const char* ascii(const char* p, const char* end) noexcept {
+        const __m512i low = four_times(tables_of<Class>.by_low_half.data());
+        const __m512i high = four_times(tables_of<Class>.by_high_half.data());
+        const __m512i half = _mm512_set1_epi8(15);
+        while (p != end) {
+            const __mmask64 mask = up_to(end - p);
+            const __m512i bytes = _mm512_maskz_loadu_epi8(mask, p);
+            const __m512i rows = _mm512_shuffle_epi8(low, _mm512_and_si512(bytes, half));
+            const __m512i bits =
+                _mm512_shuffle_epi8(high, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), half));
+            const __mmask64 hits = _mm512_mask_testn_epi8_mask(mask, rows, bits);
+            if (hits != 0) return p + std::countr_zero(static_cast<std::uint64_t>(hits));
+            p += end - p < 64 ? end - p : 64;
+        }
+        return p;
+    }
+    [[gnu::target("avx512bw")]] static const char* text(const char* p, const char* end) noexcept {
+        while (p != end) {
+            const __mmask64 mask = up_to(end - p);
+            const __m512i bytes = _mm512_maskz_loadu_epi8(mask, p);
+            const __mmask64 low = _mm512_mask_cmplt_epu8_mask(mask, bytes, _mm512_set1_epi8(32));
+            const __mmask64 controls =
+                _mm512_mask_cmpneq_epi8_mask(low, bytes, _mm512_set1_epi8(9));
+            const __mmask64 deleted =
+                _mm512_mask_cmpeq_epi8_mask(mask, bytes, _mm512_set1_epi8(127));
+            const std::uint64_t hits = controls | deleted;
+            if (hits != 0) return p + std::countr_zero(hits);
+            p += end - p < 64 ? end - p : 64;
+        }
+        return p;
+    }
+
+private:
+    [[gnu::target("avx512bw")]] static __mmask64 up_to(std::ptrdiff_t bytes) noexcept {
+        return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1;
+    }
+    [[gnu::target("avx512bw")]] static __m512i four_times(const unsigned char* p) noexcept {
+        return _mm512_maskz_broadcast_i32x4(0xffff,
+                                            _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    }
+};
+
+}  // namespace coppice::http
+
+#endif

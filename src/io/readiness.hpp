@@ -1,0 +1,183 @@
+// The ring over edge-triggered readiness; included by epoll.cpp and sim.cpp with their kernels.
+#pragma once
+// A descriptor is registered once, for everything. Its flags remember what edges have said: an
+// operation tries its system call while its flag is up; EAGAIN, and a read that got less than it
+// asked for, take the flag down. Until the end of the stream is announced, a short read means that
+// the socket was empty (epoll(7)), so a request costs one read and one write.
+//
+// Kernel makes the calls. Those that may have to wait give bytes, a descriptor or 0, or a negative
+// errno; wait() gives how many events it wrote. Files are never ready or not: the kernel runs their
+// operations by its own means and ends them with context::finish().
+
+#include <coppice/io/context.hpp>
+#include <coppice/io/ring.hpp>
+
+#include <sys/epoll.h>
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace coppice::io {
+
+struct ready_event {
+    descriptor* on;        // nullptr: woken
+    std::uint32_t events;  // of epoll
+};
+
+template <class Kernel>
+class readiness_ring final : public ring {
+public:
+    template <class... Args>
+    explicit readiness_ring(buffer_pool& buffers, Args&&... args)
+        : buffers_(buffers), kernel_(std::forward<Args>(args)...) {}
+
+    backend kind() const noexcept override { return Kernel::kind; }
+    system_calls& system() noexcept override { return kernel_.system(); }
+    const clock& time() const noexcept override { return kernel_.time(); }
+    bool enter(context&) noexcept override { return false; }
+
+    std::error_code attach(descriptor& d, bool waits) noexcept override {
+        if (!waits) return {};
+        const int error = kernel_.watch(d);
+        return error == 0 ? std::error_code() : std::error_code(error, std::system_category());
+    }
+
+    bool start(ring_operation& op) noexcept override {
+        if (is_file_operation(op.code)) {
+            kernel_.start_file_operation(op);
+            return false;
+        }
+        descriptor& d = *op.on;
+        if (op.code == opcode::connect) return start_connect(op);
+        return (is_writing(op.code) ? d.writable : d.readable) && attempt(op);
+    }
+
+    void cancel(ring_operation& op) noexcept override {
+        if (std::exchange(op.cancelled, true)) return;
+        if (is_file_operation(op.code)) {
+            kernel_.cancel_file_operation(op);
+        } else {
+            cancelled_.push_back(&op);  // no event of this batch will end it any more
+        }
+    }
+
+    // The file leaves the set of what is watched with its last reference.
+    void detach(descriptor& d) noexcept override { kernel_.system().close(d.fd); }
+
+    void poll(std::optional<time_point> until) noexcept override {
+        if (!cancelled_.empty()) until.reset();
+        // A completion that polls (block does) goes on with the batch that it is part of.
+        if (next_ == count_) {
+            count_ = std::max(0, kernel_.wait(events_, until));
+            next_ = 0;
+        }
+        while (next_ != count_) {
+            const ready_event event = events_[next_++];
+            if (event.on != nullptr) dispatch(*event.on, event.events);
+        }
+        while (operation* const op = cancelled_.pop_front()) {
+            ring_operation& cancelled = *static_cast<ring_operation*>(op);
+            cancelled.result = -ECANCELED;
+            end(cancelled);
+        }
+    }
+
+    void wake() noexcept override { kernel_.wake(); }
+
+private:
+    void dispatch(descriptor& d, std::uint32_t events) noexcept {
+        if (d.fd < 0) return;  // closed by an earlier event of this batch
+        if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d.hung_up = true;
+        if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d.readable = true;
+        if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) d.writable = true;
+        // A completion may close the descriptor and even let the slot be used again; both are
+        // harmless here, since the flags and operations are then those of the new file.
+        if (d.readable && d.reading != nullptr) try_again(*d.reading);
+        if (d.writable && d.writing != nullptr) try_again(*d.writing);
+    }
+    void try_again(ring_operation& op) noexcept {
+        if (!op.cancelled && attempt(op)) end(op);
+    }
+
+    void end(ring_operation& op) noexcept { op.on->owner->finish(op); }
+
+    bool start_connect(ring_operation& op) noexcept {
+        descriptor& d = *op.on;
+        const long outcome = kernel_.connect(d.fd, op.peer, op.peer_size);
+        // EAGAIN: the queue of a Unix listener is full, and nothing would say when it no longer is.
+        if (outcome == -EINPROGRESS || outcome == -EINTR) {
+            d.writable = false;
+            return false;
+        }
+        op.result = static_cast<int>(outcome);
+        return true;
+    }
+
+    // Tries the system call. True: the operation has its result.
+    bool attempt(ring_operation& op) noexcept {
+        descriptor& d = *op.on;
+        long outcome = -EINTR;
+        while (outcome == -EINTR || (outcome == -ECONNABORTED && op.code == opcode::accept)) {
+            outcome = call(op);
+        }
+        if (outcome == -EAGAIN || outcome == -EWOULDBLOCK) {
+            (is_writing(op.code) ? d.writable : d.readable) = false;
+            return false;
+        }
+        op.result = static_cast<int>(outcome);
+        const bool stream = op.code == opcode::receive || op.code == opcode::receive_pooled;
+        if (stream && outcome >= 0 && static_cast<std::size_t>(outcome) < op.size && !d.hung_up) {
+            d.readable = false;
+        }
+        return true;
+    }
+
+    long call(ring_operation& op) noexcept {
+        const int fd = op.on->fd;
+        switch (op.code) {
+            case opcode::accept:
+                return kernel_.accept(fd);
+            case opcode::connect:
+                return kernel_.connect_outcome(fd);
+            case opcode::receive:
+                return kernel_.receive(fd, op.data, op.size);
+            case opcode::receive_pooled:
+                return receive_pooled(op);
+            case opcode::receive_message:
+                return kernel_.receive_message(fd, *op.message);
+            case opcode::send:
+                return kernel_.send(fd, op.data, op.size);
+            case opcode::send_message:
+                return kernel_.send_message(fd, *op.message);
+            case opcode::read:
+                return kernel_.read(fd, op.data, op.size);
+            case opcode::read_at:
+            case opcode::write_at:
+            case opcode::sync:
+                break;  // not by readiness
+        }
+        return -EINVAL;
+    }
+
+    long receive_pooled(ring_operation& op) noexcept {
+        std::byte* const buffer = buffers_.try_take();
+        if (buffer == nullptr) return -ENOMEM;
+        op.size = buffer_pool::buffer_bytes;
+        const long n = kernel_.receive(op.on->fd, buffer, op.size);
+        if (n > 0) {
+            op.data = buffer;
+        } else {
+            buffers_.give(buffer);
+        }
+        return n;
+    }
+
+    buffer_pool& buffers_;
+    Kernel kernel_;
+    operation_queue cancelled_;
+    ready_event events_[Kernel::events_max];  // the batch under way: [next_, count_) is to do
+    int next_ = 0;
+    int count_ = 0;
+};
+
+}  // namespace coppice::io

@@ -1,0 +1,182 @@
+// The inside of io/simulation.hpp: its sockets, files, network and time; shared with sim.cpp.
+#pragma once
+// What happens later, from the arrival of a segment to the end of a file operation, is an event
+// with a time. wait() lets time pass from event to event until something that is watched becomes
+// ready. As with epoll, readiness is an edge: what happens to a socket pokes it, and wait() reports
+// the state of what was poked.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/io/operation.hpp>
+#include <coppice/io/simulation.hpp>
+
+#include "readiness.hpp"
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace coppice::io {
+
+// The draws of one simulation (splitmix64).
+class dice {
+public:
+    explicit dice(std::uint64_t seed) noexcept : state_(seed) {}
+    std::uint64_t next() noexcept {
+        std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+        return z ^ (z >> 31);
+    }
+    // 0 to count - 1.
+    std::uint64_t below(std::uint64_t count) noexcept { return count == 0 ? 0 : next() % count; }
+    bool chance(unsigned of_1000) noexcept { return of_1000 != 0 && below(1000) < of_1000; }
+
+private:
+    std::uint64_t state_;
+};
+
+class simulation::world final : public system_calls, public clock {
+public:
+    using bytes = std::vector<std::byte>;
+
+    world(std::uint64_t seed, const simulated_faults& faults) : dice_(seed), faults_(faults) {}
+    ~world() = default;
+
+    time_point now() const noexcept override {
+        return time_point(duration(shown_.load(relaxed)));  // relaxed: only the time
+    }
+
+    // system_calls
+    result<int> socket(int family, int type, int protocol) noexcept override;
+    std::error_code bind(int fd, const endpoint& at) noexcept override;
+    std::error_code listen(int fd, int backlog) noexcept override;
+    result<endpoint> local(int fd) noexcept override;
+    result<endpoint> remote(int fd) noexcept override;
+    std::error_code set_option(int fd, int level, int name, const void* value,
+                               socklen_t size) noexcept override;
+    std::error_code get_option(int fd, int level, int name, void* value,
+                               socklen_t size) noexcept override;
+    std::error_code shutdown(int fd, shutdown_direction how) noexcept override;
+    result<int> open(const char* path, int flags, unsigned mode) noexcept override;
+    result<std::uint64_t> file_size(int fd) noexcept override;
+    std::error_code resize(int fd, std::uint64_t size) noexcept override;
+    void close(int fd) noexcept override;
+
+    // For the ring: results as readiness.hpp wants them.
+    int watch(descriptor& d) noexcept;
+    int wait(ready_event* ready, int most, std::optional<time_point> until) noexcept;
+    void wake() noexcept;
+    long accept(int fd) noexcept;
+    long connect(int fd, const endpoint& to) noexcept;
+    long connect_outcome(int fd) noexcept;
+    long receive(int fd, std::span<std::byte> into) noexcept;
+    long receive_message(int fd, msghdr& message) noexcept;
+    long send(int fd, std::span<const std::byte> from) noexcept;
+    long send_message(int fd, const msghdr& message) noexcept;
+    void start_file_operation(ring_operation& op) noexcept;
+    void cancel_file_operation(ring_operation& op) noexcept;
+
+private:
+    friend simulation;
+
+    enum class state : std::uint8_t { fresh, listening, connecting, connected, reset, file };
+    struct datagram {
+        endpoint from;
+        bytes content;
+    };
+    using identity = std::uint64_t;  // of a socket or file; never used again, unlike descriptors
+    struct object {
+        identity id = 0;
+        int type = SOCK_STREAM;
+        int family = AF_INET;
+        state is = state::fresh;
+        endpoint local, remote;
+        descriptor* watched_by = nullptr;
+        bool poked = false;
+        std::deque<identity> backlog;  // listening: connections that nobody has accepted
+        std::size_t backlog_max = 0;
+        identity peer = 0;            // connected; 0: it is gone
+        std::deque<std::byte> inbox;  // what has arrived
+        std::size_t in_flight = 0;    // what is on its way here
+        std::size_t capacity = 0;     // of inbox and in_flight together
+        time_point last_arrival{};    // of what is on its way: a stream keeps its order
+        bool ended = false;           // the peer sends nothing more, and all of it has arrived
+        bool send_shut = false;
+        bool receive_shut = false;
+        bool sender_waits = false;  // the peer was told that there is no space here
+        int error = 0;              // SO_ERROR
+        std::deque<datagram> datagrams;
+        std::map<std::pair<int, int>, bytes> options;
+        bytes* content = nullptr;  // of a file
+    };
+    struct event {
+        enum class kind : std::uint8_t {
+            connection,
+            connected,
+            refused,
+            segment,
+            end,
+            reset,
+            datagram,
+            poke,
+            file
+        };
+        kind what;
+        identity to = 0;
+        identity from = 0;
+        bytes content;
+        endpoint sender;
+        ring_operation* op = nullptr;
+    };
+
+    // Begins a call: time passes. Not 0: it shall fail with this errno.
+    int begin(system_call call) noexcept;
+    long end(system_call call, int fd, long outcome) noexcept;
+    object* find(int fd) noexcept;
+    object* find_id(identity id) noexcept;
+    object& make(int family, int type);
+    int give_descriptor(object& o);
+    void poke(object& o);
+    std::uint32_t readiness(const object& o) const noexcept;
+    time_point delayed() noexcept;
+    void pass_until(time_point when) noexcept {
+        now_ = when;
+        shown_.store(when.time_since_epoch().count(), relaxed);  // relaxed: only the time
+    }
+    // Schedules an event; one of a stream never overtakes an earlier one.
+    void later(event e, time_point when);
+    void later_in_order(object& to, event e);
+    void happen(event& e) noexcept;
+    void arrive_connection(event& e);
+    void drop(object& o) noexcept;
+    void reset_both(object& o);
+    object* listener_at(const endpoint& at, int type) noexcept;
+    bool bound(const endpoint& at, int type) noexcept;
+    long transfer_in(object& o, std::span<std::byte> into) noexcept;
+    long transfer_out(object& o, std::span<const std::byte> from);
+    void run_file_operation(ring_operation& op) noexcept;
+    int report(ready_event* ready, int most) noexcept;
+    std::size_t shortened(std::size_t size) noexcept;
+    void note(std::uint64_t value) noexcept { trace_ = (trace_ ^ value) * 0x100000001b3; }
+
+    dice dice_;
+    simulated_faults faults_;
+    time_point now_{std::chrono::seconds(1)};     // the loop's
+    atomic<duration::rep> shown_{1'000'000'000};  // the same, for any thread
+    std::map<identity, std::unique_ptr<object>> objects_;
+    std::vector<identity> descriptors_;  // by descriptor - first_descriptor; 0: free
+    std::map<std::pair<time_point, std::uint64_t>, event> events_;
+    std::vector<identity> poked_;
+    std::map<std::string, bytes, std::less<>> files_;
+    identity last_identity_ = 0;
+    std::uint64_t last_event_ = 0;
+    std::uint16_t last_port_ = 40'000;
+    std::uint64_t calls_ = 0;
+    std::uint64_t fail_at_ = 0;
+    std::optional<system_call> failed_;
+    std::uint64_t trace_ = 0xcbf29ce484222325;
+    atomic<std::uint32_t> woken_{0};  // set by wake(); carries nothing
+};
+
+}  // namespace coppice::io

@@ -1,0 +1,649 @@
+// The world of io/simulation.hpp: calls, events, and the passing of time.
+#include "simulated_world.hpp"
+
+#include <coppice/base/check.hpp>
+#include <coppice/base/futex.hpp>
+
+#include <fcntl.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace coppice::io {
+
+namespace {
+
+constexpr int first_descriptor = 1 << 20;  // no real file has such a number
+
+// The error that suits a call which is made to fail.
+int suitable_error(system_call call) noexcept {
+    switch (call) {
+        case system_call::socket:
+        case system_call::accept:
+            return EMFILE;
+        case system_call::bind:
+        case system_call::listen:
+            return EADDRINUSE;
+        case system_call::connect:
+            return ENETUNREACH;
+        case system_call::receive:
+        case system_call::send:
+            return ECONNRESET;
+        case system_call::set_option:
+            return ENOPROTOOPT;
+        case system_call::watch:
+            return ENOSPC;
+        case system_call::shutdown:
+            return ENOTCONN;
+        case system_call::open:
+            return EACCES;
+        case system_call::file:
+            return EIO;
+    }
+    return EIO;
+}
+
+std::error_code system_error(int error) noexcept {
+    return {error, std::system_category()};
+}
+
+}  // namespace
+
+simulated_faults simulated_faults::none() noexcept {
+    simulated_faults f;
+    f.short_transfers = f.interrupted = f.try_again = f.reordered = 0;
+    f.delay_max = duration::zero();
+    return f;
+}
+
+simulation::simulation(std::uint64_t seed, const simulated_faults& faults)
+    : world_(std::make_unique<world>(seed, faults)) {}
+simulation::~simulation() = default;
+void simulation::fail_call(std::uint64_t n) noexcept {
+    world_->fail_at_ = n == 0 ? 0 : world_->calls_ + n;
+    world_->failed_.reset();
+}
+std::optional<system_call> simulation::failed() const noexcept {
+    return world_->failed_;
+}
+std::uint64_t simulation::calls() const noexcept {
+    return world_->calls_;
+}
+std::uint64_t simulation::trace() const noexcept {
+    return world_->trace_;
+}
+const clock& simulation::time() const noexcept {
+    return *world_;
+}
+std::size_t simulation::open_descriptors() const noexcept {
+    const auto& all = world_->descriptors_;
+    return all.size() - static_cast<std::size_t>(std::count(all.begin(), all.end(), 0u));
+}
+std::string_view simulation::content(std::string_view path) const {
+    const auto found = world_->files_.find(path);
+    if (found == world_->files_.end()) return {};
+    return {reinterpret_cast<const char*>(found->second.data()), found->second.size()};
+}
+
+// ---- Calls and objects ------------------------------------------------------------------------
+
+int simulation::world::begin(system_call call) noexcept {
+    pass_until(now_ + duration(100 + dice_.below(900)));
+    if (++calls_ != fail_at_) return 0;
+    failed_ = call;
+    return suitable_error(call);
+}
+long simulation::world::end(system_call call, int fd, long outcome) noexcept {
+    note(static_cast<std::uint64_t>(call));
+    note(static_cast<std::uint64_t>(fd));
+    note(static_cast<std::uint64_t>(outcome));
+    note(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
+    return outcome;
+}
+
+simulation::world::object* simulation::world::find_id(identity id) noexcept {
+    const auto found = objects_.find(id);
+    return found == objects_.end() ? nullptr : found->second.get();
+}
+simulation::world::object* simulation::world::find(int fd) noexcept {
+    const auto index = static_cast<std::size_t>(fd - first_descriptor);
+    return fd < first_descriptor || index >= descriptors_.size() ? nullptr
+                                                                 : find_id(descriptors_[index]);
+}
+simulation::world::object& simulation::world::make(int family, int type) {
+    auto made = std::make_unique<object>();
+    made->id = ++last_identity_;
+    made->family = family;
+    made->type = type;
+    made->capacity = 4096 + dice_.below(64 * 1024);
+    return *(objects_[made->id] = std::move(made));
+}
+// The lowest that is free, as a kernel does.
+int simulation::world::give_descriptor(object& o) {
+    auto place = std::find(descriptors_.begin(), descriptors_.end(), 0u);
+    if (place == descriptors_.end()) place = descriptors_.insert(place, 0);
+    *place = o.id;
+    return first_descriptor + static_cast<int>(place - descriptors_.begin());
+}
+
+result<int> simulation::world::socket(int family, int type, int) noexcept {
+    const int failure = begin(system_call::socket);
+    if (failure != 0) return system_error(failure);
+    return static_cast<int>(end(system_call::socket, 0, give_descriptor(make(family, type))));
+}
+
+bool simulation::world::bound(const endpoint& at, int type) noexcept {
+    return std::any_of(objects_.begin(), objects_.end(), [&](const auto& each) {
+        const object& o = *each.second;
+        const bool holds = o.is == state::fresh || o.is == state::listening;
+        return holds && o.type == type && o.local == at;
+    });
+}
+
+std::error_code simulation::world::bind(int fd, const endpoint& at) noexcept {
+    if (const int failure = begin(system_call::bind)) return system_error(failure);
+    object& o = *find(fd);
+    endpoint chosen = at;
+    if (!at.is_unix() && at.port() == 0) {
+        const std::string text = at.to_string();  // ends with ":0"
+        chosen = *endpoint::parse(text.substr(0, text.size() - 1) + std::to_string(++last_port_));
+    }
+    if (bound(chosen, o.type)) return system_error(EADDRINUSE);
+    o.local = chosen;
+    end(system_call::bind, fd, chosen.port());
+    return {};
+}
+
+std::error_code simulation::world::listen(int fd, int backlog) noexcept {
+    if (const int failure = begin(system_call::listen)) return system_error(failure);
+    object& o = *find(fd);
+    o.is = state::listening;
+    o.backlog_max = static_cast<std::size_t>(backlog);
+    end(system_call::listen, fd, 0);
+    return {};
+}
+
+result<endpoint> simulation::world::local(int fd) noexcept {
+    const object* const o = find(fd);
+    if (o == nullptr) return system_error(EBADF);
+    return o->local;
+}
+result<endpoint> simulation::world::remote(int fd) noexcept {
+    const object* const o = find(fd);
+    if (o == nullptr) return system_error(EBADF);
+    if (o->is != state::connected) return system_error(ENOTCONN);
+    return o->remote;
+}
+
+std::error_code simulation::world::set_option(int fd, int level, int name, const void* value,
+                                              socklen_t size) noexcept {
+    if (const int failure = begin(system_call::set_option)) return system_error(failure);
+    object* const o = find(fd);
+    if (o == nullptr) return system_error(EBADF);
+    const auto* const first = static_cast<const std::byte*>(value);
+    o->options[{level, name}] = bytes(first, first + size);
+    end(system_call::set_option, fd, name);
+    return {};
+}
+std::error_code simulation::world::get_option(int fd, int level, int name, void* value,
+                                              socklen_t size) noexcept {
+    object* const o = find(fd);
+    if (o == nullptr) return system_error(EBADF);
+    const bytes& known = o->options[{level, name}];
+    std::memset(value, 0, size);  // what was never set is off
+    const std::size_t have = std::min<std::size_t>(size, known.size());
+    std::copy_n(known.begin(), have, static_cast<std::byte*>(value));
+    return {};
+}
+
+std::error_code simulation::world::shutdown(int fd, shutdown_direction how) noexcept {
+    if (const int failure = begin(system_call::shutdown)) return system_error(failure);
+    object* const o = find(fd);
+    if (o == nullptr) return system_error(EBADF);
+    if (o->is != state::connected) return system_error(ENOTCONN);
+    if (how != shutdown_direction::receive && !std::exchange(o->send_shut, true)) {
+        if (object* const peer = find_id(o->peer)) {
+            event e{event::kind::end, peer->id, o->id, {}, {}, nullptr};
+            later_in_order(*peer, std::move(e));
+        }
+    }
+    if (how != shutdown_direction::send) o->receive_shut = true;
+    poke(*o);
+    end(system_call::shutdown, fd, 0);
+    return {};
+}
+
+void simulation::world::close(int fd) noexcept {
+    object* const o = find(fd);
+    COPPICE_CHECK(o != nullptr, "a simulated descriptor was closed that is not open");
+    descriptors_[static_cast<std::size_t>(fd - first_descriptor)] = 0;
+    drop(*o);
+    end(system_call::shutdown, fd, -1);
+}
+// The object is gone; its peer hears of it.
+void simulation::world::drop(object& o) noexcept {
+    for (const identity waiting : o.backlog) {
+        if (object* const connection = find_id(waiting)) drop(*connection);
+    }
+    object* const peer = o.is == state::connected ? find_id(o.peer) : nullptr;
+    if (peer != nullptr) {
+        // Bytes that nobody will read make the end a reset.
+        const bool unread = !o.inbox.empty() || o.in_flight != 0;
+        const auto what = unread ? event::kind::reset : event::kind::end;
+        if (unread || !o.send_shut) {
+            later_in_order(*peer, event{what, peer->id, o.id, {}, {}, nullptr});
+        }
+        peer->peer = 0;
+    }
+    objects_.erase(o.id);
+}
+void simulation::world::reset_both(object& o) {
+    if (object* const peer = find_id(o.peer)) {
+        later_in_order(*peer, event{event::kind::reset, peer->id, o.id, {}, {}, nullptr});
+        peer->peer = 0;
+    }
+    o.peer = 0;
+    o.is = state::reset;
+    o.inbox.clear();
+    poke(o);
+}
+
+// ---- Readiness and time -----------------------------------------------------------------------
+
+int simulation::world::watch(descriptor& d) noexcept {
+    if (const int failure = begin(system_call::watch)) return failure;
+    object* const o = find(d.fd);
+    if (o == nullptr) return EBADF;
+    o->watched_by = &d;
+    poke(*o);
+    return 0;
+}
+
+void simulation::world::poke(object& o) {
+    if (o.watched_by == nullptr || std::exchange(o.poked, true)) return;
+    poked_.push_back(o.id);
+}
+
+std::uint32_t simulation::world::readiness(const object& o) const noexcept {
+    std::uint32_t events = 0;
+    if (o.type == SOCK_DGRAM) return o.datagrams.empty() ? EPOLLOUT : EPOLLOUT | EPOLLIN;
+    switch (o.is) {
+        case state::fresh:
+            return EPOLLOUT | EPOLLHUP;
+        case state::listening:
+            return o.backlog.empty() ? 0u : unsigned{EPOLLIN};
+        case state::connecting:
+        case state::file:
+            return 0;
+        case state::reset:
+            return EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+        case state::connected:
+            break;
+    }
+    if (!o.inbox.empty() || o.ended || o.receive_shut) events |= EPOLLIN;
+    if (o.ended || o.receive_shut) events |= EPOLLRDHUP;
+    if (o.ended && o.send_shut) events |= EPOLLHUP;
+    const auto peer = objects_.find(o.peer);
+    const bool full =
+        peer != objects_.end() &&
+        peer->second->inbox.size() + peer->second->in_flight >= peer->second->capacity;
+    if (!full) events |= EPOLLOUT;
+    return events;
+}
+
+time_point simulation::world::delayed() noexcept {
+    return now_ + duration(dice_.below(static_cast<std::uint64_t>(faults_.delay_max.count()) + 1));
+}
+void simulation::world::later(event e, time_point when) {
+    events_.emplace(std::pair(when, ++last_event_), std::move(e));
+}
+void simulation::world::later_in_order(object& to, event e) {
+    to.last_arrival = std::max(to.last_arrival, delayed());
+    later(std::move(e), to.last_arrival);
+}
+
+int simulation::world::wait(ready_event* ready, int most,
+                            std::optional<time_point> until) noexcept {
+    pass_until(now_ + duration(100 + dice_.below(900)));
+    if (dice_.chance(faults_.interrupted)) return -1;
+    for (bool finished = false;;) {
+        while (!events_.empty() && events_.begin()->first.first <= now_) {
+            event e = std::move(events_.extract(events_.begin()).mapped());
+            finished = finished || e.what == event::kind::file;  // an operation ends right here
+            happen(e);
+        }
+        const int count = report(ready, most);
+        if (count != 0 || finished) return count;
+        // relaxed: the loop looks at what it was woken for by its own means
+        if (woken_.exchange(0, relaxed) != 0 || !until) return 0;
+        if (!events_.empty() && events_.begin()->first.first <= *until) {
+            pass_until(events_.begin()->first.first);
+        } else if (*until != ring::forever) {
+            pass_until(std::max(now_, *until));
+            return 0;
+        } else {
+            futex_wait(woken_, std::uint32_t{0});  // only another thread can do something now
+        }
+    }
+}
+
+void simulation::world::wake() noexcept {
+    woken_.store(1, relaxed);
+    futex_wake_one(woken_);
+}
+
+// Some of what was poked, in any order, and at least one of what is ready.
+int simulation::world::report(ready_event* ready, int most) noexcept {
+    for (std::size_t i = poked_.size(); i > 1; --i) {
+        if (faults_.reordered != 0) std::swap(poked_[i - 1], poked_[dice_.below(i)]);
+    }
+    int count = 0;
+    std::vector<identity> passed;
+    for (const identity id : poked_) {
+        object* const o = find_id(id);
+        if (o == nullptr) continue;
+        if (count == most || (count != 0 && dice_.chance(faults_.reordered))) {
+            passed.push_back(id);
+            continue;
+        }
+        o->poked = false;
+        const std::uint32_t events = readiness(*o);
+        if (events == 0) continue;
+        ready[count++] = {o->watched_by, events};
+        end(system_call::watch, o->watched_by->fd, events);
+    }
+    poked_ = std::move(passed);
+    return count;
+}
+
+void simulation::world::happen(event& e) noexcept {
+    object* const to = find_id(e.to);
+    if (e.what == event::kind::file) return run_file_operation(*e.op);
+    if (e.what == event::kind::connection) return arrive_connection(e);
+    if (to == nullptr) return;
+    switch (e.what) {
+        case event::kind::connected:
+            if (to->is != state::connecting) return;
+            to->is = state::connected;
+            break;
+        case event::kind::refused:
+            to->error = ECONNREFUSED;
+            to->is = state::reset;
+            break;
+        case event::kind::segment:
+            if (to->is != state::connected) return;
+            to->in_flight -= e.content.size();
+            to->inbox.insert(to->inbox.end(), e.content.begin(), e.content.end());
+            break;
+        case event::kind::end:
+            to->ended = true;
+            break;
+        case event::kind::reset:
+            if (to->is == state::connected) reset_both(*to);
+            break;
+        case event::kind::datagram:
+            to->datagrams.push_back({e.sender, std::move(e.content)});
+            break;
+        default:
+            break;
+    }
+    poke(*to);
+}
+
+// ---- Streams ----------------------------------------------------------------------------------
+
+simulation::world::object* simulation::world::listener_at(const endpoint& at, int type) noexcept {
+    for (const auto& [id, o] : objects_) {
+        const bool takes = type == SOCK_DGRAM || o->is == state::listening;
+        if (o->type == type && takes && o->local == at) return o.get();
+    }
+    return nullptr;
+}
+
+// A client knocks: the listener gets a connection, and the client an answer.
+void simulation::world::arrive_connection(event& e) {
+    object* const client = find_id(e.from);
+    if (client == nullptr || client->is != state::connecting) return;
+    object* const at = find_id(e.to);
+    const bool taken = at != nullptr && at->is == state::listening &&
+                       at->backlog.size() < std::max<std::size_t>(at->backlog_max, 1);
+    const auto answer = taken ? event::kind::connected : event::kind::refused;
+    if (taken) {
+        object& made = make(client->family, SOCK_STREAM);
+        made.is = state::connected;
+        made.local = at->local;
+        made.remote = client->local;
+        made.peer = client->id;
+        client->peer = made.id;
+        at->backlog.push_back(made.id);
+        poke(*at);
+    }
+    later_in_order(*client, event{answer, client->id, 0, {}, {}, nullptr});
+}
+
+long simulation::world::connect(int fd, const endpoint& to) noexcept {
+    if (const int failure = begin(system_call::connect)) return -failure;
+    object& o = *find(fd);
+    const object* const listener = listener_at(to, SOCK_STREAM);
+    o.is = state::connecting;
+    o.remote = to;
+    if (!to.is_unix()) o.local = *endpoint::parse("127.0.0.1", ++last_port_);
+    event e{event::kind::connection, listener == nullptr ? 0 : listener->id, o.id, {}, {}, nullptr};
+    later(std::move(e), delayed());
+    // An interrupted connect goes on, too.
+    const bool interrupted = dice_.chance(faults_.interrupted);
+    return end(system_call::connect, fd, interrupted ? -EINTR : -EINPROGRESS);
+}
+long simulation::world::connect_outcome(int fd) noexcept {
+    object& o = *find(fd);
+    return end(system_call::connect, fd, -std::exchange(o.error, 0));
+}
+
+long simulation::world::accept(int fd) noexcept {
+    if (const int failure = begin(system_call::accept)) return -failure;
+    object& o = *find(fd);
+    if (dice_.chance(faults_.interrupted)) return -EINTR;
+    if (!o.backlog.empty() && dice_.chance(faults_.try_again)) {
+        later(event{event::kind::poke, o.id, 0, {}, {}, nullptr}, delayed());
+        return end(system_call::accept, fd, -EAGAIN);
+    }
+    if (o.backlog.empty()) return end(system_call::accept, fd, -EAGAIN);
+    object& connection = *find_id(o.backlog.front());
+    o.backlog.pop_front();
+    return end(system_call::accept, fd, give_descriptor(connection));
+}
+
+std::size_t simulation::world::shortened(std::size_t size) noexcept {
+    if (size < 2 || !dice_.chance(faults_.short_transfers)) return size;
+    return 1 + dice_.below(size - 1);
+}
+
+long simulation::world::receive(int fd, std::span<std::byte> into) noexcept {
+    if (const int failure = begin(system_call::receive)) {
+        reset_both(*find(fd));
+        find(fd)->error = 0;
+        return end(system_call::receive, fd, -failure);
+    }
+    return end(system_call::receive, fd, transfer_in(*find(fd), into));
+}
+long simulation::world::transfer_in(object& o, std::span<std::byte> into) noexcept {
+    if (dice_.chance(faults_.interrupted)) return -EINTR;
+    if (o.is == state::reset) return -ECONNRESET;
+    if (o.is != state::connected) return -ENOTCONN;
+    if (o.inbox.empty()) return o.ended || o.receive_shut ? 0 : -EAGAIN;
+    const bool again = dice_.chance(faults_.try_again);
+    const std::size_t size = std::min(into.size(), o.inbox.size());
+    const std::size_t moved = again ? 0 : shortened(size);
+    // A short read says that there is no more now: the rest comes with an edge of its own.
+    if (moved < size) later(event{event::kind::poke, o.id, 0, {}, {}, nullptr}, delayed());
+    if (again) return -EAGAIN;
+    const auto end = o.inbox.begin() + static_cast<std::ptrdiff_t>(moved);
+    std::copy(o.inbox.begin(), end, into.begin());
+    o.inbox.erase(o.inbox.begin(), end);
+    if (std::exchange(o.sender_waits, false)) {
+        later(event{event::kind::poke, o.peer, 0, {}, {}, nullptr}, delayed());
+    }
+    return static_cast<long>(moved);
+}
+
+long simulation::world::send(int fd, std::span<const std::byte> from) noexcept {
+    if (const int failure = begin(system_call::send)) {
+        reset_both(*find(fd));
+        return end(system_call::send, fd, -failure);
+    }
+    return end(system_call::send, fd, transfer_out(*find(fd), from));
+}
+long simulation::world::transfer_out(object& o, std::span<const std::byte> from) {
+    if (dice_.chance(faults_.interrupted)) return -EINTR;
+    if (o.is == state::reset || o.send_shut) return -EPIPE;
+    if (o.is != state::connected) return -ENOTCONN;
+    object* const peer = find_id(o.peer);
+    if (peer == nullptr) {  // what is sent to nobody comes back as a reset
+        later_in_order(o, event{event::kind::reset, o.id, 0, {}, {}, nullptr});
+        return static_cast<long>(from.size());
+    }
+    const std::size_t used = peer->inbox.size() + peer->in_flight;
+    if (used >= peer->capacity) {
+        peer->sender_waits = true;
+        return -EAGAIN;
+    }
+    if (dice_.chance(faults_.try_again)) {
+        later(event{event::kind::poke, o.id, 0, {}, {}, nullptr}, delayed());
+        return -EAGAIN;
+    }
+    const std::size_t moved = shortened(std::min(from.size(), peer->capacity - used));
+    if (dice_.chance(faults_.resets)) {
+        reset_both(o);
+        return static_cast<long>(moved);
+    }
+    event e{event::kind::segment, peer->id, o.id, {}, {}, nullptr};
+    e.content.assign(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(moved));
+    peer->in_flight += moved;
+    later_in_order(*peer, std::move(e));
+    return static_cast<long>(moved);
+}
+
+// ---- Messages: pieces of a stream, and datagrams ----------------------------------------------
+
+long simulation::world::receive_message(int fd, msghdr& message) noexcept {
+    object& o = *find(fd);
+    const std::span<iovec> pieces(message.msg_iov, message.msg_iovlen);
+    std::size_t room = 0;
+    for (const iovec& piece : pieces) room += piece.iov_len;
+    bytes whole(room);
+    long got = 0;
+    message.msg_flags = 0;
+    if (o.type == SOCK_STREAM) {
+        got = receive(fd, whole);
+    } else {
+        if (const int failure = begin(system_call::receive)) return -failure;
+        if (dice_.chance(faults_.interrupted)) return -EINTR;
+        if (o.datagrams.empty()) return end(system_call::receive, fd, -EAGAIN);
+        const datagram d = std::move(o.datagrams.front());
+        o.datagrams.pop_front();
+        if (d.content.size() > room) message.msg_flags = MSG_TRUNC;
+        got = static_cast<long>(std::min(d.content.size(), room));
+        std::copy_n(d.content.begin(), got, whole.begin());  // got is not negative
+        std::memcpy(message.msg_name, d.from.data(), d.from.size());
+        message.msg_namelen = d.from.size();
+        end(system_call::receive, fd, got);
+    }
+    std::size_t copied = 0;
+    for (const iovec& piece : pieces) {
+        if (got <= 0 || copied == static_cast<std::size_t>(got)) break;
+        const std::size_t size = std::min(piece.iov_len, static_cast<std::size_t>(got) - copied);
+        if (size == 0) continue;
+        std::memcpy(piece.iov_base, whole.data() + copied, size);
+        copied += size;
+    }
+    return got;
+}
+
+long simulation::world::send_message(int fd, const msghdr& message) noexcept {
+    object& o = *find(fd);
+    bytes whole;
+    for (const iovec& piece : std::span<iovec>(message.msg_iov, message.msg_iovlen)) {
+        const auto* const first = static_cast<const std::byte*>(piece.iov_base);
+        whole.insert(whole.end(), first, first + piece.iov_len);
+    }
+    if (o.type == SOCK_STREAM) return send(fd, whole);
+    if (const int failure = begin(system_call::send)) return -failure;
+    if (dice_.chance(faults_.interrupted)) return -EINTR;
+    if (whole.size() > 65'507) return end(system_call::send, fd, -EMSGSIZE);
+    const long size = static_cast<long>(whole.size());
+    const endpoint to =
+        endpoint::from(static_cast<const sockaddr*>(message.msg_name), message.msg_namelen);
+    const object* const receiver = listener_at(to, SOCK_DGRAM);
+    int copies = dice_.chance(faults_.lost_datagrams) ? 0 : 1;
+    if (copies == 1 && dice_.chance(faults_.doubled_datagrams)) copies = 2;
+    for (; copies != 0 && receiver != nullptr; --copies) {
+        later(event{event::kind::datagram, receiver->id, o.id, whole, o.local, nullptr}, delayed());
+    }
+    return end(system_call::send, fd, size);
+}
+
+// ---- Files ------------------------------------------------------------------------------------
+
+result<int> simulation::world::open(const char* path, int flags, unsigned) noexcept {
+    if (const int failure = begin(system_call::open)) return system_error(failure);
+    auto found = files_.find(path);
+    if (found == files_.end()) {
+        if ((flags & O_CREAT) == 0) return system_error(ENOENT);
+        found = files_.emplace(path, bytes()).first;
+    } else if ((flags & O_EXCL) != 0) {
+        return system_error(EEXIST);
+    }
+    if ((flags & O_TRUNC) != 0) found->second.clear();
+    object& o = make(AF_UNSPEC, 0);
+    o.is = state::file;
+    o.content = &found->second;
+    return static_cast<int>(end(system_call::open, 0, give_descriptor(o)));
+}
+result<std::uint64_t> simulation::world::file_size(int fd) noexcept {
+    const object* const o = find(fd);
+    if (o == nullptr || o->content == nullptr) return system_error(EBADF);
+    return std::uint64_t{o->content->size()};
+}
+std::error_code simulation::world::resize(int fd, std::uint64_t size) noexcept {
+    object* const o = find(fd);
+    if (o == nullptr || o->content == nullptr) return system_error(EBADF);
+    o->content->resize(size);
+    return {};
+}
+
+void simulation::world::start_file_operation(ring_operation& op) noexcept {
+    later(event{event::kind::file, 0, 0, {}, {}, &op}, delayed());
+}
+void simulation::world::cancel_file_operation(ring_operation& op) noexcept {
+    for (auto at = events_.begin(); at != events_.end(); ++at) {
+        if (at->second.op != &op) continue;
+        event e = std::move(at->second);
+        events_.erase(at);
+        later(std::move(e), now_);  // not begun: it ends now, without having done anything
+        return;
+    }
+}
+void simulation::world::run_file_operation(ring_operation& op) noexcept {
+    const int failure = begin(system_call::file);
+    const int fd = op.on->fd;
+    bytes& content = *find(fd)->content;
+    if (op.cancelled || failure != 0) {
+        op.result = op.cancelled ? -ECANCELED : -failure;
+    } else if (op.code == opcode::sync) {
+        op.result = 0;
+    } else if (op.code == opcode::read_at) {
+        const std::size_t from = std::min<std::size_t>(op.offset, content.size());
+        const std::size_t size = shortened(std::min(op.size, content.size() - from));
+        std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(from), size, op.data);
+        op.result = static_cast<int>(size);
+    } else {
+        const std::size_t size = shortened(op.size);
+        if (op.offset + size > content.size()) content.resize(op.offset + size);
+        std::copy_n(op.data, size, content.begin() + static_cast<std::ptrdiff_t>(op.offset));
+        op.result = static_cast<int>(size);
+    }
+    end(system_call::file, fd, op.result);
+    op.on->owner->finish(op);
+}
+
+}  // namespace coppice::io

@@ -1,0 +1,81 @@
+// The kernel's side of io/system_calls.hpp.
+#include <coppice/io/system_calls.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+
+namespace coppice::io {
+
+namespace {
+
+std::error_code last_error() noexcept {
+    return {errno, std::system_category()};
+}
+std::error_code outcome(int returned) noexcept {
+    return returned < 0 ? last_error() : std::error_code();
+}
+
+class kernel_calls final : public system_calls {
+public:
+    result<int> socket(int family, int type, int protocol) noexcept override {
+        const int fd = ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+        if (fd < 0) return last_error();
+        return fd;
+    }
+    std::error_code bind(int fd, const endpoint& at) noexcept override {
+        return outcome(::bind(fd, at.data(), at.size()));
+    }
+    std::error_code listen(int fd, int backlog) noexcept override {
+        return outcome(::listen(fd, backlog));
+    }
+    result<endpoint> local(int fd) noexcept override { return name(fd, &::getsockname); }
+    result<endpoint> remote(int fd) noexcept override { return name(fd, &::getpeername); }
+    std::error_code set_option(int fd, int level, int option, const void* value,
+                               socklen_t size) noexcept override {
+        return outcome(::setsockopt(fd, level, option, value, size));
+    }
+    std::error_code get_option(int fd, int level, int option, void* value,
+                               socklen_t size) noexcept override {
+        return outcome(::getsockopt(fd, level, option, value, &size));
+    }
+    std::error_code shutdown(int fd, shutdown_direction how) noexcept override {
+        const int kernels = how == shutdown_direction::receive ? SHUT_RD
+                            : how == shutdown_direction::send  ? SHUT_WR
+                                                               : SHUT_RDWR;
+        return outcome(::shutdown(fd, kernels));
+    }
+    result<int> open(const char* path, int flags, unsigned mode) noexcept override {
+        const int fd = ::open(path, flags | O_CLOEXEC, mode);
+        if (fd < 0) return last_error();
+        return fd;
+    }
+    result<std::uint64_t> file_size(int fd) noexcept override {
+        struct stat about{};
+        if (::fstat(fd, &about) != 0) return last_error();
+        return static_cast<std::uint64_t>(about.st_size);
+    }
+    std::error_code resize(int fd, std::uint64_t size) noexcept override {
+        return outcome(::ftruncate(fd, static_cast<off_t>(size)));
+    }
+    void close(int fd) noexcept override { ::close(fd); }
+
+private:
+    static result<endpoint> name(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
+        sockaddr_storage address{};
+        socklen_t size = sizeof address;
+        if (ask(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return last_error();
+        return endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
+    }
+};
+
+}  // namespace
+
+system_calls& kernel() noexcept {
+    static kernel_calls calls;
+    return calls;
+}
+
+}  // namespace coppice::io

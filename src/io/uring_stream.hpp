@@ -1,0 +1,162 @@
+// Bytes that a multishot receive has brought before anyone asked for them; included by uring.cpp.
+#pragma once
+// A socket's first receive_pooled arms one request that brings every buffer that fills, without a
+// further submission. What comes while nobody receives waits here, in order, and is taken by the
+// next receive of whatever kind. Too much of it (waiting_max buffers) is a sign to cancel the
+// request: the rest then waits in the kernel, and the peer is held back.
+//
+// States, by descriptor number:
+//   idle     not armed, nothing waits: a receive of another kind goes to the kernel itself
+//   armed    the request is the kernel's; an operation may wait for it
+//   ended    not armed, `end` says why; told to every receive (0) or to the next one (an error)
+//
+// The number of a closed file is used again; `generation` tells the completions of both apart.
+
+#include <coppice/io/buffer.hpp>
+#include <coppice/io/operation.hpp>
+
+#include <sys/uio.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <span>
+#include <vector>
+
+namespace coppice::io {
+
+// At the end of each buffer that the kernel may fill.
+struct filled_buffer {
+    filled_buffer* next = nullptr;
+    std::uint32_t begin = 0;  // what is before it has been taken
+    std::uint32_t end = 0;
+    static constexpr std::size_t capacity = buffer_pool::buffer_bytes - 16;  // of the bytes
+
+    static filled_buffer& in(std::byte* buffer) noexcept {
+        return *std::launder(reinterpret_cast<filled_buffer*>(buffer + capacity));
+    }
+    static filled_buffer& make(std::byte* buffer, std::size_t size) noexcept {
+        filled_buffer* const made = ::new (static_cast<void*>(buffer + capacity)) filled_buffer();
+        made->end = static_cast<std::uint32_t>(size);
+        return *made;
+    }
+    std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this) - capacity; }
+};
+static_assert(sizeof(filled_buffer) == buffer_pool::buffer_bytes - filled_buffer::capacity);
+
+struct receive_stream {
+    static constexpr int open = 1;
+    static constexpr unsigned waiting_max = 8;
+
+    std::uint32_t generation = 0;
+    bool armed = false;
+    bool cancelling = false;
+    bool served = false;  // `waiting` has its result
+    int end = open;       // 0: the end of the stream; negative: an error that nobody has heard of
+    unsigned count = 0;
+    filled_buffer* first = nullptr;
+    filled_buffer* last = nullptr;
+    ring_operation* waiting = nullptr;
+
+    bool in_use() const noexcept { return armed || first != nullptr || end != open; }
+
+    void push(filled_buffer& b) noexcept {
+        (first == nullptr ? first : last->next) = &b;
+        last = &b;
+        ++count;
+    }
+    filled_buffer* pop() noexcept {
+        filled_buffer* const b = first;
+        if (b != nullptr) {
+            first = b->next;
+            --count;
+        }
+        return b;
+    }
+    void drop(buffer_pool& pool) noexcept {
+        while (filled_buffer* const b = pop()) pool.give(b->bytes());
+    }
+
+    // A buffer has come: the operation that waits takes it as it is, or it is queued.
+    void take(std::byte* data, int size) noexcept {
+        if (waiting != nullptr && !served && first == nullptr &&
+            waiting->code == opcode::receive_pooled) {
+            waiting->data = data;
+            waiting->result = size;
+            served = true;
+        } else {
+            push(filled_buffer::make(data, static_cast<std::size_t>(size)));
+        }
+    }
+
+    // Gives the operation what there is. False: nothing yet.
+    bool serve(ring_operation& op, buffer_pool& pool) noexcept {
+        if (first == nullptr) {
+            if (end == open) return false;
+            op.result = end;
+            if (end < 0 && end != -ENOMEM) end = open;  // after lost bytes there is no going on
+            return true;
+        }
+        if (op.code == opcode::receive_pooled) {
+            filled_buffer& b = *pop();
+            const std::size_t size = b.end - b.begin;
+            op.data = b.bytes();
+            if (b.begin != 0) std::memmove(op.data, op.data + b.begin, size);
+            op.result = static_cast<int>(size);
+        } else if (op.code == opcode::receive) {
+            op.result = static_cast<int>(copy({op.data, op.size}, pool));
+        } else {
+            std::size_t copied = 0;
+            for (const iovec& piece : std::span(op.message->msg_iov, op.message->msg_iovlen)) {
+                copied += copy({static_cast<std::byte*>(piece.iov_base), piece.iov_len}, pool);
+            }
+            op.result = static_cast<int>(copied);
+        }
+        return true;
+    }
+
+private:
+    std::size_t copy(std::span<std::byte> into, buffer_pool& pool) noexcept {
+        std::size_t copied = 0;
+        while (first != nullptr && copied != into.size()) {
+            filled_buffer& b = *first;
+            const std::size_t size = std::min<std::size_t>(into.size() - copied, b.end - b.begin);
+            std::memcpy(into.data() + copied, b.bytes() + b.begin, size);
+            copied += size;
+            b.begin += static_cast<std::uint32_t>(size);
+            if (b.begin == b.end) pool.give(pop()->bytes());
+        }
+        return copied;
+    }
+};
+
+// The streams of a ring, by descriptor number. Threads: the loop's.
+class receive_streams {
+public:
+    // nullptr: this file has none yet.
+    receive_stream* find(int fd) noexcept {
+        const auto index = static_cast<std::size_t>(fd);
+        return index < all_.size() ? &all_[index] : nullptr;
+    }
+    // nullptr: there is no memory.
+    receive_stream* find_or_make(int fd) noexcept {
+        try {
+            if (static_cast<std::size_t>(fd) >= all_.size()) {
+                all_.resize(
+                    std::max<std::size_t>(static_cast<std::size_t>(fd) + 1, all_.size() * 2));
+            }
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+        return &all_[static_cast<std::size_t>(fd)];
+    }
+    // The kernel's ring is gone: nothing is armed any more.
+    void disarm_all() noexcept {
+        for (receive_stream& s : all_) s.armed = s.cancelling = false;
+    }
+
+private:
+    std::vector<receive_stream> all_;
+};
+
+}  // namespace coppice::io

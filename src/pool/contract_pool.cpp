@@ -1,0 +1,49 @@
+// The workers of pool/contract_pool.hpp.
+#include <coppice/pool/contract_pool.hpp>
+
+#include <coppice/base/check.hpp>
+
+#include <stdexcept>
+
+namespace coppice {
+
+namespace {
+
+// The pool whose worker this thread is, or nullptr.
+const contract_pool*& current_pool() noexcept {
+    return thread_slot<contract_pool, const contract_pool*>();
+}
+
+}  // namespace
+
+contract_pool::contract_pool(std::size_t threads, std::size_t capacity) : group_(capacity) {
+    if (threads == 0) throw std::invalid_argument("coppice: a pool of no threads was asked for");
+    try {
+        for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (...) {
+        stop_.request_stop();
+        for (std::thread& each : threads_) each.join();
+        throw;
+    }
+}
+
+contract_pool::~contract_pool() {
+    COPPICE_CHECK(!is_current(), "a contract_pool was destroyed on one of its own workers");
+    stop_.request_stop();
+    for (std::thread& each : threads_) each.join();
+    while (group_.execute_next_contract()) {
+    }
+}
+
+bool contract_pool::is_current() const noexcept {
+    return current_pool() == this;
+}
+
+// noexcept: an exception that a contract has no handler for ends the process, as in a thread.
+void contract_pool::work() noexcept {
+    current_pool() = this;
+    while (group_.execute_next_contract(stop_.get_token())) {
+    }
+}
+
+}  // namespace coppice

@@ -1,0 +1,6 @@
+// expect: deleted
+#include <coppice/token.hpp>
+
+void wrong(coppice::completion<int> done) {
+    done(coppice::no_error, 1);
+}

@@ -1,0 +1,6 @@
+// expect: static assertion failed
+#include <coppice/stop_token.hpp>
+
+void f(coppice::inplace_stop_token token) {
+    coppice::inplace_stop_callback callback(token, [](int) {});
+}

@@ -1,0 +1,194 @@
+// When the server stops waiting: clients that go away, deadlines, limits on connections, drains.
+#include <coppice/http/pause.hpp>
+#include <coppice/http/server.hpp>
+
+#include "running_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+using namespace coppice::test;
+using http::request;
+using http::response;
+
+constexpr std::string_view get_plain = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
+constexpr std::string_view get_pause = "GET /pause HTTP/1.1\r\nHost: a\r\n\r\n";
+
+class stopping_on : public testing::TestWithParam<way> {
+protected:
+    http::router routes() {
+        http::router r;
+        r.get("/plain", [](request&) { return response::text("plain"); })
+            .get("/pause",
+                 [this](request& q) -> task<response> {
+                     entered.fetch_add(1, release);
+                     co_await http::pause(q, 1h);
+                     co_return response::text("never");
+                 })
+            .get("/polls",
+                 [this](request& q) -> task<response> {
+                     entered.fetch_add(1, release);
+                     while (!q.stop_token().stop_requested()) co_await http::pause(q, 0ms);
+                     co_return response::text("never");
+                 })
+            .get("/computes", http::offload([this](request& q) {
+                     entered.fetch_add(1, release);
+                     while (!q.stop_token().stop_requested()) std::this_thread::yield();
+                     return response::text("gave up");
+                 }));
+        return r;
+    }
+    void wait_for_entry(int count = 1) {
+        while (entered.load(acquire) < count) std::this_thread::yield();
+    }
+    atomic<int> entered{0};
+};
+
+INSTANTIATE_TEST_SUITE_P(ways, stopping_on, testing::ValuesIn(every_way), name_of_way);
+
+TEST_P(stopping_on, a_client_that_resets_its_connection_stops_its_handler) {
+    running_server server(options_of(GetParam()), routes());
+    const bool has_pool = server->pool() != nullptr;
+    int round = 0;
+    for (const char* const path : {"/pause", "/polls", "/computes"}) {
+        if (path == std::string_view("/computes") && !has_pool) continue;  // it has the loop
+        client c(server.port());
+        ASSERT_TRUE(c.send("GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n"));
+        wait_for_entry(++round);
+        c.reset();
+        while (server->statistics().open != 0) std::this_thread::yield();
+    }
+}
+
+TEST_P(stopping_on, requests_behind_the_present_one_do_not_hide_a_reset) {
+    running_server server(options_of(GetParam()), routes());
+    client c(server.port());
+    ASSERT_TRUE(c.send(get_pause));
+    wait_for_entry();
+    ASSERT_TRUE(c.send(std::string(get_plain) + std::string(get_plain)));
+    c.reset();
+    while (server->statistics().open != 0) std::this_thread::yield();
+    EXPECT_EQ(server->statistics().stopped, 1u);
+}
+
+TEST_P(stopping_on, requests_that_come_while_a_handler_waits_are_answered_afterwards_in_order) {
+    http::router r = routes();
+    std::promise<void> go_on;
+    r.get("/gate", [&](request& q) -> task<response> {
+        entered.fetch_add(1, release);
+        auto open = go_on.get_future();
+        while (open.wait_for(0s) != std::future_status::ready) co_await http::pause(q, 1ms);
+        co_return response::text("gate");
+    });
+    running_server server(options_of(GetParam()), std::move(r));
+    client c(server.port());
+    ASSERT_TRUE(c.send("GET /gate HTTP/1.1\r\nHost: a\r\n\r\n"));
+    wait_for_entry();
+    std::string many;
+    for (int i = 0; i != 1000; ++i) many += get_plain;  // more than is read ahead
+    std::thread sender([&] { EXPECT_TRUE(c.send(many)); });
+    go_on.set_value();
+    EXPECT_EQ(body_of(c.receive()), "gate");
+    for (int i = 0; i != 1000; ++i) ASSERT_EQ(body_of(c.receive()), "plain") << i;
+    sender.join();
+}
+
+TEST_P(stopping_on, rfc9112_9_6_a_client_that_says_it_will_send_no_more_gets_its_answer) {
+    http::router r = routes();
+    r.get("/short", [](request& q) -> task<response> {
+        co_await http::pause(q, 20ms);
+        co_return response::text("short");
+    });
+    running_server server(options_of(GetParam()), std::move(r));
+    for (const char* const path : {"/short", "/plain"}) {
+        client c(server.port());
+        ASSERT_TRUE(c.send("GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n"));
+        c.finish_sending();
+        EXPECT_EQ(body_of(c.receive()), std::string_view(path).substr(1));
+        EXPECT_TRUE(c.ended());
+    }
+}
+
+TEST_P(stopping_on, a_handler_whose_time_is_up_is_stopped_and_its_client_gets_503) {
+    http::server_options o = options_of(GetParam());
+    o.timeouts.handler = 30ms;
+    running_server server(std::move(o), routes());
+    client c(server.port());
+    ASSERT_TRUE(c.send(get_pause));
+    EXPECT_TRUE(has_status(c.receive(), 503));
+    // The connection is as good as before.
+    ASSERT_TRUE(c.send(get_plain));
+    EXPECT_EQ(body_of(c.receive()), "plain");
+    EXPECT_EQ(server->statistics().stopped, 1u);
+    if (server->pool() == nullptr) return;
+    ASSERT_TRUE(c.send("GET /computes HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_EQ(body_of(c.receive()), "gave up");
+}
+
+TEST_P(stopping_on, the_hard_stop_of_a_drain_stops_handlers) {
+    running_server server(options_of(GetParam()), routes());
+    client first(server.port()), second(server.port());
+    ASSERT_TRUE(first.send(get_pause));
+    ASSERT_TRUE(second.send(get_pause));
+    wait_for_entry(2);
+    server->drain(10ms);
+    EXPECT_TRUE(first.ended());
+    EXPECT_TRUE(second.ended());
+}
+
+TEST_P(stopping_on, a_connection_has_so_many_requests_and_the_last_answer_says_so) {
+    http::server_options o = options_of(GetParam());
+    o.requests_per_connection_max = 3;
+    running_server server(std::move(o), routes());
+    client c(server.port());
+    std::string all;
+    for (int i = 0; i != 5; ++i) all += get_plain;
+    ASSERT_TRUE(c.send(all));
+    for (int i = 0; i != 3; ++i) {
+        const std::string answer = c.receive();
+        EXPECT_EQ(body_of(answer), "plain");
+        EXPECT_EQ(answer.find("Connection: close") != std::string::npos, i == 2);
+    }
+    EXPECT_TRUE(c.ended());
+}
+
+TEST_P(stopping_on, an_address_has_so_many_connections_and_room_again_when_one_ends) {
+    http::server_options o = options_of(GetParam());
+    o.connections_per_address_max = 2;
+    running_server server(std::move(o), routes());
+    {
+        client first(server.port()), second(server.port());
+        for (client* const c : {&first, &second}) {
+            ASSERT_TRUE(c->send(get_plain));
+            EXPECT_EQ(body_of(c->receive()), "plain");
+        }
+        client third(server.port());
+        EXPECT_TRUE(third.ended());
+        EXPECT_EQ(server->statistics().refused, 1u);
+    }
+    while (server->statistics().open != 0) std::this_thread::yield();
+    client again(server.port());
+    ASSERT_TRUE(again.send(get_plain));
+    EXPECT_EQ(body_of(again.receive()), "plain");
+}
+
+TEST_P(stopping_on, rfc9110_9_3_7_options_says_what_a_resource_allows) {
+    running_server server(options_of(GetParam()), routes());
+    client c(server.port());
+    ASSERT_TRUE(
+        c.send("OPTIONS /plain HTTP/1.1\r\nHost: a\r\n\r\n"
+               "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"
+               "OPTIONS /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"));
+    const std::string plain = c.receive();
+    EXPECT_TRUE(has_status(plain, 204));
+    EXPECT_NE(plain.find("\r\nAllow: GET, HEAD, OPTIONS\r\n"), std::string::npos) << plain;
+    EXPECT_TRUE(has_status(c.receive(), 204));
+    EXPECT_TRUE(has_status(c.receive(), 404));
+}
+
+}  // namespace

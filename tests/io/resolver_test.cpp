@@ -1,0 +1,85 @@
+// io/resolver.hpp: literal addresses, names of this machine, failures, and stopping.
+#include <coppice/io/resolver.hpp>
+#include <coppice/io/timer.hpp>
+
+#include "detached.hpp"
+#include "outcome.hpp"
+#include "rings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <netdb.h>
+#include <algorithm>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+namespace ex = coppice::execution;
+using coppice::test::detached;
+using coppice::test::outcome;
+using coppice::test::outcome_receiver;
+
+class resolver_on : public testing::TestWithParam<io::backend> {
+protected:
+    io::context loop{GetParam()};
+    io::resolver resolver{loop};
+};
+INSTANTIATE_TEST_SUITE_P(rings, resolver_on, test::real_rings, test::ring_name);
+
+TEST_P(resolver_on, a_literal_is_its_own_answer) {
+    std::vector<io::endpoint> found;
+    auto ask = [&]() -> detached { found = co_await resolver.resolve("::1", 80); };
+    ask();
+    loop.run();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].to_string(), "[::1]:80");
+}
+
+TEST_P(resolver_on, localhost_is_a_loopback_address) {
+    std::vector<io::endpoint> found;
+    auto ask = [&]() -> detached { found = co_await resolver.resolve("localhost", 81); };
+    ask();
+    loop.run();
+    ASSERT_FALSE(found.empty());
+    for (const io::endpoint& e : found) {
+        EXPECT_TRUE(e.to_string() == "127.0.0.1:81" || e.to_string() == "[::1]:81");
+    }
+}
+
+TEST_P(resolver_on, a_name_that_cannot_be_is_an_error_of_the_resolver) {
+    std::error_code ec;
+    auto ask = [&]() -> detached { co_await resolver.resolve("no such name", 80, use_await[ec]); };
+    ask();
+    loop.run();
+    EXPECT_EQ(ec.category(), io::resolver_category());
+    EXPECT_FALSE(ec.message().empty());
+}
+
+TEST_P(resolver_on, a_stop_a_deadline_and_the_end_do_not_wait_for_the_answer) {
+    inplace_stop_source source;
+    outcome stopped, late, ended;
+    auto a = ex::connect(resolver.resolve("localhost", 1),
+                         outcome_receiver(stopped, source.get_token()));
+    auto b = ex::connect(resolver.resolve("localhost", 2),
+                         outcome_receiver(late, {}, ex::instant(loop.now() - 1ms)));
+    ex::start(a);
+    ex::start(b);
+    auto stop = [&]() -> detached {
+        co_await loop.get_scheduler().schedule();
+        source.request_stop();
+    };
+    stop();
+    loop.run();
+    EXPECT_EQ(stopped.ends(), 1);
+    EXPECT_EQ(late.stops, 1);
+    {
+        io::context ending(GetParam());
+        auto c = ex::connect(io::resolver(ending).resolve("localhost", 3), outcome_receiver(ended));
+        ex::start(c);
+        EXPECT_FALSE(ending.drain(-1ms) && ended.ends() == 0);
+        EXPECT_EQ(ended.ends(), 1);
+    }
+}
+
+}  // namespace

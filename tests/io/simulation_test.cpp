@@ -1,0 +1,382 @@
+// io/simulation.hpp: runs that repeat exactly, and exchanges that survive every fault it can make.
+#include <coppice/io/datagram.hpp>
+#include <coppice/io/file.hpp>
+#include <coppice/io/simulation.hpp>
+#include <coppice/io/socket.hpp>
+#include <coppice/io/timer.hpp>
+#include <coppice/task/task.hpp>
+
+#include "allocations.hpp"
+#include "detached.hpp"
+#include "rings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+using coppice::test::bytes_of;
+using coppice::test::detached;
+using coppice::test::text_of;
+
+// What every coroutine of a scenario does at its beginning and its end, by whatever way it leaves.
+struct tally {
+    int begun = 0;
+    int ended = 0;
+    struct entry {
+        explicit entry(tally& t) noexcept : all(t) { ++all.begun; }
+        ~entry() { ++all.ended; }
+        tally& all;
+    };
+};
+
+// The text that a client sends, and its server sends back.
+std::string message(int client, int number) {
+    return std::string(static_cast<std::size_t>((client * 131 + number * 977) % 3000 + 1),
+                       static_cast<char>('a' + (client + number) % 26));
+}
+
+// A server that echoes, clients that check what comes back. `whole` counts the messages that came
+// back as they were; `wrong` what a client received and had not sent.
+struct exchange {
+    static constexpr int clients = 3;
+    static constexpr int messages = 5;
+
+    void run(io::context& loop) {
+        try {
+            io::tcp::acceptor acceptor(loop, io::loopback(0));
+            const io::endpoint at = acceptor.local();
+            listening = &acceptor;
+            serve(acceptor);
+            for (int i = 0; i != clients; ++i) talk(loop, at, i);
+            loop.run();
+        } catch (const std::system_error&) {
+            failed = true;  // the acceptor could not be made
+        }
+    }
+
+    detached serve(io::tcp::acceptor& acceptor) {
+        const tally::entry entry(all);
+        for (;;) {
+            std::error_code ec;
+            io::tcp::socket socket = co_await acceptor.accept(use_await[ec]);
+            if (ec == std::errc::operation_canceled) co_return;
+            if (ec) {
+                failed = true;
+            } else {
+                echo(std::move(socket));
+            }
+        }
+    }
+    detached echo(io::tcp::socket socket) {
+        const tally::entry entry(all);
+        for (;;) {
+            std::error_code ec;
+            const io::pooled_buffer buffer = co_await socket.receive_pooled(use_await[ec]);
+            if (ec || buffer.empty()) co_return;
+            co_await socket.send_all(buffer.bytes(), use_await[ec]);
+            if (ec) co_return;
+        }
+    }
+    detached talk(io::context& loop, io::endpoint to, int client) {
+        const tally::entry entry(all);
+        io::tcp::socket socket(loop);
+        std::error_code ec;
+        co_await socket.connect(to, use_await[ec]);
+        for (int i = 0; i != messages && !ec; ++i) {
+            const std::string text = message(client, i);
+            co_await socket.send_all(bytes_of(text), use_await[ec]);
+            std::string back(text.size(), '\0');
+            std::size_t got = 0;
+            while (!ec && got != back.size()) {
+                const std::size_t n = co_await socket.receive(
+                    std::as_writable_bytes(std::span(back)).subspan(got), use_await[ec]);
+                if (n == 0) break;
+                got += n;
+            }
+            wrong += back.substr(0, got) != text.substr(0, got);
+            whole += back == text;
+            if (got != back.size()) break;
+            io::timer pause(loop);
+            co_await pause.wait_for(1ms * client, use_await[ec]);
+        }
+        if (++done == clients) listening->close();
+    }
+
+    tally all;
+    int whole = 0;
+    int wrong = 0;
+    int done = 0;
+    bool failed = false;
+    io::tcp::acceptor* listening = nullptr;
+};
+
+std::uint64_t trace_of(std::uint64_t seed) {
+    io::simulation world(seed);
+    io::context loop(world);
+    exchange e;
+    e.run(loop);
+    return world.trace();
+}
+
+TEST(simulation, the_same_seed_runs_the_same_way_to_the_last_call) {
+    for (std::uint64_t seed = 1; seed != 20; ++seed) {
+        const std::uint64_t trace = trace_of(seed);
+        EXPECT_EQ(trace_of(seed), trace) << "seed " << seed;
+        EXPECT_NE(trace_of(seed + 1), trace) << "seed " << seed;
+    }
+}
+
+TEST(simulation, an_hour_of_waiting_takes_no_time_and_keeps_its_order) {
+    io::simulation world(7);
+    io::context loop(world);
+    std::vector<int> order;
+    auto wait = [&](int id, duration time) -> detached {
+        const time_point before = loop.now();
+        co_await io::timer(loop).wait_for(time);
+        EXPECT_GE(loop.now() - before, time);
+        EXPECT_LT(loop.now() - before, time + 1s);
+        order.push_back(id);
+    };
+    wait(2, 1h);
+    wait(1, 59min);
+    wait(3, 24h * 365);
+    loop.run();
+    EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(simulation, a_thousand_seeds_lose_duplicate_and_leak_nothing) {
+    for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+        SCOPED_TRACE(seed);
+        const std::size_t allocated = test::live_allocations();
+        {
+            io::simulation world(seed);
+            exchange e;
+            {
+                io::context loop(world);
+                e.run(loop);
+                EXPECT_EQ(world.open_descriptors(), 0u);
+            }
+            EXPECT_EQ(e.whole, exchange::clients * exchange::messages);
+            EXPECT_EQ(e.wrong, 0);
+            EXPECT_EQ(e.all.ended, e.all.begun);
+        }
+        ASSERT_EQ(test::live_allocations(), allocated);
+        if (HasFailure()) break;
+    }
+}
+
+TEST(simulation, a_thousand_seeds_with_resets_end_every_operation_and_corrupt_nothing) {
+    int whole = 0;
+    for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+        SCOPED_TRACE(seed);
+        const std::size_t allocated = test::live_allocations();
+        {
+            io::simulated_faults faults;
+            faults.resets = 30;
+            io::simulation world(seed, faults);
+            exchange e;
+            {
+                io::context loop(world);
+                e.run(loop);
+                EXPECT_EQ(world.open_descriptors(), 0u);
+            }
+            whole += e.whole;
+            EXPECT_EQ(e.wrong, 0);
+            EXPECT_EQ(e.all.ended, e.all.begun);
+            EXPECT_EQ(e.done, exchange::clients);
+        }
+        ASSERT_EQ(test::live_allocations(), allocated);
+        if (HasFailure()) break;
+    }
+    EXPECT_GT(whole, 1000);  // some exchanges were whole, and some were not
+    EXPECT_LT(whole, 1000 * exchange::clients * exchange::messages);
+}
+
+TEST(simulation, the_end_of_a_context_in_the_middle_leaks_nothing) {
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+        SCOPED_TRACE(seed);
+        const std::size_t allocated = test::live_allocations();
+        {
+            io::simulation world(seed);
+            std::optional<io::context> loop(std::in_place, world);
+            exchange e;
+            {
+                io::tcp::acceptor acceptor(*loop, io::loopback(0));
+                e.listening = &acceptor;
+                e.serve(acceptor);
+                for (int i = 0; i != exchange::clients; ++i) {
+                    e.talk(*loop, acceptor.local(), i);
+                }
+                (void)loop->run_for(duration(static_cast<std::int64_t>(seed) * 100'000));
+                (void)loop->drain(duration::zero());
+                EXPECT_EQ(e.all.ended, e.all.begun);
+            }
+            EXPECT_EQ(world.open_descriptors(), 0u);
+            loop.reset();
+        }
+        ASSERT_EQ(test::live_allocations(), allocated);
+        if (HasFailure()) break;
+    }
+}
+
+// ---- A failure at each system call ------------------------------------------------------------
+
+// Everything that io can do, once; errors are expected anywhere, ends are counted.
+struct everything {
+    void run(io::context& loop) {
+        guarded([&] { streams(loop); });
+        guarded([&] { unix_streams(loop); });
+        guarded([&] { datagrams(loop); });
+        guarded([&] { files(loop); });
+    }
+    template <class F>
+    void guarded(F f) {
+        try {
+            f();
+        } catch (const std::system_error&) {
+            ++errors;
+        }
+    }
+    void note(std::error_code ec) { errors += ec && ec != std::errc::operation_canceled; }
+
+    void streams(io::context& loop) {
+        io::tcp::acceptor acceptor(loop, io::loopback(0));
+        both_sides(loop, acceptor, io::tcp::socket(loop));
+        loop.run();
+    }
+    void unix_streams(io::context& loop) {
+        io::local::acceptor acceptor(loop, *io::endpoint::unix_path("@everything"));
+        both_sides(loop, acceptor, io::local::socket(loop));
+        loop.run();
+    }
+    template <class Acceptor, class Socket>
+    void both_sides(io::context& loop, Acceptor& acceptor, Socket near) {
+        accepting(loop, acceptor);
+        connecting(loop, acceptor, std::move(near));
+    }
+    template <class Acceptor>
+    detached accepting(io::context&, Acceptor& acceptor) {
+        const tally::entry entry(all);
+        std::error_code ec;
+        auto far = co_await acceptor.accept(use_await[ec]);
+        note(ec);
+        acceptor.close();
+        std::array<std::byte, 10> a{};
+        std::array<std::byte, 300> b{};
+        const std::array<io::mutable_buffer, 2> pieces{io::mutable_buffer(a),
+                                                       io::mutable_buffer(b)};
+        for (std::size_t n = 1; !ec && n != 0;) n = co_await far.receive(pieces, use_await[ec]);
+        note(ec);
+        if (!ec) co_await far.send(bytes_of("bye"), use_await[ec]);
+        note(ec);
+        note(far.shutdown(io::shutdown_direction::both));
+    }
+    template <class Acceptor, class Socket>
+    detached connecting(io::context& loop, Acceptor& acceptor, Socket near) {
+        const tally::entry entry(all);
+        std::error_code ec;
+        const io::endpoint to = acceptor.local();
+        co_await near.connect(to, use_await[ec]);
+        note(ec);
+        const std::array<io::const_buffer, 2> pieces{io::const_buffer(bytes_of("some ")),
+                                                     io::const_buffer(bytes_of("pieces"))};
+        if (!ec) note(near.set(io::keep_alive(true)));
+        if (!ec) co_await near.send_all(pieces, use_await[ec]);
+        note(ec);
+        if (!ec) co_await near.send_all(bytes_of("and the rest"), use_await[ec]);
+        note(ec);
+        const std::error_code shut = near.shutdown(io::shutdown_direction::send);
+        note(shut);
+        std::array<std::byte, 10> into{};
+        if (!ec && !shut) co_await near.receive(into, use_await[ec]);
+        note(ec);
+        near.close();
+        co_await io::timer(loop).wait_for(50ms);
+        acceptor.close();  // if nobody came
+    }
+
+    void datagrams(io::context& loop) {
+        io::udp::socket near(loop, io::loopback(0)), far(loop, io::loopback(0));
+        auto receive = [this](io::udp::socket& socket) -> detached {
+            const tally::entry entry(all);
+            std::array<std::byte, 64> into{};
+            std::error_code ec;
+            co_await socket.receive_from(into, use_await[ec]);
+            note(ec);
+        };
+        auto send = [this](io::udp::socket& socket, io::udp::socket& to,
+                           io::context& l) -> detached {
+            const tally::entry entry(all);
+            std::error_code ec;
+            co_await socket.send_to(bytes_of("datagram"), to.local(), use_await[ec]);
+            note(ec);
+            co_await io::timer(l).wait_for(50ms);
+            to.close();  // if it was not received
+        };
+        receive(far);
+        send(near, far, loop);
+        loop.run();
+    }
+
+    void files(io::context& loop) {
+        io::file f(loop, "a file", io::open_mode::truncate);
+        auto use = [this](io::file& file) -> detached {
+            const tally::entry entry(all);
+            std::error_code ec;
+            co_await file.write_at(0, bytes_of("content"), use_await[ec]);
+            note(ec);
+            co_await file.sync(use_await[ec]);
+            note(ec);
+            std::array<std::byte, 64> into{};
+            co_await file.read_at(0, into, use_await[ec]);
+            note(ec);
+        };
+        use(f);
+        loop.run();
+    }
+
+    tally all;
+    int errors = 0;
+};
+
+TEST(simulation, a_failure_at_each_system_call_is_reported_and_leaks_nothing) {
+    std::set<io::system_call> failed;
+    for (std::uint64_t seed = 1; seed != 4; ++seed) {
+        const io::simulated_faults faults =
+            seed == 1 ? io::simulated_faults::none() : io::simulated_faults();
+        for (std::uint64_t n = 1;; ++n) {
+            SCOPED_TRACE(testing::Message() << "seed " << seed << ", call " << n);
+            const std::size_t allocated = test::live_allocations();
+            std::optional<io::system_call> came;
+            {
+                io::simulation world(seed, faults);
+                world.fail_call(n);
+                everything e;
+                {
+                    io::context loop(world);
+                    e.run(loop);
+                    EXPECT_EQ(world.open_descriptors(), 0u);
+                }
+                EXPECT_EQ(e.all.ended, e.all.begun);
+                came = world.failed();
+                EXPECT_EQ(e.errors != 0, came.has_value()) << e.errors << " errors";
+            }
+            EXPECT_EQ(test::live_allocations(), allocated);
+            if (HasFailure()) return;
+            if (!came) break;  // there is no n-th call: all have failed once
+            failed.insert(*came);
+            ASSERT_LT(n, 1000u);
+        }
+    }
+    EXPECT_EQ(failed.size(), 12u) << "a kind of call was never made";
+}
+
+}  // namespace

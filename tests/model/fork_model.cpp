@@ -1,0 +1,238 @@
+// The fork_deque's model: forked calls run once each, whole, and nobody sleeps while one waits.
+#include "model.hpp"
+
+#include <coppice/base/fork_deque.hpp>
+#include <coppice/pool/parking.hpp>
+
+namespace {
+
+using namespace coppice;
+
+constexpr const char* header = "include/coppice/base/fork_deque.hpp";
+
+// One forked call: what it reads was written before the push, what it writes is read after.
+struct call {
+    plain<int> argument;
+    plain<int> result;
+    atomic<int> runs{0};
+    void work() {
+        model::require(argument.read() == 1, "a call ran before it was written");
+        model::require(runs.fetch_add(1, relaxed) == 0, "a call ran twice");
+        result.write(2);
+    }
+    static void joined(void* frame, fork_slot& slot) noexcept {
+        static_cast<call*>(frame)->work();
+        slot.finish();
+    }
+    static void detached(void* frame, fork_slot&) noexcept { static_cast<call*>(frame)->work(); }
+};
+
+struct quiet_team : fork_team {
+    void published() noexcept override {}
+    bool help(fork_deque&, std::uint32_t, bool) noexcept override { return false; }
+};
+
+void steal_some(fork_deque& deque, unsigned thief, int tries) {
+    taken_call taken;
+    for (unsigned i = 0; i != static_cast<unsigned>(tries); ++i) {
+        if (deque.steal(taken, thief) == fork_steal::taken) {
+            taken.run();
+        } else if ((thief + i) % 2 == 0) {
+            deque.ask();
+        } else {
+            deque.grab();
+        }
+    }
+}
+
+// The owner forks `Depth` calls deep, twice; thieves ask and steal.
+template <int Thieves, int Depth>
+struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth>, 1 + Thieves> {
+    quiet_team team;
+    fork_deque deque{team, 0};
+    call calls[2 * Depth];
+
+    void fork(call* each, int depth) {
+        if (depth == 0) return;
+        each->argument.write(1);
+        fork_slot* const slot = deque.push(&call::joined, each);
+        if (slot == nullptr) {
+            each->work();
+            fork(each + 1, depth - 1);
+            return;
+        }
+        fork(each + 1, depth - 1);
+        if (deque.pop(slot)) {
+            each->work();
+        } else {
+            deque.join(slot);
+        }
+        model::require(each->result.read() == 2, "a joined call has not ended");
+    }
+    void thread(unsigned index) {
+        if (index == 0) {
+            fork(calls, Depth);
+            fork(calls + Depth, Depth);
+        } else {
+            steal_some(deque, index, 4);
+        }
+    }
+    void after() {
+        for (call& each : calls) {
+            model::require(each.runs.load(relaxed) == 1, "a call was lost");
+        }
+        model::require(deque.looks_empty(), "the deque ends empty");
+    }
+};
+
+// The pusher may go away: what is left over is run by the owner's loop, or stolen.
+template <int Thieves>
+struct left_overs : model::test<left_overs<Thieves>, 1 + Thieves> {
+    quiet_team team;
+    fork_deque deque{team, 0};
+    call calls[4];
+
+    void thread(unsigned index) {
+        if (index != 0) return steal_some(deque, index, 3);
+        taken_call left;
+        for (int i = 0; i != 4; ++i) {
+            calls[i].argument.write(1);
+            fork_slot* const slot = deque.push(&call::detached, &calls[i]);
+            if (slot == nullptr) {
+                calls[i].work();
+            } else if (i % 2 == 0) {
+                if (deque.pop_if_newest(slot, &calls[i])) calls[i].work();
+            } else if (deque.take_left_over(left)) {
+                left.run();
+            }
+        }
+        while (deque.take_left_over(left)) left.run();
+    }
+    void after() {
+        for (call& each : calls) {
+            model::require(each.runs.load(relaxed) == 1, "a call was lost");
+        }
+    }
+};
+
+// Workers that search, ask and sleep as a pool's do (pool/workers.hpp), and a forker whose first
+// functions wait until the forked ones have run: it comes back to its deque only if a worker came.
+template <int Workers, int Forks>
+struct sleepers : model::test<sleepers<Workers, Forks>, 1 + Workers> {
+    struct waking_team : quiet_team {
+        parking* lot;
+        void published() noexcept override {
+            if (!planted("fork.publish_in_silence")) lot->wake_one();
+        }
+    };
+    parking lot;
+    waking_team team;
+    fork_deque deque{team, 0};
+    call calls[Forks];
+    atomic<int> over{0};
+
+    void before() { team.lot = &lot; }
+    bool looks_idle() const { return deque.looks_empty() && deque.looks_done(); }
+    void ask() {
+        if (!planted("fork.sleep_without_asking")) deque.ask();
+        heavy_fence();
+    }
+    void forker() {
+        for (int round = 0; round != Forks; round += Workers) {
+            fork_slot* slots[Workers];
+            for (int i = 0; i != Workers; ++i) {
+                calls[round + i].argument.write(1);
+                slots[i] = deque.push(&call::joined, &calls[round + i]);
+                model::require(slots[i] != nullptr, "the deque was full");
+            }
+            for (int i = 0; i != Workers; ++i) {
+                while (calls[round + i].runs.load(relaxed) == 0) spin_hint();
+            }
+            for (int i = Workers; i-- != 0;) {
+                model::require(!deque.pop(slots[i]), "a call that a thief ran was popped");
+                deque.join(slots[i]);
+            }
+        }
+        over.store(1, relaxed);
+        lot.wake_all();
+    }
+    // Each call keeps its worker until all of the round run.
+    void run(const taken_call& taken) {
+        taken.run();
+        const int which = static_cast<int>(static_cast<call*>(taken.frame) - calls);
+        const int round = which / Workers * Workers;
+        for (int i = 0; i != Workers; ++i) {
+            while (calls[round + i].runs.load(relaxed) == 0) spin_hint();
+        }
+    }
+    bool search(taken_call& taken, unsigned index) {
+        for (int round = 0; round != 2; ++round) {
+            if (deque.steal(taken, index) == fork_steal::taken) return true;
+            if (round == 0) deque.grab();
+        }
+        return false;
+    }
+    void worker(unsigned index) {
+        lot.begin_search();
+        for (;;) {
+            taken_call taken;
+            if (search(taken, index)) {
+                if (lot.end_search() && !looks_idle()) lot.wake_one();
+                if (lot.has_sleepers() && !planted("fork.do_not_rouse")) {
+                    ask();
+                    if (!looks_idle()) lot.wake_one();
+                }
+                run(taken);
+                lot.begin_search();
+                continue;
+            }
+            lot.announce_sleep();
+            ask();
+            if (!looks_idle()) {
+                lot.cancel_sleep();
+                continue;
+            }
+            if (over.load(relaxed) != 0) return;
+            lot.sleep();
+        }
+    }
+    void thread(unsigned index) {
+        if (index == 0) {
+            forker();
+        } else {
+            worker(index);
+        }
+    }
+    void after() {
+        for (call& each : calls) {
+            model::require(each.runs.load(relaxed) == 1, "a call was lost");
+        }
+    }
+};
+
+}  // namespace
+
+int main() {
+    model::report report("fork");
+    report.holds<forks_and_joins<1, 2>>("an owner and a thief run each call once", {200'000});
+    report.holds<forks_and_joins<1, 3>>("the same three deep", {200'000});
+    report.holds<forks_and_joins<2, 2>>("an owner and two thieves", {200'000});
+    report.holds<forks_and_joins<2, 3>>("the same three deep", {200'000});
+    report.holds<left_overs<1>>("calls whose pusher has gone, one thief", {100'000});
+    report.holds<left_overs<2>>("calls whose pusher has gone, two thieves", {200'000});
+    report.holds<sleepers<1, 2>>("no forked call waits while the worker sleeps", {100'000});
+    report.holds<sleepers<2, 2>>("no forked call waits while a worker sleeps", {200'000});
+    report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.publish", {200'000});
+    report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.grabbed", {200'000});
+    report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.grab", {200'000});
+    report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.lock", {200'000});
+    report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.done", {200'000});
+    report.dies_weakened<left_overs<2>>(header, "fork.read", {200'000});
+    report.dies_weakened<sleepers<1, 2>>(header, "fork.request", {200'000});
+    report.dies_planted<forks_and_joins<2, 3>>("fork.ignore_theft", {200'000});
+    report.dies_planted<left_overs<2>>("fork.skip_reader", {200'000});
+    report.dies_planted<sleepers<1, 2>>("fork.publish_in_silence", {100'000});
+    report.dies_planted<sleepers<1, 2>>("fork.sleep_without_asking", {100'000});
+    report.dies_planted<sleepers<2, 2>>("fork.do_not_rouse", {200'000});
+    return report.finish();
+}

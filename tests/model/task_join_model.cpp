@@ -1,0 +1,80 @@
+// The join of waiting tasks: the parent goes on once, after all its children, and sees what they
+// did.
+#include "model.hpp"
+
+#include <coppice/task/task_join.hpp>
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::execution;
+
+constexpr const char* header = "include/coppice/task/task_join.hpp";
+
+// Thread 0 is the main line and the worker; others steal. A child says what it did in a plain
+// field.
+template <int Thieves>
+struct parent_of_three : model::test<parent_of_three<Thieves>, 1 + Thieves> {
+    static constexpr std::size_t children = 3;
+    struct quiet_team : fork_team {
+        void published() noexcept override {}
+        bool help(fork_deque&, std::uint32_t, bool) noexcept override { return false; }
+    };
+    quiet_team team;
+    fork_deque deque{team, 0};
+    task_join<children>* join = nullptr;
+    plain<int> did[children];
+    atomic<int> parents{0};
+
+    void child(int i) { did[i].write(did[i].read() + 1); }
+    void parent() {
+        for (plain<int>& each : did) model::require(each.read() == 1, "a child has not ended");
+        model::require(parents.fetch_add(1, relaxed) == 0, "the parent went on twice");
+    }
+    template <int I>
+    static void elsewhere(void* frame, fork_slot&) noexcept {
+        auto& self = *static_cast<parent_of_three*>(frame);
+        self.child(I);
+        if (self.join->ended_elsewhere()) self.parent();
+    }
+    void before() {
+        fork_deque::current() = nullptr;
+        for (plain<int>& each : did) each.write(0);
+    }
+    void thread(unsigned index) {
+        if (index != 0) {
+            taken_call taken;
+            for (int tries = 0; tries != 3; ++tries) {
+                if (deque.steal(taken, index) == fork_steal::taken) {
+                    taken.run();
+                } else {
+                    deque.ask();
+                }
+            }
+            return;
+        }
+        fork_deque::current() = &deque;
+        task_join<children> here;
+        join = &here;
+        here.offer(2, &elsewhere<2>, this);
+        here.offer(1, &elsewhere<1>, this);
+        child(0);
+        for (int i = 1; i != static_cast<int>(children); ++i) {
+            if (here.take_back(static_cast<std::size_t>(i), this)) child(i);
+        }
+        if (here.main_line_ended()) parent();
+        while (parents.load(acquire) == 0) spin_hint();  // the join lives until the parent goes on
+        fork_deque::current() = nullptr;
+    }
+    void after() { model::require(parents.load(relaxed) == 1, "the parent never went on"); }
+};
+
+}  // namespace
+
+int main() {
+    model::report report("task_join");
+    report.holds<parent_of_three<1>>("one thief", {100'000});
+    report.holds<parent_of_three<2>>("two thieves", {100'000});
+    report.dies_weakened<parent_of_three<2>>(header, "task_join.ended", {100'000});
+    return report.finish();
+}

@@ -1,0 +1,94 @@
+// pool/bulk.hpp and pool/parallel_backend.hpp: bulk side by side on a pool's workers.
+#include <coppice/pool/bulk.hpp>
+#include <coppice/pool/parallel_backend.hpp>
+#include <coppice/pool/thread_pool.hpp>
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/exec/bulk.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/write_env.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::thread_pool;
+using coppice::this_thread::sync_wait;
+
+TEST(pool_bulk, calls_each_index_once_and_passes_the_values_on) {
+    thread_pool pool(3);
+    std::vector<int> calls(10'000);
+    auto work = ex::schedule(pool.get_scheduler()) | ex::then([] { return 7; }) |
+                ex::bulk(ex::par, calls.size(), [&](std::size_t i, int& v) { calls[i] += v; });
+    EXPECT_EQ(sync_wait(std::move(work)), std::tuple(7));
+    for (const int n : calls) ASSERT_EQ(n, 7);
+    auto ranges = ex::schedule(pool.get_scheduler()) |
+                  ex::bulk_chunked(ex::par, 1000, [&](int first, int last) {
+                      for (; first != last; ++first) calls[static_cast<std::size_t>(first)] = 1;
+                  });
+    sync_wait(std::move(ranges));
+    EXPECT_EQ(std::accumulate(calls.begin(), calls.begin() + 1000, 0), 1000);
+}
+
+TEST(pool_bulk, an_idle_worker_takes_part) {
+    thread_pool pool(2);
+    coppice::atomic<int> there{0};
+    const auto meet = [&](int) {
+        there.fetch_add(1, coppice::relaxed);
+        while (there.load(coppice::relaxed) < 2) std::this_thread::yield();
+    };
+    sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk_unchunked(ex::par, 2, meet));
+    EXPECT_EQ(there.load(coppice::relaxed), 2);
+}
+
+TEST(pool_bulk, a_sequential_policy_calls_in_order) {
+    thread_pool pool(2);
+    std::vector<int> order;
+    sync_wait(ex::schedule(pool.get_scheduler()) |
+              ex::bulk(ex::seq, 50, [&](int i) { order.push_back(i); }));
+    ASSERT_EQ(order.size(), 50u);
+    for (int i = 0; i != 50; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST(pool_bulk, an_exception_is_the_error_and_a_stop_request_ends_it) {
+    thread_pool pool(2);
+    EXPECT_THROW(sync_wait(ex::schedule(pool.get_scheduler()) |
+                           ex::bulk(ex::par, 100,
+                                    [](int i) {
+                                        if (i == 50) throw std::runtime_error("fifty");
+                                    })),
+                 std::runtime_error);
+    coppice::inplace_stop_source source;
+    auto work = ex::schedule(pool.get_scheduler()) |
+                ex::bulk(ex::par, 2'000'000'000, [&](int) { source.request_stop(); });
+    EXPECT_EQ(sync_wait(ex::write_env(std::move(work),
+                                      ex::prop(coppice::get_stop_token, source.get_token()))),
+              std::nullopt);
+}
+
+TEST(parallel_backend, parallel_scheduler_runs_on_the_pool) {
+    thread_pool pool(2);
+    const ex::parallel_scheduler scheduler(std::make_shared<coppice::parallel_backend>(pool));
+    auto where = ex::schedule(scheduler) | ex::then([&] { return pool.is_current(); });
+    EXPECT_EQ(sync_wait(std::move(where)), std::tuple(true));
+    std::vector<int> calls(5000);
+    coppice::atomic<int> outside{0};
+    sync_wait(ex::schedule(scheduler) | ex::bulk(ex::par, calls.size(), [&](std::size_t i) {
+                  ++calls[i];
+                  if (!pool.is_current()) outside.fetch_add(1, coppice::relaxed);
+              }));
+    for (const int n : calls) ASSERT_EQ(n, 1);
+    EXPECT_EQ(outside.load(coppice::relaxed), 0);
+}
+
+}  // namespace

@@ -1,0 +1,262 @@
+// pool/fork_join.hpp: every function runs once; results, exceptions, stop, depth, allocation.
+#include <coppice/pool/fork_join.hpp>
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/pool/thread_pool.hpp>
+
+#include "allocations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using coppice::fork_join;
+using coppice::thread_pool;
+
+long fib(long n) {
+    if (n < 2) return n;
+    const auto [a, b] = fork_join([n] { return fib(n - 1); }, [n] { return fib(n - 2); });
+    return a + b;
+}
+
+// Two functions that cannot both end unless both run at once.
+struct meeting {
+    coppice::atomic<int> there{0};
+    void come() {
+        there.fetch_add(1, coppice::relaxed);
+        while (there.load(coppice::relaxed) < 2) std::this_thread::yield();
+    }
+};
+
+TEST(fork_join, gives_the_results_in_order_and_monostate_for_void) {
+    int object = 3;
+    const auto check = [&] {
+        std::tuple<int, std::monostate, int&, std::unique_ptr<int>> results =
+            fork_join([] { return 1; }, [] {}, [&]() -> int& { return object; },
+                      [] { return std::make_unique<int>(4); });
+        EXPECT_EQ(std::get<0>(results), 1);
+        EXPECT_EQ(&std::get<2>(results), &object);
+        EXPECT_EQ(*std::get<3>(results), 4);
+        EXPECT_EQ(fork_join(), std::tuple<>());
+        EXPECT_EQ(fork_join([] { return 7; }), std::tuple(7));
+    };
+    check();
+    thread_pool pool(2);
+    pool.run(check);
+}
+
+TEST(fork_join, off_the_pool_runs_in_order_on_the_caller) {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::vector<int> order;
+    const auto note = [&](int i) {
+        EXPECT_EQ(std::this_thread::get_id(), caller);
+        order.push_back(i);
+    };
+    fork_join([&] { note(1); }, [&] { note(2); }, [&] { note(3); });
+    EXPECT_EQ(order, (std::vector{1, 2, 3}));
+}
+
+TEST(fork_join, recursion_gives_what_the_plain_function_gives) {
+    EXPECT_EQ(fib(16), 987);
+    for (const std::size_t threads : {1u, 2u, 4u, 16u}) {
+        thread_pool pool(threads);
+        for (int round = 0; round != 20; ++round) EXPECT_EQ(pool.run([] { return fib(18); }), 2584);
+    }
+}
+
+TEST(fork_join, an_idle_worker_takes_part) {
+    thread_pool pool(2);
+    for (int round = 0; round != 200; ++round) {
+        meeting m;
+        pool.run([&] { fork_join([&] { m.come(); }, [&] { m.come(); }); });
+        EXPECT_EQ(m.there.load(coppice::relaxed), 2);
+    }
+}
+
+TEST(fork_join, all_idle_workers_take_part) {
+    thread_pool pool(4);
+    for (int round = 0; round != 100; ++round) {
+        coppice::atomic<int> there{0};
+        const auto come = [&] {
+            there.fetch_add(1, coppice::relaxed);
+            while (there.load(coppice::relaxed) < 4) std::this_thread::yield();
+        };
+        pool.run(
+            [&] { fork_join([&] { fork_join(come, come); }, [&] { fork_join(come, come); }); });
+        EXPECT_EQ(there.load(coppice::relaxed), 4);
+    }
+}
+
+TEST(fork_join, the_first_exception_in_order_leaves_after_all_have_ended) {
+    const auto check = [] {
+        coppice::atomic<int> ended{0};
+        const auto thrower = [&](const char* what) {
+            return [&ended, what] {
+                ended.fetch_add(1, coppice::relaxed);
+                throw std::runtime_error(what);
+            };
+        };
+        const auto quiet = [&] { ended.fetch_add(1, coppice::relaxed); };
+        try {
+            fork_join(quiet, thrower("second"), quiet, thrower("fourth"));
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const std::runtime_error& error) {
+            EXPECT_STREQ(error.what(), "second");
+        }
+        EXPECT_EQ(ended.load(coppice::relaxed), 4);
+        EXPECT_THROW(fork_join(thrower("first"), quiet), std::runtime_error);
+        EXPECT_EQ(ended.load(coppice::relaxed), 6);
+    };
+    check();
+    thread_pool pool(2);
+    for (int round = 0; round != 200; ++round) pool.run(check);
+}
+
+TEST(fork_join, an_exception_of_a_stolen_function_crosses) {
+    thread_pool pool(2);
+    meeting m;
+    EXPECT_THROW(pool.run([&] {
+        fork_join([&] { m.come(); },
+                  [&] {
+                      m.come();
+                      throw std::runtime_error("stolen");
+                  });
+    }),
+                 std::runtime_error);
+}
+
+TEST(fork_join, when_the_first_throws_a_stolen_one_has_ended_before) {
+    thread_pool pool(2);
+    for (int round = 0; round != 50; ++round) {
+        coppice::atomic<bool> ended{false};
+        meeting m;
+        EXPECT_THROW(pool.run([&] {
+            fork_join(
+                [&] {
+                    m.come();
+                    throw std::runtime_error("first");
+                },
+                [&] {
+                    m.come();
+                    std::this_thread::yield();
+                    ended.store(true, coppice::relaxed);
+                });
+        }),
+                     std::runtime_error);
+        EXPECT_TRUE(ended.load(coppice::relaxed));
+    }
+}
+
+TEST(fork_join, a_stop_request_reaches_children_wherever_they_run) {
+    const auto check = [] {
+        coppice::inplace_stop_source source;
+        coppice::atomic<int> saw{0};
+        const auto wait = [&](coppice::inplace_stop_token token) {
+            while (!token.stop_requested()) std::this_thread::yield();
+            saw.fetch_add(1, coppice::relaxed);
+        };
+        fork_join(
+            source.get_token(), [&] { source.request_stop(); }, wait,
+            [&] { fork_join([&] {}, wait); });
+        EXPECT_EQ(saw.load(coppice::relaxed), 2);
+        EXPECT_FALSE(coppice::fork_join_stop_token().stop_possible());
+    };
+    check();
+    thread_pool pool(2);
+    for (int round = 0; round != 100; ++round) pool.run(check);
+}
+
+TEST(fork_join, a_stolen_child_has_the_token_in_force_at_its_fork) {
+    thread_pool pool(2);
+    for (int round = 0; round != 100; ++round) {
+        pool.run([] {
+            coppice::inplace_stop_source outer, inner;
+            meeting m;
+            const auto is = [](const coppice::inplace_stop_source& source) {
+                return coppice::fork_join_stop_token() == source.get_token();
+            };
+            const auto [first, second] = fork_join(
+                outer.get_token(),
+                [&] {
+                    const auto [a, b] = fork_join(
+                        inner.get_token(),
+                        [&] {
+                            m.come();
+                            return is(inner);
+                        },
+                        [&] { return is(inner); });
+                    return a && b;
+                },
+                [&] {
+                    m.come();
+                    return is(outer);
+                });
+            EXPECT_TRUE(first);
+            EXPECT_TRUE(second);
+        });
+    }
+}
+
+long deep(long n) {
+    if (n == 0) return 0;
+    const auto [a, b] = fork_join([n] { return deep(n - 1); }, [] { return 1L; });
+    return a + b;
+}
+
+TEST(fork_join, what_does_not_fit_into_the_deque_is_called_directly) {
+    thread_pool pool(2);
+    long depth = 3 * coppice::fork_deque::capacity;
+    EXPECT_EQ(pool.run([depth] { return deep(depth); }), depth);
+}
+
+TEST(fork_join, allocates_nothing) {
+    thread_pool pool(1);
+    EXPECT_EQ(pool.run([] {
+        (void)fib(5);
+        const coppice::test::allocation_count count;
+        (void)fib(15);
+        return count.so_far();
+    }),
+              0u);
+}
+
+TEST(fork_join, callables_are_called_where_they_are) {
+    struct counter {
+        int calls = 0;
+        int operator()() { return ++calls; }
+    };
+    counter a, b;
+    EXPECT_EQ(fork_join(a, b, a), std::tuple(1, 1, 2));
+    EXPECT_EQ(b.calls, 1);
+    thread_pool pool(2);
+    pool.run([&] { fork_join(a, b); });
+    EXPECT_EQ(a.calls, 3);
+    EXPECT_EQ(b.calls, 2);
+}
+
+TEST(fork_join, nested_pools_do_not_mix) {
+    thread_pool outer(2), inner(2);
+    const auto both_inside = [](thread_pool& pool) {
+        const auto [a, b] =
+            fork_join([&] { return pool.is_current(); }, [&] { return pool.is_current(); });
+        return a && b;
+    };
+    for (int round = 0; round != 100; ++round) {
+        EXPECT_TRUE(outer.run([&] {
+            const auto [a, b] =
+                fork_join([&] { return inner.run([&] { return both_inside(inner); }); },
+                          [&] { return both_inside(outer); });
+            return a && b;
+        }));
+    }
+}
+
+}  // namespace

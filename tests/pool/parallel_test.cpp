@@ -1,0 +1,127 @@
+// pool/parallel.hpp: every index once, exceptions, stop, order of operands.
+#include <coppice/pool/parallel.hpp>
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/pool/thread_pool.hpp>
+
+#include "allocations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using coppice::parallel_for;
+using coppice::parallel_reduce;
+using coppice::thread_pool;
+
+TEST(parallel_for, calls_each_index_once) {
+    const auto check = [] {
+        for (const int size : {0, 1, 2, 17, 1000, 100'000}) {
+            std::vector<unsigned char> calls(static_cast<std::size_t>(size));
+            EXPECT_TRUE(
+                parallel_for(0, size, [&](int i) { ++calls[static_cast<std::size_t>(i)]; }));
+            EXPECT_EQ(std::accumulate(calls.begin(), calls.end(), 0), size);
+            for (const unsigned char n : calls) ASSERT_EQ(n, 1);
+        }
+        EXPECT_TRUE(parallel_for(5, 3, [](int) { FAIL(); }));
+    };
+    check();
+    thread_pool pool(4);
+    pool.run(check);
+}
+
+TEST(parallel_for, gives_ranges_that_make_up_the_whole) {
+    thread_pool pool(3);
+    std::vector<unsigned char> calls(50'000);
+    pool.run([&] {
+        parallel_for(std::size_t{0}, calls.size(), [&](std::size_t first, std::size_t last) {
+            ASSERT_LT(first, last);
+            for (; first != last; ++first) ++calls[first];
+        });
+    });
+    for (const unsigned char n : calls) ASSERT_EQ(n, 1);
+}
+
+TEST(parallel_for, an_idle_worker_takes_part_in_a_loop_of_long_calls) {
+    thread_pool pool(2);
+    coppice::atomic<int> there{0};
+    pool.run([&] {
+        parallel_for(0, 2, [&](int) {
+            there.fetch_add(1, coppice::relaxed);
+            while (there.load(coppice::relaxed) < 2) std::this_thread::yield();
+        });
+    });
+    EXPECT_EQ(there.load(coppice::relaxed), 2);
+}
+
+TEST(parallel_for, an_exception_ends_it_and_is_rethrown) {
+    const auto check = [] {
+        coppice::atomic<int> calls{0};
+        EXPECT_THROW(parallel_for(0, 1'000'000'000,
+                                  [&](int i) {
+                                      calls.fetch_add(1, coppice::relaxed);
+                                      if (i == 100) throw std::runtime_error("at 100");
+                                  }),
+                     std::runtime_error);
+        EXPECT_LT(calls.load(coppice::relaxed), 1'000'000'000);
+    };
+    check();
+    thread_pool pool(2);
+    pool.run(check);
+}
+
+TEST(parallel_for, a_stop_request_ends_it) {
+    thread_pool pool(2);
+    coppice::inplace_stop_source source;
+    bool all = true;
+    pool.run([&] {
+        coppice::fork_join(source.get_token(), [&] {
+            all = parallel_for(0, 2'000'000'000, [&](int i) {
+                if (i == 0) source.request_stop();
+            });
+        });
+    });
+    EXPECT_FALSE(all);
+}
+
+TEST(parallel_reduce, keeps_the_order_of_operands) {
+    std::string expected;
+    for (int i = 0; i != 2000; ++i) expected += std::to_string(i) + ",";
+    const auto check = [&] {
+        const std::string all = parallel_reduce(
+            0, 2000, std::string(), [](int i) { return std::to_string(i) + ","; },
+            [](std::string a, const std::string& b) { return std::move(a) + b; });
+        EXPECT_EQ(all, expected);
+    };
+    check();
+    thread_pool pool(4);
+    for (int round = 0; round != 20; ++round) pool.run(check);
+}
+
+TEST(parallel_reduce, sums_what_is_not_at_zero) {
+    thread_pool pool(2);
+    EXPECT_EQ(pool.run([] {
+        return parallel_reduce(
+            -1000L, 2000, 0L, [](long i) { return i; }, [](long a, long b) { return a + b; });
+    }),
+              1498500L);
+}
+
+TEST(parallel_for, allocates_nothing) {
+    thread_pool pool(1);
+    std::vector<int> data(10'000);
+    EXPECT_EQ(pool.run([&] {
+        const coppice::test::allocation_count count;
+        parallel_for(std::size_t{0}, data.size(), [&](std::size_t i) { data[i] = 1; });
+        return count.so_far();
+    }),
+              0u);
+}
+
+}  // namespace

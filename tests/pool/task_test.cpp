@@ -1,0 +1,135 @@
+// Tasks on a pool: wait_for_tasks side by side, ends elsewhere, exceptions, stops, affinity.
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/task/wait_for_tasks.hpp>
+
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/when_all.hpp>
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <thread>
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::task;
+using coppice::thread_pool;
+using coppice::wait_for_tasks;
+using coppice::this_thread::sync_wait;
+
+task<long> fib(int n) {
+    if (n < 2) co_return n;
+    const auto [a, b] = co_await wait_for_tasks(fib(n - 1), fib(n - 2));
+    co_return a + b;
+}
+
+template <class T>
+auto on(thread_pool& pool, task<T> t) {
+    return sync_wait(ex::starts_on(pool.get_scheduler(), std::move(t)));
+}
+
+TEST(pool_tasks, recursion_gives_what_the_plain_function_gives) {
+    for (const std::size_t threads : {1u, 2u, 4u, 16u}) {
+        thread_pool pool(threads);
+        for (int round = 0; round != 20; ++round) EXPECT_EQ(on(pool, fib(16)), std::tuple(987L));
+    }
+}
+
+TEST(pool_tasks, waited_for_tasks_run_at_once_on_idle_workers) {
+    thread_pool pool(3);
+    for (int round = 0; round != 100; ++round) {
+        coppice::atomic<int> there{0};
+        auto come = [](coppice::atomic<int>& all) -> task<> {
+            all.fetch_add(1, coppice::relaxed);
+            while (all.load(coppice::relaxed) < 3) std::this_thread::yield();
+            co_return;
+        };
+        auto body = [&]() -> task<> {
+            co_await wait_for_tasks(come(there), come(there), come(there));
+        };
+        EXPECT_TRUE(on(pool, body()));
+    }
+}
+
+// Children that leave the worker in the middle: their siblings lie in its deque meanwhile.
+TEST(pool_tasks, children_that_suspend_leave_the_others_to_their_worker) {
+    thread_pool pool(2), other(1);
+    auto away = [](thread_pool& elsewhere, int n) -> task<int> {
+        for (int i = 0; i != n; ++i) {
+            co_await (ex::schedule(elsewhere.get_scheduler()) | ex::then([] {}));
+        }
+        co_return n;
+    };
+    auto body = [&](auto self, int depth) -> task<int> {
+        if (depth == 0) co_return co_await away(other, 2);
+        const auto [a, b, c] = co_await wait_for_tasks(
+            self(self, depth - 1), away(other, depth % 3), self(self, depth - 1));
+        co_return a + b + c;
+    };
+    int expected = 0;
+    for (int round = 0; round != 10; ++round) {
+        const auto got = on(pool, body(body, 5));
+        ASSERT_TRUE(got);
+        if (round == 0) expected = std::get<0>(*got);
+        EXPECT_EQ(std::get<0>(*got), expected);
+    }
+    EXPECT_GT(expected, 64);
+}
+
+TEST(pool_tasks, exceptions_and_stops_cross_workers) {
+    thread_pool pool(2);
+    auto throws = [](int n) -> task<int> {
+        if (n % 3 == 0) throw std::runtime_error("third");
+        co_return n;
+    };
+    auto sum = [&]() -> task<int> {
+        int caught = 0;
+        for (int i = 0; i != 300; ++i) {
+            try {
+                co_await wait_for_tasks(throws(i), throws(i + 1));
+            } catch (const std::runtime_error&) {
+                ++caught;
+            }
+        }
+        co_return caught;
+    };
+    EXPECT_EQ(on(pool, sum()), std::tuple(200));
+    auto stops = [](bool really) -> task<> {
+        if (really) co_await ex::just_stopped();
+    };
+    auto stopped = [&]() -> task<> { co_await wait_for_tasks(stops(false), stops(true)); };
+    for (int i = 0; i != 100; ++i) EXPECT_EQ(on(pool, stopped()), std::nullopt);
+}
+
+TEST(pool_tasks, a_task_stays_on_the_pool_whatever_it_awaits) {
+    thread_pool pool(2), other(1);
+    auto body = [&]() -> task<bool> {
+        bool at_home = true;
+        for (int i = 0; i != 100; ++i) {
+            co_await ex::schedule(other.get_scheduler());
+            at_home = at_home && pool.is_current();
+        }
+        co_return at_home;
+    };
+    EXPECT_EQ(on(pool, body()), std::tuple(true));
+    auto both = [&]() -> task<bool> {
+        const auto [a, b] = co_await wait_for_tasks(body(), body());
+        co_return a&& b&& pool.is_current();
+    };
+    EXPECT_EQ(on(pool, both()), std::tuple(true));
+}
+
+TEST(pool_tasks, when_all_of_tasks_on_the_pool) {
+    thread_pool pool(2);
+    auto where = [](thread_pool& p) -> task<bool> { co_return p.is_current(); };
+    auto both = ex::when_all(ex::starts_on(pool.get_scheduler(), where(pool)),
+                             ex::starts_on(pool.get_scheduler(), where(pool)));
+    EXPECT_EQ(sync_wait(std::move(both)), std::tuple(true, true));
+}
+
+}  // namespace

@@ -1,0 +1,343 @@
+// How stop sources wait and wake: asleep, without a timeout, and with no system call while nobody
+// sleeps; and the same sources where membarrier(2) is missing.
+#include "families.hpp"
+
+#include <coppice/stop/list.hpp>
+#include <coppice/stop/sleepers.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::test;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
+// From here on the kernel answers this system call of the process with `action`.
+void forbid(unsigned call, unsigned action, bool all_but_this = false) {
+    std::array<sock_filter, 4> program{{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, all_but_this ? SECCOMP_RET_ALLOW : action),
+        BPF_STMT(BPF_RET | BPF_K, all_but_this ? action : SECCOMP_RET_ALLOW),
+    }};
+    const sock_fprog filter{program.size(), program.data()};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+        std::_Exit(99);
+    }
+}
+
+// What needs no waiting: register, remove, request with and without a callback, register late, end
+// inside the callback, alone and with the source.
+template <class Family>
+void use_without_waiting() {
+    using token = typename Family::token;
+    int runs = 0;
+    auto count = [&] { ++runs; };
+    using callback = stop_callback_for_t<token, decltype(count)>;
+    typename Family::source first;
+    for (int i = 0; i != 100; ++i) callback removed(Family::token_of(first), count);
+    first.request_stop();
+    callback late(Family::token_of(first), count);
+
+    std::optional<typename Family::source> second(std::in_place);
+    {
+        callback registered(Family::token_of(*second), count);
+        second->request_stop();
+    }
+    struct end {
+        std::function<void()>* what;
+        void operator()() const { (*what)(); }
+    };
+    std::optional<typename Family::source> third(std::in_place);
+    std::optional<stop_callback_for_t<token, end>> self;
+    std::function<void()> end_all = [&] {
+        self.reset();
+        third.reset();
+    };
+    self.emplace(Family::token_of(*third), end{&end_all});
+    third->request_stop();
+    if (runs != 2 || self || third) std::_Exit(98);
+}
+
+template <class Family>
+class stop_waiting : public testing::Test {};
+using families = testing::Types<inplace_family, single_family, finite_family<3, 1>,
+                                asymmetric_family<1, 0>, asymmetric_family<3, 2>>;
+TYPED_TEST_SUITE(stop_waiting, families);
+
+// The kernel kills the child at its first futex call, or at its first call of any kind.
+TYPED_TEST(stop_waiting, nobody_waits_so_nobody_calls_the_system) {
+    constexpr bool needs_membarrier = std::is_base_of_v<asymmetric_family<1, 0>, TypeParam> ||
+                                      std::is_base_of_v<asymmetric_family<3, 2>, TypeParam>;
+    EXPECT_EXIT(
+        {
+            if (sanitized || needs_membarrier) {
+                forbid(SYS_futex, SECCOMP_RET_KILL_PROCESS);
+            } else {
+                forbid(SYS_exit_group, SECCOMP_RET_KILL_PROCESS, true);
+            }
+            use_without_waiting<TypeParam>();
+            std::_Exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+TEST(stop_waiting_control, the_filters_do_kill) {
+    EXPECT_EXIT(
+        {
+            forbid(SYS_futex, SECCOMP_RET_KILL_PROCESS);
+            atomic<std::uint32_t> word{0};
+            futex_wake_all(word);
+            std::_Exit(0);
+        },
+        testing::KilledBySignal(SIGSYS), "");
+    EXPECT_EXIT(
+        {
+            forbid(SYS_exit_group, SECCOMP_RET_KILL_PROCESS, true);
+            ::getppid();
+            std::_Exit(0);
+        },
+        testing::KilledBySignal(SIGSYS), "");
+}
+
+TEST(stop_waiting_shared, nobody_waits_so_nobody_calls_the_system) {
+    EXPECT_EXIT(
+        {
+            stop_source source;
+            stop_token token = source.get_token();
+            int runs = 0;
+            auto count = [&runs] { ++runs; };
+            token.subscribe(count).unsubscribe();  // allocates the node
+            if (sanitized) {
+                forbid(SYS_futex, SECCOMP_RET_KILL_PROCESS);
+            } else {
+                forbid(SYS_exit_group, SECCOMP_RET_KILL_PROCESS, true);
+            }
+            for (int i = 0; i != 100; ++i) {
+                stop_callback removed(token, count);
+                stop_token copy(token);
+                token.subscribe(count).unsubscribe();
+            }
+            stop_callback registered(token, count);
+            stop_subscription subscription = token.subscribe(count);
+            source.request_stop({1, "one"});
+            stop_callback late(token, count);
+            subscription.unsubscribe();
+            std::_Exit(runs == 3 ? 0 : 98);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+// What the kernel says a thread of this process does: the number of its system call and its
+// arguments, or less if it may not say that.
+struct kernel_view {
+    bool asleep = false;
+    bool has_timeout = false;
+};
+kernel_view look_at(long thread) {
+    const std::string folder = "/proc/self/task/" + std::to_string(thread);
+    kernel_view view;
+    long call = -1;
+    std::array<unsigned long, 4> arguments{};
+    if (std::FILE* const file = std::fopen((folder + "/syscall").c_str(), "r")) {
+        const int read = std::fscanf(file, "%ld %lx %lx %lx %lx", &call, &arguments[0],
+                                     &arguments[1], &arguments[2], &arguments[3]);
+        std::fclose(file);
+        if (read == 5) {
+            view.asleep = call == SYS_futex && (arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
+            view.has_timeout = arguments[3] != 0;
+            return view;
+        }
+        if (read >= 0) return view;  // it runs, or sleeps elsewhere
+    }
+    if (std::FILE* const file = std::fopen((folder + "/stat").c_str(), "r")) {
+        char state = 0;
+        if (std::fscanf(file, "%*d %*s %c", &state) == 1) view.asleep = state == 'S';
+        std::fclose(file);
+    }
+    return view;
+}
+long this_thread_id() {
+    return ::syscall(SYS_gettid);
+}
+// Returns when the thread sleeps; a thread that spins for ever makes this test run out of time.
+void await_sleep(const atomic<long>& thread) {
+    for (;;) {
+        const long id = thread.load(acquire);
+        const kernel_view view = id != 0 ? look_at(id) : kernel_view{};
+        if (view.asleep) {
+            EXPECT_FALSE(view.has_timeout) << "a sleeper relies on a timeout";
+            return;
+        }
+        std::this_thread::yield();
+    }
+}
+
+// The destructor of a callback that runs on another thread falls asleep, and is woken by its end.
+TYPED_TEST(stop_waiting, the_destructor_sleeps_until_its_callback_has_returned) {
+    for (int round = 0; round != 20; ++round) {
+        typename TypeParam::source source;
+        atomic<bool> entered{false};
+        atomic<long> remover{0};
+        bool returned = false;
+        auto f = [&] {
+            entered.store(true, release);
+            await_sleep(remover);
+            returned = true;
+        };
+        std::optional<stop_callback_for_t<typename TypeParam::token, decltype(f)>> callback;
+        callback.emplace(TypeParam::token_of(source), f);
+        std::thread requester([&] { source.request_stop(); });
+        while (!entered.load(acquire)) std::this_thread::yield();
+        remover.store(this_thread_id(), release);
+        callback.reset();
+        EXPECT_TRUE(returned);
+        requester.join();
+    }
+}
+
+TEST(stop_waiting_shared, unsubscribe_sleeps_until_its_function_has_returned) {
+    for (int round = 0; round != 20; ++round) {
+        stop_source source;
+        atomic<bool> entered{false};
+        atomic<long> remover{0};
+        bool returned = false;
+        stop_subscription subscription = source.get_token().subscribe([&] {
+            entered.store(true, release);
+            await_sleep(remover);
+            returned = true;
+        });
+        std::thread requester([&] { source.request_stop(); });
+        while (!entered.load(acquire)) std::this_thread::yield();
+        remover.store(this_thread_id(), release);
+        EXPECT_EQ(subscription.unsubscribe(), unsubscribed::ran);
+        EXPECT_TRUE(returned);
+        requester.join();
+    }
+}
+
+// Who finds the list locked for long, because its holder was preempted, sleeps too.
+TEST(stop_waiting_list, who_waits_for_the_lock_sleeps) {
+    for (int round = 0; round != 20; ++round) {
+        stop_list list;
+        atomic<long> waiter{0};
+        const stop_list::flags bits = list.lock();
+        std::thread second([&] {
+            waiter.store(this_thread_id(), release);
+            list.unlock(list.lock());
+        });
+        await_sleep(waiter);
+        list.unlock(bits);
+        second.join();
+    }
+}
+
+// Several sleep at once, on words of different sources; each is woken by its own callback's end.
+TEST(stop_waiting_many, each_sleeper_is_woken_by_its_own_callback) {
+    constexpr int pairs = 3;
+    std::array<single_inplace_stop_source, pairs> sources;
+    std::array<atomic<long>, pairs> removers{};
+    std::array<atomic<bool>, pairs> entered{};
+    std::array<atomic<bool>, pairs> go_on{};
+    std::array<atomic<bool>, pairs> gone{};
+    std::array<std::thread, pairs> requesting;
+    std::array<std::thread, pairs> removing;
+    for (std::size_t i = 0; i != pairs; ++i) {
+        removing[i] = std::thread([&, i] {
+            auto f = [&, i] {
+                entered[i].store(true, release);
+                while (!go_on[i].load(acquire)) std::this_thread::yield();
+            };
+            std::optional<single_inplace_stop_callback<decltype(f)>> callback;
+            callback.emplace(sources[i].get_token(), f);
+            requesting[i] = std::thread([&, i] { sources[i].request_stop(); });
+            while (!entered[i].load(acquire)) std::this_thread::yield();
+            removers[i].store(this_thread_id(), release);
+            callback.reset();
+            gone[i].store(true, release);
+        });
+    }
+    for (const atomic<long>& remover : removers) await_sleep(remover);
+    for (std::size_t i = pairs; i-- != 0;) {
+        for (std::size_t others = 0; others != i; ++others) {
+            EXPECT_FALSE(gone[others].load(acquire)) << "woken by another callback's end";
+        }
+        go_on[i].store(true, release);
+        removing[i].join();
+        requesting[i].join();
+    }
+}
+
+constexpr const char* without_membarrier = "COPPICE_TEST_WITHOUT_MEMBARRIER";
+
+// Only in the child of the test below.
+TEST(stop_fallback, is_in_force) {
+    if (std::getenv(without_membarrier) == nullptr) GTEST_SKIP() << "membarrier is allowed here";
+    EXPECT_FALSE(light_fence_is_free.load(relaxed));
+}
+
+// A kernel or a filter without membarrier(2): the whole behaviour, with full fences.
+TEST(stop_fallback, everything_holds_without_membarrier) {
+    if (std::getenv(without_membarrier) != nullptr) GTEST_SKIP() << "the child does not ask again";
+    std::array<char, PATH_MAX> self{};
+    ASSERT_GT(::readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        ::setenv(without_membarrier, "1", 1);
+        forbid(SYS_membarrier, SECCOMP_RET_ERRNO | ENOSYS);
+        ::execl(self.data(), self.data(), "--gtest_brief=1", "--gtest_fail_fast",
+                "--gtest_filter=stop_fallback.is_in_force:stop_family*:stop_finite*:stop_inplace*:"
+                "stop_shared*:stop_subscription*:stop_race*:stop_waiting*sleep*:"
+                "-*terminates*:*stops_the_process*",
+                static_cast<char*>(nullptr));
+        std::_Exit(97);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// A filter that comes later takes away what light fences rely on: no lost wake-up, but an end.
+TEST(stop_fallback, membarrier_that_vanishes_stops_the_process) {
+    if (!light_fence_is_free.load(relaxed)) GTEST_SKIP() << "membarrier is missing here";
+    EXPECT_DEATH(
+        {
+            forbid(SYS_membarrier, SECCOMP_RET_ERRNO | EPERM);
+            asymmetric_inplace_stop_source<> source;
+            source.request_stop();
+        },
+        "membarrier");
+}
+
+}  // namespace

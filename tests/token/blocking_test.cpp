@@ -1,0 +1,151 @@
+// token/block.hpp and token/use_future.hpp: outcomes for threads that wait.
+#include <coppice/execution.hpp>
+#include <coppice/stop_token.hpp>
+#include <coppice/token/block.hpp>
+#include <coppice/token/transform.hpp>
+#include <coppice/token/use_future.hpp>
+
+#include "system.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::test;
+namespace ex = coppice::execution;
+
+static_assert(std::is_same_v<decltype(failing(use_future)), std::future<void>>);
+static_assert(std::is_same_v<decltype(at_once(1, use_future)), std::future<int>>);
+static_assert(std::is_void_v<decltype(failing(block))>);
+
+TEST(block, gives_the_result_of_another_thread_or_of_the_initiation) {
+    for (int i = 0; i != 200; ++i) EXPECT_EQ(elsewhere(i, block), i);
+    EXPECT_EQ(at_once(5, block), 5);
+}
+
+TEST(block, throws_or_puts_the_error_into_the_code) {
+    EXPECT_THROW(failing(block), std::system_error);
+    std::error_code ec;
+    failing(block[ec]);
+    EXPECT_EQ(ec, std::errc::io_error);
+    EXPECT_EQ(elsewhere(3, block[ec]), 3);
+    EXPECT_FALSE(ec);
+}
+
+TEST(block, gives_what_cannot_be_copied) {
+    const auto results =
+        completion_token_transform<void(std::error_code, std::unique_ptr<int>, std::string)>(
+            block, [](completion<std::unique_ptr<int>, std::string> done) noexcept {
+                std::thread([done]() mutable {
+                    std::move(done)(std::error_code(), std::make_unique<int>(7), "seven");
+                }).detach();
+            });
+    EXPECT_EQ(*std::get<0>(results), 7);
+}
+
+TEST(block, a_stop_is_an_error) {
+    stop_source source;
+    std::thread stopper([&] { source.request_stop(); });
+    std::error_code ec;
+    const auto env = ex::prop(get_stop_token, source.get_token());
+    until_stopped(bind_env(env, block[ec]));
+    stopper.join();
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+    EXPECT_THROW(until_stopped(bind_env(env, block)), std::system_error);
+}
+
+// Completes when it is driven.
+struct driven {
+    completion<int> done;
+    int turns = 0;
+    void operator()(completion<int> c) noexcept { done = c; }
+    void drive(block_latch& latch) noexcept {
+        while (!latch.is_set()) {
+            if (++turns == 3) std::move(done)(std::error_code(), turns);
+        }
+    }
+};
+
+TEST(block, lets_the_initiation_drive_the_operation) {
+    EXPECT_EQ((completion_token_transform<void(std::error_code, int)>(block, driven())), 3);
+}
+
+TEST(use_future, gives_the_result_later) {
+    test::system os;
+    std::future<int> first = os.echo(1, use_future);
+    std::future<int> second = os.echo(2, use_future);
+    EXPECT_EQ(first.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+    os.run();
+    EXPECT_EQ(first.get() + second.get(), 3);
+    EXPECT_EQ(elsewhere(4, use_future).get(), 4);
+    EXPECT_EQ(at_once(4, use_future).get(), 4);
+}
+
+TEST(use_future, throws_the_error) {
+    // On one thread: the reference count of exceptions is in libstdc++, which ThreadSanitizer does
+    // not see into.
+    test::system os;
+    std::future<int> f = os.echo(-EIO, use_future);
+    os.run();
+    try {
+        f.get();
+        FAIL();
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::io_error);
+    }
+}
+
+TEST(use_future, a_future_may_be_dropped_before_the_operation_completes) {
+    test::system os;
+    {
+        const std::future<int> dropped = os.echo(1, use_future);
+    }
+    EXPECT_EQ(os.pending(), 1);
+    os.run();
+}
+
+TEST(use_future, a_stop_is_an_error) {
+    inplace_stop_source source;
+    std::future<void> f =
+        until_stopped(bind_env(ex::prop(get_stop_token, source.get_token()), use_future));
+    EXPECT_EQ(f.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+    source.request_stop();
+    EXPECT_THROW(f.get(), std::system_error);
+}
+
+// A user's token: counts completions into an int that lives longer.
+struct counting {
+    int* count;
+    template <class... R, class Initiation>
+    void initiate(signature<R...>, Initiation&& initiation) const {
+        struct state : completion_state<R...> {
+            state(int* c, Initiation&& i)
+                : completion_state<R...>(&counted), count(c), kept(std::move(i)) {}
+            static void counted(completion_state<R...>& self, std::error_code, R...) noexcept {
+                state* const s = static_cast<state*>(&self);
+                ++*s->count;
+                delete s;
+            }
+            int* count;
+            std::remove_cvref_t<Initiation> kept;
+        };
+        state* const s = new state(count, std::move(initiation));
+        s->kept(completion<R...>(*s));
+    }
+};
+
+TEST(completion_token_transform, takes_a_users_token) {
+    test::system os;
+    int count = 0;
+    os.echo(1, counting{&count});
+    os.echo(2, counting{&count});
+    os.run();
+    EXPECT_EQ(count, 2);
+}
+
+}  // namespace
