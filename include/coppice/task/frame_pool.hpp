@@ -30,7 +30,7 @@ public:
             if (node* const frame = c.head) [[likely]] {
                 unpoison(frame, index);
                 c.head = frame->next;
-                --c.count;
+                ++c.room;
                 return frame;
             }
         }
@@ -42,7 +42,7 @@ public:
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             size_class& c = mine().classes[index];
-            if (c.count != 0 && c.count < frames_per_class_max) [[likely]] {
+            if (c.room != 0) [[likely]] {
                 push(c, memory, index);
                 return;
             }
@@ -58,14 +58,13 @@ private:
     };
     struct size_class {
         node* head = nullptr;
-        unsigned count = 0;
+        unsigned room = 0;  // for so many more; none before the thread's clean-up is registered
     };
-    // Trivially destructible, so that access needs no guard; `closed` is set by the thread's
-    // clean-up (frame_pool.cpp), after which frames go straight back to the system.
+    // Trivially destructible, so that access needs no guard. The thread's clean-up (frame_pool.cpp)
+    // leaves no room behind: frames that are freed after it go straight back to the system.
     struct thread_lists {
         size_class classes[class_count];
         bool cleanup_registered = false;
-        bool closed = false;
     };
     struct cleanup;
 
@@ -75,7 +74,7 @@ private:
         node* const frame = static_cast<node*>(memory);
         frame->next = c.head;
         c.head = frame;
-        ++c.count;
+        --c.room;
         poison(frame, index);
     }
     static void* allocate_slow(std::size_t bytes);

@@ -26,7 +26,26 @@ inline void resume_from_outside(std::coroutine_handle<> coroutine) {
     coroutine.resume();
 }
 
+// What await_suspend returns that may find it need not have suspended. A transfer of the coroutine
+// to itself: with bool, a coroutine that awaits in a loop becomes a loop, which keeps addresses in
+// registers that every resumption then saves and restores.
+using suspension = std::coroutine_handle<>;
+inline suspension stay_suspended() noexcept {
+    return std::noop_coroutine();
+}
+inline suspension go_on(std::coroutine_handle<> suspended) noexcept {
+    return suspended;
+}
+
 #else
+
+using suspension = bool;
+inline suspension stay_suspended() noexcept {
+    return true;
+}
+inline suspension go_on(std::coroutine_handle<>) noexcept {
+    return false;
+}
 
 // One loop of transfers; the innermost of a thread is current.
 class transfer_loop {
