@@ -1,4 +1,4 @@
-// Connections that a multishot accept has taken before anyone asked for them; included by uring.cpp.
+// Connections that a multishot accept has taken before anyone asked for them; for uring.cpp.
 #pragma once
 // A listener's first accept arms one request that brings every connection, without a further
 // submission. A connection that comes while nobody accepts waits here, in order, for the next

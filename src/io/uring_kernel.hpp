@@ -1,4 +1,4 @@
-// One ring of the kernel's and the buffers lent to it: memory, edges and calls; included by uring.cpp.
+// One ring of the kernel's and the buffers lent to it: memory, edges and calls; for uring.cpp.
 #pragma once
 
 #include <coppice/base/atomic.hpp>
@@ -106,7 +106,8 @@ public:
         const std::uint32_t queued = tail_ - shared(sq_head_).load(relaxed);
         getevents_arg arg{};
         arg.timespec = reinterpret_cast<std::uintptr_t>(timeout);
-        (void)calls_.enter(fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg, sizeof arg);
+        (void)calls_.enter(fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg,
+                           sizeof arg);
         // ETIME and EINTR are ordinary ends of a wait; EBUSY and EAGAIN mean that completions must
         // be taken first, which is what the caller does next.
     }

@@ -4,7 +4,7 @@
 // that finds it asleep rings the bell, once for each sleep:
 //
 //   bell 0   not rung since the thread last woke
-//   bell 1   rung: the thread clears it when it wakes, before it lets the mailbox know that it sleeps
+//   bell 1   rung: the thread clears it when it wakes, before it falls asleep again
 //
 // The bell carries nothing; jobs are handed over by the mailbox.
 // Model: tests/model/job_inbox_model.cpp.

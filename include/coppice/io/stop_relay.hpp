@@ -35,7 +35,8 @@ public:
         loop_ = &loop;
         callback_.construct(token, on_stop(*this));
     }
-    // The operation has ended; to be called if it listens. True: it may complete now. False: completed() will be called.
+    // The operation has ended; called before the end of one that listens. True: it may complete
+    // now. False: completed() will be called.
     [[nodiscard]] bool settle() noexcept {
         if (loop_ == nullptr) return true;
         callback_.destroy();
