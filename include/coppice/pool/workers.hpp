@@ -207,7 +207,7 @@ found_work basic_pool<Queues>::worker::search() noexcept {
 template <class Queues>
 bool basic_pool<Queues>::worker::run_own() noexcept {
     found_work found;
-    if (!forks.take_left_over(found.call)) found.item = owner.queues.next(index);
+    found.item = owner.queues.next(index);
     if (!found) return false;
     run(found);
     return true;
