@@ -15,10 +15,10 @@ packages_of() {
         build) echo clang-19 cmake ninja-build libcli11-dev zlib1g-dev ;;
         # llvm-19: the symbolizer that gives the sanitizers' reports their names.
         test) echo g++-12 libclang-rt-19-dev llvm-19 libgtest-dev relacy-dev ccache pkg-config \
-            libhttp-parser-dev ;;
+            libhttp-parser-dev python3 ;;
         # Not nginx-light: installing it starts a web server.
         bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libconcurrentqueue-dev libasio-dev \
-            libbenchmark-dev wrk ;;
+            wrk python3 python3-matplotlib ;;
         *)
             say "unknown package set '$1': build, test or bench"
             exit 2
