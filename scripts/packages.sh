@@ -2,7 +2,8 @@
 # Installs the Debian packages that a command needs and that are missing; does nothing when all are
 # there. As root, or by sudo.
 #
-#   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals
+#   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals;
+#                                  docs: what scripts/docs.sh needs
 set -euo pipefail
 
 lock_wait_seconds=300
@@ -19,8 +20,9 @@ packages_of() {
         # Not nginx-light: installing it starts a web server.
         bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libconcurrentqueue-dev libasio-dev \
             wrk python3 python3-matplotlib ;;
+        docs) echo doxygen mkdocs ;;
         *)
-            say "unknown package set '$1': build, test or bench"
+            say "unknown package set '$1': build, test, bench or docs"
             exit 2
             ;;
     esac
@@ -33,7 +35,7 @@ for set in "$@"; do
     wanted+=("${more[@]}")
 done
 [ ${#wanted[@]} -gt 0 ] || {
-    say "usage: scripts/packages.sh build|test|bench..."
+    say "usage: scripts/packages.sh build|test|bench|docs..."
     exit 2
 }
 
