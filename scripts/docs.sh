@@ -12,7 +12,8 @@ set -euo pipefail
 need_packages docs
 need_build_folder
 site=$root/build/docs
-version=$(sed -nE 's/^project\(coppice VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
+version=$(sed -nE 's/^#define COPPICE_VERSION_[A-Z]+ ([0-9]+)$/\1/p' \
+    "$root/include/coppice/base/version.hpp" | paste -sd.)
 
 say "the guide"
 mkdocs build --quiet --clean --config-file "$root/scripts/site/mkdocs.yml" --site-dir "$site"

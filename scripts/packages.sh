@@ -19,7 +19,7 @@ packages_of() {
             libhttp-parser-dev python3 ;;
         # Not nginx-light: installing it starts a web server.
         bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libconcurrentqueue-dev libasio-dev \
-            wrk python3 python3-matplotlib ;;
+            wrk python3 python3-pygal ;;
         docs) echo doxygen mkdocs ;;
         *)
             say "unknown package set '$1': build, test, bench or docs"

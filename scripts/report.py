@@ -8,7 +8,7 @@
 
 Figures come from `bench_NAME --json`, see benchmarks/harness.hpp. benchmarks/documents.json says what
 the project's five documents measured, and which figures of ours and of the rivals stand beside it.
-Needs Debian's python3 alone; plots need python3-matplotlib and are left out without it.
+Needs Debian's python3 alone; plots need python3-pygal and are left out without it.
 """
 import argparse
 import datetime
@@ -353,62 +353,62 @@ def as_html(blocks):
 
 # ---- Plots ---------------------------------------------------------------------------------------
 
-def plotter(folder):
-    """What draws a table as bars into folder/plots, or draws nothing without matplotlib."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("report: python3-matplotlib is not installed; the report has no plots",
-              file=sys.stderr)
-        return lambda made, name: None
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "coppice"  # the same figures give the same file
-    from matplotlib import pyplot
-    colours = {"ours": ["#1b7f4b", "#3fa96f", "#7fcf9f", "#a5dcb9"], "document": ["#b9a44c", "#d8c98a"],
-               "rival": ["#4a6fa5", "#7d9cc7", "#a9bfdd", "#5d5d8f", "#8f8fbf", "#9aa5b1"],
-               "floor": ["#999999", "#bbbbbb"]}
+SHADES = {"ours": ["#1b7f4b", "#3fa96f", "#7fcf9f", "#a5dcb9"], "document": ["#b9a44c", "#d8c98a"],
+          "rival": ["#4a6fa5", "#7d9cc7", "#a9bfdd", "#5d5d8f", "#8f8fbf", "#9aa5b1"],
+          "floor": ["#999999", "#bbbbbb"]}
 
-    def bars(made):
-        used = {}
-        for row in made.rows:
-            values = []
-            for i, column in enumerate(made.columns):
-                if row["who"] == "document":
-                    value = row["figures"][i]
-                    values.append(value if isinstance(value, (int, float)) else None)
-                else:
-                    figure = made.measured(row, column)
-                    values.append(figure["value"] if figure else None)
-            if "unit" not in row and any(value for value in values):
-                shades = colours[row["who"]]
-                used[row["who"]] = used.get(row["who"], -1) + 1
-                yield row, values, shades[used[row["who"]] % len(shades)]
+
+def bars(made):
+    """(label, a value or None per column, colour) of each row that has figures of the table's unit."""
+    used = {}
+    for row in made.rows:
+        values = []
+        for i, column in enumerate(made.columns):
+            if row["who"] == "document":
+                value = row["figures"][i]
+                values.append(value if isinstance(value, (int, float)) else None)
+            else:
+                figure = made.measured(row, column)
+                values.append(figure["value"] if figure else None)
+        if any(values):
+            place = used[row["who"]] = used.get(row["who"], -1) + 1
+            shades = SHADES[row["who"]]
+            label = {"document": "document: ", "ours": "coppice: "}.get(row["who"], "")
+            yield label + row["label"], values, shades[place % len(shades)]
+
+
+def plotter(folder):
+    """What draws a table as bars into folder/plots, or draws nothing without pygal."""
+    try:
+        import pygal
+        import pygal.style
+    except ImportError:
+        print("report: python3-pygal is not installed; the report has no plots", file=sys.stderr)
+        return lambda made, name: None
 
     def draw(made, name):
         drawn = list(bars(made))
-        if not any(row["who"] != "document" for row, _, _ in drawn):
-            return None
-        figure, axes = pyplot.subplots(figsize=(9, 3.8))
-        width = 0.84 / len(drawn)
-        for k, (row, values, colour) in enumerate(drawn):
-            places = [i + k * width for i, value in enumerate(values) if value]
-            axes.bar(places, [value for value in values if value], width, color=colour,
-                     hatch="//" if row["who"] == "document" else None,
-                     label=("the document: " if row["who"] == "document" else "") + row["label"])
         everything = [value for _, values, _ in drawn for value in values if value]
-        if max(everything) > 30 * min(everything):
-            axes.set_yscale("log")
-        axes.set_xticks([i + 0.42 - width / 2 for i in range(len(made.columns))],
-                        [column["label"] for column in made.columns])
-        axes.set_ylabel(made.text["unit"])
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+        if all(label.startswith("document: ") for label, _, _ in drawn):
+            return None
+        style = pygal.style.Style(background="white", plot_background="white",
+                                  colors=tuple(colour for _, _, colour in drawn),
+                                  font_family="sans-serif", legend_font_size=11)
+        # no_prefix: the same figures give the same file.
+        chart = pygal.Bar(js=[], no_prefix=True, style=style, width=960, height=400,
+                          explicit_size=True, y_title=made.text["unit"], truncate_legend=-1,
+                          logarithmic=max(everything) > 30 * min(everything))
+        chart.x_labels = [column["label"] for column in made.columns]
+        for label, values, _ in drawn:
+            chart.add(label, values)
         path = folder / "plots" / (name + ".svg")
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-        pyplot.close(figure)
+        path.write_bytes(re.sub(rb"<script.*?</script>", b"", chart.render(), flags=re.S))
         return "plots/" + path.name
     return draw
 
+
+# ---- Commands ------------------------------------------------------------------------------------
 
 def write(arguments, history):
     runs = latest(read_history(history))

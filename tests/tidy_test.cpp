@@ -566,8 +566,9 @@ const std::vector<example> text_examples = {
 
     {"macros", "defined", {{library, "#define X 1\n  # define Y\n"}}, {1, 2}},
     {"macros",
-     "the one",
-     {{"include/coppice/base/check.hpp", "#define COPPICE_CHECK(c, m)\n"}},
+     "the two",
+     {{"include/coppice/base/check.hpp", "#define COPPICE_CHECK(c, m)\n"},
+      {"include/coppice/base/version.hpp", "#define COPPICE_VERSION 100\n"}},
      {}},
     {"macros",
      "tests and guards too",
