@@ -126,11 +126,16 @@ def verdict(ours, rivals):
     ratio = worse_by(ours, best)
     if abs(ratio - 1) <= LEVEL or ours["value"] == best["value"]:
         return f"level with {label}", False
+    # What differs by less than its spread may be chance.
+    unsure = ours["low"] <= best["high"] and best["low"] <= ours["high"] and \
+        min(ours["high"] - ours["low"], best["high"] - best["low"]) > 0
+    suffix = "; the ranges overlap" if unsure else ""
     if ratio < 1:
-        return (f"{number(1 / ratio)}× better than {label}" if ratio else f"0 beside {label}"), False
+        return (f"{number(1 / ratio)}× better than {label}{suffix}" if ratio else
+                f"0 beside {label}"), False
     if best["value"] == 0:
         return f"LOSS: {label} has 0", True
-    return f"LOSS: {number(ratio)}× worse than {label}", True
+    return f"LOSS: {number(ratio)}× worse than {label}{suffix}", True
 
 
 class table:
@@ -394,10 +399,12 @@ def plotter(folder):
         style = pygal.style.Style(background="white", plot_background="white",
                                   colors=tuple(colour for _, _, colour in drawn),
                                   font_family="sans-serif", legend_font_size=11)
-        # no_prefix: the same figures give the same file.
-        chart = pygal.Bar(js=[], no_prefix=True, style=style, width=960, height=400,
-                          explicit_size=True, y_title=made.text["unit"], truncate_legend=-1,
-                          logarithmic=max(everything) > 30 * min(everything))
+        wide = max(everything) > 30 * min(everything)
+        foot = min(everything) / 2 if wide else 0  # of the bars; nothing is at 0 of a logarithm
+        chart = pygal.Bar(js=[], style=style, width=960, height=400, explicit_size=True,
+                          y_title=made.text["unit"], truncate_legend=-1, logarithmic=wide,
+                          zero=foot, range=(foot, 1.1 * max(everything)))
+        chart.uuid = name  # the same figures give the same file
         chart.x_labels = [column["label"] for column in made.columns]
         for label, values, _ in drawn:
             chart.add(label, values)

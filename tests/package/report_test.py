@@ -81,6 +81,11 @@ class Tables(unittest.TestCase):
         text = report.as_markdown(blocks_of([figure("ours", 10.2), figure("rival", 10)]))
         self.assertIn("level with rival", text)
 
+    def test_a_difference_within_the_spread_is_said_to_be_one(self):
+        figures = [figure("ours", 12, low=9, high=13), figure("rival", 10, low=9, high=11)]
+        self.assertIn("LOSS: 1.20× worse than rival; the ranges overlap",
+                      report.as_markdown(blocks_of(figures)))
+
     def test_a_missing_rival_is_absent_and_no_win(self):
         text = report.as_markdown(blocks_of([figure("ours", 20)]))
         self.assertIn("| rival | absent |", text)
