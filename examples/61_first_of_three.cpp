@@ -21,9 +21,9 @@ enum class event { data, silence, signal };
 task<event> next_event(io::tcp::socket& socket, std::span<std::byte> buffer, io::timer& timer,
                        io::signal_set& signals) {
     co_return co_await ex::when_any(
+        signals.wait() | ex::then([](int) { return event::signal; }),
         socket.receive(buffer) | ex::then([](std::size_t) { return event::data; }),
-        timer.wait_for(20ms) | ex::then([] { return event::silence; }),
-        signals.wait() | ex::then([](int) { return event::signal; }));
+        timer.wait_for(50ms) | ex::then([] { return event::silence; }));
 }
 
 task<> serve(io::context& loop, io::tcp::socket socket, io::signal_set& signals) {

@@ -752,7 +752,8 @@ const std::vector<example> name_examples = {
      "what no user meets, members, and guides",
      {user,
       {library,
-       "int helper();\n\n// A class.\nclass x {\n    int used();\n};\n\nint x::used() {}\n\n"
+       "inline namespace used {\nint helper();\n}\n\n// A class.\nclass x {\n    int "
+       "used();\n};\n\nint x::used() {}\n\n"
        "used(int) -> used<int>;\n"}},
      {}},
     {"undocumented_names",

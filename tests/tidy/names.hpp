@@ -28,7 +28,8 @@ public:
         std::size_t begin = 0;
         for (std::size_t i = 0; i < file.tokens.size(); ++i) {
             const std::string_view word = file.at(i);
-            if (word == "namespace" && i == begin) {
+            const bool inlined = word == "inline" && file.at(i + 1) == "namespace";
+            if ((word == "namespace" || inlined) && i == begin) {
                 while (i < file.tokens.size() && file.at(i) != "{" && file.at(i) != ";") ++i;
                 begin = i + 1;
             } else if (word == "}") {
