@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 namespace bench {
 
@@ -28,6 +30,15 @@ inline void keep(const T& value) {
 template <class T>
 inline void keep(T* pointer) {
     asm volatile("" : : "r"(pointer) : "memory");
+}
+
+// This thread stays on that processor, counted around; so that threads do run at the same time, and
+// clients beside servers.
+inline void pin(std::size_t processor) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor % static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN)), &set);
+    ::sched_setaffinity(0, sizeof set, &set);
 }
 
 // FNV-1a, to compare what rivals computed.

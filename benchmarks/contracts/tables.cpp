@@ -87,6 +87,7 @@ private:
         return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
     }
     void work(unsigned thread) {
+        bench::pin(thread);
         for (;;) {
             turn_.arrive_and_wait();
             if (over_) return;
