@@ -75,7 +75,7 @@ private:
     atomic<std::uint32_t> thief_{0};     // who took it; a hint for help()
 };
 
-// A call that was taken out of a deque: by a thief, or by the owner for somebody who has gone.
+// A call that a thief took.
 struct taken_call {
     forked_call call = nullptr;
     void* frame = nullptr;
@@ -110,7 +110,7 @@ private:
 enum class fork_steal { taken, empty, lost };  // lost: another was quicker
 
 // Threads: push, pop, join, and what is said to be the owner's by the owner; the rest by any.
-// Cost of push and pop: five loads, four stores, no fence, no exchange, no allocation.
+// Cost of push and pop: three loads, four stores, no fence, no exchange, no allocation.
 class fork_deque : immovable {
 public:
 #if defined(COPPICE_MODEL)
@@ -327,7 +327,7 @@ inline void fork_deque::grab() noexcept {
 }
 
 // The newest call, at `slot`. False: a thief took it, and the slot is still in use.
-inline bool fork_deque::reclaim(fork_slot* slot) noexcept {
+bool fork_deque::reclaim(fork_slot* slot) noexcept {
     const std::uint32_t index = index_of(slot);
     lock();
     head_.store(slot, relaxed);  // relaxed: under the lock

@@ -23,7 +23,7 @@ public:
 
     // At least `bytes` bytes, aligned as operator new aligns. Errors: std::bad_alloc.
     // Cost: no allocation when this thread has freed a frame of the class before.
-    static void* allocate(std::size_t bytes) {
+    [[gnu::always_inline]] static void* allocate(std::size_t bytes) {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             size_class& c = mine().classes[index];
@@ -38,7 +38,7 @@ public:
     }
 
     // Takes back what allocate(bytes) gave.
-    static void deallocate(void* memory, std::size_t bytes) noexcept {
+    [[gnu::always_inline]] static void deallocate(void* memory, std::size_t bytes) noexcept {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             size_class& c = mine().classes[index];

@@ -142,7 +142,7 @@ private:
 
 // The operation of a connected task.
 template <class T, class Env, class Rcvr>
-class task_operation : task_waiter {
+class task_operation final : task_waiter {
     using promise_type = task_promise<T, Env>;
     using outer_type = std::decay_t<env_of_t<Rcvr>>;
 
@@ -268,7 +268,11 @@ private:
 // (completion_signatures<set_error_t(std::exception_ptr)>), env_type<Outer>, and queries.
 // Cost: one frame, from the thread's pool; awaiting costs no allocation and no atomic operation.
 template <class T = void, class Env = env<>>
+#if defined(__clang__)
+class [[nodiscard, clang::trivial_abi]] task {  // a handle, passed in a register
+#else
 class [[nodiscard]] task {
+#endif
 public:
     using sender_concept = sender_tag;
     using promise_type = task_promise<T, Env>;

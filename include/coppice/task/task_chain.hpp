@@ -87,7 +87,10 @@ protected:
     ~task_chain() = default;
 
     // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
-    bool ends_attached() const noexcept { return waiter_->left_ != nullptr && extras_ == 0; }
+    bool ends_attached() const noexcept {
+        if (waiter_->left_ == nullptr) return false;
+        return extras_ == 0;
+    }
     // Otherwise: the frame is destroyed, and the waiter is told.
     std::coroutine_handle<> end(std::coroutine_handle<> self) noexcept {
         task_waiter& waiter = *waiter_;

@@ -275,7 +275,7 @@ class task_promise_base : public task_frame<typename task_allocator<Env>::type>,
 
 public:
     using task_frame_allocator<allocator_type>::task_frame_allocator;
-    ~task_promise_base() {
+    [[gnu::always_inline]] ~task_promise_base() {
         if (this->has(this->own_context)) [[unlikely]]
             delete static_cast<changed_context<Env>*>(context_);
     }
@@ -351,7 +351,7 @@ class task_promise_common : public task_promise_base<Env> {
 public:
     using outcome_type = task_outcome<Value, errors>;
     using task_promise_base<Env>::task_promise_base;
-    ~task_promise_common() {
+    [[gnu::always_inline]] ~task_promise_common() {
         if (this->has(this->kept_outcome)) [[unlikely]]
             kept_.destroy();
     }
@@ -458,6 +458,7 @@ class task_promise final : public task_promise_common<task_promise<T, Env>, T, E
 
 public:
     using base::base;
+    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
     task<T, Env> get_return_object() noexcept;
 
     template <class U = T>
@@ -473,6 +474,7 @@ class task_promise<T&, Env> final : public task_promise_common<task_promise<T&, 
 
 public:
     using base::base;
+    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
     task<T&, Env> get_return_object() noexcept;
 
     void return_value(T& value) noexcept { this->outcome_->set_value(__builtin_addressof(value)); }
@@ -485,6 +487,7 @@ class task_promise<void, Env> final
 
 public:
     using base::base;
+    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
     task<void, Env> get_return_object() noexcept;
 
     void return_void() noexcept { this->outcome_->set_value(); }

@@ -158,12 +158,15 @@ public:
     template <class Other>
     [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
         context_ = &parent_.suspend(parent);
-        bool left = false;
+        bool left;
         if (!transfer_loop::has_room(&left)) [[unlikely]] {
             put_off();
             return true;
         }
-        return !run(left) || stop_if_stopped();
+        const std::int32_t away = run(left);
+        if (away == 0) [[likely]]
+            return false;
+        return !meet(away) || stop_if_stopped();
     }
     // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
     auto await_resume() {
@@ -182,17 +185,18 @@ private:
     task_wait_awaiter(std::index_sequence<I...>, std::tuple<Tasks&&...>& tasks, P&... promise)
         : children_(static_cast<Tasks&&>(std::get<I>(tasks))...), parent_(promise...) {}
 
-    // The main line. True: all children have ended. False: touch nothing.
-    [[gnu::always_inline]] bool run(bool& left) noexcept {
+    // The main line. Gives how many children have not ended on it.
+    [[gnu::always_inline]] std::int32_t run(bool& left) noexcept {
+        const auto first = std::get<0>(children_).coroutine;  // known before all that is written here
         fork_deque* const deque = fork_deque::current();
         fork_slot* slots[count] = {};
         if (deque != nullptr) [[likely]]
             offer<count - 1>(*deque, slots);
         std::int32_t away = 0;
-        run_children(deque, slots, left, away, std::index_sequence_for<Tasks...>());
-        if (away == 0) [[likely]]
-            return true;
-        return meet(away);
+        if (!run_child(std::get<0>(children_), first, left)) [[unlikely]]
+            ++away;
+        run_rest(deque, slots, left, away, std::make_index_sequence<count - 1>());
+        return away;
     }
     // From the last to the second, so that they are taken back in order.
     template <std::size_t I>
@@ -203,25 +207,28 @@ private:
         }
     }
     template <std::size_t... I>
-    [[gnu::always_inline]] void run_children(fork_deque* deque, fork_slot** slots, bool& left,
-                                             std::int32_t& away,
-                                             std::index_sequence<I...>) noexcept {
-        ((take_back(deque, slots[I]) && run_child<I>(left) ? void() : void(++away)), ...);
+    [[gnu::always_inline]] void run_rest(fork_deque* deque, fork_slot** slots, bool& left,
+                                         std::int32_t& away, std::index_sequence<I...>) noexcept {
+        (run_next<I + 1>(deque, slots[I + 1], left, away), ...);
     }
-    [[gnu::always_inline]] static bool take_back(fork_deque* deque, fork_slot* slot) noexcept {
-        if (slot == nullptr || deque->pop(slot)) [[likely]]
-            return true;  // the first, or one that was not offered
-        deque->let_go(slot);
-        return false;
+    template <std::size_t I>
+    [[gnu::always_inline]] void run_next(fork_deque* deque, fork_slot* slot, bool& left,
+                                         std::int32_t& away) noexcept {
+        auto& child = std::get<I>(children_);
+        if (slot != nullptr && !deque->pop(slot)) [[unlikely]] {
+            deque->let_go(slot);
+            ++away;
+        } else if (!run_child(child, child.coroutine, left)) [[unlikely]] {
+            ++away;
+        }
     }
     // False: it has left, and ends elsewhere.
-    template <std::size_t I>
-    [[gnu::always_inline]] bool run_child(bool& left) noexcept {
-        auto& child = std::get<I>(children_);
+    template <class Child, class Coroutine>
+    [[gnu::always_inline]] bool run_child(Child& child, Coroutine coroutine, bool& left) noexcept {
         left = false;
         this->main_line::attach(left);
         child.begin(*context_, static_cast<main_line&>(*this));
-        child.coroutine.resume();
+        coroutine.resume();
         return !left;
     }
     // By who took child I out of the deque.
@@ -232,7 +239,7 @@ private:
         child.begin(*self.context_, static_cast<elsewhere&>(self));
         execution::resume_from_outside(child.coroutine);
     }
-    // Some children end elsewhere, and may go on with the parent.
+    // Some children end elsewhere. True: they have. False: they go on with the parent, touch nothing.
     [[gnu::noinline]] bool meet(std::int32_t away) noexcept {
         detach();
         return join_.main_line_ended(away);
@@ -245,8 +252,9 @@ private:
         transfer_loop::put_off(static_cast<main_line&>(*this));
     }
     std::coroutine_handle<> run_put_off() noexcept {
-        bool left = false;
-        return run(left) ? parent() : std::noop_coroutine();
+        bool left;
+        const std::int32_t away = run(left);
+        return away == 0 || meet(away) ? parent() : std::noop_coroutine();
     }
     // A child of the main line will end elsewhere.
     task_chain* child_left(task_chain& child) noexcept {
@@ -270,7 +278,7 @@ private:
         return true;
     }
     template <class... Child>
-    static auto results(Child&... child) {
+    [[gnu::flatten]] static auto results(Child&... child) {
         if constexpr ((Child::keeps || ...)) {
             return std::tuple_cat(child.result()...);
         } else {
