@@ -133,8 +133,8 @@ TEST(pool_tasks, when_all_of_tasks_on_the_pool) {
     EXPECT_EQ(sync_wait(std::move(both)), std::tuple(true, true));
 }
 
-// Every few calls go to another pool in the middle, so that chains of calls are detached while their
-// parents call on; with Env = anywhere they also end there.
+// Every few calls go to another pool in the middle, so that chains are detached while their parents
+// call on; with Env = anywhere they also end there.
 struct anywhere {
     using scheduler_type = ex::inline_scheduler;
 };

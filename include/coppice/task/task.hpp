@@ -268,11 +268,11 @@ private:
 // (completion_signatures<set_error_t(std::exception_ptr)>), env_type<Outer>, and queries.
 // Cost: one frame, from the thread's pool; awaiting costs no allocation and no atomic operation.
 template <class T = void, class Env = env<>>
+class
 #if defined(__clang__)
-class [[nodiscard, clang::trivial_abi]] task {  // a handle, passed in a register
-#else
-class [[nodiscard]] task {
+    [[clang::trivial_abi]]  // a handle: passed in a register
 #endif
+    [[nodiscard]] task {
 public:
     using sender_concept = sender_tag;
     using promise_type = task_promise<T, Env>;

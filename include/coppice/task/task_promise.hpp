@@ -170,7 +170,8 @@ public:
     task_context<Env>& outer() const noexcept { return outer_; }
     void go_back(task_promise_base<Env>& promise, std::coroutine_handle<> self) {
         back_.construct_with([&] {
-            return execution::connect(execution::schedule(outer_.scheduler), receiver(promise, self));
+            return execution::connect(execution::schedule(outer_.scheduler),
+                                      receiver(promise, self));
         });
         going_back_ = true;
         execution::start(back_.get());

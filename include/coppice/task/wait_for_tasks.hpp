@@ -187,7 +187,7 @@ private:
 
     // The main line. Gives how many children have not ended on it.
     [[gnu::always_inline]] std::int32_t run(bool& left) noexcept {
-        const auto first = std::get<0>(children_).coroutine;  // known before all that is written here
+        const auto first = std::get<0>(children_).coroutine;  // read before the rest is written
         fork_deque* const deque = fork_deque::current();
         fork_slot* slots[count] = {};
         if (deque != nullptr) [[likely]]
@@ -207,8 +207,11 @@ private:
         }
     }
     template <std::size_t... I>
-    [[gnu::always_inline]] void run_rest(fork_deque* deque, fork_slot** slots, bool& left,
-                                         std::int32_t& away, std::index_sequence<I...>) noexcept {
+    [[gnu::always_inline]] void run_rest([[maybe_unused]] fork_deque* deque,
+                                         [[maybe_unused]] fork_slot** slots,
+                                         [[maybe_unused]] bool& left,
+                                         [[maybe_unused]] std::int32_t& away,
+                                         std::index_sequence<I...>) noexcept {
         (run_next<I + 1>(deque, slots[I + 1], left, away), ...);
     }
     template <std::size_t I>
@@ -239,7 +242,7 @@ private:
         child.begin(*self.context_, static_cast<elsewhere&>(self));
         execution::resume_from_outside(child.coroutine);
     }
-    // Some children end elsewhere. True: they have. False: they go on with the parent, touch nothing.
+    // Some children end elsewhere. True: they have. False: the last goes on with the parent.
     [[gnu::noinline]] bool meet(std::int32_t away) noexcept {
         detach();
         return join_.main_line_ended(away);
