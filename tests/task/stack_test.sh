@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tasks use constant stack, whatever the compiler makes of symmetric transfer: awaits without end and
-# recursion without bound run on half a megabyte, with and without optimisation and sanitizers.
+# Tasks use constant stack, whatever the compiler makes of symmetric transfer: awaits without end
+# and recursion without bound run on half a megabyte, with and without optimisation and sanitizers.
 #
 #   stack_test.sh COMPILER INCLUDE
 set -euo pipefail
