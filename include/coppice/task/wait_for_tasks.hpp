@@ -90,13 +90,13 @@ template <class Task>
 struct waiting_child : immovable {  // an r-value, owned until it runs
     static constexpr bool keeps = false;
     using promise_type = typename Task::promise_type;
+    using context_type = task_context<typename task_parameters<Task>::environment>;
 
     explicit waiting_child(Task&& task) noexcept : coroutine(task.take_coroutine()) {
         COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
     }
-    void begin(task_context<typename task_parameters<Task>::environment>& context,
-               task_waiter& waiter) noexcept {
-        coroutine.promise().begin(context, waiter, outcome);
+    void begin(promise_type& promise, context_type& context, task_waiter& waiter) noexcept {
+        promise.begin(context, waiter, outcome);
     }
     void destroy() const noexcept { coroutine.destroy(); }
     auto result() {
@@ -118,13 +118,13 @@ template <class Task>
 struct waiting_child<Task&> : immovable {
     static constexpr bool keeps = true;
     using promise_type = typename Task::promise_type;
+    using context_type = task_context<typename task_parameters<Task>::environment>;
 
     explicit waiting_child(Task& task) noexcept : coroutine(task.coroutine()) {
         COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
     }
-    void begin(task_context<typename task_parameters<Task>::environment>& context,
-               task_waiter& waiter) noexcept {
-        coroutine.promise().begin(context, waiter);
+    static void begin(promise_type& promise, context_type& context, task_waiter& waiter) noexcept {
+        promise.begin(context, waiter);
     }
     static void destroy() noexcept {}
     static std::tuple<> result() noexcept { return {}; }
@@ -230,7 +230,7 @@ private:
     [[gnu::always_inline]] bool run_child(Child& child, Coroutine coroutine, bool& left) noexcept {
         left = false;
         this->main_line::attach(left);
-        child.begin(*context_, static_cast<main_line&>(*this));
+        child.begin(coroutine.promise(), *context_, static_cast<main_line&>(*this));
         coroutine.resume();
         return !left;
     }
@@ -239,7 +239,7 @@ private:
     static void run_stolen(void* frame, fork_slot&) noexcept {
         task_wait_awaiter& self = *static_cast<task_wait_awaiter*>(frame);
         auto& child = std::get<I>(self.children_);
-        child.begin(*self.context_, static_cast<elsewhere&>(self));
+        child.begin(child.coroutine.promise(), *self.context_, static_cast<elsewhere&>(self));
         execution::resume_from_outside(child.coroutine);
     }
     // Some children end elsewhere. True: they have. False: the last goes on with the parent.
