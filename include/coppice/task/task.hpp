@@ -152,16 +152,14 @@ public:
     task_operation(std::coroutine_handle<promise_type> coroutine, Rcvr rcvr)
         : coroutine_(coroutine),
           rcvr_(static_cast<Rcvr&&>(rcvr)),
-          root_(execution::get_env(rcvr_)) {
-        this->never_attach();
-    }
+          root_(execution::get_env(rcvr_)) {}
     ~task_operation() {
         if (coroutine_) coroutine_.destroy();
     }
     void start() & noexcept {
         root_.listen(execution::get_env(rcvr_));
         const auto coroutine = std::exchange(coroutine_, {});
-        coroutine.promise().begin(root_.context(), *this, outcome_);
+        coroutine.promise().begin(root_.context(), *this, nullptr, outcome_);
         execution::resume_from_outside(coroutine);
     }
 
@@ -225,14 +223,15 @@ public:
     template <class Other>
     [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
         const auto coroutine = coroutine_;
-        coroutine.promise().begin(parent_.suspend(parent), *this, outcome_);
+        task_context<Env>& context = parent_.suspend(parent);
         bool left = false;
         if (!transfer_loop::has_room(&left)) [[unlikely]] {
+            coroutine.promise().begin(context, *this, nullptr, outcome_);
             put_off();
             return true;
         }
         coroutine_ = {};
-        this->attach(left);
+        coroutine.promise().begin(context, *this, &left, outcome_);
         coroutine.resume();
         return left;  // then this may be gone
     }
@@ -240,7 +239,6 @@ public:
 
 private:
     [[gnu::noinline, gnu::cold]] void put_off() noexcept {
-        this->never_attach();
         if (parent_.chain() != nullptr) parent_.chain()->detach();
         transfer_loop::put_off(*this);
     }
@@ -248,10 +246,7 @@ private:
         if (coroutine_) return std::exchange(coroutine_, {});
         return parent_.resumed();
     }
-    task_chain* leave(task_chain&) noexcept override {
-        this->let_go();
-        return parent_.chain();
-    }
+    task_chain* leave(task_chain&) noexcept override { return parent_.chain(); }
     std::coroutine_handle<> ended() noexcept override {
         return transfer_loop::next(*this, parent_.resumed());
     }

@@ -31,15 +31,6 @@ protected:
     task_waiter() noexcept {}
     ~task_waiter() = default;
 
-    // Before the child runs. If it is detached while it does, leave() writes to `left`.
-    void attach(bool& left) noexcept { left_ = &left; }
-    // By leave().
-    void let_go() noexcept {
-        *left_ = true;
-        left_ = nullptr;
-    }
-    void never_attach() noexcept { left_ = nullptr; }
-
 private:
     friend class task_chain;
     friend class transfer_loop;
@@ -48,23 +39,28 @@ private:
     virtual std::coroutine_handle<> ended() noexcept = 0;
     // The child was stopped, and is gone. Gives what is to be stopped next, or resumed.
     virtual stopped_coroutine stopped() noexcept = 0;
-    // The child, attached until now, is to be detached. Gives the chain of the task that waits.
+    // The child is detached. Gives the chain of the task that waits, which is to be detached too.
     virtual task_chain* leave(task_chain& child) noexcept = 0;
     // What was put off, by a transfer_loop. Gives the coroutine to resume.
     virtual std::coroutine_handle<> go_on() noexcept = 0;
 
-    bool* left_;         // not null: the child is attached
     task_waiter* next_;  // put off after this one
 };
 
 // The part of a task's promise that other tasks know.
 class task_chain : immovable {
 public:
-    // Before the task runs, and when its waiter changes.
-    void set_waiter(task_waiter& waiter) noexcept { waiter_ = &waiter; }
+    // Before the task runs: attached, if there is `left`, which is written to when it is detached.
+    void set_waiter(task_waiter& waiter, bool* left) noexcept {
+        waiter_ = &waiter;
+        left_ = left;
+    }
+    void change_waiter(task_waiter& waiter) noexcept { waiter_ = &waiter; }
     // Before the task may be resumed by others, or goes on where its waiter does not wait.
     void detach() noexcept {
-        for (task_chain* here = this; here != nullptr && here->waiter_->left_ != nullptr;) {
+        for (task_chain* here = this; here != nullptr && here->left_ != nullptr;) {
+            *here->left_ = true;
+            here->left_ = nullptr;
             here = here->waiter_->leave(*here);
         }
     }
@@ -88,7 +84,7 @@ protected:
 
     // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
     bool ends_attached() const noexcept {
-        if (waiter_->left_ == nullptr) return false;
+        if (left_ == nullptr) return false;
         return extras_ == 0;
     }
     // Otherwise: the frame is destroyed, and the waiter is told.
@@ -107,6 +103,7 @@ private:
     bool keeps_outcome() const noexcept { return has(kept_outcome); }
 
     task_waiter* waiter_;
+    bool* left_;  // not null: attached
     unsigned char extras_ = 0;
 };
 

@@ -359,15 +359,16 @@ public:
 
     // Before the task is resumed for the first time: who waits for it, and where he wants the
     // outcome; the promise keeps it if he does not say.
-    void begin(task_context<Env>& context, task_waiter& waiter, outcome_type& outcome) noexcept {
+    void begin(task_context<Env>& context, task_waiter& waiter, bool* left,
+               outcome_type& outcome) noexcept {
         this->set_context(context);
-        this->set_waiter(waiter);
+        this->set_waiter(waiter, left);
         outcome_ = &outcome;
     }
-    void begin(task_context<Env>& context, task_waiter& waiter) noexcept {
+    void begin(task_context<Env>& context, task_waiter& waiter, bool* left) noexcept {
         COPPICE_CHECK(!this->has(this->kept_outcome), "a task was waited for twice");
         this->add(this->kept_outcome);
-        begin(context, waiter, kept_.construct());
+        begin(context, waiter, left, kept_.construct());
     }
     // The outcome of a task that has ended and kept it, or nullptr.
     outcome_type* outcome_kept() noexcept {

@@ -53,7 +53,6 @@ private:
     std::coroutine_handle<> ended() noexcept override { return std::noop_coroutine(); }
     stopped_coroutine stopped() noexcept override { std::terminate(); }  // it has left before
     task_chain* leave(task_chain& child) noexcept override {
-        this->let_go();
         return static_cast<Awaiter&>(*this).child_left(child);
     }
     // The whole wait was put off.
@@ -64,7 +63,7 @@ private:
 template <class Awaiter>
 class elsewhere_waiter : public task_waiter {
 protected:
-    elsewhere_waiter() noexcept { this->never_attach(); }
+    elsewhere_waiter() noexcept = default;
     ~elsewhere_waiter() = default;
 
 private:
@@ -95,8 +94,9 @@ struct waiting_child : immovable {  // an r-value, owned until it runs
     explicit waiting_child(Task&& task) noexcept : coroutine(task.take_coroutine()) {
         COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
     }
-    void begin(promise_type& promise, context_type& context, task_waiter& waiter) noexcept {
-        promise.begin(context, waiter, outcome);
+    void begin(promise_type& promise, context_type& context, task_waiter& waiter,
+               bool* left) noexcept {
+        promise.begin(context, waiter, left, outcome);
     }
     void destroy() const noexcept { coroutine.destroy(); }
     auto result() {
@@ -123,8 +123,9 @@ struct waiting_child<Task&> : immovable {
     explicit waiting_child(Task& task) noexcept : coroutine(task.coroutine()) {
         COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
     }
-    static void begin(promise_type& promise, context_type& context, task_waiter& waiter) noexcept {
-        promise.begin(context, waiter);
+    static void begin(promise_type& promise, context_type& context, task_waiter& waiter,
+                      bool* left) noexcept {
+        promise.begin(context, waiter, left);
     }
     static void destroy() noexcept {}
     static std::tuple<> result() noexcept { return {}; }
@@ -229,8 +230,7 @@ private:
     template <class Child, class Coroutine>
     [[gnu::always_inline]] bool run_child(Child& child, Coroutine coroutine, bool& left) noexcept {
         left = false;
-        this->main_line::attach(left);
-        child.begin(coroutine.promise(), *context_, static_cast<main_line&>(*this));
+        child.begin(coroutine.promise(), *context_, static_cast<main_line&>(*this), &left);
         coroutine.resume();
         return !left;
     }
@@ -239,7 +239,8 @@ private:
     static void run_stolen(void* frame, fork_slot&) noexcept {
         task_wait_awaiter& self = *static_cast<task_wait_awaiter*>(frame);
         auto& child = std::get<I>(self.children_);
-        child.begin(child.coroutine.promise(), *self.context_, static_cast<elsewhere&>(self));
+        child.begin(child.coroutine.promise(), *self.context_, static_cast<elsewhere&>(self),
+                    nullptr);
         execution::resume_from_outside(child.coroutine);
     }
     // Some children end elsewhere. True: they have. False: the last goes on with the parent.
@@ -261,7 +262,7 @@ private:
     }
     // A child of the main line will end elsewhere.
     task_chain* child_left(task_chain& child) noexcept {
-        child.set_waiter(static_cast<elsewhere&>(*this));
+        child.change_waiter(static_cast<elsewhere&>(*this));
         return parent_.chain();
     }
     // A child has ended elsewhere. True: it was the last.
