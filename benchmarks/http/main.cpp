@@ -132,7 +132,7 @@ void idle_memory(const bench::options& options) {
         if (!server.ready()) continue;
         const long kib = idle_kib(server, connections);
         if (kib < 0) {
-            std::printf("  %-18s could not be measured: too few files\n", r.name);
+            std::printf("  %-18s could not be measured: a connection failed\n", r.name);
             continue;
         }
         std::printf("  %-18s %8.2f MiB\n", r.name, static_cast<double>(kib) / 1024);
