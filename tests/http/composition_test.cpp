@@ -178,7 +178,9 @@ protected:
             const outcome& o = ends[static_cast<std::size_t>(i)];
             EXPECT_EQ(o.ends, 1) << "operation " << i;
             EXPECT_EQ(o.wrong, 0) << "operation " << i;
-            if (i % 3 == 0) EXPECT_EQ(o.stops, 0) << "nobody stopped operation " << i;
+            if (i % 3 == 0) {
+                EXPECT_EQ(o.stops, 0) << "nobody stopped operation " << i;
+            }
         }
         EXPECT_EQ(counts.begun, counts.ended);
         EXPECT_EQ(counts.astray, 0);
@@ -314,7 +316,6 @@ TYPED_TEST(composition, blocked_threads_go_on_once) {
 TYPED_TEST(composition, deadlines_end_operations_once) {
     io_house timers;
     std::minstd_rand dice(11);
-    std::vector<int> never_late(count, 0);
     this->run(
         [&](int i) {
             const auto scheduler = this->house.scheduler();
