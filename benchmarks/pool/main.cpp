@@ -1,4 +1,5 @@
 // bench_pool: the thesis's chapter 6 as a report, with each budget's ratio, met or missed.
+#include "companion.hpp"
 #include "rivals.hpp"
 
 #include "../harness.hpp"
@@ -9,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
 #include <thread>
 
 namespace {
@@ -18,7 +21,8 @@ using namespace bench_pool;
 
 struct contender {
     const char* name;
-    work run;
+    std::function<std::uint64_t(std::size_t threads, std::size_t size)> run;
+    const char* program = nullptr;  // that does the work, if it is not this one
 };
 struct contest {
     const char* name;
@@ -28,14 +32,17 @@ struct contest {
     std::vector<contender> contenders;
 };
 
-// Median times in ms, by contest, threads and contender.
+// Median times in ms, and variances in ms^2, by contest, threads and contender.
 std::map<std::string, double> medians;
+std::map<std::string, double> variances;
 
 std::string key(const std::string& contest_name, std::size_t threads, const std::string& name) {
     return contest_name + "/" + std::to_string(threads) + "/" + name;
 }
 
 double time_ms(const contender& c, std::size_t threads, std::size_t size) {
+    // The threads of the one before have gone to sleep.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     const auto begin = std::chrono::steady_clock::now();
     bench::keep(c.run(threads, size));
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
@@ -60,6 +67,7 @@ void measure(const contest& c, const bench::options& o) {
         std::printf("  %-34s %10.2f  (%4.1f)  x %.3f\n", c.contenders[r].name, median,
                     100 * std::sqrt(square) / mean, median / base);
         medians[key(c.name, c.threads, c.contenders[r].name)] = median;
+        variances[key(c.name, c.threads, c.contenders[r].name)] = square;
         if (o.json == nullptr) continue;
         std::fprintf(o.json,
                      "{\"workload\":\"%s\",\"threads\":%zu,\"rival\":\"%s\",\"ms\":%.3f,"
@@ -82,6 +90,20 @@ bool run_tiny(const contest& c) {
     return agree;
 }
 
+[[maybe_unused]] void add_openmp(std::vector<contender>& fib, std::vector<contender>& matmul,
+                                 const char* name, const char* program) {
+    const auto runtime = std::make_shared<companion>(program);
+    fib.push_back({name, [runtime](std::size_t threads, std::size_t size) {
+                       return runtime->run("fib", threads, size);
+                   },
+                   program});
+    matmul.push_back({name, [runtime](std::size_t threads, std::size_t size) {
+                          return runtime->run("matmul", threads, size);
+                      },
+                      program});
+}
+
+// Before there are any threads: companions are forked.
 std::vector<contest> contests() {
     std::vector<contest> all;
     std::vector<contender> fib, matmul, skynet, queens, submit;
@@ -92,14 +114,11 @@ std::vector<contest> contests() {
     queens = {{"oneTBB parallel_reduce", queens_tbb}};
     submit = {{"oneTBB enqueue", submit_tbb}};
 #endif
-#ifdef BENCH_WITH_OPENMP
-#if defined(__clang__)
-    fib.push_back({"OpenMP tasks (libomp)", fib_openmp});
-    matmul.push_back({"OpenMP for (libomp)", matmul_openmp});
-#else
-    fib.push_back({"OpenMP tasks (libgomp)", fib_openmp});
-    matmul.push_back({"OpenMP for (libgomp)", matmul_openmp});
+#ifdef BENCH_LIBOMP
+    add_openmp(fib, matmul, "OpenMP (libomp)", BENCH_LIBOMP);
 #endif
+#ifdef BENCH_LIBGOMP
+    add_openmp(fib, matmul, "OpenMP (libgomp)", BENCH_LIBGOMP);
 #endif
     fib.push_back({"coppice tasks", fib_tasks});
     fib.push_back({"coppice fork_join", fib_fork_join});
@@ -138,6 +157,10 @@ std::vector<contest> contests() {
 long peak_memory(const contender& c) {
     const pid_t child = ::fork();
     if (child == 0) {
+        if (c.program != nullptr) {
+            ::close(1);
+            ::execl(c.program, c.program, "fib", "2", "30", nullptr);
+        }
         bench::keep(c.run(2, 30));
         ::_exit(0);
     }
@@ -162,6 +185,21 @@ double idle_cpu_ms() {
     const double before = used();
     std::this_thread::sleep_for(std::chrono::seconds(2));
     return used() - before;
+}
+
+// The thesis's table 6.1: what locks do to the differences between runs.
+void variance_table() {
+    std::printf("variance of an item per call of fib(20), ms^2, at 2, 4, 8 and 16 threads\n");
+    for (const char* const name :
+         {"global queue, mutex", "global queue, lock-free", "work stealing, mutex",
+          "work stealing, lock-free, bounded", "the same, growing, buffers kept",
+          "the same, growing, counted"}) {
+        std::printf("  %-34s", name);
+        for (const std::size_t threads : {2, 4, 8, 16}) {
+            std::printf(" %10.3f", variances[key("an item per call of fib(20)", threads, name)]);
+        }
+        std::printf("\n");
+    }
 }
 
 void budget(const char* what, double value, double most) {
@@ -224,5 +262,6 @@ int main(int argc, char** argv) {
         std::printf("  %-34s %10ld\n", each.name, memory[each.name]);
     }
     for (const contest& c : all) measure(c, o);
+    variance_table();
     budgets(memory);
 }
