@@ -40,6 +40,9 @@ std::string key(const std::string& contest_name, std::size_t threads, const std:
     return contest_name + "/" + std::to_string(threads) + "/" + name;
 }
 
+// Who has taken longer than this in all is not asked again in the same contest.
+constexpr double patience_ms = 3000;
+
 double time_ms(const contender& c, std::size_t threads, std::size_t size) {
     // The threads of the one before have gone to sleep.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -52,9 +55,13 @@ double time_ms(const contender& c, std::size_t threads, std::size_t size) {
 void measure(const contest& c, const bench::options& o) {
     std::vector<std::vector<double>> times(c.contenders.size());
     for (const contender& each : c.contenders) bench::keep(each.run(c.threads, c.tiny_size));
+    std::vector<double> spent(c.contenders.size());
     for (int i = 0; i != o.repetitions; ++i) {
-        for (std::size_t r = 0; r != c.contenders.size(); ++r)
+        for (std::size_t r = 0; r != c.contenders.size(); ++r) {
+            if (spent[r] > patience_ms) continue;  // OpenMP's spin when their lock is preempted
             times[r].push_back(time_ms(c.contenders[r], c.threads, c.size));
+            spent[r] += times[r].back();
+        }
     }
     std::printf("%s, %zu threads, ms (standard deviation in %%)\n", c.name, c.threads);
     const double base = bench::median(times[0]);
@@ -202,6 +209,28 @@ void variance_table() {
     }
 }
 
+// How much more two threads do than one if they have nothing to do with each other: what the machine,
+// and what else it runs, leaves to be won.
+double machine_speed_up() {
+    std::vector<double> ratios;
+    for (int i = 0; i != 9; ++i) {
+        const double one = time_ms({"", fib_serial}, 1, 36);
+        const contender both{"", [](std::size_t threads, std::size_t size) {
+                                 std::thread beside([=] { bench::keep(fib_serial(1, size)); });
+                                 const std::uint64_t result = fib_serial(threads, size);
+                                 beside.join();
+                                 return result;
+                             }};
+        const double two = time_ms(both, 1, 36);
+        ratios.push_back(2 * one / two);
+    }
+    return bench::median(ratios);
+}
+
+double speed_up(const char* name) {
+    return medians[key("fib(30)", 1, name)] / medians[key("fib(30)", 2, name)];
+}
+
 void budget(const char* what, double value, double most) {
     std::printf("  %-52s %8.3f  <= %-6.3g %s\n", what, value, most,
                 value <= most ? "met" : "MISSED");
@@ -238,9 +267,12 @@ void budgets(const std::map<std::string, long>& memory) {
 #endif
     budget("fork_join / plain function, 1 thread",
            ratio("fib(30)", 1, "coppice fork_join", "the plain function"), 2.5);
-    const double speed_up =
-        medians[key("fib(30)", 1, "coppice tasks")] / medians[key("fib(30)", 2, "coppice tasks")];
-    budget("1.85 / speed-up of tasks from 1 to 2 threads", 1.85 / speed_up, 1.0);
+    for (const char* const name : {"coppice tasks", "coppice fork_join"}) {
+        const std::string what = std::string("1.85 / speed-up from 1 to 2 threads, ") + name;
+        budget(what.c_str(), 1.85 / speed_up(name), 1.0);
+    }
+    std::printf("  speed-up: tasks %.2f, fork_join %.2f; two plain functions at once %.2f\n",
+                speed_up("coppice tasks"), speed_up("coppice fork_join"), machine_speed_up());
     budget("CPU of an idle pool in two seconds, ms", idle_cpu_ms(), 0.5);
 }
 

@@ -3,15 +3,6 @@
 
 #include <coppice/trace/event_log.hpp>
 
-#include <ostream>
-
-namespace coppice::trace {
-
-// The checker prints what it finds in a race.
-std::ostream& operator<<(std::ostream& out, const event& e) { return out << e.time_ns; }
-
-}  // namespace coppice::trace
-
 namespace {
 
 using namespace coppice;

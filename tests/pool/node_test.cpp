@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -102,7 +103,9 @@ TEST(pool_nodes, idle_workers_of_another_node_leave_a_nodes_work_alone) {
         blocked.fetch_add(1, relaxed);
         end.wait();
     };
-    thread_pool pool(two_nodes());
+    // Ends first: its workers are in the items.
+    auto owned = std::make_unique<thread_pool>(two_nodes());
+    thread_pool& pool = *owned;
     function_item first(block), second(block);
     function_item item([&] {
         EXPECT_TRUE(pool.is_current(1));
@@ -122,6 +125,7 @@ TEST(pool_nodes, idle_workers_of_another_node_leave_a_nodes_work_alone) {
     EXPECT_EQ(ran.load(relaxed), 0);
     end.open();
     wait_for(ran, 1);
+    owned.reset();
 }
 
 // Four workers: one waits, one of its node and one of the other have items to steal.
@@ -131,7 +135,9 @@ TEST(pool_nodes, a_worker_steals_near_before_far) {
     gate fed, look, end;
     std::string order;  // the looking worker's alone
     std::vector<std::unique_ptr<function_item>> items;
-    thread_pool pool(two_nodes());
+    // Ends first: its workers are in the items.
+    auto owned = std::make_unique<thread_pool>(two_nodes());
+    thread_pool& pool = *owned;
     atomic<int> ran{0};
     const auto feed = [&](char name) {
         for (int i = 0; i != each; ++i) {
@@ -164,6 +170,7 @@ TEST(pool_nodes, a_worker_steals_near_before_far) {
     EXPECT_EQ(steals, 2u * each);
     EXPECT_EQ(far_steals, std::uint64_t{each});
     end.open();
+    owned.reset();
 }
 
 TEST(pool_nodes, forked_calls_cross_nodes_when_all_workers_are_needed) {

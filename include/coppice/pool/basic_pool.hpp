@@ -113,7 +113,7 @@ public:
     scheduler get_scheduler(std::size_t node) noexcept;
 
     // What the workers have recorded so far, as a file for Chrome's about:tracing or
-    // ui.perfetto.dev: a line for each worker, with its runs, searches, sleeps, steals and wakes.
+    // ui.perfetto.dev: a line for each worker, with its runs, sleeps, steals and wakes.
     // Without pool_options::trace_events there is nothing on the lines.
     // Errors: std::system_error if the file cannot be written; std::bad_alloc.
     void write_trace(const std::string& path) const;

@@ -34,7 +34,7 @@ class event_log : immovable {
 public:
     // Cost: allocates the buffer, here and only here. 0: records nothing and counts no drops.
     explicit event_log(std::size_t capacity)
-        : events_(capacity == 0 ? nullptr : new plain<event>[capacity]), capacity_(capacity) {}
+        : events_(capacity == 0 ? nullptr : new record[capacity]), capacity_(capacity) {}
 
     bool enabled() const noexcept { return capacity_ != 0; }
 
@@ -62,11 +62,21 @@ public:
         return size_.load(acquire);
     }
     // i < a size() that this thread has seen.
-    event at(std::size_t i) const noexcept { return events_[i].read(); }
+    event at(std::size_t i) const noexcept {
+        const record& r = events_[i];
+        return {r.time_ns.read(), r.name.read(), r.value.read(), event_kind{r.kind.read()}};
+    }
     // Events for which there was no room.
     std::uint64_t dropped() const noexcept { return dropped_.read(); }
 
 private:
+    // Written before size_ counts it, read after.
+    struct record {
+        plain<std::int64_t> time_ns;
+        plain<const char*> name;
+        plain<std::uint64_t> value;
+        plain<char> kind;
+    };
     bool has_room(std::size_t events) noexcept {
         if (!enabled()) return false;
         // Relaxed: the writer's own word.
@@ -76,12 +86,16 @@ private:
     }
     void append(const event& e) noexcept {
         const std::size_t size = size_.load(relaxed);  // relaxed: the writer's own word
-        events_[size].write(e);
+        record& r = events_[size];
+        r.time_ns.write(e.time_ns);
+        r.name.write(e.name);
+        r.value.write(e.value);
+        r.kind.write(static_cast<char>(e.kind));
         // edge trace.publish (release): the event is written
         size_.store(size + 1, release);
     }
 
-    const std::unique_ptr<plain<event>[]> events_;  // written by the writer, read below size_
+    const std::unique_ptr<record[]> events_;  // written by the writer, read below size_
     const std::size_t capacity_;
     std::size_t open_ = 0;         // begins without their end; the writer's own
     atomic<std::size_t> size_{0};  // written by the writer; read by any
