@@ -416,12 +416,12 @@ void basic_pool<Queues>::submit(work_item& item) noexcept {
 }
 
 template <class Queues>
-void basic_pool<Queues>::submit(std::size_t node, work_item& item) noexcept {
+void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
     basic_pool::shared& s = *shared_;
-    COPPICE_CHECK(node < s.nodes.size(), "submit() to a pool: no such node");
+    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
     const in_flight::entry call(s.calls);  // as above
-    s.nodes[node]->inbox.push(&item);
-    s.lots[node].wake_one();
+    s.nodes[home]->inbox.push(&item);
+    s.lots[home].wake_one();
 }
 
 template <class Queues>
@@ -454,8 +454,8 @@ bool basic_pool<Queues>::is_current() const noexcept {
 }
 
 template <class Queues>
-bool basic_pool<Queues>::is_current(std::size_t node) const noexcept {
-    return is_current() && static_cast<worker*>(current_pool_worker())->home == node;
+bool basic_pool<Queues>::is_current(std::size_t home) const noexcept {
+    return is_current() && static_cast<worker*>(current_pool_worker())->home == home;
 }
 
 template <class Queues>
@@ -464,16 +464,16 @@ std::size_t basic_pool<Queues>::nodes() const noexcept {
 }
 
 template <class Queues>
-unsigned basic_pool<Queues>::node_number(std::size_t node) const noexcept {
-    COPPICE_CHECK(node < nodes(), "node_number() of a pool: no such node");
-    return shared_->nodes[node]->number;
+unsigned basic_pool<Queues>::node_number(std::size_t home) const noexcept {
+    COPPICE_CHECK(home < nodes(), "node_number() of a pool: no such node");
+    return shared_->nodes[home]->number;
 }
 
 template <class Queues>
 typename basic_pool<Queues>::scheduler basic_pool<Queues>::get_scheduler(
-    std::size_t node) noexcept {
-    COPPICE_CHECK(node < nodes(), "get_scheduler() of a pool: no such node");
-    return scheduler(*this, node);
+    std::size_t home) noexcept {
+    COPPICE_CHECK(home < nodes(), "get_scheduler() of a pool: no such node");
+    return scheduler(*this, home);
 }
 
 template <class Queues>
