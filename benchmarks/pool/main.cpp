@@ -209,8 +209,8 @@ void variance_table() {
     }
 }
 
-// How much more two threads do than one if they have nothing to do with each other: what the machine,
-// and what else it runs, leaves to be won.
+// How much more two threads do than one if they have nothing to do with each other: what the
+// machine, and what else it runs, leaves to be won.
 double machine_speed_up() {
     std::vector<double> ratios;
     for (int i = 0; i != 9; ++i) {

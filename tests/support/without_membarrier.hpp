@@ -1,7 +1,7 @@
 // Runs tests of this executable again in a process that may not call membarrier(2).
 #pragma once
-// Whether light fences are free (base/asymmetric.hpp) is decided when a program starts, so the child
-// is put under a filter and executes itself anew.
+// Whether light fences are free (base/asymmetric.hpp) is decided when a program starts, so the
+// child is put under a filter and executes itself anew.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
