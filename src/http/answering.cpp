@@ -93,8 +93,14 @@ connection::step connection::respond(exchange& e) {
     }
     const handler& h = *e.match.handler;
     if (h.is_asynchronous()) return step::handler;
-    if (!away_ && loop_.on_pool(h)) return step::depart;
-    return finish(e, call(e, h, r), r);
+    if (!away_) {
+        if (loop_.on_pool(h)) return step::depart;
+        return finish(e, call(e, h, r), r);
+    }
+    e.right.begin(e.output.empty());
+    response made = call(e, h, r);
+    if (!e.right.end()) return step::gone;
+    return finish(e, std::move(made), r);
 }
 
 // What a filter or the router answers.
@@ -231,7 +237,7 @@ void connection::log(exchange& e, int status, std::uint64_t body_bytes, const re
     };
     number(static_cast<std::uint64_t>(status));
     number(body_bytes);
-    const duration taken = monotonic_clock().now() - batch_began_;
+    const duration taken = loop_.context.now() - e.began;
     const auto microseconds = static_cast<std::uint64_t>(taken.count()) / 1000;
     number(microseconds / 1'000'000);
     *at++ = '.';

@@ -2,6 +2,7 @@
 #include <coppice/http/client.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/scan.hpp>
+#include <coppice/io/option.hpp>
 
 #include <sys/socket.h>
 #include <algorithm>
@@ -95,9 +96,12 @@ void client_call::posted_stop::arrive(operation* op) noexcept {
     if (call.waiter_) call.waiter_.resume();  // may end the call
 }
 
-// Whatever waits on the socket ends in a coming turn.
+// Whatever waits on the socket ends in a coming turn. The connection ends with a reset: to a server
+// its mere end would say that nothing more is asked, and the answer would still be made.
 void client_call::interrupt() noexcept {
-    if (connection_ != nullptr) connection_->socket.close();
+    if (connection_ == nullptr || !connection_->socket.is_open()) return;
+    (void)connection_->socket.set(io::linger(std::chrono::seconds(0)));
+    connection_->socket.close();
 }
 
 void client_call::expired(io::timer_entry* entry) noexcept {

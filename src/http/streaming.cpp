@@ -98,7 +98,7 @@ private:
     // On the loop. False: the client is gone.
     task<bool> receive() {
         connection& c = connection_;
-        if (!c.socket_.is_open() || c.batch_ == nullptr) co_return false;
+        if (!c.socket_.is_open() || c.given_up_) co_return false;
         if (!std::exchange(asked_, true)) {
             exchange_.output += "HTTP/1.1 100 Continue\r\n\r\n";
             if (!co_await c.write(exchange_)) co_return false;
@@ -169,8 +169,8 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
     }
     co_await come_home();
     e.origin.body = nullptr;
-    if (body.is_broken()) {
-        ++e.stops;
+    if (body.is_broken() || given_up_) {
+        if (!given_up_) ++e.stops;
         end_run(e);
         co_return step::gone;
     }

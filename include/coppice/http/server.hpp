@@ -49,9 +49,10 @@ struct timeouts {
         std::chrono::seconds(10);              // from the first byte of a request to its head's end
     duration idle = std::chrono::seconds(30);  // between requests
     duration body = std::chrono::seconds(30);  // plus the length at rate_min
-    duration write = std::chrono::seconds(30);          // plus the length at rate_min
-    std::size_t rate_min = 16 * 1024;                   // bytes per second
-    duration handler = std::chrono::seconds(60);        // until it has made its answer
+    duration write = std::chrono::seconds(30);        // plus the length at rate_min
+    std::size_t rate_min = 16 * 1024;                 // bytes per second
+    duration handler = std::chrono::seconds(60);      // until it has made its answer
+    duration handler_stop = std::chrono::seconds(1);  // then it is stopped, and has so long to end
     duration drain_request = std::chrono::seconds(10);  // for a request half received at drain()
 };
 
@@ -67,6 +68,9 @@ struct server_options {
     std::uint64_t requests_per_connection_max = 1'000'000;  // the last is answered with close
     // For handlers that read their body piece by piece; beyond: 413.
     std::uint64_t streamed_body_bytes_max = 8 * 1024 * 1024;
+    // Whether a client that ends its sending side has gone, and its handler is stopped, as after a
+    // reset. False: it may still wait for its answer.
+    bool end_of_input_stops = false;
     // Where offloaded handlers run; the server makes one of its own if it needs it and this is
     // null. Lifetime: outlives the server.
     thread_pool* pool = nullptr;
