@@ -7,8 +7,8 @@
 
 #include <libpq-fe.h>
 #include <unistd.h>
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <coroutine>
 #include <deque>
 #include <initializer_list>
@@ -66,7 +66,7 @@ private:
         if (copy < 0) throw std::system_error(errno, std::system_category(), "dup");
         auto adopted = loop.adopt(copy);
         if (!adopted) ::close(copy);
-        return adopted.value_or_throw("PostgreSQL");
+        return std::move(adopted).value_or_throw("PostgreSQL");
     }
     static void ended(operation* op) noexcept {
         static_cast<readable*>(static_cast<ring_operation*>(op))->waiter_.resume();
@@ -162,16 +162,16 @@ public:
     }
 
     task<std::vector<note>> list(context& loop) override {
-        const rows found = co_await ask(
-            loop, "SELECT id, text FROM notes ORDER BY id DESC LIMIT $1",
-            {std::to_string(listed_max)});
+        const rows found =
+            co_await ask(loop, "SELECT id, text FROM notes ORDER BY id DESC LIMIT $1",
+                         {std::to_string(listed_max)});
         std::vector<note> all;
         for (int i = 0; i != ::PQntuples(found.get()); ++i) all.push_back(row(found, i));
         co_return all;
     }
     task<std::optional<note>> find(context& loop, std::int64_t id) override {
-        const rows found = co_await ask(loop, "SELECT id, text FROM notes WHERE id = $1",
-                                        {std::to_string(id)});
+        const rows found =
+            co_await ask(loop, "SELECT id, text FROM notes WHERE id = $1", {std::to_string(id)});
         std::optional<note> result;
         if (::PQntuples(found.get()) != 0) result = row(found, 0);
         co_return result;

@@ -1,7 +1,8 @@
 // bench_http: requests and processor time per request, beside raw loops of both kinds and nginx;
 // memory of idle connections; and chapter 8 of the thesis in the four models.
 // Servers run one after the other on processor 0, wrk on the last one, interleaved over the
-// repetitions; every figure is a median with its spread, and the ratio is to the raw loop of the same kind.
+// repetitions; every figure is a median with its spread, and the ratio is to the raw loop of the
+// same kind.
 #include "processes.hpp"
 #include "rivals.hpp"
 
@@ -228,10 +229,14 @@ void chapter_8(int repetitions, std::FILE* json) {
                  async_io / worker_io, 25, false);
 }
 
-int full(int repetitions, std::FILE* json) {
-    for (const scenario& s : scenarios) compare(s, repetitions, json);
-    idle_memory(json);
-    chapter_8((repetitions + 1) / 2, json);
+// Everything whose name has `only` in it.
+int full(int repetitions, std::FILE* json, const std::string& only) {
+    const auto wanted = [&](const std::string& name) { return name.find(only) != name.npos; };
+    for (const scenario& s : scenarios) {
+        if (wanted(s.name)) compare(s, repetitions, json);
+    }
+    if (wanted("idle memory")) idle_memory(json);
+    if (wanted("models")) chapter_8((repetitions + 1) / 2, json);
     return 0;
 }
 
@@ -263,6 +268,7 @@ int tiny() {
 
 int main(int argc, char** argv) {
     int repetitions = 5;
+    std::string only;
     std::FILE* json = nullptr;
     for (int i = 1; i < argc; ++i) {
         if (std::strcmp(argv[i], "--tiny") == 0) return tiny();
@@ -274,10 +280,21 @@ int main(int argc, char** argv) {
             }
         } else if (std::strcmp(argv[i], "--repetitions") == 0 && i + 1 < argc) {
             repetitions = std::max(1, std::atoi(argv[++i]));
+        } else if (std::strcmp(argv[i], "--serve") == 0 && i + 1 < argc) {
+            // In this process, for profilers.
+            for (const rival& r : rivals) {
+                if (std::strcmp(argv[i + 1], r.name) == 0) r.serve();
+            }
+            return 2;
+        } else if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            only = argv[++i];
         } else {
-            std::fprintf(stderr, "usage: bench_http [--tiny] [--repetitions N] [--json FILE]\n");
+            std::fprintf(stderr,
+                         "usage: bench_http [--tiny] [--repetitions N] [--json FILE]\n"
+                         "                  [--only keep-alive|pipelined|idle|models|...]\n"
+                         "                  [--serve RIVAL]\n");
             return 2;
         }
     }
-    return full(repetitions, json);
+    return full(repetitions, json, only);
 }

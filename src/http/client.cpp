@@ -50,7 +50,7 @@ client::client(io::context& loop, client_options options)
 client::~client() = default;
 
 std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
-    const time_point oldest = monotonic_clock().now() - options_.idle;
+    const time_point oldest = loop_.now() - options_.idle;
     std::erase_if(idle_, [&](const auto& c) { return c->used < oldest; });
     while (true) {
         const auto found =
@@ -66,7 +66,7 @@ std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
 void client::keep(std::unique_ptr<client_connection> used) {
     if (options_.idle_connections_max == 0) return;
     if (idle_.size() == options_.idle_connections_max) idle_.erase(idle_.begin());
-    used->used = monotonic_clock().now();
+    used->used = loop_.now();
     used->fresh = false;
     idle_.push_back(std::move(used));
 }
@@ -114,7 +114,7 @@ void client_call::expired(io::timer_entry* entry) noexcept {
 // What follows has so much time.
 void client_call::limit(duration time) noexcept {
     if (timer_entry::armed()) client_.loop_.disarm(*this);
-    client_.loop_.arm(*this, monotonic_clock().now() + time);
+    client_.loop_.arm(*this, client_.loop_.now() + time);
 }
 
 void client_call::fail(std::error_code error, const char* what) const {

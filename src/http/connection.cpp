@@ -227,7 +227,7 @@ session connection::attend(step s) {
         rest();
         co_return;
     }
-    if ((unread_ || given_up_) && socket_.is_open()) co_await linger();
+    if ((e.unread || e.given_up) && socket_.is_open()) co_await linger();
     socket_.close();
     if (e.sending_late) co_await end_of_late_answer(e);
     end_batch();
@@ -446,7 +446,7 @@ task<connection::step> connection::receive_chunked(exchange& e) {
             co_return step::answered;
         }
         if (r.status == parse_status::error) {
-            put(e, refusal(r.error, r.reason), nullptr);
+            put(e, refusal(e, r.error, r.reason), nullptr);
             co_return step::last;
         }
         e.input.resize(decoded);
@@ -475,7 +475,7 @@ task<connection::step> connection::run_handler(exchange& e) {
     const bool may_answer = !departed || e.right.end();
     // The task may have ended anywhere.
     if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
-    if (!may_answer || (!away_ && given_up_)) co_return step::gone;
+    if (!may_answer || (!away_ && e.given_up)) co_return step::gone;
     co_return conclude(e, std::move(made), error, r);
 }
 
@@ -488,7 +488,7 @@ connection::step connection::conclude(exchange& e, std::optional<response> made,
         made = response::status(500);
     } else if (!made) {
         ++e.stops;
-        const bool late = monotonic_clock().now() >= e.origin.deadline;
+        const bool late = loop_.context.now() >= e.origin.deadline;
         if (e.stop->stop_requested() && !late) return step::gone;
         made = response::status(503, static_text::promised(overdue_reason));
     }
@@ -659,7 +659,7 @@ void connection::run_out_of_time() noexcept {
         request_stop();
         return;
     }
-    if (!given_up_) loop_.counts.timed_out.add();
+    if (!batch_->given_up) loop_.counts.timed_out.add();
     socket_.close();  // what is pending ends, and the session with it
 }
 
@@ -667,7 +667,7 @@ void connection::run_out_of_time() noexcept {
 // connection ends. The handler goes on; the exchange waits for it.
 void connection::give_up() noexcept {
     exchange& e = *batch_;
-    given_up_ = true;
+    e.given_up = true;
     loop_.counts.stopped.add();
     enter(phase::lingering, linger_time);
     if (away_ && !e.right.give_up()) {
@@ -675,7 +675,7 @@ void connection::give_up() noexcept {
         socket_.shutdown_send();
         return;
     }
-    put(e, refusal(503, overdue_reason), &e.parser.head());
+    put(e, refusal(e, 503, overdue_reason), &e.parser.head());
     count(e);
     e.sender.on = socket_.slot();
     e.sender.complete = &late_answer_sent;
@@ -708,7 +708,7 @@ void connection::drain() noexcept {
 
 void connection::cut_off() noexcept {
     cut_ = true;
-    if (!away_ || given_up_) socket_.close();  // otherwise when it comes back
+    if (!away_ || batch_->given_up) socket_.close();  // otherwise when it comes back
     request_stop();
 }
 

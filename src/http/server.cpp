@@ -24,7 +24,7 @@ constexpr std::size_t spare_text_max = 256 * 1024;  // larger buffers are not ke
 constexpr duration accept_pause = std::chrono::milliseconds(50);
 constexpr std::size_t log_bytes = 32 * 1024;  // handed over at once
 constexpr duration log_delay = std::chrono::milliseconds(100);
-constexpr std::size_t threads_per_loop = 8;  // of the model worker
+constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model worker
 
 bool out_of_resources(std::error_code ec) noexcept {
     return ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
@@ -127,7 +127,7 @@ void exchange::clear() noexcept {
     streamed.reset();
     right.reset();
     sent = 0;
-    in_head = body_was_read = false;
+    given_up = closing = unread = in_head = body_was_read = false;
 }
 
 void serving_loop::add_idle(connection& c) noexcept {
@@ -215,7 +215,7 @@ struct server::shared {
             std::max(serving.parser_limits.body_bytes_max,
                      static_cast<std::size_t>(serving.options.streamed_body_bytes_max));
     }
-    // How many of the threads are loops; the others, if the model has any, are the pool's.
+    // In `worker` loops only accept and read: they need little, and the pool has the processors.
     std::size_t loops_wanted() const {
         const server_options& o = serving.options;
         if (o.model != model::worker) return o.threads;
@@ -228,8 +228,7 @@ struct server::shared {
         if (!wanted) return;
         serving.pool = o.pool;
         if (serving.pool != nullptr) return;
-        const std::size_t taken = o.model == model::worker ? loops_wanted() : 0;
-        own_pool = std::make_unique<thread_pool>(std::max<std::size_t>(1, o.threads - taken));
+        own_pool = std::make_unique<thread_pool>(o.threads);
         serving.pool = own_pool.get();
     }
 
@@ -247,6 +246,7 @@ struct server::shared {
         // Serves until drained: then nothing is pending any more.
         void run() {
             accept_connections(*this);
+            if (options.on_loop) options.on_loop(context);
             context.run();
             if (options.access_log != nullptr) options.access_log->write(log_lines);
         }
@@ -269,6 +269,9 @@ server::server(server_options options, router routes)
     : shared_(std::make_unique<shared>(std::move(options), std::move(routes))) {
     server_options& o = shared_->serving.options;
     if (o.threads == 0) throw std::invalid_argument("a server needs at least one thread");
+    if (o.simulation != nullptr && o.model != model::single) {
+        throw std::invalid_argument("a simulated server has one thread");
+    }
     if (o.model == model::single && o.threads != 1) {
         throw std::invalid_argument("the model single has one thread");
     }

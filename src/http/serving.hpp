@@ -98,6 +98,7 @@ struct exchange : io::timer_entry {
         exchange& of;
     };
     sending sender{*this};
+    bool given_up = false;  // the handler did not end in time, and answers nobody any more
     bool sending_late = false;            // what give_up() has to say
     std::coroutine_handle<> late_waiter;  // wants that to end
     read_ahead ahead;
@@ -110,6 +111,8 @@ struct exchange : io::timer_entry {
     std::string_view left;     // of one of the two: what has not been consumed
     std::string output;        // answers not yet written
     std::size_t sent = 0;      // of `output`
+    bool closing = false;      // the answers now in it are the last
+    bool unread = false;       // closing while the client may still send
     std::string trailers;
     std::string log;  // lines of the answers in `output`
     std::array<char, 29> date;
@@ -187,7 +190,8 @@ struct serving_loop : immovable {
         : shared(s),
           options(s.options),
           routes(s.routes),
-          context(s.options.backend),
+          context(s.options.simulation != nullptr ? io::context(*s.options.simulation)
+                                                  : io::context(s.options.backend)),
           acceptor(context, s.options.endpoint, how) {}
 
     exchange& take_exchange(connection& owner);
@@ -374,7 +378,7 @@ private:
     std::optional<response> answer_without_handler(exchange& e, const request& r);
     response call(exchange& e, const handler& h, request& r);
     static void consume(exchange& e);
-    response refusal(int status, const char* reason);
+    static response refusal(exchange& e, int status, const char* reason);
     void report_exception(exchange& e, std::exception_ptr error) noexcept;
     serialize_options framing(exchange& e, const response& r, const request_head* head);
     void put(exchange& e, const response& r, const request_head* head);
@@ -393,13 +397,10 @@ private:
     address_counts::slot* from_;  // nullptr: addresses are not counted
     exchange* batch_ = nullptr;   // what is being answered
     time_point idle_until_{};
-    std::uint64_t served_ = 0;
+    std::uint32_t served_ = 0;
     phase phase_ = phase::idle;
     bool receiving_ = false;  // this operation is pending
-    bool closing_ = false;    // the answers now in the output are the last
-    bool unread_ = false;     // closing while the client may still send
     bool away_ = false;       // a thread of the pool has the batch
-    bool given_up_ = false;   // the handler did not end in time, and answers nobody any more
     bool cut_ = false;        // cut_off() was called
 };
 
