@@ -314,11 +314,7 @@ found_work basic_pool<Queues>::worker::search() noexcept {
 template <class Queues>
 bool basic_pool<Queues>::worker::run_own() noexcept {
     found_work found;
-<<<<<<< HEAD
-    found.item = owner.queues.next(index);
-=======
-    if (!forks.take_left_over(found.call)) found.item = next();
->>>>>>> pool
+    found.item = next();
     if (!found) return false;
     run(found);
     return true;
