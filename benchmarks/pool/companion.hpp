@@ -3,6 +3,7 @@
 // OpenMP's idle threads spin for as long as a fifth of a second. The signals see to it that they do
 // so only while their own runtime is measured.
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,13 +21,13 @@ public:
     // Starts `program`; the process ends if that is impossible.
     explicit companion(const char* program) {
         int to[2], from[2];
-        if (::pipe(to) != 0 || ::pipe(from) != 0) fail("pipe");
+        // Closed in other companions: this one ends when its pipe does.
+        if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) fail("pipe2");
         child_ = ::fork();
         if (child_ < 0) fail("fork");
         if (child_ == 0) {
             ::dup2(to[0], 0);
             ::dup2(from[1], 1);
-            for (const int fd : {to[0], to[1], from[0], from[1]}) ::close(fd);
             ::execl(program, program, nullptr);
             ::_exit(127);
         }
