@@ -1,9 +1,10 @@
 // Processes, their processor time from /proc, and what wrk prints.
 #include "processes.hpp"
 
+#include "../harness.hpp"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,13 +22,6 @@
 namespace bench_http {
 
 namespace {
-
-void pin(int processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    ::sched_setaffinity(0, sizeof set, &set);
-}
 
 // Servers and idle clients need more files than a shell gives.
 rlimit raise_file_limit() {
@@ -71,7 +65,7 @@ server_process::server_process(void (*serve)(), processors where) {
         ::dup2(out[1], STDOUT_FILENO);
         ::close(out[0]);
         ::close(out[1]);
-        if (where == processors::first) pin(0);
+        if (where == processors::first) bench::pin(0);
         raise_file_limit();
         serve();
         std::_Exit(0);

@@ -58,6 +58,7 @@ struct timeouts {
     duration drain_request = std::chrono::seconds(10);  // for a request half received at drain()
 };
 
+// Where a server listens, in which model it serves, and its limits; each has a default.
 struct server_options {
     io::endpoint endpoint = io::loopback(8080);
     std::size_t threads = 1;  // of loops, for `worker` of the pool; 1 for `single`
