@@ -52,6 +52,7 @@ constexpr check checks[] = {
     {"long_functions", long_functions},
     {"header_shape", header_shape},
     {"quotes", quotes},
+    {"dead_links", dead_links},
     {"undocumented_names", undocumented_names},
 };
 
@@ -709,6 +710,19 @@ const std::vector<example> document_examples = {
      {1, 3}},
     {"quotes", "typed by hand", {{"README.md", "```sh\n./run\n```\n\n```cpp\nf();\n```\n"}}, {5}},
     {"quotes", "typed by hand in a decision", {{"docs/decisions/1.md", "```cpp\nf();\n```\n"}}, {}},
+    {"dead_links",
+     "to pages, folders, headers, parts and other places",
+     {{"README.md",
+       "[a](docs/a.md) [b](docs/) [c](docs/a.md#c)\n[d](#d) [e](https://e.org/x)\n"
+       "```sh\n[](int n)\n```\n"},
+      {"docs/a.md", "[f](../include/coppice/x.hpp) [g](results/report.md) [h](a.md)\n"},
+      {"include/coppice/x.hpp", ""}},
+     {}},
+    {"dead_links",
+     "to a page that is gone, twice, and to one that is elsewhere",
+     {{"README.md", "[a](docs/b.md) [b](docs/a.md)\n[a](docs/b.md)\n"},
+      {"docs/a.md", "[r](README.md)\n"}},
+     {1, 2, 1}},
     {"quotes", "a block without end", {{"README.md", "```sh\n./run\n"}}, {1}},
 };
 

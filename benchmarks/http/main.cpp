@@ -1,7 +1,8 @@
-// bench_http: requests and processor time per request, beside a raw epoll loop and nginx; memory of
-// idle connections; and chapter 8 of the thesis in the four models.
+// bench_http: requests and processor time per request, beside raw loops of both kinds and nginx;
+// memory of idle connections; and chapter 8 of the thesis in the four models.
 // Servers run one after the other on processor 0, wrk on the last one, interleaved over the
-// repetitions; every figure is a median with its spread, and the ratio is to the raw loop.
+// repetitions; every figure is a median with its spread, and the ratio is to the raw loop of the
+// same kind.
 #include "processes.hpp"
 #include "rivals.hpp"
 
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -21,12 +23,15 @@ using bench::median;
 struct rival {
     const char* name;
     void (*serve)();
+    int floor = 0;  // which of them does the least that it could do
 };
+enum rival_index { raw_epoll, raw_uring, ours_epoll, ours_uring, nginx };
 constexpr rival rivals[] = {
-    {"raw epoll loop", serve_raw_epoll},
-    {"coppice epoll", serve_coppice_epoll},
-    {"coppice io_uring", serve_coppice_uring},
-    {"nginx", serve_nginx},
+    {"raw epoll loop", serve_raw_epoll, raw_epoll},
+    {"raw io_uring loop", serve_raw_uring, raw_uring},
+    {"coppice epoll", serve_coppice_epoll, raw_epoll},
+    {"coppice io_uring", serve_coppice_uring, raw_uring},
+    {"nginx", serve_nginx, raw_epoll},
 };
 
 struct scenario {
@@ -99,27 +104,29 @@ void compare(const scenario& s, const bench::options& options) {
         }
     }
     std::fprintf(stderr, "\n");
-    const figures& raw = all[0];
-    const double floor = median(raw.cpu_us);
     for (std::size_t r = 0; r != std::size(rivals); ++r) {
+        const double floor = median(all[static_cast<std::size_t>(rivals[r].floor)].cpu_us);
         print_row(s.name, rivals[r].name, all[r], floor, options);
     }
-    const figures& ours = all[1];
-    const figures& nginx = all[3];
     if (s.how.close) return;
-    if (s.how.pipeline > 1) {
-        print_budget(options, "requests/s, ratio to the raw loop",
-                     median(ours.thousands) / median(raw.thousands), 0.85, false);
-    } else if (s.how.connections == 64) {
-        print_budget(options, "CPU per request, ratio to the raw loop", median(ours.cpu_us) / floor,
-                     1.05, true);
-        if (!nginx.cpu_us.empty()) {
-            print_budget(options, "CPU per request, ratio to nginx",
-                         median(ours.cpu_us) / median(nginx.cpu_us), 1, true);
+    for (const rival_index i : {ours_epoll, ours_uring}) {
+        const figures& ours = all[i];
+        const figures& raw = all[static_cast<std::size_t>(rivals[i].floor)];
+        const std::string name = rivals[i].name;
+        if (s.how.pipeline > 1) {
+            print_budget(options, (name + ": requests/s, ratio to the raw loop").c_str(),
+                         median(ours.thousands) / median(raw.thousands), 0.85, false);
+        } else if (s.how.connections == 64) {
+            print_budget(options, (name + ": CPU per request, ratio to the raw loop").c_str(),
+                         median(ours.cpu_us) / median(raw.cpu_us), 1.05, true);
+            if (!all[nginx].cpu_us.empty()) {
+                print_budget(options, (name + ": CPU per request, ratio to nginx").c_str(),
+                             median(ours.cpu_us) / median(all[nginx].cpu_us), 1, true);
+            }
+        } else {
+            print_budget(options, (name + ": p99, ratio to the raw loop").c_str(),
+                         median(ours.p99_us) / median(raw.p99_us), 1.2, true);
         }
-    } else {
-        print_budget(options, "p99, ratio to the raw loop",
-                     median(ours.p99_us) / median(raw.p99_us), 1.2, true);
     }
     std::fflush(stdout);
 }
@@ -132,7 +139,7 @@ void idle_memory(const bench::options& options) {
         if (!server.ready()) continue;
         const long kib = idle_kib(server, connections);
         if (kib < 0) {
-            std::printf("  %-18s could not be measured: too few files\n", r.name);
+            std::printf("  %-18s could not be measured: a connection failed\n", r.name);
             continue;
         }
         std::printf("  %-18s %8.2f MiB\n", r.name, static_cast<double>(kib) / 1024);
@@ -222,10 +229,14 @@ void chapter_8(const bench::options& options) {
                  async_io / worker_io, 25, false);
 }
 
-int full(const bench::options& options) {
-    for (const scenario& s : scenarios) compare(s, options);
-    idle_memory(options);
-    chapter_8(options);
+// Everything whose name has `only` in it.
+int full(const bench::options& options, const std::string& only) {
+    const auto wanted = [&](const std::string& name) { return name.find(only) != name.npos; };
+    for (const scenario& s : scenarios) {
+        if (wanted(s.name)) compare(s, options);
+    }
+    if (wanted("idle memory")) idle_memory(options);
+    if (wanted("models")) chapter_8(options);
     return 0;
 }
 
@@ -256,8 +267,24 @@ int tiny() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::options options = bench::parse(argc, argv);
+    std::string only;
+    std::vector<char*> shared;  // arguments that all benchmarks have
+    for (int i = 0; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--serve") == 0 && i + 1 < argc) {
+            // In this process, for profilers.
+            for (const rival& r : rivals) {
+                if (std::strcmp(argv[i + 1], r.name) == 0) r.serve();
+            }
+            return 2;
+        }
+        if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            only = argv[++i];  // part of a scenario's name, "idle memory" or "models"
+        } else {
+            shared.push_back(argv[i]);
+        }
+    }
+    bench::options options = bench::parse(static_cast<int>(shared.size()), shared.data());
     if (options.tiny) return tiny();
     options.repetitions = options.quick ? 2 : std::min(options.repetitions, 5);
-    return full(options);
+    return full(options, only);
 }

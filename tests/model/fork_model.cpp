@@ -46,8 +46,9 @@ void steal_some(fork_deque& deque, unsigned thief, int tries) {
 }
 
 // The owner forks `Depth` calls deep, twice; thieves ask and steal.
-template <int Thieves, int Depth>
-struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth>, 1 + Thieves> {
+template <int Thieves, int Depth, bool FreeFences = true>
+struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth, FreeFences>, 1 + Thieves> {
+    const bool free = this->fences.light_is_free = FreeFences;
     quiet_team team;
     fork_deque deque{team, 0};
     call calls[2 * Depth];
@@ -86,8 +87,9 @@ struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth>, 1 + Thieve
 };
 
 // The owner does not wait for what is stolen: it uses the call's place again, for another.
-template <int Thieves>
-struct let_go : model::test<let_go<Thieves>, 1 + Thieves> {
+template <int Thieves, bool FreeFences = true>
+struct let_go : model::test<let_go<Thieves, FreeFences>, 1 + Thieves> {
+    const bool free = this->fences.light_is_free = FreeFences;
     quiet_team team;
     fork_deque deque{team, 0};
     call calls[6];
@@ -119,8 +121,9 @@ struct let_go : model::test<let_go<Thieves>, 1 + Thieves> {
 
 // Workers that search, ask and sleep as a pool's do (pool/workers.hpp), and a forker whose first
 // functions wait until the forked ones have run: it comes back to its deque only if a worker came.
-template <int Workers, int Forks>
-struct sleepers : model::test<sleepers<Workers, Forks>, 1 + Workers> {
+template <int Workers, int Forks, bool FreeFences = true>
+struct sleepers : model::test<sleepers<Workers, Forks, FreeFences>, 1 + Workers> {
+    const bool free = this->fences.light_is_free = FreeFences;
     struct waking_team : quiet_team {
         parking* lot;
         void published() noexcept override {
@@ -224,6 +227,12 @@ int main() {
     report.holds<let_go<2>>("stolen calls that nobody waits for, two thieves", {200'000});
     report.holds<sleepers<1, 2>>("no forked call waits while the worker sleeps", {100'000});
     report.holds<sleepers<2, 2>>("no forked call waits while a worker sleeps", {200'000});
+    report.holds<forks_and_joins<2, 2, false>>("joins without membarrier", {100'000});
+    report.holds<let_go<2, false>>("calls that nobody waits for, without membarrier", {100'000});
+    report.holds<sleepers<1, 2, false>>("sleep without membarrier", {100'000});
+    report.holds<sleepers<2, 2, false>>("sleep of two without membarrier", {100'000});
+    report.dies_weakened<forks_and_joins<1, 2, false>>(header, "fork.lock", {200'000});
+    report.dies_planted<forks_and_joins<2, 2, false>>("fork.ignore_theft", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.publish", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.grabbed", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.grab", {200'000});
