@@ -44,6 +44,7 @@ int main_on(std::size_t threads) {
         answers += static_cast<int>(socket.receive(answer, block));
     }
     pool.stop();
+    pool.join();  // the handlers use the acceptors until then
     return answers;
 }
 

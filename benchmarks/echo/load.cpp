@@ -7,7 +7,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,13 +23,6 @@
 namespace bench_echo {
 
 namespace {
-
-void pin(int processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    ::sched_setaffinity(0, sizeof set, &set);
-}
 
 [[noreturn]] void fail(const char* what) {
     std::perror(what);
@@ -92,7 +84,7 @@ server_process::server_process(void (*serve)()) {
         ::dup2(out[1], STDOUT_FILENO);
         ::close(out[0]);
         ::close(out[1]);
-        pin(0);
+        bench::pin(0);
         serve();
         std::_Exit(0);
     }
@@ -114,7 +106,7 @@ std::uint64_t server_process::cpu_ns() const {
 }
 
 void pin_client() {
-    pin(static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)) - 1);
+    bench::pin(static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN)) - 1);
 }
 
 clients::clients(int port, int count) : epoll_(::epoll_create1(0)) {

@@ -1,9 +1,10 @@
 // Processes, their processor time from /proc, and what wrk prints.
 #include "processes.hpp"
 
+#include "../harness.hpp"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,13 +22,6 @@
 namespace bench_http {
 
 namespace {
-
-void pin(int processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    ::sched_setaffinity(0, sizeof set, &set);
-}
 
 // Servers and idle clients need more files than a shell gives.
 rlimit raise_file_limit() {
@@ -71,7 +65,7 @@ server_process::server_process(void (*serve)(), processors where) {
         ::dup2(out[1], STDOUT_FILENO);
         ::close(out[0]);
         ::close(out[1]);
-        if (where == processors::first) pin(0);
+        if (where == processors::first) bench::pin(0);
         raise_file_limit();
         serve();
         std::_Exit(0);
@@ -185,7 +179,9 @@ long idle_kib(const server_process& server, int connections) {
                ::recv(fd, answer, sizeof answer, 0) > 0;
     };
     bool good = true;
-    for (int i = 0; i != 64; ++i) good = add() && good;  // what the first connections cost once
+    // What the first connections and the first thousand requests cost once.
+    for (int i = 0; i != 64; ++i) good = add() && good;
+    for (int i = 0; i != 20; ++i) fetch(server.port(), 50);
     const std::uint64_t before = server.memory_kib();
     for (int i = 0; i != connections; ++i) good = add() && good;
     const std::uint64_t after = server.memory_kib();

@@ -75,11 +75,9 @@ void measure(const contest& c, const bench::options& o) {
                     100 * std::sqrt(square) / mean, median / base);
         medians[key(c.name, c.threads, c.contenders[r].name)] = median;
         variances[key(c.name, c.threads, c.contenders[r].name)] = square;
-        if (o.json == nullptr) continue;
-        std::fprintf(o.json,
-                     "{\"workload\":\"%s\",\"threads\":%zu,\"rival\":\"%s\",\"ms\":%.3f,"
-                     "\"sd\":%.3f}\n",
-                     c.name, c.threads, c.contenders[r].name, median, std::sqrt(square));
+        bench::write(o, bench::of_samples(
+                            std::string(c.name) + ", " + std::to_string(c.threads) + " threads",
+                            c.contenders[r].name, "ms", times[r]));
     }
     std::fflush(stdout);
 }
@@ -231,7 +229,8 @@ double speed_up(const char* name) {
     return medians[key("fib(30)", 1, name)] / medians[key("fib(30)", 2, name)];
 }
 
-void budget(const char* what, double value, double most) {
+void budget(const bench::options& o, const char* what, double value, double most) {
+    bench::write_budget(o, what, value, most);
     std::printf("  %-52s %8.3f  <= %-6.3g %s\n", what, value, most,
                 value <= most ? "met" : "MISSED");
 }
@@ -240,7 +239,7 @@ double ratio(const char* contest_name, std::size_t threads, const char* ours, co
     return medians[key(contest_name, threads, ours)] / medians[key(contest_name, threads, theirs)];
 }
 
-void budgets(const std::map<std::string, long>& memory) {
+void budgets(const bench::options& o, const std::map<std::string, long>& memory) {
 #if defined(__clang__)
     constexpr double task_budget = 0.17;
 #else
@@ -249,31 +248,32 @@ void budgets(const std::map<std::string, long>& memory) {
     std::printf("budgets\n");
 #ifdef BENCH_WITH_TBB
     const char* const tbb = "oneTBB parallel_invoke";
-    budget("tasks / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice tasks", tbb), task_budget);
-    budget("tasks / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice tasks", tbb),
+    budget(o, "tasks / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice tasks", tbb),
            task_budget);
-    budget("fork_join / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice fork_join", tbb),
+    budget(o, "tasks / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice tasks", tbb),
+           task_budget);
+    budget(o, "fork_join / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice fork_join", tbb),
            0.04);
-    budget("fork_join / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice fork_join", tbb),
+    budget(o, "fork_join / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice fork_join", tbb),
            0.04);
-    budget("tasks / oneTBB, skynet, 2 threads",
+    budget(o, "tasks / oneTBB, skynet, 2 threads",
            ratio("skynet", 2, "coppice tasks", "oneTBB task_group"), 0.3);
-    budget("submit / oneTBB enqueue, a million",
+    budget(o, "submit / oneTBB enqueue, a million",
            ratio("a million jobs from outside", 1, "coppice submit", "oneTBB enqueue"), 0.5);
-    budget("parallel_for / oneTBB, matmul, 2 threads",
+    budget(o, "parallel_for / oneTBB, matmul, 2 threads",
            ratio("matmul 1024", 2, "coppice parallel_for", "oneTBB parallel_for"), 1.0);
-    budget("peak memory beyond oneTBB's, MiB",
+    budget(o, "peak memory beyond oneTBB's, MiB",
            static_cast<double>(memory.at("coppice tasks") - memory.at(tbb)) / 1024, 2);
 #endif
-    budget("fork_join / plain function, 1 thread",
+    budget(o, "fork_join / plain function, 1 thread",
            ratio("fib(30)", 1, "coppice fork_join", "the plain function"), 2.5);
     for (const char* const name : {"coppice tasks", "coppice fork_join"}) {
         const std::string what = std::string("1.85 / speed-up from 1 to 2 threads, ") + name;
-        budget(what.c_str(), 1.85 / speed_up(name), 1.0);
+        budget(o, what.c_str(), 1.85 / speed_up(name), 1.0);
     }
     std::printf("  speed-up: tasks %.2f, fork_join %.2f; two plain functions at once %.2f\n",
                 speed_up("coppice tasks"), speed_up("coppice fork_join"), machine_speed_up());
-    budget("CPU of an idle pool in two seconds, ms", idle_cpu_ms(), 0.5);
+    budget(o, "CPU of an idle pool in two seconds, ms", idle_cpu_ms(), 0.5);
 }
 
 }  // namespace
@@ -292,8 +292,10 @@ int main(int argc, char** argv) {
     for (const contender& each : all.front().contenders) {  // before there are any threads
         memory[each.name] = peak_memory(each);
         std::printf("  %-34s %10ld\n", each.name, memory[each.name]);
+        const auto mib = static_cast<double>(memory[each.name]) / 1024;
+        bench::write(o, {"peak memory, fib(30) on 2 threads", each.name, "MiB", mib, mib, mib});
     }
     for (const contest& c : all) measure(c, o);
     variance_table();
-    budgets(memory);
+    budgets(o, memory);
 }

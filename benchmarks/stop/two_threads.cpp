@@ -3,6 +3,8 @@
 #include "families.hpp"
 #include "workloads.hpp"
 
+#include "../harness.hpp"
+
 #include <coppice/base/atomic.hpp>
 
 #include <algorithm>
@@ -12,19 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include <pthread.h>
-
 namespace bench_stop {
 
 namespace {
-
-// Thread i on processor i, so that they do run at the same time.
-void pin_to(std::size_t processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor % std::max(1u, std::thread::hardware_concurrency()), &set);
-    ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
-}
 
 // Lets all threads go at once, none of them asleep.
 class spin_barrier {
@@ -43,7 +35,7 @@ private:
 template <class Family, std::size_t Index>
 double churn(const typename Family::source& source, spin_barrier& barrier, std::size_t size) {
     std::uint64_t count = 0;
-    pin_to(Index);
+    bench::pin(Index);
     barrier.arrive();
     const double begin = bench::now(true);
     for (std::size_t i = 0; i != size; ++i) {
@@ -106,11 +98,7 @@ void measure(const char* title, const std::vector<rival>& rivals, std::size_t si
         const double p50 = bench::median(all[r]);
         std::printf("  %-34s p50 %8.2f  min %8.2f  avg %8.2f  max %8.2f  x %.3f\n", rivals[r].name,
                     p50, *low, sum / static_cast<double>(all[r].size()), *high, p50 / base);
-        if (options.json == nullptr) continue;
-        std::fprintf(options.json,
-                     "{\"workload\":\"%s\",\"rival\":\"%s\",\"ns\":%.3f,\"ns_min\":%.3f,"
-                     "\"ns_max\":%.3f}\n",
-                     title, rivals[r].name, p50, *low, *high);
+        bench::write(options, {title, rivals[r].name, "ns per registration", p50, *low, *high});
     }
     std::fflush(stdout);
 }

@@ -13,31 +13,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::by_hand_context;
 using probes::outcome;
-
-struct refuses {
-    using sender_concept = ex::sender_tag;
-    using completion_signatures =
-        ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::string)>;
-    refuses() noexcept = default;
-    template <class Rcvr>
-    struct operation {
-        using operation_state_concept = ex::operation_state_tag;
-        explicit operation(Rcvr r) noexcept : rcvr(std::move(r)) {}
-        void start() & noexcept { ex::set_error(std::move(rcvr), std::string("full")); }
-        Rcvr rcvr;
-    };
-    template <class Rcvr>
-    auto connect(Rcvr rcvr) const noexcept {
-        return operation<Rcvr>(std::move(rcvr));
-    }
-};
-class refusing_scheduler {
-public:
-    using scheduler_concept = ex::scheduler_tag;
-    refusing_scheduler() noexcept = default;
-    refuses schedule() const noexcept { return {}; }
-    bool operator==(const refusing_scheduler&) const noexcept { return true; }
-};
+using probes::refusing_scheduler;
 
 TEST(exec_affine, comes_back_to_the_start_scheduler) {
     by_hand_context home;

@@ -14,6 +14,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::by_hand_context;
 using probes::outcome;
+using probes::refusing_scheduler;
 
 TEST(exec_continues_on, completes_on_the_scheduler_with_the_childs_results) {
     by_hand_context context;
@@ -56,31 +57,6 @@ TEST(exec_continues_on, results_that_throw_when_kept_become_an_error_on_the_sche
     context.run_all();
     EXPECT_EQ(r.said(), "error(exception copy)");
 }
-
-struct refuses {
-    using sender_concept = ex::sender_tag;
-    using completion_signatures =
-        ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::string)>;
-    refuses() noexcept = default;
-    template <class Rcvr>
-    struct operation {
-        using operation_state_concept = ex::operation_state_tag;
-        explicit operation(Rcvr r) noexcept : rcvr(std::move(r)) {}
-        void start() & noexcept { ex::set_error(std::move(rcvr), std::string("full")); }
-        Rcvr rcvr;
-    };
-    template <class Rcvr>
-    auto connect(Rcvr rcvr) const noexcept {
-        return operation<Rcvr>(std::move(rcvr));
-    }
-};
-class refusing_scheduler {
-public:
-    using scheduler_concept = ex::scheduler_tag;
-    refusing_scheduler() noexcept = default;
-    refuses schedule() const noexcept { return {}; }
-    bool operator==(const refusing_scheduler&) const noexcept { return true; }
-};
 
 TEST(exec_continues_on, a_scheduler_that_fails_completes_with_its_error) {
     EXPECT_EQ(outcome(ex::just(1) | ex::continues_on(refusing_scheduler())), "error(full)");

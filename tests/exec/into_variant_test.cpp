@@ -15,68 +15,7 @@ namespace {
 
 namespace ex = coppice::execution;
 using probes::outcome;
-
-// Destroys the operation that completes it.
-template <class Op>
-class destroying_receiver {
-public:
-    using receiver_concept = ex::receiver_tag;
-    destroying_receiver(std::optional<Op>& op, coppice::inplace_stop_source& source) noexcept
-        : op_(&op), source_(&source) {}
-    template <class... Args>
-    void set_value(Args&&...) && noexcept {
-        op_->reset();
-    }
-    void set_stopped() && noexcept { op_->reset(); }
-    auto get_env() const noexcept { return probes::stop_env(*source_); }
-
-private:
-    std::optional<Op>* op_;
-    coppice::inplace_stop_source* source_;
-};
-// An operation that can be constructed in an optional, and names its own receiver.
-class self_destroying {
-public:
-    using sender = decltype(ex::when_all(probes::until_stopped(), probes::until_stopped(),
-                                         probes::until_stopped()));
-    using receiver = destroying_receiver<self_destroying>;
-    self_destroying(std::optional<self_destroying>& self, coppice::inplace_stop_source& source)
-        : op_(ex::connect(ex::when_all(probes::until_stopped(), probes::until_stopped(),
-                                       probes::until_stopped()),
-                          receiver(self, source))) {}
-    void start() noexcept { ex::start(op_); }
-
-private:
-    ex::connect_result_t<sender, receiver> op_;
-};
-
-struct two_values {
-    using sender_concept = ex::sender_tag;
-    using completion_signatures =
-        ex::completion_signatures<ex::set_value_t(int), ex::set_value_t(std::string)>;
-    explicit two_values(bool first) noexcept : first_(first) {}
-    template <class Rcvr>
-    struct operation {
-        using operation_state_concept = ex::operation_state_tag;
-        operation(bool f, Rcvr r) noexcept : first(f), rcvr(std::move(r)) {}
-        void start() & noexcept {
-            if (first) {
-                ex::set_value(std::move(rcvr), 1);
-            } else {
-                ex::set_value(std::move(rcvr), std::string("two"));
-            }
-        }
-        bool first;
-        Rcvr rcvr;
-    };
-    template <class Rcvr>
-    auto connect(Rcvr rcvr) const noexcept {
-        return operation<Rcvr>(first_, std::move(rcvr));
-    }
-
-private:
-    bool first_;
-};
+using probes::two_values;
 
 TEST(exec_into_variant, sends_a_variant_of_tuples) {
     const auto index = [](auto v) { return static_cast<int>(v.index()); };

@@ -344,6 +344,61 @@ inline by_hand_context::scheduler by_hand_context::sender::attrs::query(
     return scheduler(*context_);
 }
 
+// Completes with an int if `first`, else with a string.
+struct two_values {
+    using sender_concept = ex::sender_tag;
+    using completion_signatures =
+        ex::completion_signatures<ex::set_value_t(int), ex::set_value_t(std::string)>;
+    explicit two_values(bool first) noexcept : first_(first) {}
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        operation(bool f, Rcvr r) noexcept : first(f), rcvr(std::move(r)) {}
+        void start() & noexcept {
+            if (first) {
+                ex::set_value(std::move(rcvr), 1);
+            } else {
+                ex::set_value(std::move(rcvr), std::string("two"));
+            }
+        }
+        bool first;
+        Rcvr rcvr;
+    };
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(first_, std::move(rcvr));
+    }
+
+private:
+    bool first_;
+};
+
+// Its schedule() always fails: the context is full.
+struct refuses {
+    using sender_concept = ex::sender_tag;
+    using completion_signatures =
+        ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::string)>;
+    refuses() noexcept = default;
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        explicit operation(Rcvr r) noexcept : rcvr(std::move(r)) {}
+        void start() & noexcept { ex::set_error(std::move(rcvr), std::string("full")); }
+        Rcvr rcvr;
+    };
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(std::move(rcvr));
+    }
+};
+class refusing_scheduler {
+public:
+    using scheduler_concept = ex::scheduler_tag;
+    refusing_scheduler() noexcept = default;
+    refuses schedule() const noexcept { return {}; }
+    bool operator==(const refusing_scheduler&) const noexcept { return true; }
+};
+
 // An int whose copies throw when asked to.
 class throwing_copy {
 public:

@@ -17,6 +17,7 @@ namespace {
 
 namespace ex = coppice::execution;
 using probes::outcome;
+using probes::two_values;
 
 TEST(exec_when_all, sends_all_values_in_the_childrens_order) {
     EXPECT_EQ(outcome(ex::when_all(ex::just(1), ex::just(), ex::just(2, std::string("three")))),
@@ -183,34 +184,6 @@ TEST(exec_when_all, the_signatures_are_the_joined_values_and_everyones_failures)
     static_assert(std::is_same_v<ex::completion_signatures_of_t<silent, ex::env<>>,
                                  ex::completion_signatures<ex::set_value_t(int, int)>>);
 }
-
-struct two_values {
-    using sender_concept = ex::sender_tag;
-    using completion_signatures =
-        ex::completion_signatures<ex::set_value_t(int), ex::set_value_t(std::string)>;
-    explicit two_values(bool first) noexcept : first_(first) {}
-    template <class Rcvr>
-    struct operation {
-        using operation_state_concept = ex::operation_state_tag;
-        operation(bool f, Rcvr r) noexcept : first(f), rcvr(std::move(r)) {}
-        void start() & noexcept {
-            if (first) {
-                ex::set_value(std::move(rcvr), 1);
-            } else {
-                ex::set_value(std::move(rcvr), std::string("two"));
-            }
-        }
-        bool first;
-        Rcvr rcvr;
-    };
-    template <class Rcvr>
-    auto connect(Rcvr rcvr) const noexcept {
-        return operation<Rcvr>(first_, std::move(rcvr));
-    }
-
-private:
-    bool first_;
-};
 
 TEST(exec_when_all, a_child_with_two_value_completions_is_no_child) {
     using sndr = ex::when_all_sender<two_values>;

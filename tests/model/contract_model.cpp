@@ -309,6 +309,7 @@ struct fused : board_test<fused, 3> {
         }
         signal_round round;
         std::size_t claimed = board.claim(round);
+        std::uint64_t seen = claimed == no_signal ? 0 : board.look(claimed);
         for (int i = 0; i != 2 && claimed != no_signal; ++i) {
             slot& s = board[claimed];
             s.runs.write(s.runs.read() + 1);
@@ -318,7 +319,7 @@ struct fused : board_test<fused, 3> {
                 board.finish(claimed, again);
                 claimed = no_signal;
             } else {
-                claimed = board.finish_and_claim(claimed, again, round);
+                claimed = board.finish_and_claim(claimed, again, seen, round);
             }
         }
         if (claimed != no_signal) board.finish(claimed, false);

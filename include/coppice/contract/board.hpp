@@ -36,6 +36,7 @@
 
 namespace coppice {
 
+// The slots of a group, with who may run which. Width: slots to a signal word.
 template <class Slot, unsigned Width = 32>
 class contract_board : immovable {
     static_assert(Width >= 2 && Width <= 32 && std::has_single_bit(Width));
@@ -179,22 +180,30 @@ public:
         if ((next & ready(index)) != 0 && !planted("contract.finish_quietly")) make_known(index);
     }
     // The same, and claims the next available one of those behind it in its leaf; no_signal: none.
+    // `seen`: a guess at the leaf's word, look()'s or the last call's; what it is, afterwards. It
+    // saves a load of what was just exchanged, which takes as long as the exchange.
     [[gnu::always_inline]] std::size_t finish_and_claim(std::size_t index, bool again,
+                                                        std::uint64_t& seen,
                                                         signal_round& round) noexcept {
-        std::uint64_t seen = claims(index).load(relaxed);  // relaxed: the exchange decides
         for (;;) {
             const std::uint64_t done = finished(seen, index, again);
             const std::uint64_t behind = available_in(done) & ~(2 * ready(index) - 1);
             const std::uint64_t claimed = behind & (~behind + 1);
             const std::uint64_t next = (done & ~claimed) | claimed << Width;
+            const std::uint64_t guess = seen;
             // edge contract.run (acq_rel): what the run did; what came before the next one's
             if (claims(index).compare_exchange_weak(seen, next, seq_cst, relaxed)) {
+                seen = next;
                 if ((next & ready(index)) != 0) make_known(index);
                 if (claimed == 0) return no_signal;
                 return index / Width * Width + static_cast<unsigned>(std::countr_zero(claimed));
             }
-            round.lost_exchange();
+            // Schedules may have changed it; another runner should be left alone.
+            if (((guess ^ seen) >> Width) != 0) round.lost_exchange();
         }
+    }
+    std::uint64_t look(std::size_t index) noexcept {
+        return claims(index).load(relaxed);  // relaxed: an exchange decides
     }
     // Claims up to `most` available contracts behind a claimed one in its leaf: their bits.
     std::uint64_t claim_behind(std::size_t index, unsigned most) noexcept {

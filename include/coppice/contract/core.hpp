@@ -215,6 +215,7 @@ inline bool contract_core::run_claimed(std::size_t index) {
 // one exchange.
 inline std::size_t contract_core::run_leaf(std::size_t index, std::size_t most,
                                            signal_round& round) {
+    std::uint64_t seen = board_.look(index);
     for (std::size_t ran = 0;;) {
         contract_slot& slot = board_[index];
         if (slot.life.is_released()) [[unlikely]] {
@@ -236,7 +237,7 @@ inline std::size_t contract_core::run_leaf(std::size_t index, std::size_t most,
             board_.finish(index, again);
             return ran;
         }
-        const std::size_t next = board_.finish_and_claim(index, again, round);
+        const std::size_t next = board_.finish_and_claim(index, again, seen, round);
         if (next == no_signal) {
             round.advance(index);
             return ran;

@@ -4,8 +4,7 @@
 // slot of one finite stop source (P3409R1): child I's token is finite_inplace_stop_token<N, I>.
 //
 //   pending_   children that have not arrived. The last one to arrive completes the receiver.
-//   outcome_   running -> failed | stopped, by the first child that does not send values;
-//              stopped -> failed, by the first error.
+//   outcome_   how it ends: see when_all_outcome
 //
 // A stop request from outside runs on_stop_, which passes it on to the children; the last of them
 // may complete inside that call, and destroy this operation with the source in it. That is safe:
@@ -19,6 +18,7 @@
 #include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/when_all_outcome.hpp>
 #include <coppice/stop/finite.hpp>
 
 namespace coppice::execution {
@@ -119,23 +119,6 @@ private:
     bool full_ = false;
 };
 
-template <class Sigs>
-struct when_all_errors {
-    using type = alternatives<>;
-};
-template <class... Fns>
-struct when_all_errors<completion_signatures<Fns...>> {
-    template <class Fn>
-    struct error {
-        using type = type_list<>;
-    };
-    template <class Error>
-    struct error<set_error_t(Error)> {
-        using type = type_list<Error>;
-    };
-    using type = set_union_t<alternatives<>, typename error<Fns>::type...>;
-};
-
 // Everything but the children's operations. Slots is a list of products, one per child; it is empty
 // if values are never sent.
 template <std::size_t Count, class Rcvr, class Sigs, class Slots>
@@ -160,8 +143,7 @@ public:
     template <std::size_t Index, class... Args>
     void value(Args&&... args) noexcept {
         if constexpr (sizeof...(Products) != 0) {
-            // relaxed: only saves storing values that nobody will send
-            if (outcome_.load(relaxed) == outcome::running) {
+            if (outcome_.all_sent()) {  // else nobody will send them
                 auto& slot = slots_.template get<Index>();
                 if constexpr (nothrow_decay_copyable<Args...>) {
                     slot.keep(static_cast<Args&&>(args)...);
@@ -179,58 +161,27 @@ public:
     }
     template <class Error>
     void error(Error&& error) noexcept {
-        // relaxed: decides who stores the error; arrive() publishes it
-        if (outcome_.exchange(outcome::failed, relaxed) != outcome::failed) {
-            if (!planted("when_all.stop_after_arrival")) source_.request_stop();
-            keep_error(static_cast<Error&&>(error));
-        }
+        const bool first = outcome_.fail(static_cast<Error&&>(error));
+        const bool late = planted("when_all.stop_after_arrival");
+        if (first && !late) source_.request_stop();
         arrive();
-        if (planted("when_all.stop_after_arrival")) source_.request_stop();
+        if (late) source_.request_stop();
     }
     void stopped() noexcept {
-        outcome expected = outcome::running;
-        // relaxed: as above
-        if (outcome_.compare_exchange_strong(expected, outcome::stopped, relaxed, relaxed)) {
-            source_.request_stop();
-        }
+        if (outcome_.stop()) source_.request_stop();
         arrive();
     }
 
 private:
-    enum class outcome : unsigned char { running, failed, stopped };
-
-    template <class Error>
-    void keep_error(Error&& error) noexcept {
-        using Stored = std::decay_t<Error>;
-        if constexpr (std::is_nothrow_constructible_v<Stored, Error>) {
-            errors_.template emplace<Stored>(static_cast<Error&&>(error));
-        } else {
-            try {
-                errors_.template emplace<Stored>(static_cast<Error&&>(error));
-            } catch (...) {
-                errors_.template emplace<std::exception_ptr>(std::current_exception());
-            }
-        }
-    }
     // The last thing a child does here: afterwards the operation may be gone.
     void arrive() noexcept {
         // edge when_all.arrive (release), edge when_all.arrive (acquire): the last sees all results
         if (pending_.fetch_sub(1, acq_rel) != 1) return;
         on_stop_.reset();
-        switch (outcome_.load(relaxed)) {  // relaxed: ordered by when_all.arrive
-            case outcome::running:
-                if constexpr (sizeof...(Products) != 0) send(typename flat::indices());
-                break;
-            case outcome::failed:
-                errors_.visit([this](auto& error) noexcept {
-                    set_error(static_cast<Rcvr&&>(rcvr_), std::move(error));
-                });
-                break;
-            case outcome::stopped:
-                if constexpr (Sigs::count_of(set_stopped_t()) != 0) {
-                    set_stopped(static_cast<Rcvr&&>(rcvr_));
-                }
-                break;
+        if (!outcome_.all_sent()) {
+            outcome_.deliver(rcvr_);
+        } else if constexpr (sizeof...(Products) != 0) {
+            send(typename flat::indices());
         }
     }
 
@@ -260,8 +211,7 @@ private:
     [[no_unique_address]] Rcvr rcvr_;
     finite_inplace_stop_source<Count> source_;
     atomic<std::size_t> pending_{Count};
-    atomic<outcome> outcome_{outcome::running};
-    typename when_all_errors<Sigs>::type errors_;  // written by who set outcome_ to failed
+    when_all_outcome<Sigs> outcome_;
     [[no_unique_address]] product<when_all_slot<Products>...> slots_;
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
                                             request_stop_of<finite_inplace_stop_source<Count>>>

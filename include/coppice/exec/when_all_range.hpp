@@ -5,7 +5,7 @@
 // to stop, as in when_all. An empty vector completes at once.
 //
 //   pending_   children that have not arrived, and the starter; the last one completes
-//   outcome_   running -> failed | stopped; stopped -> failed
+//   outcome_   how it ends: see when_all_outcome
 //
 // Source: ours. Cost: one allocation when it is connected, for all operations, and one for the
 // vector that is sent; from the environment's allocator.
@@ -143,7 +143,6 @@ public:
     }
 
 private:
-    enum class outcome : unsigned char { running, failed, stopped };
     using allocator_type =
         decltype(execution::choose_allocator(std::declval<const env<>&>(), std::declval<Env>()));
     using child_traits =
@@ -176,52 +175,21 @@ private:
     }
     template <class Error>
     void failed(Error&& error) noexcept {
-        // relaxed: decides who stores the error; arrive() publishes it
-        if (outcome_.exchange(outcome::failed, relaxed) != outcome::failed) {
-            keep_error(static_cast<Error&&>(error));
-            source_.request_stop();
-        }
+        if (outcome_.fail(static_cast<Error&&>(error))) source_.request_stop();
         arrive();
     }
     void stopped() noexcept {
-        outcome expected = outcome::running;
-        // relaxed: as above
-        if (outcome_.compare_exchange_strong(expected, outcome::stopped, relaxed, relaxed)) {
-            source_.request_stop();
-        }
+        if (outcome_.stop()) source_.request_stop();
         arrive();
-    }
-    template <class Error>
-    void keep_error(Error&& error) noexcept {
-        using Stored = std::decay_t<Error>;
-        if constexpr (std::is_nothrow_constructible_v<Stored, Error>) {
-            errors_.template emplace<Stored>(static_cast<Error&&>(error));
-        } else {
-            try {
-                errors_.template emplace<Stored>(static_cast<Error&&>(error));
-            } catch (...) {
-                errors_.template emplace<std::exception_ptr>(std::current_exception());
-            }
-        }
     }
     void arrive() noexcept {
         // edge when_all_range.arrive (release), edge when_all_range.arrive (acquire): sees all
         if (pending_.fetch_sub(1, acq_rel) != 1) return;
         on_stop_.reset();
-        switch (outcome_.load(relaxed)) {  // relaxed: ordered by when_all_range.arrive
-            case outcome::running:
-                send_values();
-                break;
-            case outcome::failed:
-                errors_.visit([this](auto& error) noexcept {
-                    set_error(static_cast<Rcvr&&>(rcvr_), std::move(error));
-                });
-                break;
-            case outcome::stopped:
-                if constexpr (Sigs::count_of(set_stopped_t()) != 0) {
-                    set_stopped(static_cast<Rcvr&&>(rcvr_));
-                }
-                break;
+        if (outcome_.all_sent()) {
+            send_values();
+        } else {
+            outcome_.deliver(rcvr_);
         }
     }
     void send_values() noexcept {
@@ -245,9 +213,8 @@ private:
     [[no_unique_address]] Rcvr rcvr_;
     inplace_stop_source source_;
     atomic<std::size_t> pending_;
-    atomic<outcome> outcome_{outcome::running};
+    when_all_outcome<Sigs> outcome_;
     bool started_ = false;
-    typename when_all_errors<Sigs>::type errors_;  // written by who set outcome_ to failed
     child* children_ = nullptr;
     std::size_t capacity_ = 0;
     std::size_t count_ = 0;

@@ -33,6 +33,9 @@ public:
     void stop() noexcept { drain(duration::zero()); }
     // Gives what is pending, and what it starts, `limit` to end by itself before that.
     void drain(duration limit) noexcept;
+    // Waits until the threads have ended, as the destructor does: sockets, and what else handlers
+    // use, may be destroyed afterwards and before the pool. Called by one thread, none of its own.
+    void join() noexcept;
 
 private:
     // A loop, and what it takes to end it from outside.
@@ -52,7 +55,6 @@ private:
         end_request end;
         std::thread thread;
     };
-    void join() noexcept;
 
     std::vector<std::unique_ptr<running_loop>> loops_;
     atomic<std::size_t> turn_{0};

@@ -1,10 +1,10 @@
 // The workers behind basic_pool; included only where a pool is instantiated (src/pool).
 #pragma once
-// A worker looks for work in this order: forked calls whose forker has gone, its queues, then other
-// workers' queues and published forked calls. A worker that finds none asks the others' fork_deques
-// to publish, then grabs. One that falls asleep asks all: its request stands until the next fork,
-// which publishes and wakes a sleeper. Who finds work while others sleep renews the requests and
-// looks whether there is more. So none sleeps while a forked call waits (PROTOCOL.md).
+// A worker looks for work in its queues, then in other workers' queues and published forked calls.
+// One that finds none asks the others' fork_deques to publish, then grabs. One that falls asleep
+// asks all: its request stands until the next fork, which publishes and wakes a sleeper. Who finds
+// work while others sleep renews the requests and looks whether there is more. So none sleeps while
+// a forked call waits (PROTOCOL.md).
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/check.hpp>
@@ -314,7 +314,7 @@ found_work basic_pool<Queues>::worker::search() noexcept {
 template <class Queues>
 bool basic_pool<Queues>::worker::run_own() noexcept {
     found_work found;
-    if (!forks.take_left_over(found.call)) found.item = next();
+    found.item = next();
     if (!found) return false;
     run(found);
     return true;

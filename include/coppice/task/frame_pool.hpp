@@ -23,14 +23,14 @@ public:
 
     // At least `bytes` bytes, aligned as operator new aligns. Errors: std::bad_alloc.
     // Cost: no allocation when this thread has freed a frame of the class before.
-    static void* allocate(std::size_t bytes) {
+    [[gnu::always_inline]] static void* allocate(std::size_t bytes) {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             size_class& c = mine().classes[index];
             if (node* const frame = c.head) [[likely]] {
                 unpoison(frame, index);
                 c.head = frame->next;
-                --c.count;
+                ++c.room;
                 return frame;
             }
         }
@@ -38,11 +38,11 @@ public:
     }
 
     // Takes back what allocate(bytes) gave.
-    static void deallocate(void* memory, std::size_t bytes) noexcept {
+    [[gnu::always_inline]] static void deallocate(void* memory, std::size_t bytes) noexcept {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             size_class& c = mine().classes[index];
-            if (c.count != 0 && c.count < frames_per_class_max) [[likely]] {
+            if (c.room != 0) [[likely]] {
                 push(c, memory, index);
                 return;
             }
@@ -58,14 +58,13 @@ private:
     };
     struct size_class {
         node* head = nullptr;
-        unsigned count = 0;
+        unsigned room = 0;  // for so many more frames
     };
-    // Trivially destructible, so that access needs no guard; `closed` is set by the thread's
-    // clean-up (frame_pool.cpp), after which frames go straight back to the system.
+    // Trivially destructible, so that access needs no guard. There is no room before the thread's
+    // clean-up is registered, nor after it (frame_pool.cpp): frames go straight back to the system.
     struct thread_lists {
         size_class classes[class_count];
-        bool cleanup_registered = false;
-        bool closed = false;
+        bool used = false;
     };
     struct cleanup;
 
@@ -75,9 +74,12 @@ private:
         node* const frame = static_cast<node*>(memory);
         frame->next = c.head;
         c.head = frame;
-        ++c.count;
+        --c.room;
         poison(frame, index);
     }
+#if defined(__clang__)
+    [[clang::preserve_most]]  // its callers then save no registers
+#endif
     static void* allocate_slow(std::size_t bytes);
     static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
 

@@ -1,0 +1,81 @@
+// when_all_outcome: how the children of when_all and when_all_range ended.
+#pragma once
+//   how_   sent -> failed | stopped, by the first child that does not send values;
+//          stopped -> failed, by the first error
+//
+// Any child writes it. It is delivered after the last one's arrival, which publishes everything, so
+// all is relaxed.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/alternatives.hpp>
+#include <coppice/exec/completion_signatures.hpp>
+
+#include <exception>
+
+namespace coppice::execution {
+
+template <class Sigs>
+struct when_all_errors {
+    using type = alternatives<>;
+};
+template <class... Fns>
+struct when_all_errors<completion_signatures<Fns...>> {
+    template <class Fn>
+    struct error {
+        using type = type_list<>;
+    };
+    template <class Error>
+    struct error<set_error_t(Error)> {
+        using type = type_list<Error>;
+    };
+    using type = set_union_t<alternatives<>, typename error<Fns>::type...>;
+};
+
+template <class Sigs>
+class when_all_outcome : immovable {
+public:
+    bool all_sent() const noexcept { return how_.load(relaxed) == kind::sent; }
+    // Keeps the error if it is the first, and says whether it is.
+    template <class Error>
+    bool fail(Error&& error) noexcept {
+        // relaxed: decides who stores the error
+        if (how_.exchange(kind::failed, relaxed) == kind::failed) return false;
+        using Stored = std::decay_t<Error>;
+        if constexpr (std::is_nothrow_constructible_v<Stored, Error>) {
+            errors_.template emplace<Stored>(static_cast<Error&&>(error));
+        } else {
+            try {
+                errors_.template emplace<Stored>(static_cast<Error&&>(error));
+            } catch (...) {
+                errors_.template emplace<std::exception_ptr>(std::current_exception());
+            }
+        }
+        return true;
+    }
+    // Whether this is the first that did not send.
+    bool stop() noexcept {
+        kind expected = kind::sent;
+        // relaxed: as above
+        return how_.compare_exchange_strong(expected, kind::stopped, relaxed, relaxed);
+    }
+    // Completes the receiver with the error or with stopped, if it is not that all sent.
+    template <class Rcvr>
+    void deliver(Rcvr& rcvr) noexcept {
+        if (how_.load(relaxed) == kind::failed) {
+            errors_.visit([&rcvr](auto& error) noexcept {
+                set_error(static_cast<Rcvr&&>(rcvr), std::move(error));
+            });
+        } else if constexpr (Sigs::count_of(set_stopped_t()) != 0) {
+            set_stopped(static_cast<Rcvr&&>(rcvr));
+        }
+    }
+
+private:
+    enum class kind : unsigned char { sent, failed, stopped };
+
+    atomic<kind> how_{kind::sent};
+    typename when_all_errors<Sigs>::type errors_;  // written by who made it failed
+};
+
+}  // namespace coppice::execution
