@@ -15,15 +15,15 @@ namespace ex = coppice::execution;
 namespace {
 
 // [loop]
-enum class event { data, silence, signal };
+enum class news { data, silence, signal };
 
 // What comes first. When this goes on the other two are over, and touch nothing any more.
-task<event> next_event(io::tcp::socket& socket, std::span<std::byte> buffer, io::timer& timer,
-                       io::signal_set& signals) {
+task<news> next_event(io::tcp::socket& socket, std::span<std::byte> buffer, io::timer& timer,
+                      io::signal_set& signals) {
     co_return co_await ex::when_any(
-        signals.wait() | ex::then([](int) { return event::signal; }),
-        socket.receive(buffer) | ex::then([](std::size_t) { return event::data; }),
-        timer.wait_for(50ms) | ex::then([] { return event::silence; }));
+        signals.wait() | ex::then([](int) { return news::signal; }),
+        socket.receive(buffer) | ex::then([](std::size_t) { return news::data; }),
+        timer.wait_for(50ms) | ex::then([] { return news::silence; }));
 }
 
 task<> serve(io::context& loop, io::tcp::socket socket, io::signal_set& signals) {
@@ -31,14 +31,14 @@ task<> serve(io::context& loop, io::tcp::socket socket, io::signal_set& signals)
     std::array<std::byte, 64> buffer;
     for (;;) {
         switch (co_await next_event(socket, buffer, timer, signals)) {
-            case event::data:
+            case news::data:
                 std::puts("data");
                 break;
-            case event::silence:
+            case news::silence:
                 std::puts("silence");
                 std::raise(SIGTERM);  // as an operator would
                 break;
-            case event::signal:
+            case news::signal:
                 std::puts("a signal: we end");
                 co_return;
         }

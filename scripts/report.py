@@ -14,6 +14,7 @@ import argparse
 import datetime
 import html
 import json
+import os
 import pathlib
 import platform
 import re
@@ -78,6 +79,7 @@ def add(arguments, history):
         sys.exit(f"{arguments.bench} wrote no figures")
     run = {"bench": arguments.bench, "commit": arguments.commit, "compiler": arguments.compiler,
            "mode": arguments.mode, "machine": machine(), "packages": package_versions(),
+           "load": round(os.getloadavg()[0], 1), "processors": os.cpu_count(),
            "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
            "figures": figures, "budgets": budgets}
     with history.open("a") as out:
@@ -229,9 +231,19 @@ def slug(text):
 
 
 def provenance(runs):
-    blocks = [("table", ["benchmark", "commit", "when", "how", "compiler"],
+    blocks = [("table", ["benchmark", "commit", "when", "how", "compiler", "load at its end"],
                [[(run["bench"], ""), (run["commit"], ""), (run["time"], ""), (run["mode"], ""),
-                 (run["compiler"], "")] for run in sorted(runs.values(), key=lambda r: r["bench"])])]
+                 (run["compiler"], ""), (str(run.get("load", "–")), "")]
+                for run in sorted(runs.values(), key=lambda r: r["bench"])])]
+    busy = [name for name, run in sorted(runs.items())
+            if run.get("load", 0) > 2 * run.get("processors", 1)]
+    if busy:
+        blocks.append(("p", f"Other programs used the machine during {', '.join(busy)}: these "
+                            "figures are of less worth, above all those of several threads."))
+    unknown = [name for name, run in sorted(runs.items()) if "load" not in run]
+    if unknown:
+        blocks.append(("p", f"Whether other programs used the machine during {', '.join(unknown)} "
+                            "was not recorded: run ./bench again before relying on these figures."))
     for place in sorted({run["machine"] for run in runs.values()}):
         blocks.append(("p", f"Machine: {place}."))
     packages = sorted({f"{name} {version}" for run in runs.values()

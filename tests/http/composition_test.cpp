@@ -4,11 +4,11 @@
 // each way of waiting for it; stop requests and deadlines from other threads, at moments drawn from
 // a seed. Always: each operation completes once, with its own value or as stopped, where it should,
 // and its state is gone. It stands with http because http is the room that all others meet in.
+#include <coppice/base/atomic.hpp>
 #include <coppice/coppice.hpp>
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <random>
@@ -27,9 +27,9 @@ thread_local bool outside = false;
 
 // What happened to all operations of one test.
 struct tally {
-    std::atomic<int> begun{0};
-    std::atomic<int> ended{0};   // their states are gone
-    std::atomic<int> astray{0};  // they ended on a thread that is not the scheduler's
+    coppice::atomic<int> begun{0};
+    coppice::atomic<int> ended{0};   // their states are gone
+    coppice::atomic<int> astray{0};  // they ended on a thread that is not the scheduler's
 };
 
 // Schedules on Sch and answers `value` there, or operation_canceled if it was stopped before.
@@ -43,7 +43,7 @@ public:
 
     void operator()(completion<int> done) noexcept {
         done_ = done;
-        ++counts_->begun;
+        counts_->begun.fetch_add(1, relaxed);
         hop_.construct_with(
             [&]() noexcept { return ex::connect(ex::schedule(scheduler_), receiver(this)); });
         ex::start(hop_.get());
@@ -67,10 +67,10 @@ private:
     void end(std::error_code error) noexcept {
         const completion<int> done = done_;
         const int value = value_;
-        if (outside && !error) ++counts_->astray;
+        if (outside && !error) counts_->astray.fetch_add(1, relaxed);
         tally& counts = *counts_;
         hop_.destroy();
-        ++counts.ended;
+        counts.ended.fetch_add(1, release);
         completion<int> last = done;
         std::move(last)(error, value);  // *this may be gone
     }
@@ -124,22 +124,22 @@ constexpr int count = 300;
 
 // How one operation ended.
 struct outcome {
-    std::atomic<int> ends{0};
-    std::atomic<int> stops{0};
-    std::atomic<int> wrong{0};  // another's value, or an error that is none of ours
+    coppice::atomic<int> ends{0};
+    coppice::atomic<int> stops{0};
+    coppice::atomic<int> wrong{0};  // another's value, or an error that is none of ours
     void value(int got, int expected) noexcept {
-        ++ends;
-        if (got != expected) ++wrong;
+        if (got != expected) wrong.fetch_add(1, relaxed);
+        ends.fetch_add(1, release);
     }
     void stopped() noexcept {
-        ++ends;
-        ++stops;
+        stops.fetch_add(1, relaxed);
+        ends.fetch_add(1, release);
     }
     void error(std::error_code ec) noexcept {
         if (ec == std::errc::operation_canceled) return stopped();
         if (ec == std::errc::timed_out) return stopped();
-        ++ends;
-        ++wrong;
+        wrong.fetch_add(1, relaxed);
+        ends.fetch_add(1, release);
     }
     void thrown(std::exception_ptr e) noexcept {
         try {
@@ -147,8 +147,8 @@ struct outcome {
         } catch (const std::system_error& failure) {
             error(failure.code());
         } catch (...) {
-            ++ends;
-            ++wrong;
+            wrong.fetch_add(1, relaxed);
+            ends.fetch_add(1, release);
         }
     }
 };
@@ -176,16 +176,18 @@ protected:
         stopper.join();
         for (int i = 0; i != count; ++i) {
             const outcome& o = ends[static_cast<std::size_t>(i)];
-            EXPECT_EQ(o.ends, 1) << "operation " << i;
-            EXPECT_EQ(o.wrong, 0) << "operation " << i;
-            if (i % 3 == 0) EXPECT_EQ(o.stops, 0) << "nobody stopped operation " << i;
+            EXPECT_EQ(o.ends.load(acquire), 1) << "operation " << i;
+            EXPECT_EQ(o.wrong.load(relaxed), 0) << "operation " << i;
+            if (i % 3 == 0) {
+                EXPECT_EQ(o.stops.load(relaxed), 0) << "nobody stopped operation " << i;
+            }
         }
-        EXPECT_EQ(counts.begun, counts.ended);
-        EXPECT_EQ(counts.astray, 0);
+        EXPECT_EQ(counts.begun.load(relaxed), counts.ended.load(acquire));
+        EXPECT_EQ(counts.astray.load(relaxed), 0);
     }
     void all_ended() {
         for (const outcome& each : ends) {
-            while (each.ends == 0) std::this_thread::yield();
+            while (each.ends.load(acquire) == 0) std::this_thread::yield();
         }
     }
     auto stop_env(int i) {
@@ -248,7 +250,7 @@ TYPED_TEST(composition, callbacks_are_called_once_on_the_scheduler) {
 template <class Sch>
 task<int> awaiting(Sch scheduler, int i, tally& counts) {
     const int got = co_await answer(scheduler, i, counts);
-    if (outside) ++counts.astray;  // a task goes on where it was started
+    if (outside) counts.astray.fetch_add(1, relaxed);  // a task goes on where it was started
     co_return got;
 }
 
@@ -314,7 +316,6 @@ TYPED_TEST(composition, blocked_threads_go_on_once) {
 TYPED_TEST(composition, deadlines_end_operations_once) {
     io_house timers;
     std::minstd_rand dice(11);
-    std::vector<int> never_late(count, 0);
     this->run(
         [&](int i) {
             const auto scheduler = this->house.scheduler();

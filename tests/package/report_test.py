@@ -121,6 +121,16 @@ class Tables(unittest.TestCase):
         self.assertIn("few: 3.00, at least 4.00", text)
         self.assertNotIn("fine", text)
 
+    def test_a_busy_machine_is_said_to_have_been_one(self):
+        for load, said in ((9.0, True), (2.0, False)):
+            runs = {"b": run([figure("ours", 5)], load=load, processors=2)}
+            text = report.as_markdown(report.report(runs, [DOCUMENT], lambda *_: None))
+            self.assertEqual("Other programs used the machine during b" in text, said)
+
+    def test_a_load_that_was_not_recorded_is_said_to_be_unknown(self):
+        text = report.as_markdown(blocks_of([figure("ours", 5)]))
+        self.assertIn("Whether other programs used the machine during b was not recorded", text)
+
     def test_markup_in_names_is_escaped(self):
         blocks = blocks_of([figure("a<b>|c", 5, workload="elsewhere")])
         self.assertIn("a&lt;b&gt;|c", report.as_html(blocks))
