@@ -95,17 +95,14 @@ bool run_tiny(const contest& c) {
     return agree;
 }
 
-[[maybe_unused]] void add_openmp(std::vector<contender>& fib, std::vector<contender>& matmul,
-                                 const char* name, const char* program) {
-    const auto runtime = std::make_shared<companion>(program);
-    fib.push_back({name, [runtime](std::size_t threads, std::size_t size) {
-                       return runtime->run("fib", threads, size);
-                   },
-                   program});
-    matmul.push_back({name, [runtime](std::size_t threads, std::size_t size) {
-                          return runtime->run("matmul", threads, size);
-                      },
-                      program});
+// One of the two things that an OpenMP runtime's program does.
+[[maybe_unused]] contender openmp(const std::shared_ptr<companion>& runtime, const char* program,
+                                  const char* name, const char* workload) {
+    return {name,
+            [runtime, workload](std::size_t threads, std::size_t size) {
+                return runtime->run(workload, threads, size);
+            },
+            program};
 }
 
 // Before there are any threads: companions are forked.
@@ -120,10 +117,14 @@ std::vector<contest> contests() {
     submit = {{"oneTBB enqueue", submit_tbb}};
 #endif
 #ifdef BENCH_LIBOMP
-    add_openmp(fib, matmul, "OpenMP (libomp)", BENCH_LIBOMP);
+    const auto libomp = std::make_shared<companion>(BENCH_LIBOMP);
+    fib.push_back(openmp(libomp, BENCH_LIBOMP, "OpenMP tasks (libomp)", "fib"));
+    matmul.push_back(openmp(libomp, BENCH_LIBOMP, "OpenMP for (libomp)", "matmul"));
 #endif
 #ifdef BENCH_LIBGOMP
-    add_openmp(fib, matmul, "OpenMP (libgomp)", BENCH_LIBGOMP);
+    const auto libgomp = std::make_shared<companion>(BENCH_LIBGOMP);
+    fib.push_back(openmp(libgomp, BENCH_LIBGOMP, "OpenMP tasks (libgomp)", "fib"));
+    matmul.push_back(openmp(libgomp, BENCH_LIBGOMP, "OpenMP for (libgomp)", "matmul"));
 #endif
     fib.push_back({"coppice tasks", fib_tasks});
     fib.push_back({"coppice fork_join", fib_fork_join});

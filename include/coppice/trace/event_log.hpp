@@ -18,8 +18,10 @@
 
 namespace coppice::trace {
 
+// What an event says of its moment; the letters are those of the trace event format.
 enum class event_kind : char { begin = 'B', end = 'E', instant = 'i' };
 
+// Something that happened, as it is read back.
 struct event {
     std::int64_t time_ns = 0;  // of the clock of whoever records
     const char* name = "";     // a literal
