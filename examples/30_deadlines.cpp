@@ -26,12 +26,10 @@ task<> first_of(io::tcp::socket& socket, io::context& loop) {
 
 // [timeout]
 // A limit for anything that can be stopped, however many operations it consists of.
-task<> within(io::tcp::socket& socket, io::context& loop) {
+task<> within(io::tcp::socket& socket) {
     std::array<std::byte, 64> buffer;
     try {
-        co_await execution::write_env(
-            execution::timeout(socket.receive(buffer), 5ms),
-            execution::prop(execution::get_timed_scheduler, loop.get_scheduler()));
+        co_await execution::timeout(socket.receive(buffer), 5ms);
     } catch (const std::system_error& error) {
         if (error.code() == std::errc::timed_out) std::printf("timed out\n");
     }
@@ -44,7 +42,7 @@ task<> talk(io::context& loop) {
     co_await client.connect(acceptor.local());
     io::tcp::socket server = co_await acceptor.accept();
     co_await first_of(server, loop);
-    co_await within(server, loop);
+    co_await within(server);
     co_await client.send_all(std::as_bytes(std::span("hello", 5)));
     co_await first_of(server, loop);
 }

@@ -12,18 +12,21 @@ namespace {
 
 using asio::ip::tcp;
 
-struct callback_session : std::enable_shared_from_this<callback_session> {
+struct callback_session {
     explicit callback_session(tcp::socket s) : socket(std::move(s)) {}
-    void receive() {
-        socket.async_read_some(asio::buffer(data),
-                               [self = shared_from_this()](asio::error_code ec, std::size_t n) {
-                                   if (!ec) self->send(n);
-                               });
+    static void receive(std::shared_ptr<callback_session> self) {
+        callback_session& s = *self;
+        s.socket.async_read_some(
+            asio::buffer(s.data),
+            [self = std::move(self)](asio::error_code ec, std::size_t n) mutable {
+                if (!ec) send(std::move(self), n);
+            });
     }
-    void send(std::size_t n) {
-        asio::async_write(socket, asio::buffer(data.data(), n),
-                          [self = shared_from_this()](asio::error_code ec, std::size_t) {
-                              if (!ec) self->receive();
+    static void send(std::shared_ptr<callback_session> self, std::size_t n) {
+        callback_session& s = *self;
+        asio::async_write(s.socket, asio::buffer(s.data.data(), n),
+                          [self = std::move(self)](asio::error_code ec, std::size_t) mutable {
+                              if (!ec) receive(std::move(self));
                           });
     }
     tcp::socket socket;
@@ -34,7 +37,7 @@ void accept(tcp::acceptor& acceptor) {
     acceptor.async_accept([&acceptor](asio::error_code ec, tcp::socket socket) {
         if (!ec) {
             socket.set_option(tcp::no_delay(true));
-            std::make_shared<callback_session>(std::move(socket))->receive();
+            callback_session::receive(std::make_shared<callback_session>(std::move(socket)));
         }
         accept(acceptor);
     });

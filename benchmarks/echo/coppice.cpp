@@ -46,19 +46,23 @@ void serve(io::backend kind) {
     loop.run();
 }
 
-// Lives as long as its connection.
-struct callback_session : std::enable_shared_from_this<callback_session> {
+// Lives as long as its connection: each callback owns it and hands it to the next one.
+struct callback_session {
     explicit callback_session(io::tcp::socket s) noexcept : socket(std::move(s)) {}
-    void receive() {
-        socket.receive_pooled(
-            [self = shared_from_this()](std::error_code ec, io::pooled_buffer buffer) {
-                if (ec || buffer.empty()) return;
-                self->buffer = std::move(buffer);
-                self->socket.send_all(self->buffer.bytes(), [self](std::error_code failed) {
-                    self->buffer.release();
-                    if (!failed) self->receive();
-                });
+    static void receive(std::shared_ptr<callback_session> self) {
+        io::tcp::socket& from = self->socket;
+        from.receive_pooled(
+            [self = std::move(self)](std::error_code ec, io::pooled_buffer received) mutable {
+                if (!ec && !received.empty()) send(std::move(self), std::move(received));
             });
+    }
+    static void send(std::shared_ptr<callback_session> self, io::pooled_buffer received) {
+        callback_session& to = *self;
+        to.buffer = std::move(received);
+        to.socket.send_all(to.buffer.bytes(), [self = std::move(self)](std::error_code ec) mutable {
+            self->buffer.release();
+            if (!ec) receive(std::move(self));
+        });
     }
     io::tcp::socket socket;
     io::pooled_buffer buffer;
@@ -66,7 +70,7 @@ struct callback_session : std::enable_shared_from_this<callback_session> {
 
 void accept_callback(io::tcp::acceptor& acceptor) {
     acceptor.accept([&acceptor](std::error_code ec, io::tcp::socket socket) {
-        if (!ec) std::make_shared<callback_session>(std::move(socket))->receive();
+        if (!ec) callback_session::receive(std::make_shared<callback_session>(std::move(socket)));
         accept_callback(acceptor);
     });
 }

@@ -13,19 +13,20 @@ namespace coppice::io {
 
 namespace {
 
-std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers, simulation* world) {
+std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers, simulation* world,
+                                uring_calls& calls) {
     switch (kind) {
         case backend::epoll:
             return make_epoll_ring(buffers);
         case backend::uring:
-            return make_uring_ring(buffers);
+            return make_uring_ring(buffers, calls);
         case backend::sim:
             return make_sim_ring(buffers, *world);
         case backend::automatic:
             break;
     }
     try {
-        return make_uring_ring(buffers);
+        return make_uring_ring(buffers, calls);
     } catch (const std::system_error&) {  // too old a kernel, or forbidden here
         return make_epoll_ring(buffers);
     }
@@ -34,13 +35,17 @@ std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers, simulation* 
 }  // namespace
 
 context::context(backend kind)
-    : context(kind == backend::sim ? std::make_unique<simulation>(1) : nullptr, nullptr, kind) {}
+    : context(kind == backend::sim ? std::make_unique<simulation>(1) : nullptr, nullptr,
+              kernel_uring(), kind) {}
 
-context::context(simulation& world) : context(nullptr, &world, backend::sim) {}
+context::context(uring_calls& calls, backend kind) : context(nullptr, nullptr, calls, kind) {}
 
-context::context(std::unique_ptr<simulation> own, simulation* world, backend kind)
+context::context(simulation& world) : context(nullptr, &world, kernel_uring(), backend::sim) {}
+
+context::context(std::unique_ptr<simulation> own, simulation* world, uring_calls& calls,
+                 backend kind)
     : world_(std::move(own)),
-      ring_(make_ring(kind, buffers_, world_ != nullptr ? world_.get() : world)),
+      ring_(make_ring(kind, buffers_, world_ != nullptr ? world_.get() : world, calls)),
       system_(&ring_->system()),
       ring_clock_(&ring_->time()),
       origin_(ring_clock_->now()),

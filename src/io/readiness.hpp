@@ -115,11 +115,12 @@ private:
 
     // Tries the system call. True: the operation has its result.
     bool attempt(ring_operation& op) noexcept {
-        descriptor& d = *op.on;
-        long outcome = -EINTR;
-        while (outcome == -EINTR || (outcome == -ECONNABORTED && op.code == opcode::accept)) {
+        long outcome = call(op);
+        while (outcome == -EINTR || (outcome == -ECONNABORTED && op.code == opcode::accept))
+            [[unlikely]] {
             outcome = call(op);
         }
+        descriptor& d = *op.on;
         if (outcome == -EAGAIN || outcome == -EWOULDBLOCK) {
             (is_writing(op.code) ? d.writable : d.readable) = false;
             return false;

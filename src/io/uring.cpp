@@ -10,17 +10,15 @@
 #include <coppice/base/check.hpp>
 
 #include "uring_abi.hpp"
+#include "uring_accept.hpp"
+#include "uring_kernel.hpp"
 #include "uring_stream.hpp"
 
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 
 namespace coppice::io {
@@ -28,202 +26,6 @@ namespace coppice::io {
 namespace {
 
 using namespace uring;
-
-// A mapping of the kernel's; unmapped at the end.
-class mapping : immovable {
-public:
-    ~mapping() {
-        if (data_ != nullptr) ::munmap(data_, size_);
-    }
-    void map(std::size_t size, int flags, int fd, std::uint64_t offset) {
-        void* const data =
-            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
-        if (data == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap");
-        data_ = static_cast<std::byte*>(data);
-        size_ = size;
-    }
-    template <class T>
-    T* at(std::size_t offset) const noexcept {
-        return reinterpret_cast<T*>(data_ + offset);
-    }
-
-private:
-    std::byte* data_ = nullptr;
-    std::size_t size_ = 0;
-};
-
-class file : immovable {
-public:
-    ~file() {
-        if (fd >= 0) ::close(fd);
-    }
-    int fd = -1;
-};
-
-// One ring of the kernel's: its memory and its calls.
-class kernel_ring : immovable {
-public:
-    kernel_ring() {
-        params p{};
-        p.flags = setup_single_issuer | setup_defer_taskrun | setup_r_disabled | setup_clamp |
-                  setup_submit_all | setup_cqsize;
-        p.cq_entries = completion_entries;
-        fd_.fd = static_cast<int>(::syscall(syscall_setup, submission_entries, &p));
-        if (fd_.fd < 0) throw std::system_error(errno, std::system_category(), "io_uring_setup");
-        constexpr std::uint32_t needed = feature_single_mmap | feature_nodrop | feature_ext_arg;
-        if ((p.features & needed) != needed) {
-            throw std::system_error(ENOSYS, std::system_category(), "io_uring is too old");
-        }
-        map(p);
-    }
-
-    // Makes the ring this thread's for ever.
-    void enable() noexcept {
-        const long outcome = ::syscall(syscall_register, fd_.fd, register_enable_rings, nullptr, 0);
-        COPPICE_CHECK(outcome == 0, "io_uring could not be enabled");
-    }
-    bool provide(provided_buffer* ring, std::uint32_t count) noexcept {
-        buffer_ring_registration registration{};
-        registration.ring_addr = reinterpret_cast<std::uintptr_t>(ring);
-        registration.ring_entries = count;
-        return ::syscall(syscall_register, fd_.fd, register_pbuf_ring, &registration, 1) == 0;
-    }
-
-    // An entry to fill, all zero. Submitted by the next submit().
-    sqe& next_entry() noexcept {
-        // Relaxed: the kernel moves the head only inside enter, on this thread.
-        if (tail_ - shared(sq_head_).load(relaxed) == sq_entries_) submit(0, nullptr);
-        COPPICE_CHECK(tail_ - shared(sq_head_).load(relaxed) != sq_entries_,
-                      "the kernel has no memory left for io_uring's requests");
-        sqe& entry = entries_.at<sqe>(0)[tail_ & sq_mask_];
-        std::memset(static_cast<void*>(&entry), 0, sizeof entry);
-        ++tail_;
-        return entry;
-    }
-
-    // Hands over what is queued, and waits for `least` completions, for `timeout` at most if it is
-    // given. They stay in the completion ring.
-    void submit(unsigned least, const kernel_timespec* timeout) noexcept {
-        // edge kernel.submit (release): the kernel acquires the tail, then reads the entries
-        shared(sq_tail_).store(tail_, release);
-        const std::uint32_t queued = tail_ - shared(sq_head_).load(relaxed);
-        getevents_arg arg{};
-        arg.timespec = reinterpret_cast<std::uintptr_t>(timeout);
-        ::syscall(syscall_enter, fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg,
-                  sizeof arg);
-        // ETIME and EINTR are ordinary ends of a wait; EBUSY and EAGAIN mean that completions must
-        // be taken first, which is what the caller does next.
-    }
-
-    // Relaxed: only whether to sleep depends on it; take() acquires.
-    bool has_completions() const noexcept { return shared(cq_tail_).load(relaxed) != *cq_head_; }
-
-    // Calls visit with every completion that has come by now.
-    template <class Visit>
-    void take(Visit visit) {
-        // edge kernel.complete (acquire): the kernel wrote the entries, then released the tail
-        const std::uint32_t tail = shared(cq_tail_).load(acquire);
-        // This thread alone writes the head; a visit that takes entries itself (block does) may
-        // take it past the tail.
-        for (std::uint32_t head = *cq_head_; static_cast<std::int32_t>(tail - head) > 0;
-             head = *cq_head_) {
-            const cqe entry = cqes_[head & cq_mask_];
-            // edge kernel.taken (release): the entry has been read, the kernel may use its place
-            shared(cq_head_).store(head + 1, release);
-            visit(entry);
-        }
-    }
-
-    // The words shared with the kernel are ordinary atomics on both sides.
-    template <class T>
-    static atomic<T>& shared(T* word) noexcept {
-        static_assert(sizeof(atomic<T>) == sizeof(T));
-        return *reinterpret_cast<atomic<T>*>(word);
-    }
-
-private:
-    static constexpr std::uint32_t submission_entries = 256;
-    static constexpr std::uint32_t completion_entries = 4096;
-
-    void map(const params& p) {
-        const std::size_t sq_bytes = p.sq_off.array + p.sq_entries * sizeof(std::uint32_t);
-        const std::size_t cq_bytes = p.cq_off.cqes + p.cq_entries * sizeof(cqe);
-        rings_.map(std::max(sq_bytes, cq_bytes), MAP_SHARED | MAP_POPULATE, fd_.fd, offset_sq_ring);
-        entries_.map(p.sq_entries * sizeof(sqe), MAP_SHARED | MAP_POPULATE, fd_.fd, offset_sqes);
-        sq_head_ = rings_.at<std::uint32_t>(p.sq_off.head);
-        sq_tail_ = rings_.at<std::uint32_t>(p.sq_off.tail);
-        sq_mask_ = *rings_.at<std::uint32_t>(p.sq_off.ring_mask);
-        sq_entries_ = p.sq_entries;
-        cq_head_ = rings_.at<std::uint32_t>(p.cq_off.head);
-        cq_tail_ = rings_.at<std::uint32_t>(p.cq_off.tail);
-        cq_mask_ = *rings_.at<std::uint32_t>(p.cq_off.ring_mask);
-        cqes_ = rings_.at<cqe>(p.cq_off.cqes);
-        // Entry i is always submitted from place i.
-        std::uint32_t* const array = rings_.at<std::uint32_t>(p.sq_off.array);
-        for (std::uint32_t i = 0; i != p.sq_entries; ++i) array[i] = i;
-    }
-
-    mapping rings_;
-    mapping entries_;
-    std::uint32_t tail_ = 0;  // our copy of the submission tail
-    std::uint32_t* sq_head_ = nullptr;
-    std::uint32_t* sq_tail_ = nullptr;
-    std::uint32_t sq_mask_ = 0;
-    std::uint32_t sq_entries_ = 0;
-    std::uint32_t* cq_head_ = nullptr;
-    std::uint32_t* cq_tail_ = nullptr;
-    std::uint32_t cq_mask_ = 0;
-    cqe* cqes_ = nullptr;
-    file fd_;  // closed before the memory is unmapped
-};
-
-// The receive buffers that the kernel may fill, on one kernel_ring.
-class lent_buffers : immovable {
-public:
-    static constexpr std::uint16_t count = 256;  // a power of two
-
-    lent_buffers(buffer_pool& pool, kernel_ring& ring) : pool_(pool) {
-        places_.map(count * sizeof(provided_buffer), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (!ring.provide(places_.at<provided_buffer>(0), count)) {
-            throw std::system_error(errno, std::system_category(), "io_uring buffer ring");
-        }
-        for (std::uint16_t id = 0; id != count; ++id) lend(id, pool_.take());
-        publish();
-    }
-    ~lent_buffers() {
-        for (std::byte* const buffer : lent_) {
-            if (buffer != nullptr) pool_.give(buffer);
-        }
-    }
-    // The kernel has filled this one: it is the caller's now, and a fresh one takes its place.
-    // Without memory for a fresh one, nullptr, and the kernel gets the filled one back.
-    std::byte* take(std::uint16_t id) noexcept {
-        std::byte* const fresh = pool_.try_take();
-        std::byte* const filled = fresh == nullptr ? nullptr : lent_[id];
-        lend(id, fresh == nullptr ? lent_[id] : fresh);
-        publish();
-        return filled;
-    }
-
-private:
-    void lend(std::uint16_t id, std::byte* buffer) noexcept {
-        lent_[id] = buffer;
-        provided_buffer& place = places_.at<provided_buffer>(0)[tail_ & (count - 1)];
-        place.addr = reinterpret_cast<std::uintptr_t>(buffer);
-        place.len = filled_buffer::capacity;
-        place.bid = id;
-        ++tail_;
-    }
-    void publish() noexcept {
-        // edge kernel.buffers (release): the kernel acquires the tail, then reads the entries
-        kernel_ring::shared(&places_.at<provided_buffer>(0)->resv).store(tail_, release);
-    }
-
-    buffer_pool& pool_;
-    mapping places_;                        // outlives the ring's file, which is closed first
-    std::array<std::byte*, count> lent_{};  // by buffer id
-    std::uint16_t tail_ = 0;
-};
 
 // Tells threads apart; numbers of threads that have ended are not used again.
 std::uint64_t this_thread() noexcept {
@@ -235,7 +37,7 @@ std::uint64_t this_thread() noexcept {
 
 class uring_ring final : public ring {
 public:
-    explicit uring_ring(buffer_pool& buffers) : buffers_(buffers) {
+    uring_ring(buffer_pool& buffers, uring_calls& calls) : buffers_(buffers), calls_(calls) {
         make_rings();
         wake_.fd = ::eventfd(0, EFD_CLOEXEC);
         if (wake_.fd < 0) throw std::system_error(errno, std::system_category(), "eventfd");
@@ -269,26 +71,28 @@ public:
 
     std::error_code attach(descriptor&, bool) noexcept override { return {}; }
     void detach(descriptor& d) noexcept override {
+        if (accept_stream* const a = accepts_.find(d.fd)) {
+            const std::uint64_t request = accept_name(*a);
+            close_file(d.fd, accepts_.end(*a), request);
+            return;
+        }
         receive_stream* const s = streams_.find(d.fd);
         if (s != nullptr) {
             s->drop(buffers_);
             s->end = receive_stream::open;
             ++s->generation;
         }
-        if (s == nullptr || !std::exchange(s->armed, false)) {
-            ::close(d.fd);
-            return;
-        }
-        // The request holds the file: it ends now, and with it the connection.
-        s->cancelling = false;
-        if (issuer_ != this_thread()) ::shutdown(d.fd, SHUT_RDWR);
-        ::close(d.fd);
-        if (issuer_ != this_thread()) return;
-        submit_cancel_of(stream_name(d.fd, s->generation - 1));
-        ring_->submit(0, nullptr);
+        const bool armed = s != nullptr && std::exchange(s->armed, false);
+        if (armed) s->cancelling = false;
+        close_file(d.fd, armed, armed ? stream_name(d.fd, s->generation - 1) : ignored);
     }
 
     bool start(ring_operation& op) noexcept override {
+        if (op.code == opcode::accept) {
+            if (accept_stream* const a = accepts_.find_or_make(op.on->fd)) {
+                return accept_from(*a, op);
+            }
+        }
         if (receive_stream* const s = stream_for(op)) {
             if (s->serve(op, buffers_)) return true;
             s->waiting = &op;
@@ -305,6 +109,13 @@ public:
             s->waiting = nullptr;  // the stream goes on: what comes is for the next receive
             op.result = -ECANCELED;
             end_later(op);
+            return;
+        }
+        if (accept_stream* const a = accepts_.find(op.on->fd); a != nullptr && a->waiting == &op) {
+            a->waiting = nullptr;
+            op.result = -ECANCELED;
+            end_later(op);
+            if (issuer_ == this_thread()) end_shot(*a);
             return;
         }
         if (issuer_ == this_thread()) {
@@ -345,6 +156,7 @@ private:
     static constexpr std::uint64_t woken = 2;
     static constexpr std::uint64_t connecting = 4;  // waits for a connect of an earlier ring
     static constexpr std::uint64_t streaming = 5;   // not an address: a file and its generation
+    static constexpr std::uint64_t accepting = 6;   // not an address: an accept_stream's number
     static constexpr std::uint64_t marks = 7;
 
     static std::uint64_t address(const void* p) noexcept {
@@ -355,7 +167,7 @@ private:
     }
 
     void make_rings() {
-        ring_.emplace();
+        ring_.emplace(calls_);
         lent_.emplace(buffers_, *ring_);
     }
     void drop_rings() noexcept {
@@ -373,6 +185,10 @@ private:
                 (void)receive_into_stream(entry);
                 return;
             }
+            if ((entry.user_data & marks) == accepting) {
+                (void)accept_into_stream(entry);
+                return;
+            }
             ring_operation& op = operation_of(entry);
             if (judge(op, entry)) end_later(op);
             // A thread that ends takes its file operations with it, wholly: they can move.
@@ -381,6 +197,7 @@ private:
         });
         drop_rings();
         streams_.disarm_all();
+        accepts_.disarm_all();
         try {
             make_rings();
         } catch (const std::exception&) {
@@ -411,6 +228,12 @@ private:
                 end_later(op);
             } else if (!s->armed) {
                 arm(op.on->fd, *s);
+            }
+        } else if (accept_stream* const a = accepts_.find(op.on->fd);
+                   a != nullptr && a->waiting == &op) {
+            if (accept_from(*a, op)) {
+                a->waiting = nullptr;
+                end_later(op);
             }
         } else if (op.code == opcode::connect) {
             sqe& entry = ring_->next_entry();
@@ -554,10 +377,78 @@ private:
         return static_cast<int>(entry.user_data >> 3 & 0x1fffffff);
     }
 
+    static std::uint64_t accept_name(const accept_stream& a) noexcept {
+        return a.id << 3 | accepting;
+    }
+    // True: a connection was there already. Otherwise the operation waits for one.
+    bool accept_from(accept_stream& a, ring_operation& op) noexcept {
+        if (!a.empty()) {
+            op.result = a.pop();
+            return true;
+        }
+        a.waiting = &op;
+        if (!a.armed) arm(a);
+        return false;
+    }
+    void arm(accept_stream& a) noexcept {
+        sqe& entry = ring_->next_entry();
+        entry.opcode = uring::op::accept;
+        entry.fd = a.fd;
+        entry.ioprio = accept_multishot;
+        entry.op_flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+        entry.user_data = accept_name(a);
+        a.armed = true;
+        a.cancelling = false;
+    }
+    void end_shot(accept_stream& a) noexcept {
+        if (a.armed && !std::exchange(a.cancelling, true)) submit_cancel_of(accept_name(a));
+    }
+    // Takes over what a multishot accept has brought. nullptr: its listener has been closed.
+    accept_stream* accept_into_stream(const cqe& entry) noexcept {
+        accept_stream* const a = accepts_.find_id(entry.user_data >> 3);
+        if (a == nullptr) {
+            if (entry.result >= 0) ::close(entry.result);
+            return nullptr;
+        }
+        a->armed = (entry.flags & cqe_more) != 0;
+        if (entry.result >= 0) a->push(entry.result);
+        return a;
+    }
+    void deliver_accept(const cqe& entry) noexcept {
+        accept_stream* const a = accept_into_stream(entry);
+        if (a == nullptr) return;
+        // We cancelled it, the thread of an earlier ring has ended, or the peer was gone again.
+        const bool pause = entry.result == -ECANCELED || entry.result == -EINTR ||
+                           entry.result == -EAGAIN || entry.result == -ECONNABORTED;
+        if (a->waiting == nullptr) {
+            if (a->full()) end_shot(*a);
+        } else if (!a->empty() || (entry.result < 0 && !pause)) {
+            ring_operation& op = *std::exchange(a->waiting, nullptr);
+            op.result = a->empty() ? entry.result : a->pop();
+            op.on->owner->finish(op);  // a may be gone
+        } else if (!a->armed) {
+            arm(*a);
+        }
+    }
+
+    // Closes a file that `request` holds if it is armed: it ends now, and with it the file.
+    void close_file(int fd, bool armed, std::uint64_t request) noexcept {
+        const bool here = issuer_ == this_thread();
+        if (armed && !here) ::shutdown(fd, SHUT_RDWR);
+        ::close(fd);
+        if (!armed || !here) return;
+        submit_cancel_of(request);
+        ring_->submit(0, nullptr);
+    }
+
     void deliver(const cqe& entry) noexcept {
         if (entry.user_data == ignored) return;
         if ((entry.user_data & marks) == streaming) {
             deliver_stream(entry);
+            return;
+        }
+        if ((entry.user_data & marks) == accepting) {
+            deliver_accept(entry);
             return;
         }
         if (entry.user_data == woken) {
@@ -610,22 +501,24 @@ private:
     static constexpr std::size_t transfer_max = 0x7ffff000;  // of one call, as for read(2)
 
     buffer_pool& buffers_;
+    uring_calls& calls_;
     monotonic_clock clock_;
-    file wake_;
+    owned_file wake_;
     std::uint64_t wake_count_ = 0;
     std::optional<kernel_ring> ring_;
     std::optional<lent_buffers> lent_;
     std::uint64_t issuer_ = 0;   // the thread that enabled the ring; 0: none yet
     operation_queue cancelled_;  // off the issuer's thread
     receive_streams streams_;
+    accept_streams accepts_;
     operation_queue over_;   // ended when the ring changed threads
     operation_queue again_;  // the same, but to be begun anew
 };
 
 }  // namespace
 
-std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers) {
-    return std::make_unique<uring_ring>(buffers);
+std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers, uring_calls& calls) {
+    return std::make_unique<uring_ring>(buffers, calls);
 }
 
 }  // namespace coppice::io

@@ -56,6 +56,7 @@ constexpr std::uint32_t poll_out = 4;  // POLLOUT
 constexpr std::uint8_t sqe_buffer_select = 1u << 5;
 constexpr std::uint32_t cqe_buffer = 1u << 0;
 constexpr std::uint32_t cqe_more = 1u << 1;           // a multishot request goes on
+constexpr std::uint16_t accept_multishot = 1u << 0;   // in sqe::ioprio
 constexpr std::uint16_t receive_multishot = 1u << 1;  // in sqe::ioprio
 constexpr unsigned cqe_buffer_shift = 16;
 

@@ -8,31 +8,11 @@
 
 namespace coppice::io {
 
-worker::worker() : thread_([this] { serve(); }) {}
+worker::worker() : thread_([this] { jobs_.serve(); }) {}
 
 worker::~worker() {
     run(last_);
     thread_.join();
-}
-
-void worker::run(job& work) noexcept {
-    if (jobs_.push(work) != mailbox<job>::pushed::wake_the_loop) return;
-    bell_.store(1, relaxed);  // relaxed: the job is handed over by the mailbox
-    futex_wake_one(bell_);
-}
-
-void worker::serve() noexcept {
-    while (!ended_) {
-        for (job* j = jobs_.take(); j != nullptr;) {
-            job* const next = j->next;
-            j->run(j);  // may end j
-            j = next;
-        }
-        if (ended_ || !jobs_.sleep()) continue;
-        // relaxed: take() follows
-        while (bell_.load(relaxed) == 0) futex_wait(bell_, std::uint32_t{0});
-        bell_.store(0, relaxed);
-    }
 }
 
 void file_operation::call(job* j) noexcept {

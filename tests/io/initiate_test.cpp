@@ -18,6 +18,7 @@ using namespace coppice;
 // Completes what it holds when it is told to; a request for 0 ends inside its start.
 class counting_request;
 struct list_loop {
+    execution::inline_scheduler get_scheduler() const noexcept { return {}; }
     std::vector<counting_request*> pending;
     void run();
     void drive(block_latch& done) noexcept;
@@ -28,14 +29,14 @@ public:
     static constexpr const char* name = "count";
     using value_type = std::unique_ptr<int>;
     struct arguments {
-        list_loop* loop;
+        list_loop* owner;
         int value;
     };
     explicit counting_request(const arguments& a) noexcept : arguments_(a) {}
     bool begin(inplace_stop_token stop, time_point deadline) noexcept {
         error_ = stop.stop_requested() || deadline != time_point::max();
         if (arguments_.value == 0 || error_) return true;
-        arguments_.loop->pending.push_back(this);
+        arguments_.owner->pending.push_back(this);
         return false;
     }
     virtual void completed() noexcept = 0;
@@ -46,7 +47,7 @@ public:
     value_type take() { return std::make_unique<int>(arguments_.value); }
 
 protected:
-    list_loop& owner() const noexcept { return *arguments_.loop; }
+    list_loop& owner() const noexcept { return *arguments_.owner; }
     ~counting_request() = default;
 
 private:

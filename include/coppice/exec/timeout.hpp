@@ -2,8 +2,9 @@
 #pragma once
 // The sender and a timer run side by side; who completes first decides, and stops the other. The
 // sender finds the time of its end in its environment (get_deadline), or the receiver's deadline if
-// that comes sooner. The timer is that of the environment's timed scheduler. A sender that
-// completes inside its start needs no timer.
+// that comes sooner. The timer is that of the environment's timed scheduler, or, where it names
+// none, that of the sender's attributes: an operation of an io::context names its context's. A
+// sender that completes inside its start needs no timer.
 //
 //   outcome_   running -> finished | expired, by who is first
 //   pending_   the sender and the timer; the last to arrive completes the receiver
@@ -22,7 +23,7 @@
 
 namespace coppice::execution {
 
-// Wanted by timeout: an environment with a timed scheduler.
+// Wanted by timeout: an environment, or a sender, that names a timed scheduler.
 struct timed_scheduler_in_the_environment {};
 
 // What the sender (Index 0) and the timer (Index 1) see of their stop source.
@@ -85,13 +86,27 @@ struct timeout_signatures<completion_signatures<Fns...>> {
         pipeline_error<in_algorithm<timeout_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
+// The environment's timed scheduler, or the sender's.
+template <class Child, class Env>
+constexpr auto timeout_scheduler(const Child& child, const Env& env) noexcept {
+    if constexpr (callable<get_timed_scheduler_t, const Env&>) {
+        return get_timed_scheduler(env);
+    } else {
+        return get_timed_scheduler(execution::get_env(child));
+    }
+}
+template <class Child, class Env>
+inline constexpr bool names_a_timer = callable<get_timed_scheduler_t, Env> ||
+                                      callable<get_timed_scheduler_t, env_of_t<const Child&>>;
+
 // Sigs are those of timeout_kept_t.
 template <class Sigs, class Sch, class Rcvr>
 class timeout_state : immovable {
 public:
-    explicit timeout_state(Rcvr r) noexcept
+    template <class Child>
+    timeout_state(Rcvr r, const Child& child) noexcept
         : rcvr(static_cast<Rcvr&&>(r)),
-          sch(get_timed_scheduler(execution::get_env(std::as_const(rcvr)))) {}
+          sch(execution::timeout_scheduler(child, execution::get_env(std::as_const(rcvr)))) {}
 
     [[no_unique_address]] Rcvr rcvr;
     [[no_unique_address]] Sch sch;
@@ -203,15 +218,15 @@ private:
 };
 
 // The type is asked of a function: an alias of an alias is mixed up with its neighbours by GCC 12.
-template <class Env>
-using timed_scheduler_of_t =
-    std::remove_cvref_t<decltype(get_timed_scheduler_t()(std::declval<Env>()))>;
+template <class Child, class Env>
+using timeout_scheduler_t = decltype(execution::timeout_scheduler(
+    std::declval<const std::remove_cvref_t<Child>&>(), std::declval<Env>()));
 template <class Sch>
 using timer_sender_t = call_result_t<schedule_after_t, const Sch&, time_span>;
 
 template <class Child, class Rcvr>
 class timeout_operation {
-    using Sch = timed_scheduler_of_t<env_of_t<const Rcvr&>>;
+    using Sch = timeout_scheduler_t<Child, env_of_t<const Rcvr&>>;
     using Sigs =
         timeout_kept_t<completion_signatures_of_t<Child, timeout_env<env_of_t<const Rcvr&>>>,
                        completion_signatures_of_t<timer_sender_t<Sch>, timer_env>>;
@@ -223,7 +238,7 @@ public:
     using operation_state_concept = operation_state_tag;
 
     timeout_operation(Child&& child, time_span limit, Rcvr rcvr)
-        : state_(static_cast<Rcvr&&>(rcvr)),
+        : state_(static_cast<Rcvr&&>(rcvr), child),
           limit_(limit),
           timer_(execution::connect(schedule_after(state_.sch, limit), timer_receiver(state_))),
           child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
@@ -295,8 +310,8 @@ private:
     }
     template <class Self, class Env>
     static consteval auto signatures() noexcept {
-        if constexpr (callable<get_timed_scheduler_t, Env>) {
-            using Timer = timer_sender_t<timed_scheduler_of_t<Env>>;
+        if constexpr (names_a_timer<Child, Env>) {
+            using Timer = timer_sender_t<timeout_scheduler_t<Child, Env>>;
             using Kept = timeout_kept_t<signatures_of<like_t<Self, Child>, timeout_env<Env>>,
                                         signatures_of<Timer, timer_env>>;
             return execution::transform_if_valid<timeout_signatures, Kept>();

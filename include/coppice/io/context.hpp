@@ -44,6 +44,8 @@ public:
     // takes io_uring where it works as we need it (kernel 6.1), and epoll elsewhere. `sim` has a
     // simulation of its own, with seed 1.
     explicit context(backend kind = backend::automatic);
+    // For tests: where it takes io_uring, it does so by these calls, which outlive it.
+    explicit context(uring_calls& calls, backend kind = backend::uring);
     // Runs in a simulated world, which has one context at a time and outlives it.
     explicit context(simulation& world);
     ~context();
@@ -152,7 +154,7 @@ private:
     static constexpr std::size_t slab_descriptors = 64;
     static constexpr unsigned tick_bits = 18;  // 2^18 ns
 
-    context(std::unique_ptr<simulation> own, simulation* world, backend kind);
+    context(std::unique_ptr<simulation> own, simulation* world, uring_calls& calls, backend kind);
 
     std::unique_ptr<simulation> world_;  // of backend::sim, when nobody else has it
     buffer_pool buffers_;                // outlives the ring, which lends its buffers to the kernel

@@ -9,9 +9,11 @@
 //   std::error_code error(); value_type take()   the outcome, then
 //   bool stopped()                               it ended because it was told to
 //   context& owner()                             whose loop completes it; may be protected
+//   arguments::owner, ::file.owner or ::target->owner()    the same, before it is constructed
 //   static constexpr const char* name            for messages
 
 #include <coppice/base/clock.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/token/transform.hpp>
 
 namespace coppice::io {
@@ -25,6 +27,28 @@ template <>
 struct request_results<void> {
     using completion_type = completion<>;
     using signature_type = void(std::error_code);
+};
+
+// The loop of an operation that has not begun.
+template <class Arguments>
+auto* loop_of(const Arguments& arguments) noexcept {
+    if constexpr (requires { arguments.file.owner; }) {
+        return arguments.file.owner;
+    } else if constexpr (requires { arguments.target->owner(); }) {
+        return &arguments.target->owner();
+    } else {
+        return arguments.owner;
+    }
+}
+// What such an operation says as a sender: where timers are, for timeout where nobody else says it.
+template <class Loop>
+class loop_attributes {
+public:
+    explicit loop_attributes(Loop* loop) noexcept : loop_(loop) {}
+    auto query(execution::get_timed_scheduler_t) const noexcept { return loop_->get_scheduler(); }
+
+private:
+    Loop* loop_;
 };
 
 // Before it is called: the arguments. Afterwards: the request, in place, until it has ended.
@@ -75,6 +99,8 @@ public:
             request.deliver();
         }
     }
+
+    auto get_env() const noexcept { return loop_attributes(loop_of(arguments_)); }
 
     // Waits for the operation; runs the loop meanwhile if nobody else does.
     void drive(block_latch& done) noexcept { loop_->drive(done); }

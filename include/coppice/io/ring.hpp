@@ -9,6 +9,7 @@
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/operation.hpp>
 #include <coppice/io/system_calls.hpp>
+#include <coppice/io/uring_calls.hpp>
 
 #include <memory>
 #include <optional>
@@ -57,7 +58,7 @@ public:
 
 // Errors: std::system_error when the kernel lacks or forbids what the ring needs.
 std::unique_ptr<ring> make_epoll_ring(buffer_pool& buffers);
-std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers);
+std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers, uring_calls& calls);
 std::unique_ptr<ring> make_sim_ring(buffer_pool& buffers, simulation& world);
 
 }  // namespace coppice::io

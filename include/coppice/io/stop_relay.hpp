@@ -13,7 +13,7 @@
 // then reads of posted_ is final. Model: tests/model/stop_relay_model.cpp.
 
 #include <coppice/base/atomic.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/base/lifetime.hpp>
 #include <coppice/stop/inplace.hpp>
 
 namespace coppice::io {
@@ -33,11 +33,13 @@ public:
     void listen(Loop& loop, inplace_stop_token token) noexcept {
         if (!token.stop_possible()) return;
         loop_ = &loop;
-        registration_.engage(token, on_stop(*this));
+        callback_.construct(token, on_stop(*this));
     }
-    // The operation has ended. True: it may complete now. False: completed() will be called.
+    // The operation has ended; called before the end of one that listens. True: it may complete
+    // now. False: completed() will be called.
     [[nodiscard]] bool settle() noexcept {
-        registration_.reset();
+        if (loop_ == nullptr) return true;
+        callback_.destroy();
         if (!posted_.read() || planted("stop_relay.settle_early")) return true;
         settling_ = true;
         return false;
@@ -73,9 +75,9 @@ private:
 
     function interrupt_;
     function completed_;
-    Loop* loop_ = nullptr;
+    Loop* loop_ = nullptr;  // not null: it listens
     posted_item item_;
-    execution::stop_registration<inplace_stop_token, on_stop> registration_;
+    manual_lifetime<inplace_stop_callback<on_stop>> callback_;  // from listen() to settle()
     // Written by the callback before the post, then by the loop when the item has arrived.
     plain<bool> posted_{false};
     bool settling_ = false;  // the loop's

@@ -8,20 +8,12 @@
 // kernel uses its memory: it is waited for.
 
 #include <coppice/base/atomic.hpp>
-#include <coppice/base/futex.hpp>
-#include <coppice/io/mailbox.hpp>
+#include <coppice/io/job_inbox.hpp>
 #include <coppice/io/operation.hpp>
 
 #include <thread>
 
 namespace coppice::io {
-
-// Something that blocks, for the worker's thread.
-struct job : immovable {
-    explicit job(void (*function)(job*) noexcept) noexcept : run(function) {}
-    void (*run)(job*) noexcept;  // may end the job
-    job* next = nullptr;         // the worker's
-};
 
 // A ring_operation on a file, in a form that the worker can run.
 class file_operation : public ring_operation, job {
@@ -52,20 +44,17 @@ class worker : immovable {
 public:
     worker();  // Errors: std::system_error if there can be no thread
     ~worker();
-    void run(job& work) noexcept;
+    void run(job& work) noexcept { jobs_.run(work); }
     void run(file_operation& work) noexcept { run(static_cast<job&>(work)); }
 
 private:
     struct last_job : job {
         explicit last_job(worker& w) noexcept : job(&end), owner(w) {}
-        static void end(job* j) noexcept { static_cast<last_job*>(j)->owner.ended_ = true; }
+        static void end(job* j) noexcept { static_cast<last_job*>(j)->owner.jobs_.end(); }
         worker& owner;
     };
-    void serve() noexcept;
 
-    mailbox<job> jobs_;
-    atomic<std::uint32_t> bell_{0};  // 1: rung; carries nothing, the mailbox does
-    bool ended_ = false;             // the thread's
+    job_inbox jobs_;
     last_job last_{*this};
     std::thread thread_;
 };

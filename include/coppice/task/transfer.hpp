@@ -95,4 +95,26 @@ inline void resume_from_outside(std::coroutine_handle<> coroutine) {
     transfer_loop::run(coroutine);
 }
 
+// What await_suspend returns that may find it need not have suspended. With clang a transfer of the
+// coroutine to itself: with bool, a coroutine that awaits in a loop becomes a loop, which keeps
+// addresses in registers that every resumption then saves and restores. g++ 12 would not always make
+// a tail call of it.
+#if defined(__clang__)
+using suspension = std::coroutine_handle<>;
+inline suspension stay_suspended() noexcept {
+    return std::noop_coroutine();
+}
+inline suspension go_on(std::coroutine_handle<> suspended) noexcept {
+    return suspended;
+}
+#else
+using suspension = bool;
+inline suspension stay_suspended() noexcept {
+    return true;
+}
+inline suspension go_on(std::coroutine_handle<>) noexcept {
+    return false;
+}
+#endif
+
 }  // namespace coppice::execution

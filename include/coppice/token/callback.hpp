@@ -121,7 +121,6 @@ public:
     template <class F, class I>
     callback_state(F&& callable, I&& initiation)
         : completion_state<R...>(&completed),
-          waiting_callback(&run_stored),
           callable_(static_cast<F&&>(callable)),
           initiation_(static_cast<I&&>(initiation)) {}
 
@@ -170,7 +169,7 @@ private:
             hop_.start(*this, execution::get_env(callable_));  // elsewhere, this may be gone
             if (!mark.completed()) return;
         }
-        callback_scope::run_or_queue(*this);
+        callback_scope::run_or_queue(*this, &run_stored);
     }
     static void run_stored(waiting_callback& callback) noexcept {
         callback_state& self = static_cast<callback_state&>(callback);

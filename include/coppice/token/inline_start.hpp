@@ -27,13 +27,13 @@ public:
     ~initiation_mark() { innermost() = outer_; }
 
     // True: the operation has completed, and the initiator goes on. False: touch nothing of it.
-    bool completed() const noexcept { return completed_; }
+    bool completed() const noexcept { return state_ == nullptr; }
 
     // The completion of `state`, started under `mark`. True: the initiator will go on.
     static bool completed_inside(const void* state, const initiation_mark* mark) noexcept {
         for (initiation_mark* m = innermost(); m != nullptr; m = m->outer_) {
             if (m == mark && m->state_ == state) {
-                m->completed_ = true;
+                m->state_ = nullptr;
                 return true;
             }
         }
@@ -44,17 +44,15 @@ private:
     static initiation_mark*& innermost() noexcept {
         return thread_slot<initiation_mark, initiation_mark*>();
     }
-    const void* state_;
+    const void* state_;  // null: it has completed
     initiation_mark* outer_;
-    bool completed_ = false;
 };
 
 // A callback whose operation completed inside its initiation, queued behind the running one.
 struct waiting_callback : immovable {
-    explicit waiting_callback(void (*function)(waiting_callback&) noexcept) noexcept
-        : run(function) {}
+    waiting_callback() noexcept {}  // most never wait: the queue writes the fields
     void (*run)(waiting_callback&) noexcept;
-    waiting_callback* next = nullptr;
+    waiting_callback* next;
 };
 
 // While callbacks run that became ready inside an initiation: those that become ready the same way
@@ -67,15 +65,17 @@ public:
         innermost() = outer_;
     }
 
-    // Runs it now, or after the one that this thread is running.
-    static void run_or_queue(waiting_callback& callback) noexcept {
+    // Calls run(callback) now, or after the one that this thread is running.
+    static void run_or_queue(waiting_callback& callback,
+                             void (*run)(waiting_callback&) noexcept) noexcept {
         if (callback_scope* const scope = innermost()) {
+            callback.run = run;
             callback.next = nullptr;
             *scope->last_ = &callback;
             scope->last_ = &callback.next;
         } else {
             const callback_scope first;
-            callback.run(callback);
+            run(callback);
         }
     }
     // A callback is about to block: what is queued behind it may be what it waits for.

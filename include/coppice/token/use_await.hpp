@@ -9,6 +9,7 @@
 // and sent as std::error_code. use_await[ec] takes every error, operation_canceled too, into ec.
 
 #include <coppice/exec/as_awaitable.hpp>
+#include <coppice/task/transfer.hpp>
 #include <coppice/token/inline_start.hpp>
 #include <coppice/token/signature.hpp>
 #include <coppice/token/stop_link.hpp>
@@ -125,11 +126,10 @@ public:
         other.coroutine_ = std::noop_coroutine();
     }
 
-    // As an awaiter, in a coroutine of any type. The mark is on the stack: both our compilers
-    // inline this only after they have taken the coroutine apart.
+    // As an awaiter, in a coroutine of any type.
     bool await_ready() const noexcept { return false; }
     template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    execution::suspension await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
         use();
         coroutine_ = coroutine;
         this->set_function(&completed<Promise>);
@@ -138,15 +138,15 @@ public:
             const initiation_mark mark(this);
             mark_ = &mark;
             initiation_(completion<R...>(*this));  // on another thread, this may be gone
-            if (!mark.completed()) return true;
+            if (!mark.completed()) return execution::stay_suspended();
         }
         if constexpr (ends_by_stop<Promise>) {
             if (stopped()) [[unlikely]] {
                 go_on_stopped(coroutine.promise());
-                return true;
+                return execution::stay_suspended();
             }
         }
-        return false;
+        return execution::go_on(coroutine);
     }
     outcome_t<R...> await_resume() {
         errors_.report(outcome_.error(), operation_name<Initiation>());
@@ -160,7 +160,14 @@ public:
             static_cast<await_operation&&>(*this), promise);
     }
 
-    // As a sender.
+    // As a sender. Its attributes are those of the initiation, if it has get_env().
+    decltype(auto) get_env() const noexcept {
+        if constexpr (requires { initiation_.get_env(); }) {
+            return initiation_.get_env();
+        } else {
+            return execution::env<>();
+        }
+    }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using value = execution::set_value_t(R...);

@@ -1,0 +1,113 @@
+// Connections that a multishot accept has taken before anyone asked for them; for uring.cpp.
+#pragma once
+// A listener's first accept arms one request that brings every connection, without a further
+// submission. A connection that comes while nobody accepts waits here, in order, for the next
+// accept. Too many of them (waiting_max), or an accept that is cancelled, are a sign to cancel the
+// request: the rest then waits in the kernel's backlog, where other listeners of the port find it.
+//
+//   idle       not armed: the kernel brings nothing
+//   armed      the request is the kernel's; an accept may wait for it
+//   cancelling the request is the kernel's, and will end; armed again after it if an accept waits
+//
+// Closing the listener closes what nobody has accepted. A request is known by its listener's
+// number, which is not used again: what it brings after the close is closed as it comes.
+
+#include <coppice/io/operation.hpp>
+
+#include <unistd.h>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace coppice::io {
+
+class accept_stream : immovable {
+public:
+    static constexpr std::size_t waiting_max = 64;
+
+    // Errors: std::bad_alloc.
+    accept_stream(int listener, std::uint64_t number) : id(number), fd(listener) {
+        taken_.reserve(waiting_max);
+    }
+    ~accept_stream() {
+        while (!empty()) ::close(pop());
+    }
+
+    bool empty() const noexcept { return next_ == taken_.size(); }
+    bool full() const noexcept { return taken_.size() - next_ >= waiting_max; }
+    void push(int connection) noexcept {
+        try {
+            taken_.push_back(connection);
+        } catch (const std::bad_alloc&) {
+            ::close(connection);
+        }
+    }
+    int pop() noexcept {
+        const int connection = taken_[next_++];
+        if (empty()) {
+            taken_.clear();
+            next_ = 0;
+        }
+        return connection;
+    }
+
+    const std::uint64_t id;
+    const int fd;
+    bool armed = false;
+    bool cancelling = false;
+    ring_operation* waiting = nullptr;
+
+private:
+    std::vector<int> taken_;  // in the order they came; those before next_ are gone
+    std::size_t next_ = 0;
+};
+
+// The listeners of a ring; a few. Threads: the loop's.
+class accept_streams {
+public:
+    accept_stream* find(int fd) noexcept {
+        return find_if([fd](const accept_stream& s) { return s.fd == fd; });
+    }
+    accept_stream* find_id(std::uint64_t id) noexcept {
+        return find_if([id](const accept_stream& s) { return s.id == id; });
+    }
+    // nullptr: there is no memory.
+    accept_stream* find_or_make(int fd) noexcept {
+        if (accept_stream* const found = find(fd)) return found;
+        try {
+            return all_.emplace_back(std::make_unique<accept_stream>(fd, ++last_id_)).get();
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+    }
+    // Its listener is closed. True: the kernel still has its request.
+    bool end(accept_stream& s) noexcept {
+        const bool armed = s.armed;
+        for (std::unique_ptr<accept_stream>& each : all_) {
+            if (each.get() != &s) continue;
+            std::swap(each, all_.back());
+            all_.pop_back();
+            break;
+        }
+        return armed;
+    }
+    // The kernel's ring is gone: nothing is armed any more.
+    void disarm_all() noexcept {
+        for (const auto& s : all_) s->armed = s->cancelling = false;
+    }
+
+private:
+    template <class Predicate>
+    accept_stream* find_if(Predicate is_it) noexcept {
+        for (const auto& s : all_) {
+            if (is_it(*s)) return s.get();
+        }
+        return nullptr;
+    }
+    std::vector<std::unique_ptr<accept_stream>> all_;
+    std::uint64_t last_id_ = 0;
+};
+
+}  // namespace coppice::io

@@ -1,0 +1,227 @@
+// One ring of the kernel's and the buffers lent to it: memory, edges and calls; for uring.cpp.
+#pragma once
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/check.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/io/buffer.hpp>
+#include <coppice/io/uring_calls.hpp>
+
+#include "uring_abi.hpp"
+#include "uring_stream.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace coppice::io::uring {
+
+// A mapping of the kernel's; unmapped at the end.
+class mapping : immovable {
+public:
+    ~mapping() {
+        if (data_ != nullptr) ::munmap(data_, size_);
+    }
+    void map(std::size_t size, int flags, int fd, std::uint64_t offset) {
+        void* const data =
+            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
+        if (data == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap");
+        data_ = static_cast<std::byte*>(data);
+        size_ = size;
+    }
+    template <class T>
+    T* at(std::size_t offset) const noexcept {
+        return reinterpret_cast<T*>(data_ + offset);
+    }
+
+private:
+    std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+class owned_file : immovable {
+public:
+    ~owned_file() {
+        if (fd >= 0) ::close(fd);
+    }
+    int fd = -1;
+};
+
+// One ring of the kernel's: its memory and its calls.
+class kernel_ring : immovable {
+public:
+    // Errors: std::system_error when the kernel lacks or forbids what is needed.
+    explicit kernel_ring(uring_calls& calls) : calls_(calls) {
+        params p{};
+        p.flags = setup_single_issuer | setup_defer_taskrun | setup_r_disabled | setup_clamp |
+                  setup_submit_all | setup_cqsize;
+        p.cq_entries = completion_entries;
+        const int fd = calls_.setup(submission_entries, &p);
+        if (fd < 0) throw std::system_error(-fd, std::system_category(), "io_uring_setup");
+        fd_.fd = fd;
+        constexpr std::uint32_t needed = feature_single_mmap | feature_nodrop | feature_ext_arg;
+        if ((p.features & needed) != needed) {
+            throw std::system_error(ENOSYS, std::system_category(), "io_uring is too old");
+        }
+        map(p);
+    }
+
+    // Makes the ring this thread's for ever.
+    void enable() noexcept {
+        const int outcome = calls_.register_with(fd_.fd, register_enable_rings, nullptr, 0);
+        COPPICE_CHECK(outcome == 0, "io_uring could not be enabled");
+    }
+    // 0, or a negative errno.
+    int provide(provided_buffer* ring, std::uint32_t count) noexcept {
+        buffer_ring_registration registration{};
+        registration.ring_addr = reinterpret_cast<std::uintptr_t>(ring);
+        registration.ring_entries = count;
+        return calls_.register_with(fd_.fd, register_pbuf_ring, &registration, 1);
+    }
+
+    // An entry to fill, all zero. Submitted by the next submit().
+    sqe& next_entry() noexcept {
+        // Relaxed: the kernel moves the head only inside enter, on this thread. It may refuse to
+        // (EAGAIN, EINTR): memory for requests comes back.
+        for (int tries = 0; tail_ - shared(sq_head_).load(relaxed) == sq_entries_; ++tries) {
+            COPPICE_CHECK(tries != submit_tries_max,
+                          "the kernel has no memory left for io_uring's requests");
+            submit(0, nullptr);
+        }
+        sqe& entry = entries_.at<sqe>(0)[tail_ & sq_mask_];
+        std::memset(static_cast<void*>(&entry), 0, sizeof entry);
+        ++tail_;
+        return entry;
+    }
+
+    // Hands over what is queued, and waits for `least` completions, for `timeout` at most if it is
+    // given. They stay in the completion ring.
+    void submit(unsigned least, const kernel_timespec* timeout) noexcept {
+        // edge kernel.submit (release): the kernel acquires the tail, then reads the entries
+        shared(sq_tail_).store(tail_, release);
+        const std::uint32_t queued = tail_ - shared(sq_head_).load(relaxed);
+        getevents_arg arg{};
+        arg.timespec = reinterpret_cast<std::uintptr_t>(timeout);
+        (void)calls_.enter(fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg,
+                           sizeof arg);
+        // ETIME and EINTR are ordinary ends of a wait; EBUSY and EAGAIN mean that completions must
+        // be taken first, which is what the caller does next.
+    }
+
+    // Relaxed: only whether to sleep depends on it; take() acquires.
+    bool has_completions() const noexcept { return shared(cq_tail_).load(relaxed) != *cq_head_; }
+
+    // Calls visit with every completion that has come by now.
+    template <class Visit>
+    void take(Visit visit) {
+        // edge kernel.complete (acquire): the kernel wrote the entries, then released the tail
+        const std::uint32_t tail = shared(cq_tail_).load(acquire);
+        // This thread alone writes the head; a visit that takes entries itself (block does) may
+        // take it past the tail.
+        for (std::uint32_t head = *cq_head_; static_cast<std::int32_t>(tail - head) > 0;
+             head = *cq_head_) {
+            const cqe entry = cqes_[head & cq_mask_];
+            // edge kernel.taken (release): the entry has been read, the kernel may use its place
+            shared(cq_head_).store(head + 1, release);
+            visit(entry);
+        }
+    }
+
+    // The words shared with the kernel are ordinary atomics on both sides.
+    template <class T>
+    static atomic<T>& shared(T* word) noexcept {
+        static_assert(sizeof(atomic<T>) == sizeof(T));
+        return *reinterpret_cast<atomic<T>*>(word);
+    }
+
+private:
+    static constexpr int submit_tries_max = 1000;
+    static constexpr std::uint32_t submission_entries = 256;
+    static constexpr std::uint32_t completion_entries = 4096;
+
+    void map(const params& p) {
+        const std::size_t sq_bytes = p.sq_off.array + p.sq_entries * sizeof(std::uint32_t);
+        const std::size_t cq_bytes = p.cq_off.cqes + p.cq_entries * sizeof(cqe);
+        rings_.map(std::max(sq_bytes, cq_bytes), MAP_SHARED | MAP_POPULATE, fd_.fd, offset_sq_ring);
+        entries_.map(p.sq_entries * sizeof(sqe), MAP_SHARED | MAP_POPULATE, fd_.fd, offset_sqes);
+        sq_head_ = rings_.at<std::uint32_t>(p.sq_off.head);
+        sq_tail_ = rings_.at<std::uint32_t>(p.sq_off.tail);
+        sq_mask_ = *rings_.at<std::uint32_t>(p.sq_off.ring_mask);
+        sq_entries_ = p.sq_entries;
+        cq_head_ = rings_.at<std::uint32_t>(p.cq_off.head);
+        cq_tail_ = rings_.at<std::uint32_t>(p.cq_off.tail);
+        cq_mask_ = *rings_.at<std::uint32_t>(p.cq_off.ring_mask);
+        cqes_ = rings_.at<cqe>(p.cq_off.cqes);
+        // Entry i is always submitted from place i.
+        std::uint32_t* const array = rings_.at<std::uint32_t>(p.sq_off.array);
+        for (std::uint32_t i = 0; i != p.sq_entries; ++i) array[i] = i;
+    }
+
+    uring_calls& calls_;
+    mapping rings_;
+    mapping entries_;
+    std::uint32_t tail_ = 0;  // our copy of the submission tail
+    std::uint32_t* sq_head_ = nullptr;
+    std::uint32_t* sq_tail_ = nullptr;
+    std::uint32_t sq_mask_ = 0;
+    std::uint32_t sq_entries_ = 0;
+    std::uint32_t* cq_head_ = nullptr;
+    std::uint32_t* cq_tail_ = nullptr;
+    std::uint32_t cq_mask_ = 0;
+    cqe* cqes_ = nullptr;
+    owned_file fd_;  // closed before the memory is unmapped
+};
+
+// The receive buffers that the kernel may fill, on one kernel_ring.
+class lent_buffers : immovable {
+public:
+    static constexpr std::uint16_t count = 256;  // a power of two
+
+    lent_buffers(buffer_pool& pool, kernel_ring& ring) : pool_(pool) {
+        places_.map(count * sizeof(provided_buffer), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (const int error = -ring.provide(places_.at<provided_buffer>(0), count)) {
+            throw std::system_error(error, std::system_category(), "io_uring buffer ring");
+        }
+        for (std::uint16_t id = 0; id != count; ++id) lend(id, pool_.take());
+        publish();
+    }
+    ~lent_buffers() {
+        for (std::byte* const buffer : lent_) {
+            if (buffer != nullptr) pool_.give(buffer);
+        }
+    }
+    // The kernel has filled this one: it is the caller's now, and a fresh one takes its place.
+    // Without memory for a fresh one, nullptr, and the kernel gets the filled one back.
+    std::byte* take(std::uint16_t id) noexcept {
+        std::byte* const fresh = pool_.try_take();
+        std::byte* const filled = fresh == nullptr ? nullptr : lent_[id];
+        lend(id, fresh == nullptr ? lent_[id] : fresh);
+        publish();
+        return filled;
+    }
+
+private:
+    void lend(std::uint16_t id, std::byte* buffer) noexcept {
+        lent_[id] = buffer;
+        provided_buffer& place = places_.at<provided_buffer>(0)[tail_ & (count - 1)];
+        place.addr = reinterpret_cast<std::uintptr_t>(buffer);
+        place.len = filled_buffer::capacity;
+        place.bid = id;
+        ++tail_;
+    }
+    void publish() noexcept {
+        // edge kernel.buffers (release): the kernel acquires the tail, then reads the entries
+        kernel_ring::shared(&places_.at<provided_buffer>(0)->resv).store(tail_, release);
+    }
+
+    buffer_pool& pool_;
+    mapping places_;                        // outlives the ring's file, which is closed first
+    std::array<std::byte*, count> lent_{};  // by buffer id
+    std::uint16_t tail_ = 0;
+};
+
+}  // namespace coppice::io::uring

@@ -1,0 +1,167 @@
+// One operation in every way on every scheduler, ended by itself, a stop or a deadline.
+#pragma once
+// A way (callback, await, ...) is a test file; a place (pool, loop, ...) is one of the types below.
+// compose() starts many timers in a place, ends them at seeded times, and then knows of each that
+// it ended once, in the right place, by what it could have ended by, and that nothing is left.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/execution.hpp>
+#include <coppice/pool.hpp>
+#include <coppice/stop_token.hpp>
+
+#include <coppice/io/context.hpp>
+#include <coppice/io/timer.hpp>
+#include <coppice/token.hpp>
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <latch>
+#include <optional>
+#include <random>
+#include <thread>
+
+namespace coppice::test {
+
+namespace ex = coppice::execution;
+
+// A loop on a thread of its own: where the timers are.
+class clock_loop : immovable {
+public:
+    io::context& loop() noexcept { return loop_; }
+    bool is_here() const noexcept { return loop_.is_current(); }
+    ~clock_loop() {
+        guard_.reset();
+        runner_.join();
+    }
+
+private:
+    io::context loop_;
+    std::optional<io::context::work_guard> guard_{std::in_place, loop_};
+    std::thread runner_{[this] { loop_.run(); }};
+};
+
+// Places: a scheduler, and whether this is one of its threads. `blocks`: its threads may wait for
+// the timers' loop.
+template <class Pool>
+struct in_pool {
+    static constexpr bool blocks = true;
+    explicit in_pool(clock_loop&) {}
+    auto scheduler() noexcept { return pool.get_scheduler(); }
+    bool is_here() const noexcept { return pool.is_current(); }
+    Pool pool{2};
+};
+struct in_context {
+    static constexpr bool blocks = false;
+    explicit in_context(clock_loop& c) noexcept : clock(&c) {}
+    auto scheduler() noexcept { return clock->loop().get_scheduler(); }
+    bool is_here() const noexcept { return clock->is_here(); }
+    clock_loop* clock;
+};
+struct in_run_loop : immovable {
+    static constexpr bool blocks = true;
+    explicit in_run_loop(clock_loop&) {}
+    ~in_run_loop() {
+        loop.finish();
+        runner.join();
+    }
+    auto scheduler() noexcept { return loop.get_scheduler(); }
+    bool is_here() const noexcept { return std::this_thread::get_id() == runner.get_id(); }
+    ex::run_loop loop;
+    std::thread runner{[this] { loop.run(); }};
+};
+using all_places = testing::Types<in_pool<thread_pool>, in_pool<queue_pool<lockfree_queue>>,
+                                  in_pool<contract_pool>, in_context, in_run_loop>;
+
+// How many of these there are: in callables and frames, to see that none is left.
+class mark {
+public:
+    mark() noexcept { living.fetch_add(1, relaxed); }
+    mark(const mark&) noexcept { living.fetch_add(1, relaxed); }
+    ~mark() { living.fetch_sub(1, relaxed); }
+    static inline atomic<int> living{0};
+};
+
+enum class ended_by { value, stop, error };
+
+// One operation and what may end it. Orders are relaxed: the latch and the joins order the rest.
+struct attempt : immovable {
+    attempt(io::context& loop, std::latch& all, std::mt19937_64& random)
+        : timer(loop), left(all), wait(random() % 1'500'000) {
+        const auto kind = random() % 3;
+        to_be_stopped = kind == 1;
+        if (kind == 2) {
+            deadline = ex::monotonic_now() +
+                       ex::time_span(std::chrono::nanoseconds(random() % 1'500'000));
+        }
+        ends_by_itself = kind == 0;
+    }
+    auto env() const noexcept {
+        return ex::env(ex::prop(get_stop_token, stop.get_token()),
+                       ex::prop(ex::get_deadline, deadline));
+    }
+    // The last thing of all.
+    void end(ended_by how, bool in_its_place) noexcept {
+        const bool for_no_reason = how == ended_by::stop && ends_by_itself;
+        if (how == ended_by::error || for_no_reason) wrong.store(true, relaxed);
+        if (!in_its_place) misplaced.store(true, relaxed);
+        if (ends.fetch_add(1, relaxed) == 0) left.count_down();
+    }
+    void end(std::error_code ec, bool in_its_place) noexcept {
+        end(!ec                                         ? ended_by::value
+            : ec == std::errc::operation_canceled ? ended_by::stop
+                                                        : ended_by::error,
+            in_its_place);
+    }
+
+    io::timer timer;
+    std::latch& left;
+    inplace_stop_source stop;
+    std::chrono::nanoseconds wait;
+    ex::instant deadline = ex::instant::never();
+    bool to_be_stopped = false;
+    bool ends_by_itself = false;
+    atomic<int> ends{0};
+    atomic<bool> wrong{false};
+    atomic<bool> misplaced{false};
+};
+
+// start(place, attempt) begins the operation on this thread; finish() is called when all have been
+// begun and stopped, before they are waited for.
+template <class Place, class Start, class Finish>
+void compose(Start start, Finish finish) {
+    constexpr int operations = 40;
+    for (std::uint64_t seed = 1; seed != 6; ++seed) {
+        std::mt19937_64 random(seed);
+        std::deque<attempt> attempts;
+        std::latch all(operations);
+        {
+            clock_loop clock;
+            Place place(clock);
+            for (int i = 0; i != operations; ++i) {
+                start(place, attempts.emplace_back(clock.loop(), all, random));
+            }
+            for (attempt& a : attempts) {
+                if (!a.to_be_stopped) continue;
+                const auto until = ex::monotonic_now() +
+                                   ex::time_span(std::chrono::nanoseconds(random() % 100'000));
+                while (ex::monotonic_now() < until) std::this_thread::yield();
+                a.stop.request_stop();
+            }
+            finish();
+            all.wait();
+        }
+        for (const attempt& a : attempts) {
+            EXPECT_EQ(a.ends.load(relaxed), 1) << "seed " << seed;
+            EXPECT_FALSE(a.wrong.load(relaxed)) << "seed " << seed;
+            EXPECT_FALSE(a.misplaced.load(relaxed)) << "seed " << seed;
+        }
+        EXPECT_EQ(mark::living.load(relaxed), 0) << "seed " << seed;
+    }
+}
+template <class Place, class Start>
+void compose(Start start) {
+    compose<Place>(start, [] {});
+}
+
+}  // namespace coppice::test
