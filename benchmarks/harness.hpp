@@ -1,4 +1,4 @@
-// What the benchmarks share: interleaved timing, medians, tables, hashes and the common flags.
+// What the benchmarks share: interleaved timing, medians, tables, hashes, flags, and --json.
 #pragma once
 // A benchmark is a list of workloads; a workload is a list of rivals that do the same work. Rivals
 // take turns, repetition by repetition, so that a machine that speeds up or slows down does so for
@@ -75,6 +75,7 @@ struct workload {
 
 struct options {
     bool tiny = false;
+    bool quick = false;  // about a third of the time, and less certain
     int repetitions = 9;
     std::FILE* json = nullptr;
 };
@@ -85,6 +86,9 @@ inline options parse(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
         if (std::strcmp(argv[i], "--tiny") == 0) {
             o.tiny = true;
+        } else if (std::strcmp(argv[i], "--quick") == 0) {
+            o.quick = true;
+            o.repetitions = 3;
         } else if (std::strcmp(argv[i], "--repetitions") == 0 && i + 1 < argc) {
             o.repetitions = std::max(1, std::atoi(argv[++i]));
         } else if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
@@ -94,11 +98,49 @@ inline options parse(int argc, char** argv) {
                 std::exit(2);
             }
         } else {
-            std::fprintf(stderr, "usage: %s [--tiny] [--repetitions N] [--json FILE]\n", argv[0]);
+            std::fprintf(stderr, "usage: %s [--tiny] [--quick] [--repetitions N] [--json FILE]\n",
+                         argv[0]);
             std::exit(2);
         }
     }
     return o;
+}
+
+// One figure, as --json writes it and scripts/report.py reads it.
+struct record {
+    std::string workload;
+    std::string rival;
+    std::string unit;  // what is counted: "ns per await", "million per s", "bytes"
+    double value;      // the median of the repetitions
+    double low;        // and their extremes
+    double high;
+    bool more_is_better = false;
+};
+
+inline std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        out += c;
+    }
+    return out + '"';
+}
+
+// Appends a line to what --json named; nothing without it.
+inline void write(const options& o, const record& r) {
+    if (o.json == nullptr) return;
+    std::fprintf(o.json,
+                 "{\"workload\":%s,\"rival\":%s,\"unit\":%s,\"value\":%.6g,\"low\":%.6g,"
+                 "\"high\":%.6g,\"better\":\"%s\"}\n",
+                 quoted(r.workload).c_str(), quoted(r.rival).c_str(), quoted(r.unit).c_str(),
+                 r.value, r.low, r.high, r.more_is_better ? "more" : "less");
+}
+// What was promised of a figure, and whether it held.
+inline void write_budget(const options& o, const std::string& what, double value, double limit,
+                         bool at_most = true) {
+    if (o.json == nullptr) return;
+    std::fprintf(o.json, "{\"budget\":%s,\"value\":%.6g,\"limit\":%.6g,\"sense\":\"%s\"}\n",
+                 quoted(what).c_str(), value, limit, at_most ? "most" : "least");
 }
 
 // The value below which `part` of the values are.
@@ -110,6 +152,12 @@ inline double quantile(std::vector<double> values, double part) {
 }
 inline double median(std::vector<double> values) {
     return quantile(std::move(values), 0.5);
+}
+// A record of repetitions.
+inline record of_samples(std::string workload, std::string rival, std::string unit,
+                         const std::vector<double>& samples, bool more_is_better = false) {
+    return {std::move(workload),  std::move(rival),     std::move(unit), median(samples),
+            quantile(samples, 0), quantile(samples, 1), more_is_better};
 }
 
 // What a rival took in each repetition, in ns per unit; for a benchmark that judges its figures.
@@ -159,11 +207,7 @@ inline void measure(const workload& w, const options& o, std::vector<figure>& fi
         std::printf("  %-34s %10.2f  (%.2f to %.2f)  x %.3f\n", w.rivals[r].name.c_str(),
                     median(times[r]), *low, *high, median(times[r]) / base);
         figures.push_back({w.name, w.rivals[r].name, times[r]});
-        if (o.json == nullptr) continue;
-        std::fprintf(o.json,
-                     "{\"workload\":\"%s\",\"rival\":\"%s\",\"ns\":%.3f,\"ns_min\":%.3f,"
-                     "\"ns_max\":%.3f}\n",
-                     w.name.c_str(), w.rivals[r].name.c_str(), median(times[r]), *low, *high);
+        write(o, {w.name, w.rivals[r].name, "ns per " + w.unit, median(times[r]), *low, *high});
     }
     std::fflush(stdout);
 }

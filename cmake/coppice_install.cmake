@@ -9,9 +9,10 @@ include(CMakePackageConfigHelpers)
 set(coppice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coppice)
 
 install(TARGETS coppice EXPORT coppiceTargets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(EXPORT coppiceTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir})
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(EXPORT coppiceTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
+    COMPONENT development)
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/coppiceConfig.cmake.in coppiceConfig.cmake
     INSTALL_DESTINATION ${coppice_package_dir} NO_SET_AND_CHECK_MACRO)
@@ -19,7 +20,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/coppiceConfig.cmake.in c
 write_basic_package_version_file(coppiceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppiceConfig.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/coppiceConfigVersion.cmake
-    DESTINATION ${coppice_package_dir})
+    DESTINATION ${coppice_package_dir} COMPONENT development)
 
 # The .pc file finds its prefix from where it stands; absolute install directories stay absolute.
 file(RELATIVE_PATH coppice_pc_to_prefix
@@ -35,6 +36,7 @@ foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
 endforeach()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice.pc.in coppice.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
+    COMPONENT development)

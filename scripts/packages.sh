@@ -2,7 +2,9 @@
 # Installs the Debian packages that a command needs and that are missing; does nothing when all are
 # there. As root, or by sudo.
 #
-#   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals
+#   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals;
+#                                  docs: what scripts/docs.sh needs; postgresql: what the option
+#                                  COPPICE_POSTGRESQL adds
 set -euo pipefail
 
 lock_wait_seconds=300
@@ -15,12 +17,16 @@ packages_of() {
         build) echo clang-19 cmake ninja-build libcli11-dev zlib1g-dev ;;
         # llvm-19: the symbolizer that gives the sanitizers' reports their names.
         test) echo g++-12 libclang-rt-19-dev llvm-19 libgtest-dev relacy-dev ccache pkg-config \
-            libhttp-parser-dev ;;
+            libhttp-parser-dev libsqlite3-dev curl python3 ;;
+        # For COPPICE_POSTGRESQL. The package postgresql-common starts no server by itself, but
+        # postgresql-15 makes a cluster and starts it; the tests have one of their own.
+        postgresql) echo libpq-dev postgresql-15 ;;
         # Not nginx-light: installing it starts a web server.
         bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libconcurrentqueue-dev libasio-dev \
-            libbenchmark-dev wrk ;;
+            wrk python3 python3-pygal ;;
+        docs) echo doxygen mkdocs ;;
         *)
-            say "unknown package set '$1': build, test or bench"
+            say "unknown package set '$1': build, test, bench, docs or postgresql"
             exit 2
             ;;
     esac
@@ -33,7 +39,7 @@ for set in "$@"; do
     wanted+=("${more[@]}")
 done
 [ ${#wanted[@]} -gt 0 ] || {
-    say "usage: scripts/packages.sh build|test|bench..."
+    say "usage: scripts/packages.sh build|test|bench|docs|postgresql..."
     exit 2
 }
 

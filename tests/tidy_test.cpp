@@ -2,6 +2,7 @@
 // faults.
 #include "tidy/atomics.hpp"
 #include "tidy/house.hpp"
+#include "tidy/names.hpp"
 #include "tidy/quotes.hpp"
 #include "tidy/text.hpp"
 
@@ -51,6 +52,8 @@ constexpr check checks[] = {
     {"long_functions", long_functions},
     {"header_shape", header_shape},
     {"quotes", quotes},
+    {"dead_links", dead_links},
+    {"undocumented_names", undocumented_names},
 };
 
 findings run(std::string_view name, const tree& files) {
@@ -564,8 +567,9 @@ const std::vector<example> text_examples = {
 
     {"macros", "defined", {{library, "#define X 1\n  # define Y\n"}}, {1, 2}},
     {"macros",
-     "the one",
-     {{"include/coppice/base/check.hpp", "#define COPPICE_CHECK(c, m)\n"}},
+     "the two",
+     {{"include/coppice/base/check.hpp", "#define COPPICE_CHECK(c, m)\n"},
+      {"include/coppice/base/version.hpp", "#define COPPICE_VERSION 100\n"}},
      {}},
     {"macros",
      "tests and guards too",
@@ -706,13 +710,77 @@ const std::vector<example> document_examples = {
      {1, 3}},
     {"quotes", "typed by hand", {{"README.md", "```sh\n./run\n```\n\n```cpp\nf();\n```\n"}}, {5}},
     {"quotes", "typed by hand in a decision", {{"docs/decisions/1.md", "```cpp\nf();\n```\n"}}, {}},
+    {"dead_links",
+     "to pages, folders, headers, parts and other places",
+     {{"README.md",
+       "[a](docs/a.md) [b](docs/) [c](docs/a.md#c)\n[d](#d) [e](https://e.org/x)\n"
+       "```sh\n[](int n)\n```\n"},
+      {"docs/a.md", "[f](../include/coppice/x.hpp) [g](results/report.md) [h](a.md)\n"},
+      {"include/coppice/x.hpp", ""}},
+     {}},
+    {"dead_links",
+     "to a page that is gone, twice, and to one that is elsewhere",
+     {{"README.md", "[a](docs/b.md) [b](docs/a.md)\n[a](docs/b.md)\n"},
+      {"docs/a.md", "[r](README.md)\n"}},
+     {1, 2, 1}},
     {"quotes", "a block without end", {{"README.md", "```sh\n./run\n"}}, {1}},
+};
+
+const text_at user = {"examples/01_x.cpp", "coppice::used<int>(1);\n"};
+const std::vector<example> name_examples = {
+    {"undocumented_names", "a function", {user, {library, "\nint used(int);\n"}}, {2}},
+    {"undocumented_names",
+     "documented above, above its head, behind, and in a group",
+     {user,
+      {library, "// Does.\nint used(int);\n"},
+      {"include/coppice/io/x.hpp",
+       "// Is.\ntemplate <class T>\n    requires a<T> && (b)\nclass used : c<T> {\n};\n"},
+      {"README.md", "`other` and `f(third, fourth{})`\n"},
+      {"include/coppice/io/y.hpp",
+       "using other = int;  // is\n// Both.\nint third();\nint fourth() { return {}; }\n"}},
+     {}},
+    {"undocumented_names",
+     "a type, an alias, a concept, a template, an enumeration",
+     {{"README.md", "`a1 a2 a3 a4 a5`\n"},
+      {library,
+       "namespace coppice {\nstruct a1 : b {\n};\nusing a2 = int;\ntemplate <class T>\n"
+       "concept a3 = true;\ntemplate <class T>\nauto a4(T t) -> int {\n    return t;\n}\n"
+       "enum class a5 { x };\n}\n"}},
+     {2, 4, 6, 8, 11}},
+    {"undocumented_names",
+     "an object of a documented type, and of another",
+     {{"README.md", "`then, let`\n"},
+      {library,
+       "// Maps.\nstruct then_t {};\n\ninline constexpr then_t then{};\n\nstruct let_t {};\n\n"
+       "inline constexpr let_t let{};\n"}},
+     {8}},
+    {"undocumented_names",
+     "after a blank line, and after another's comment",
+     {user, {library, "// Far.\n\nint used();  \n"}},
+     {3}},
+    {"undocumented_names",
+     "a header's namesake",
+     {user, {"include/coppice/pool/used.hpp", "// used: a tool.\n\nclass used {\n};\n"}},
+     {}},
+    {"undocumented_names",
+     "what no user meets, members, and guides",
+     {user,
+      {library,
+       "inline namespace used {\nint helper();\n}\n\n// A class.\nclass x {\n    int "
+       "used();\n};\n\nint x::used() {}\n\n"
+       "used(int) -> used<int>;\n"}},
+     {}},
+    {"undocumented_names",
+     "declared here, documented where it is defined",
+     {user, {library, "class used;\n\n// Is.\nclass used {\n};\n"}},
+     {}},
 };
 
 const std::vector<example>& examples() {
     static const std::vector<example> all = [] {
         std::vector<example> gathered = house_examples;
-        for (const auto* const more : {&atomics_examples, &text_examples, &document_examples})
+        for (const auto* const more :
+             {&atomics_examples, &text_examples, &document_examples, &name_examples})
             gathered.insert(gathered.end(), more->begin(), more->end());
         return gathered;
     }();

@@ -27,7 +27,7 @@ std::variant<options, int> parse(int argc, char** argv) {
         ->check(CLI::Range(0, 65535))
         ->capture_default_str();
     app.add_option("--threads", o.threads,
-                   "event loops, for worker loops and pool together; by default 1 for single, "
+                   "event loops, for worker the threads of its pool; by default 1 for single, "
                    "else one per processor")
         ->check(CLI::Range(1, 1024));
     app.add_option("--model", o.model,

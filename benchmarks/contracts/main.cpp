@@ -52,12 +52,7 @@ private:
     void say(const char* what, double value, const char* sign, double budget, bool met) {
         std::printf("  %-74s %8.3f  %s %g: %s\n", what, value, sign, budget,
                     met ? "met" : "MISSED");
-        if (options_.json != nullptr) {
-            std::fprintf(options_.json,
-                         "{\"workload\":\"budget\",\"rival\":\"%s\",\"value\":%.4f,"
-                         "\"budget\":%g,\"met\":%s}\n",
-                         what, value, budget, met ? "true" : "false");
-        }
+        bench::write_budget(options_, what, value, budget, sign[0] == '<');
     }
     const results& measured_;
     const bench::options& options_;

@@ -501,11 +501,8 @@ int main(int argc, char** argv) {
                 continue;
             }
             std::printf("%9.1f (%5.2f)", o.rate, o.transfers);
-            if (options.json == nullptr) continue;
-            std::fprintf(options.json,
-                         "{\"workload\":\"simulated, %d cores\",\"rival\":\"%s\",\"ns\":%.3f,"
-                         "\"transfers\":%.3f}\n",
-                         cores, s.name, 1e3 / o.rate, o.transfers);
+            bench::write(options, {"simulated, " + std::to_string(cores) + " cores", s.name,
+                                   "million per s", o.rate, o.rate, o.rate, true});
         }
         if (!options.tiny) std::printf("\n");
         std::fflush(stdout);

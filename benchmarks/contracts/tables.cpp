@@ -137,10 +137,10 @@ std::string key(unsigned rounds, unsigned threads, const std::string& rival) {
 class turns {
 public:
     void add(crew::turn t) { all_.push_back(std::move(t)); }
-    double rate() {
-        std::vector<double> rates;
-        for (const crew::turn& t : undisturbed()) rates.push_back(t.rate);
-        return bench::median(rates);
+    std::vector<double> rates() {
+        std::vector<double> all;
+        for (const crew::turn& t : undisturbed()) all.push_back(t.rate);
+        return all;
     }
     double thread_cv() {
         std::vector<std::uint64_t> sums(all_.front().by_thread.size());
@@ -182,16 +182,17 @@ void run_contest(unsigned rounds, unsigned threads, const bench::options& option
             std::fprintf(stderr, "bench_contracts: %s lost a task\n", rivals[r].name);
             std::exit(1);
         }
-        const figures f{measured[r].rate(), coefficient_of_variation(runs),
+        const std::vector<double> rates = measured[r].rates();
+        const figures f{bench::median(rates), coefficient_of_variation(runs),
                         measured[r].thread_cv()};
         out.contests[key(rounds, threads, rivals[r].name)] = f;
         out.disturbed += measured[r].disturbed() ? 1 : 0;
-        if (options.json == nullptr) continue;
-        std::fprintf(options.json,
-                     "{\"workload\":\"contest, %u rounds, %u threads\",\"rival\":\"%s\","
-                     "\"ns\":%.3f,\"million_per_second\":%.3f,\"task_cv\":%.4f,"
-                     "\"thread_cv\":%.4f}\n",
-                     rounds, threads, rivals[r].name, 1e3 / f.rate, f.rate, f.task_cv, f.thread_cv);
+        const std::string title = "contest, " + std::to_string(rounds) + " rounds, " +
+                                  std::to_string(threads) + " threads";
+        bench::write(options,
+                     bench::of_samples(title, rivals[r].name, "million per s", rates, true));
+        for (const auto& [unit, cv] : {std::pair("task CV", f.task_cv), {"thread CV", f.thread_cv}})
+            bench::write(options, {title, rivals[r].name, unit, cv, cv, cv});
     }
 }
 
@@ -282,11 +283,8 @@ void run_lone(const bench::options& options, results& out) {
         out.singles[std::string("lone/") + name] = ratio;
         std::printf("a lone contract beside 64 busy ones, 2 threads, %s: runs x %.3f as often\n",
                     name, ratio);
-        if (options.json != nullptr) {
-            std::fprintf(options.json,
-                         "{\"workload\":\"lone contract\",\"rival\":\"%s\",\"ratio\":%.4f}\n", name,
-                         ratio);
-        }
+        bench::write(options, {"a lone contract beside 64 busy ones", name, "runs, x a busy one's",
+                               ratio, ratio, ratio, true});
     }
 }
 

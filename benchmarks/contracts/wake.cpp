@@ -209,10 +209,7 @@ void compare(const char* title, const std::vector<wake_rival>& rivals, std::size
         const double p50 = all[r][all[r].size() / 2];
         const double p99 = all[r][all[r].size() * 99 / 100];
         std::printf("  %-34s p50 %10.0f  p99 %10.0f\n", rivals[r].name, p50, p99);
-        if (options.json == nullptr) continue;
-        std::fprintf(options.json,
-                     "{\"workload\":\"%s\",\"rival\":\"%s\",\"ns\":%.1f,\"ns_p99\":%.1f}\n", title,
-                     rivals[r].name, p50, p99);
+        bench::write(options, {title, rivals[r].name, "ns to the run", p50, all[r].front(), p99});
     }
 }
 

@@ -70,8 +70,7 @@ bool run(int connections, std::size_t messages, const bench::options& o) {
         bool agree = true;
         const std::uint64_t expected = all.front().connections->ping(messages);
         for (contender& c : all) {
-            const std::uint64_t sum =
-                &c == &all.front() ? expected : c.connections->ping(messages);
+            const std::uint64_t sum = &c == &all.front() ? expected : c.connections->ping(messages);
             agree = agree && sum == expected;
             std::printf("workload echo, %d connections (%s) hash %016llx\n", connections,
                         c.what->name,
@@ -102,11 +101,9 @@ bool run(int connections, std::size_t messages, const bench::options& o) {
         const auto [low, high] = std::minmax_element(c.times.begin(), c.times.end());
         std::printf("  %-34s %10.0f  (%.0f to %.0f)  x %.3f of %s\n", c.what->name, c.median(),
                     *low, *high, c.median() / base, c.what->base);
-        if (o.json == nullptr) continue;
-        std::fprintf(o.json,
-                     "{\"workload\":\"echo %d\",\"rival\":\"%s\",\"ns\":%.3f,\"ns_min\":%.3f,"
-                     "\"ns_max\":%.3f}\n",
-                     connections, c.what->name, c.median(), *low, *high);
+        bench::write(o, {"echo, " + std::to_string(connections) + " connection(s)", c.what->name,
+                         connections == 1 ? "ns per round trip" : "ns of processor per message",
+                         c.median(), *low, *high});
     }
     std::fflush(stdout);
     return true;

@@ -53,6 +53,13 @@ int main(int argc, char** argv) {
             stop_10_finite_bytes(),
             static_cast<double>(stop_10_finite_bytes()) /
                 static_cast<double>(stop_10_inplace_bytes()));
+        for (const auto& [rival, bytes] :
+             {std::pair("inplace_stop_source", stop_10_inplace_bytes()),
+              {"finite_inplace_stop_source", stop_10_finite_bytes()}}) {
+            const auto value = static_cast<double>(bytes);
+            bench::write(options, {"operation state of when_all of ten cancellable operations",
+                                   rival, "bytes", value, value, value});
+        }
     }
     return status;
 }

@@ -22,6 +22,7 @@ void serve(coppice::io::backend ring) {
     options.backend = ring;
     options.model = http::model::single;
     options.connections_max = 20'000;  // more than 10,000 idle ones are counted
+    options.connections_per_address_max = 20'000;
     http::server server(std::move(options), std::move(routes));
     std::printf("listening on http://%s\n", server.local().to_string().c_str());
     std::fflush(stdout);

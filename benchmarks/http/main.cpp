@@ -1,14 +1,16 @@
-// bench_http: requests and processor time per request, beside a raw epoll loop and nginx; memory of
-// idle connections; and chapter 8 of the thesis in the four models.
+// bench_http: requests and processor time per request, beside raw loops of both kinds and nginx;
+// memory of idle connections; and chapter 8 of the thesis in the four models.
 // Servers run one after the other on processor 0, wrk on the last one, interleaved over the
-// repetitions; every figure is a median with its spread, and the ratio is to the raw loop.
+// repetitions; every figure is a median with its spread, and the ratio is to the raw loop of the
+// same kind.
 #include "processes.hpp"
 #include "rivals.hpp"
+
+#include "../harness.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -16,16 +18,20 @@
 namespace {
 
 using namespace bench_http;
+using bench::median;
 
 struct rival {
     const char* name;
     void (*serve)();
+    int floor = 0;  // which of them does the least that it could do
 };
+enum rival_index { raw_epoll, raw_uring, ours_epoll, ours_uring, nginx };
 constexpr rival rivals[] = {
-    {"raw epoll loop", serve_raw_epoll},
-    {"coppice epoll", serve_coppice_epoll},
-    {"coppice io_uring", serve_coppice_uring},
-    {"nginx", serve_nginx},
+    {"raw epoll loop", serve_raw_epoll, raw_epoll},
+    {"raw io_uring loop", serve_raw_uring, raw_uring},
+    {"coppice epoll", serve_coppice_epoll, raw_epoll},
+    {"coppice io_uring", serve_coppice_uring, raw_uring},
+    {"nginx", serve_nginx, raw_epoll},
 };
 
 struct scenario {
@@ -38,11 +44,6 @@ constexpr scenario scenarios[] = {
     {"pipelined x16, 64 connections", {64, 16, false, 2}},
     {"a connection per request, 64 at once", {64, 1, true, 2}},
 };
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
-}
 
 struct figures {
     std::vector<double> thousands, cpu_us, p99_us;
@@ -65,7 +66,7 @@ void measure_once(const rival& r, const load& how, figures& into) {
 }
 
 void print_row(const char* scenario_name, const char* name, const figures& f, double floor,
-               std::FILE* json) {
+               const bench::options& options) {
     if (f.cpu_us.empty()) {
         std::printf("  %-18s not installed\n", name);
         return;
@@ -76,23 +77,24 @@ void print_row(const char* scenario_name, const char* name, const figures& f, do
         "errors %llu\n",
         name, median(f.thousands), median(f.p99_us), median(f.cpu_us), *low, *high,
         median(f.cpu_us) / floor, static_cast<unsigned long long>(f.errors));
-    if (json == nullptr) return;
-    std::fprintf(json,
-                 "{\"bench\":\"http\",\"workload\":\"%s\",\"rival\":\"%s\",\"k_per_s\":%.1f,"
-                 "\"p99_us\":%.0f,\"cpu_us\":%.3f,\"cpu_us_min\":%.3f,\"cpu_us_max\":%.3f,"
-                 "\"errors\":%llu}\n",
-                 scenario_name, name, median(f.thousands), median(f.p99_us), median(f.cpu_us), *low,
-                 *high, static_cast<unsigned long long>(f.errors));
+    bench::write(options,
+                 bench::of_samples(scenario_name, name, "us of processor per request", f.cpu_us));
+    bench::write(options,
+                 bench::of_samples(scenario_name, name, "thousand per s", f.thousands, true));
+    bench::write(options, bench::of_samples(scenario_name, name, "p99, us", f.p99_us));
 }
 
-void print_budget(const char* what, double measured, double budget, bool at_most) {
+void print_budget(const bench::options& options, const char* what, double measured, double budget,
+                  bool at_most) {
+    bench::write_budget(options, what, measured, budget, at_most);
     const bool met = at_most ? measured <= budget : measured >= budget;
     std::printf("  budget: %-58s %6.2f, %s %.2f: %s\n", what, measured,
                 at_most ? "at most" : "at least", budget, met ? "met" : "missed");
 }
 
 // All rivals in one scenario, and what the server is held to there.
-void compare(const scenario& s, int repetitions, std::FILE* json) {
+void compare(const scenario& s, const bench::options& options) {
+    const int repetitions = options.repetitions;
     std::printf("%s\n", s.name);
     std::vector<figures> all(std::size(rivals));
     for (int i = 0; i != repetitions; ++i) {
@@ -102,32 +104,34 @@ void compare(const scenario& s, int repetitions, std::FILE* json) {
         }
     }
     std::fprintf(stderr, "\n");
-    const figures& raw = all[0];
-    const double floor = median(raw.cpu_us);
     for (std::size_t r = 0; r != std::size(rivals); ++r) {
-        print_row(s.name, rivals[r].name, all[r], floor, json);
+        const double floor = median(all[static_cast<std::size_t>(rivals[r].floor)].cpu_us);
+        print_row(s.name, rivals[r].name, all[r], floor, options);
     }
-    const figures& ours = all[1];
-    const figures& nginx = all[3];
     if (s.how.close) return;
-    if (s.how.pipeline > 1) {
-        print_budget("requests/s, ratio to the raw loop",
-                     median(ours.thousands) / median(raw.thousands), 0.85, false);
-    } else if (s.how.connections == 64) {
-        print_budget("CPU per request, ratio to the raw loop", median(ours.cpu_us) / floor, 1.05,
-                     true);
-        if (!nginx.cpu_us.empty()) {
-            print_budget("CPU per request, ratio to nginx",
-                         median(ours.cpu_us) / median(nginx.cpu_us), 1, true);
+    for (const rival_index i : {ours_epoll, ours_uring}) {
+        const figures& ours = all[i];
+        const figures& raw = all[static_cast<std::size_t>(rivals[i].floor)];
+        const std::string name = rivals[i].name;
+        if (s.how.pipeline > 1) {
+            print_budget(options, (name + ": requests/s, ratio to the raw loop").c_str(),
+                         median(ours.thousands) / median(raw.thousands), 0.85, false);
+        } else if (s.how.connections == 64) {
+            print_budget(options, (name + ": CPU per request, ratio to the raw loop").c_str(),
+                         median(ours.cpu_us) / median(raw.cpu_us), 1.05, true);
+            if (!all[nginx].cpu_us.empty()) {
+                print_budget(options, (name + ": CPU per request, ratio to nginx").c_str(),
+                             median(ours.cpu_us) / median(all[nginx].cpu_us), 1, true);
+            }
+        } else {
+            print_budget(options, (name + ": p99, ratio to the raw loop").c_str(),
+                         median(ours.p99_us) / median(raw.p99_us), 1.2, true);
         }
-    } else {
-        print_budget("p99, ratio to the raw loop", median(ours.p99_us) / median(raw.p99_us), 1.2,
-                     true);
     }
     std::fflush(stdout);
 }
 
-void idle_memory(std::FILE* json) {
+void idle_memory(const bench::options& options) {
     constexpr int connections = 10'000;
     std::printf("memory of %d idle connections\n", connections);
     for (const rival& r : rivals) {
@@ -135,18 +139,16 @@ void idle_memory(std::FILE* json) {
         if (!server.ready()) continue;
         const long kib = idle_kib(server, connections);
         if (kib < 0) {
-            std::printf("  %-18s could not be measured: too few files\n", r.name);
+            std::printf("  %-18s could not be measured: a connection failed\n", r.name);
             continue;
         }
         std::printf("  %-18s %8.2f MiB\n", r.name, static_cast<double>(kib) / 1024);
         if (r.serve == serve_coppice_epoll || r.serve == serve_coppice_uring) {
-            print_budget("MB of 10,000 idle connections", static_cast<double>(kib) * 1.024e-3, 3,
-                         true);
+            print_budget(options, "MB of 10,000 idle connections",
+                         static_cast<double>(kib) * 1.024e-3, 3, true);
         }
-        if (json != nullptr) {
-            std::fprintf(json, "{\"workload\":\"10,000 idle\",\"rival\":\"%s\",\"kib\":%ld}\n",
-                         r.name, kib);
-        }
+        const double mib = static_cast<double>(kib) / 1024;
+        bench::write(options, {"10,000 idle connections", r.name, "MiB", mib, mib, mib});
     }
 }
 
@@ -157,7 +159,8 @@ struct thesis_test {
     std::vector<rival> models;
 };
 
-void chapter_8(int repetitions, std::FILE* json) {
+void chapter_8(const bench::options& options) {
+    const int repetitions = (options.repetitions + 1) / 2;
     const rival single{"single", serve_model_single}, multi{"multi", serve_model_multi},
         worker{"worker", serve_model_worker}, async{"async", serve_model_async};
     const thesis_test tests[] = {{"static content", "/plaintext", {single, multi, worker, async}},
@@ -173,7 +176,7 @@ void chapter_8(int repetitions, std::FILE* json) {
             for (int i = 0; i != repetitions; ++i) {
                 for (std::size_t m = 0; m != t.models.size(); ++m) {
                     const server_process server(t.models[m].serve, processors::all);
-                    load how{connections, 1, true, 2};
+                    load how{connections, 1, true, options.quick ? 1.0 : 2.0};
                     how.target = t.target;
                     all[m].push_back(run_wrk(server.port(), how));
                 }
@@ -189,44 +192,51 @@ void chapter_8(int repetitions, std::FILE* json) {
                             middle(m, &load_result::average_us) / 1e3,
                             middle(m, &load_result::deviation_us) / 1e3,
                             middle(m, &load_result::max_us) / 1e3, rate);
-                if (json != nullptr) {
-                    std::fprintf(json,
-                                 "{\"workload\":\"%s, %d connections\",\"rival\":\"%s\","
-                                 "\"average_us\":%.1f,\"deviation_us\":%.1f,\"max_us\":%.1f,"
-                                 "\"per_second\":%.0f}\n",
-                                 t.name, connections, t.models[m].name,
-                                 middle(m, &load_result::average_us),
-                                 middle(m, &load_result::deviation_us),
-                                 middle(m, &load_result::max_us), rate);
-                }
+                const std::string title =
+                    std::string(t.name) + ", " + std::to_string(connections) + " connections";
+                const auto write = [&](const char* unit, double load_result::* figure, double scale,
+                                       bool more) {
+                    std::vector<double> samples;
+                    for (const load_result& r : all[m]) samples.push_back(r.*figure * scale);
+                    bench::write(options,
+                                 bench::of_samples(title, t.models[m].name, unit, samples, more));
+                };
+                write("average, ms", &load_result::average_us, 1e-3, false);
+                write("deviation, ms", &load_result::deviation_us, 1e-3, false);
+                write("maximum, ms", &load_result::max_us, 1e-3, false);
+                write("requests/s", &load_result::per_second, 1, true);
                 if (connections != 256) continue;
                 if (t.target == std::string("/io") && m == 2) worker_io = rate;
                 if (t.target == std::string("/io-async") && m == 3) async_io = rate;
             }
             if (t.target == std::string("/cpu") && connections == 64) {
                 print_budget(
-                    "CPU-bound: worker's average, ratio to multi's",
+                    options, "CPU-bound: worker's average, ratio to multi's",
                     middle(2, &load_result::average_us) / middle(1, &load_result::average_us), 1.05,
                     true);
                 print_budget(
-                    "CPU-bound: worker's deviation, ratio to multi's",
+                    options, "CPU-bound: worker's deviation, ratio to multi's",
                     middle(2, &load_result::deviation_us) / middle(1, &load_result::deviation_us),
                     1, true);
-                print_budget("CPU-bound: worker's maximum, ratio to multi's",
+                print_budget(options, "CPU-bound: worker's maximum, ratio to multi's",
                              middle(2, &load_result::max_us) / middle(1, &load_result::max_us), 1,
                              true);
             }
             std::fflush(stdout);
         }
     }
-    print_budget("I/O-bound, 256: async's requests/s (on a timer) to worker's",
+    print_budget(options, "I/O-bound, 256: async's requests/s (on a timer) to worker's",
                  async_io / worker_io, 25, false);
 }
 
-int full(int repetitions, std::FILE* json) {
-    for (const scenario& s : scenarios) compare(s, repetitions, json);
-    idle_memory(json);
-    chapter_8((repetitions + 1) / 2, json);
+// Everything whose name has `only` in it.
+int full(const bench::options& options, const std::string& only) {
+    const auto wanted = [&](const std::string& name) { return name.find(only) != name.npos; };
+    for (const scenario& s : scenarios) {
+        if (wanted(s.name)) compare(s, options);
+    }
+    if (wanted("idle memory")) idle_memory(options);
+    if (wanted("models")) chapter_8(options);
     return 0;
 }
 
@@ -257,22 +267,24 @@ int tiny() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int repetitions = 5;
-    std::FILE* json = nullptr;
-    for (int i = 1; i < argc; ++i) {
-        if (std::strcmp(argv[i], "--tiny") == 0) return tiny();
-        if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
-            json = std::fopen(argv[++i], "a");
-            if (json == nullptr) {
-                std::perror(argv[i]);
-                return 2;
+    std::string only;
+    std::vector<char*> shared;  // arguments that all benchmarks have
+    for (int i = 0; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--serve") == 0 && i + 1 < argc) {
+            // In this process, for profilers.
+            for (const rival& r : rivals) {
+                if (std::strcmp(argv[i + 1], r.name) == 0) r.serve();
             }
-        } else if (std::strcmp(argv[i], "--repetitions") == 0 && i + 1 < argc) {
-            repetitions = std::max(1, std::atoi(argv[++i]));
-        } else {
-            std::fprintf(stderr, "usage: bench_http [--tiny] [--repetitions N] [--json FILE]\n");
             return 2;
         }
+        if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            only = argv[++i];  // part of a scenario's name, "idle memory" or "models"
+        } else {
+            shared.push_back(argv[i]);
+        }
     }
-    return full(repetitions, json);
+    bench::options options = bench::parse(static_cast<int>(shared.size()), shared.data());
+    if (options.tiny) return tiny();
+    options.repetitions = options.quick ? 2 : std::min(options.repetitions, 5);
+    return full(options, only);
 }

@@ -1,6 +1,7 @@
 // The floor: a bare epoll loop that answers every read of whole requests with a constant.
 // It parses nothing but the ends of heads, so it does the least that an answer costs on this
 // kernel: one epoll_wait per batch of events, one recv and one send per readable connection.
+#include "raw_loop.hpp"
 #include "rivals.hpp"
 
 #include <netinet/in.h>
@@ -16,8 +17,6 @@
 #include <string_view>
 
 namespace bench_http {
-
-namespace {
 
 int listen_on_loopback() {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -38,24 +37,17 @@ int listen_on_loopback() {
     return fd;
 }
 
-std::size_t count_heads(std::string_view bytes) {
-    std::size_t heads = 0;
-    for (std::size_t at = 0; (at = bytes.find("\r\n\r\n", at)) != bytes.npos; at += 4) ++heads;
-    return heads;
-}
+namespace {
 
 // False: the connection is over.
 bool answer(int fd, std::string& out) {
-    static constexpr std::string_view constant =
-        "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 07:00:00 GMT\r\n"
-        "Content-Type: text/plain; charset=utf-8\r\nContent-Length: 13\r\n\r\nHello, World!";
     char buffer[4096];
     const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
     if (n <= 0) return n < 0 && errno == EAGAIN;
     const std::string_view bytes(buffer, static_cast<std::size_t>(n));
-    const bool close = bytes.find("Connection: close") != bytes.npos;
+    const bool close = wants_close(bytes);
     out.clear();
-    for (std::size_t heads = count_heads(bytes); heads != 0; --heads) out += constant;
+    for (std::size_t heads = count_heads(bytes); heads != 0; --heads) out += constant_answer;
     const ssize_t sent = ::send(fd, out.data(), out.size(), MSG_NOSIGNAL);
     return sent == static_cast<ssize_t>(out.size()) && !close;
 }

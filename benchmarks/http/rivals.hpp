@@ -6,6 +6,7 @@ namespace bench_http {
 // Each prints `listening on http://127.0.0.1:PORT`, answers GET /plaintext, and serves until it is
 // killed.
 void serve_raw_epoll();
+void serve_raw_uring();
 void serve_coppice_epoll();
 void serve_coppice_uring();
 // The thesis's models, each with as many threads as processors (single: one), and routes for its

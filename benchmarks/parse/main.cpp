@@ -2,17 +2,19 @@
 // Rounds of all rivals are interleaved; a ratio is the median of the rounds' ratios to coppice.
 #include "workload.hpp"
 
+#include "../harness.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <vector>
 
 namespace {
 
 using namespace bench_parse;
+using bench::median;
 
 const rival* const rivals[] = {
     &coppice,     &coppice_scalar, &coppice_sse, &coppice_avx2, &coppice_avx512,
@@ -35,14 +37,8 @@ double nanoseconds_each(const rival& r, std::string_view bytes, std::size_t time
     return took.count() / static_cast<double>(times);
 }
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
-void measure(const workload& w, std::FILE* json) {
-    constexpr int rounds = 101;
+void measure(const workload& w, const bench::options& options) {
+    const int rounds = options.quick ? 25 : 101;
     constexpr std::size_t times = 20'000;
     std::vector<double> took[rival_count];
     std::vector<double> ratios[rival_count];
@@ -57,11 +53,8 @@ void measure(const workload& w, std::FILE* json) {
         const auto [low, high] = std::minmax_element(took[i].begin(), took[i].end());
         std::printf("  %-14s %8.1f ns  (%.1f to %.1f)  x %.2f\n", rivals[i]->name, median(took[i]),
                     *low, *high, median(ratios[i]));
-        if (json == nullptr) continue;
-        std::fprintf(json,
-                     "{\"workload\":\"%s\",\"rival\":\"%s\",\"ns\":%.2f,\"ns_min\":%.2f,"
-                     "\"ns_max\":%.2f,\"ratio\":%.3f}\n",
-                     w.name, rivals[i]->name, median(took[i]), *low, *high, median(ratios[i]));
+        bench::write(options,
+                     {w.name, rivals[i]->name, "ns per head", median(took[i]), *low, *high});
     }
 }
 
@@ -88,20 +81,7 @@ int tiny() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::FILE* json = nullptr;
-    for (int i = 1; i < argc; ++i) {
-        if (std::strcmp(argv[i], "--tiny") == 0) return tiny();
-        if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
-            json = std::fopen(argv[++i], "a");
-            if (json == nullptr) {
-                std::perror(argv[i]);
-                return 2;
-            }
-        } else {
-            std::fprintf(stderr, "usage: bench_parse [--tiny] [--json FILE]\n");
-            return 2;
-        }
-    }
-    for (const workload& w : workloads) measure(w, json);
-    if (json != nullptr) std::fclose(json);
+    const bench::options options = bench::parse(argc, argv);
+    if (options.tiny) return tiny();
+    for (const workload& w : workloads) measure(w, options);
 }

@@ -1,4 +1,4 @@
-// OpenMP by the compiler's own runtime: tasks, and a parallel loop.
+// OpenMP: tasks, and a parallel loop; by libomp and by libgomp (openmp_main.cpp).
 #include "rivals.hpp"
 
 namespace bench_pool {

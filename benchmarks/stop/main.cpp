@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     std::vector<bench::figure> figures;
     const int status = bench::run(workloads, options, figures);
     bench_stop::run_threads_at_once(options, figures);
-    if (!options.tiny) bench_stop::print_memory();
+    if (!options.tiny) bench_stop::print_memory(options);
     const bool tables = bench_stop::print_paper(figures);
     const bool budgets = bench_stop::print_budgets(figures, options);
     return tables && budgets ? status : 1;

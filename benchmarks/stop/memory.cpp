@@ -37,7 +37,7 @@ constexpr std::size_t further = 100;
 
 // What a source and its registrations take, on the heap and in the user's own objects.
 template <class Family>
-void print_bytes(const char* name) {
+void print_bytes(const char* name, const bench::options& options) {
     using callback = typename Family::template callback<0, counting>;
     std::uint64_t count = 0;
     const auto callbacks = std::make_unique<std::optional<callback>[]>(further + 1);
@@ -60,16 +60,26 @@ void print_bytes(const char* name) {
         name, with_source - before, with_first - with_source,
         static_cast<double>(with_all - with_first) / further, sizeof(callback),
         allocations - allocated_before);
+    const auto write = [&](const char* what, const char* unit, double value) {
+        bench::write(options, {what, name, unit, value, value, value});
+    };
+    write("memory of a source", "bytes", static_cast<double>(with_source - before));
+    write("memory of its first registration", "bytes",
+          static_cast<double>(with_first - with_source));
+    write("memory of each further registration", "bytes",
+          static_cast<double>(with_all - with_first) / further);
+    write("registrations that are made anew", "allocations in 1000",
+          static_cast<double>(allocations - allocated_before));
 }
 
 }  // namespace
 
-void print_memory() {
+void print_memory(const bench::options& options) {
     std::printf("bytes: a source, its first registration, each further one (a function of 8)\n");
-    print_bytes<standard>("std::stop_source");
-    print_bytes<ours_shared>("shared");
-    print_bytes<ours_subscribed>("shared, subscription");
-    print_bytes<plain_shared>("plain locked list");
+    print_bytes<standard>("std::stop_source", options);
+    print_bytes<ours_shared>("shared", options);
+    print_bytes<ours_subscribed>("shared, subscription", options);
+    print_bytes<plain_shared>("plain locked list", options);
     std::printf(
         "  .NET before and after its pull request: source 64 and 64, first 272 and 218, "
         "each further 56 and 80\n");

@@ -120,7 +120,7 @@ std::vector<double> ratios(const bench::figure& ours, const bench::figure& base)
 }
 
 void print_budget(const budget& b, const bench::figure& ours, const bench::figure& base,
-                  const bench::figure* floor, std::FILE* json) {
+                  const bench::figure* floor, const bench::options& options) {
     const std::vector<double> all = ratios(ours, base);
     const double ratio = bench::median(all);
     const double low = bench::quantile(all, 0.1);
@@ -132,11 +132,8 @@ void print_budget(const budget& b, const bench::figure& ours, const bench::figur
         std::printf("\n         %s, by itself: %.3f", b.floor, bench::median(ratios(*floor, base)));
     }
     std::printf("\n");
-    if (json == nullptr) return;
-    std::fprintf(json,
-                 "{\"workload\":\"%s\",\"rival\":\"%s\",\"base\":\"%s\",\"ratio\":%.4f,"
-                 "\"ratio_p10\":%.4f,\"ratio_p90\":%.4f,\"budget\":%.2f}\n",
-                 b.workload, b.ours, b.base, ratio, low, high, b.most);
+    bench::write_budget(options, std::string(b.workload) + ": " + b.ours + " / " + b.base, ratio,
+                        b.most);
 }
 
 }  // namespace
@@ -199,7 +196,7 @@ bool print_budgets(const std::vector<bench::figure>& figures, const bench::optio
         known =
             known && ours != nullptr && base != nullptr && (floor_name.empty() || floor != nullptr);
         if (!known || options.tiny) continue;
-        print_budget(b, *ours, *base, floor, options.json);
+        print_budget(b, *ours, *base, floor, options);
     }
     return known;
 }

@@ -98,11 +98,7 @@ void measure(const char* title, const std::vector<rival>& rivals, std::size_t si
         const double p50 = bench::median(all[r]);
         std::printf("  %-34s p50 %8.2f  min %8.2f  avg %8.2f  max %8.2f  x %.3f\n", rivals[r].name,
                     p50, *low, sum / static_cast<double>(all[r].size()), *high, p50 / base);
-        if (options.json == nullptr) continue;
-        std::fprintf(options.json,
-                     "{\"workload\":\"%s\",\"rival\":\"%s\",\"ns\":%.3f,\"ns_min\":%.3f,"
-                     "\"ns_max\":%.3f}\n",
-                     title, rivals[r].name, p50, *low, *high);
+        bench::write(options, {title, rivals[r].name, "ns per registration", p50, *low, *high});
     }
     std::fflush(stdout);
 }

@@ -17,7 +17,7 @@ void add_many_callbacks(std::vector<bench::workload>& workloads);  // the shared
 // mean over its threads.
 void run_threads_at_once(const bench::options& options, std::vector<bench::figure>& figures);
 // Bytes and allocations of each source and registration, beside the pull request's.
-void print_memory();
+void print_memory(const bench::options& options);
 
 // The paper's tables beside ours, and then each budget: its ratio, met or missed. False: a name in
 // them belongs to no figure. Without samples only names are checked.

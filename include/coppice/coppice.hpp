@@ -9,3 +9,4 @@
 #include <coppice/stop_token.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
+#include <coppice/version.hpp>

@@ -4,13 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace coppice {
-
-void check_failed(const char* condition, const char* message, const char* file,
-                  int line) noexcept {
+void coppice::check_failed(const char* condition, const char* message, const char* file,
+                           int line) noexcept {
     std::fprintf(stderr, "coppice: %s (%s) at %s:%d\n", message, condition, file, line);
     std::fflush(stderr);
     std::abort();
 }
-
-}  // namespace coppice

@@ -24,7 +24,7 @@ connection::step connection::advance(exchange& e) {
     for (;;) {
         const parse_result parsed = e.parser.parse(e.left);
         if (parsed.status == parse_status::error) {
-            put(e, refusal(parsed.error, parsed.reason), nullptr);
+            put(e, refusal(e, parsed.error, parsed.reason), nullptr);
             return step::last;
         }
         if (parsed.status == parse_status::partial) {
@@ -41,7 +41,7 @@ connection::step connection::advance(exchange& e) {
             e.end = e.head_bytes;
         } else {
             if (length > loop_.options.limits.body_bytes_max) {
-                put(e, refusal(413, "the body is too large"), nullptr);
+                put(e, refusal(e, 413, "the body is too large"), nullptr);
                 return step::last;
             }
             if (head.chunked() || length > e.left.size() - e.head_bytes) return step::body;
@@ -66,8 +66,8 @@ connection::step connection::settle(exchange& e, step s) {
     }
     e.parser.reset();
     e.trailers.clear();
-    if (closing_) {
-        unread_ = unread_ || !e.left.empty();
+    if (e.closing) {
+        e.unread = e.unread || !e.left.empty();
         return step::last;
     }
     return e.output.size() > output_bytes_max ? step::flush : step::answered;
@@ -93,8 +93,14 @@ connection::step connection::respond(exchange& e) {
     }
     const handler& h = *e.match.handler;
     if (h.is_asynchronous()) return step::handler;
-    if (!away_ && loop_.on_pool(h)) return step::depart;
-    return finish(e, call(e, h, r), r);
+    if (!away_) {
+        if (loop_.on_pool(h)) return step::depart;
+        return finish(e, call(e, h, r), r);
+    }
+    e.right.begin(e.output.empty());
+    response made = call(e, h, r);
+    if (!e.right.end()) return step::gone;
+    return finish(e, std::move(made), r);
 }
 
 // What a filter or the router answers.
@@ -168,9 +174,9 @@ void connection::report_exception(exchange& e, std::exception_ptr error) noexcep
     }
 }
 
-response connection::refusal(int status, const char* reason) {
-    closing_ = true;
-    unread_ = true;
+response connection::refusal(exchange& e, int status, const char* reason) {
+    e.closing = true;
+    e.unread = true;
     return response::status(status, static_text::promised(reason));
 }
 
@@ -178,7 +184,7 @@ response connection::refusal(int status, const char* reason) {
 serialize_options connection::framing(exchange& e, const response& r, const request_head* head) {
     ++served_;
     // A thread of the pool does not look at what its loop may change: the loop looks afterwards.
-    closing_ = closing_ || (!away_ && loop_.draining) || r.closes() || head == nullptr ||
+    e.closing = e.closing || (!away_ && loop_.draining) || r.closes() || head == nullptr ||
                !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
     serialize_options how;
     how.head_only = head != nullptr && head->verb() == method::head;
@@ -188,9 +194,11 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
         how.length = r.source()->length();
         how.chunked = !how.length && how.minor_version != 0;
         how.unframed = !how.length && how.minor_version == 0;
-        closing_ = closing_ || (how.unframed && !how.head_only);
+        e.closing = e.closing || (how.unframed && !how.head_only);
     }
-    how.keep_alive = !closing_;
+    // A client that was not to close may be sending more.
+    e.unread = e.unread || (e.closing && head != nullptr && head->keep_alive());
+    how.keep_alive = !e.closing;
     return how;
 }
 
@@ -231,7 +239,7 @@ void connection::log(exchange& e, int status, std::uint64_t body_bytes, const re
     };
     number(static_cast<std::uint64_t>(status));
     number(body_bytes);
-    const duration taken = monotonic_clock().now() - batch_began_;
+    const duration taken = loop_.context.now() - e.began;
     const auto microseconds = static_cast<std::uint64_t>(taken.count()) / 1000;
     number(microseconds / 1'000'000);
     *at++ = '.';

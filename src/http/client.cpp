@@ -2,6 +2,7 @@
 #include <coppice/http/client.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/scan.hpp>
+#include <coppice/io/option.hpp>
 
 #include <sys/socket.h>
 #include <algorithm>
@@ -49,7 +50,7 @@ client::client(io::context& loop, client_options options)
 client::~client() = default;
 
 std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
-    const time_point oldest = monotonic_clock().now() - options_.idle;
+    const time_point oldest = loop_.now() - options_.idle;
     std::erase_if(idle_, [&](const auto& c) { return c->used < oldest; });
     while (true) {
         const auto found =
@@ -65,7 +66,7 @@ std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
 void client::keep(std::unique_ptr<client_connection> used) {
     if (options_.idle_connections_max == 0) return;
     if (idle_.size() == options_.idle_connections_max) idle_.erase(idle_.begin());
-    used->used = monotonic_clock().now();
+    used->used = loop_.now();
     used->fresh = false;
     idle_.push_back(std::move(used));
 }
@@ -95,9 +96,12 @@ void client_call::posted_stop::arrive(operation* op) noexcept {
     if (call.waiter_) call.waiter_.resume();  // may end the call
 }
 
-// Whatever waits on the socket ends in a coming turn.
+// Whatever waits on the socket ends in a coming turn. The connection ends with a reset: to a server
+// its mere end would say that nothing more is asked, and the answer would still be made.
 void client_call::interrupt() noexcept {
-    if (connection_ != nullptr) connection_->socket.close();
+    if (connection_ == nullptr || !connection_->socket.is_open()) return;
+    (void)connection_->socket.set(io::linger(std::chrono::seconds(0)));
+    connection_->socket.close();
 }
 
 void client_call::expired(io::timer_entry* entry) noexcept {
@@ -110,7 +114,7 @@ void client_call::expired(io::timer_entry* entry) noexcept {
 // What follows has so much time.
 void client_call::limit(duration time) noexcept {
     if (timer_entry::armed()) client_.loop_.disarm(*this);
-    client_.loop_.arm(*this, monotonic_clock().now() + time);
+    client_.loop_.arm(*this, client_.loop_.now() + time);
 }
 
 void client_call::fail(std::error_code error, const char* what) const {

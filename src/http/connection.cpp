@@ -4,6 +4,7 @@
 #include "until_stopped.hpp"
 
 #include <sys/socket.h>
+#include <algorithm>
 #include <utility>
 
 namespace coppice::http {
@@ -14,6 +15,8 @@ namespace {
 // answer and not a reset.
 constexpr duration linger_time = std::chrono::seconds(2);
 
+constexpr const char* overdue_reason = "the answer took too long";
+
 constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string_view text_of(const io::pooled_buffer& buffer) noexcept {
@@ -22,15 +25,16 @@ std::string_view text_of(const io::pooled_buffer& buffer) noexcept {
 
 }  // namespace
 
-connection::connection(serving_loop& l, io::tcp::socket s, address_counts::slot* from) noexcept
-    : timer_entry(&expired), loop_(l), socket_(std::move(s)), from_(from) {
+connection::connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept
+    : ring_operation(&received, io::opcode::receive_pooled),
+      loop_(l),
+      socket_(std::move(s)),
+      from_(from) {
     loop_.connections.push_back(*this);
     loop_.counts.accepted.add();
 }
 
 connection::~connection() {
-    if (timer_entry::armed()) loop_.context.disarm(*this);
-    if (ahead_ != nullptr) loop_.give_read_ahead(std::move(ahead_));
     if (from_ != nullptr) loop_.shared.addresses.leave(*from_);
     loop_.connections.erase(*this);
     loop_.counts.closed.add();
@@ -39,28 +43,149 @@ connection::~connection() {
     loop_.connection_ended();
 }
 
-// Gives the next buffer that receive_ahead() has, or will have; empty at the end.
+void connection::open(serving_loop& l, io::tcp::socket s, address_counts::slot* from) {
+    (new connection(l, std::move(s), from))->serve();
+}
+
+// Waits for requests and answers them, until something has to be waited for. May end the
+// connection.
+void connection::serve() noexcept {
+    while (await_input() && take_input()) {
+    }
+}
+
+// True: something has come. False: it is awaited, or the connection has ended.
+bool connection::await_input() noexcept {
+    if (loop_.draining || !socket_.is_open()) {
+        end();
+        return false;
+    }
+    become_idle();
+    return start_receiving(&received);
+}
+
+void connection::become_idle() noexcept {
+    phase_ = phase::idle;
+    const time_point now = loop_.context.turn_time();
+    const duration time = loop_.options.timeouts.idle;
+    idle_until_ = time < time_point::max() - now ? now + time : time_point::max();
+    loop_.add_idle(*this);
+}
+
+void connection::become_busy() noexcept {
+    loop_.idle.erase(*this);
+    loop_.connections.push_back(*this);
+}
+
+// True: it has ended at once, and `then` will not be called.
+bool connection::start_receiving(void (*then)(operation*) noexcept) noexcept {
+    complete = then;
+    if (receiving_) return false;  // as it has been since a handler was waited for
+    on = socket_.slot();
+    receiving_ = !loop_.context.start(*this);
+    return !receiving_;
+}
+
+void connection::received(operation* op) noexcept {
+    connection& c = *static_cast<connection*>(static_cast<ring_operation*>(op));
+    c.receiving_ = false;
+    if (c.take_input()) c.serve();
+}
+
+io::pooled_buffer connection::take_received() noexcept {
+    if (result <= 0) return {};
+    const auto bytes = static_cast<std::size_t>(result);
+    loop_.counts.bytes_received.add(bytes);
+    return {loop_.context.buffers(), data, bytes};
+}
+
+// True: it is answered, and the connection is as good as new.
+bool connection::take_input() noexcept {
+    io::pooled_buffer input = take_received();
+    if (input.empty() || !socket_.is_open()) {
+        input.release();
+        end();
+        return false;
+    }
+    exchange& e = loop_.take_exchange(*this);
+    begin_batch(e, std::move(input));
+    const step reached = advance(e);
+    if (reached != step::idle || e.output.empty()) {
+        become_busy();
+        attend(reached);
+        return false;
+    }
+    count(e);
+    return send_answers();
+}
+
+// True: all are sent, and the batch is over. False: they are being sent, or the connection has
+// ended.
+bool connection::send_answers() noexcept {
+    exchange& e = *batch_;
+    while (e.sent != e.output.size() && socket_.is_open()) {
+        e.sender.on = socket_.slot();
+        e.sender.complete = &answers_sent;
+        e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
+        e.sender.size = e.output.size() - e.sent;
+        if (!loop_.context.start(e.sender)) {
+            if (phase_ == phase::idle) {
+                become_busy();
+                enter(phase::writing, transfer_time(loop_.options.timeouts.write, e.sender.size));
+            }
+            return false;
+        }
+        if (!note_sent(e)) break;
+    }
+    const bool all = e.sent == e.output.size();
+    end_batch();
+    if (!all) end();
+    return all;
+}
+
+bool connection::note_sent(exchange& e) noexcept {
+    if (e.sender.result <= 0) return false;
+    e.sent += static_cast<std::size_t>(e.sender.result);
+    e.bytes_sent += static_cast<std::size_t>(e.sender.result);
+    return true;
+}
+
+void connection::answers_sent(operation* op) noexcept {
+    exchange& e = static_cast<exchange::sending*>(op)->of;
+    connection& c = *e.owner;
+    if (!c.note_sent(e)) {
+        c.end_batch();
+        c.end();
+    } else if (c.send_answers()) {
+        c.serve();
+    }
+}
+
+// Gives the next buffer that has come, or will come; empty at the end.
 class connection::next_input {
 public:
     next_input(connection& c, std::error_code& ec) noexcept : connection_(c), error_(ec) {}
     bool await_ready() const noexcept {
-        const read_ahead& a = *connection_.ahead_;
-        return a.count != 0 || a.ended || !a.receiving;
+        connection& c = connection_;
+        read_ahead& a = c.batch_->ahead;
+        if (a.has_news()) return true;
+        if (!c.socket_.is_open()) {
+            a.ended = true;
+            a.error = std::make_error_code(std::errc::operation_canceled);
+            return true;
+        }
+        if (!c.start_receiving(&received_ahead)) return false;
+        c.keep_received();
+        return true;
     }
-    void await_suspend(std::coroutine_handle<> h) noexcept { connection_.ahead_->waiter = h; }
-    io::pooled_buffer await_resume() {
-        read_ahead& a = *connection_.ahead_;
-        if (a.count == 0) {
-            error_ = a.error;
-            return {};
-        }
-        io::pooled_buffer next = std::move(a.kept[a.first]);
-        a.first = (a.first + 1) % read_ahead::buffers_max;
-        --a.count;
-        if (a.count == 0 && !a.receiving && !a.ended) {
-            connection_.loop_.give_read_ahead(std::move(connection_.ahead_));
-        }
-        return next;
+    void await_suspend(std::coroutine_handle<> h) const noexcept {
+        connection_.batch_->ahead.waiter = h;
+    }
+    io::pooled_buffer await_resume() const noexcept {
+        read_ahead& a = connection_.batch_->ahead;
+        if (a.count != 0) return a.pop();
+        error_ = a.error;
+        return {};
     }
 
 private:
@@ -68,56 +193,75 @@ private:
     std::error_code& error_;
 };
 
-// Ends when receive_ahead() does.
-class connection::end_of_receiving {
+// Ends when what give_up() sends does.
+class connection::end_of_late_answer {
 public:
-    explicit end_of_receiving(read_ahead& a) noexcept : ahead_(a) {}
-    bool await_ready() const noexcept { return !ahead_.receiving; }
-    void await_suspend(std::coroutine_handle<> h) noexcept { ahead_.waiter = h; }
+    explicit end_of_late_answer(exchange& e) noexcept : exchange_(e) {}
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> h) const noexcept { exchange_.late_waiter = h; }
     void await_resume() const noexcept {}
 
 private:
-    read_ahead& ahead_;
+    exchange& exchange_;
 };
 
-session connection::serve(serving_loop& l, io::tcp::socket s, address_counts::slot* from) {
-    connection c(l, std::move(s), from);
-    for (bool more = true; more;) {
-        c.enter(phase::idle, l.options.timeouts.idle);
-        if (l.draining) break;
+// Answers what takes waiting: the rest of the batch, and what comes meanwhile.
+session connection::attend(step s) {
+    exchange& e = *batch_;
+    bool more = co_await converse(e, s);
+    while (more && e.ahead.has_news()) {
         std::error_code ec;
-        io::pooled_buffer received;
-        if (c.ahead_ == nullptr) {
-            received = co_await c.socket_.receive_pooled(use_await[ec]);
-            l.counts.bytes_received.add(received.bytes().size());
-        } else {
-            received = co_await next_input(c, ec);
+        io::pooled_buffer next = co_await next_input(*this, ec);
+        if (ec || next.empty()) {
+            more = false;
+            break;
         }
-        if (ec || received.empty()) break;
-        std::unique_ptr<exchange> e = l.take_exchange();
-        c.begin_batch(*e, std::move(received));
-        const step reached = c.advance(*e);
-        if (reached == step::idle && !e->output.empty()) {
-            // What most batches are, without a coroutine of its own.
-            c.count(*e);
-            c.enter(phase::writing, c.transfer_time(l.options.timeouts.write, e->output.size()));
-            co_await c.socket_.send_all(std::as_bytes(std::span(e->output)), use_await[ec]);
-            if (!ec) e->bytes_sent += e->output.size();
-            more = !ec;
-        } else {
-            more = co_await c.converse(*e, reached);
-        }
-        c.end_batch(*e);
-        l.give_exchange(std::move(e));
+        account(e);
+        e.clear();
+        begin_batch(e, std::move(next));
+        const step reached = advance(e);
+        more = co_await converse(e, reached);
     }
-    if (c.unread_ && c.socket_.is_open()) co_await c.linger();
-    c.socket_.close();
-    if (c.ahead_ != nullptr) co_await end_of_receiving(*c.ahead_);
+    if (more && !loop_.draining && socket_.is_open()) {
+        end_batch();
+        rest();
+        co_return;
+    }
+    if ((e.unread || e.given_up) && socket_.is_open()) co_await linger();
+    socket_.close();
+    if (e.sending_late) co_await end_of_late_answer(e);
+    end_batch();
+    end();
+}
+
+// Goes on as serve() does, in a coming turn at the earliest.
+void connection::rest() noexcept {
+    become_idle();
+    if (!start_receiving(&received)) return;
+    receiving_ = true;
+    loop_.context.defer(*this);
+}
+
+// Nothing of this may be touched afterwards.
+void connection::end() noexcept {
+    socket_.close();
+    if (receiving_) {
+        complete = &received_last;
+    } else {
+        delete this;
+    }
+}
+
+void connection::received_last(operation* op) noexcept {
+    connection& c = *static_cast<connection*>(static_cast<ring_operation*>(op));
+    c.take_received().release();
+    delete &c;
 }
 
 void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
     batch_ = &e;
-    batch_began_ = monotonic_clock().now();
+    // One reading of the clock per batch: where the one before it has ended in this turn.
+    e.began = std::max(loop_.context.turn_time(), loop_.batch_ended);
     e.buffer = std::move(received);
     e.left = text_of(e.buffer);
     e.origin.loop = &loop_.context;
@@ -127,9 +271,11 @@ void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
     date.copy(e.date.data(), e.date.size());
 }
 
-void connection::end_batch(exchange& e) noexcept {
+void connection::end_batch() noexcept {
+    exchange& e = *batch_;
     account(e);
     batch_ = nullptr;
+    loop_.give_exchange(e);
 }
 
 // Counts what has been answered. Before the answers are written, so that whoever has read one finds
@@ -156,7 +302,8 @@ void connection::count(exchange& e) noexcept {
 void connection::account(exchange& e) noexcept {
     count(e);
     if (e.written_requests != 0) {
-        const duration taken = monotonic_clock().now() - batch_began_;
+        loop_.batch_ended = loop_.context.now();
+        const duration taken = loop_.batch_ended - e.began;
         loop_.counts.latency.record(static_cast<std::uint64_t>(taken.count()), e.written_requests);
         e.written_requests = 0;
     }
@@ -233,13 +380,7 @@ void connection::keep(exchange& e) {
 // False: the client is gone in the middle of a request.
 task<bool> connection::receive_more(exchange& e) {
     std::error_code ec;
-    io::pooled_buffer received;
-    if (ahead_ == nullptr) {
-        received = co_await socket_.receive_pooled(use_await[ec]);
-        loop_.counts.bytes_received.add(received.bytes().size());
-    } else {
-        received = co_await next_input(*this, ec);
-    }
+    const io::pooled_buffer received = co_await next_input(*this, ec);
     if (ec || received.empty()) co_return false;
     e.input += text_of(received);
     e.left = e.input;
@@ -305,7 +446,7 @@ task<connection::step> connection::receive_chunked(exchange& e) {
             co_return step::answered;
         }
         if (r.status == parse_status::error) {
-            put(e, refusal(r.error, r.reason), nullptr);
+            put(e, refusal(e, r.error, r.reason), nullptr);
             co_return step::last;
         }
         e.input.resize(decoded);
@@ -321,6 +462,8 @@ task<connection::step> connection::run_handler(exchange& e) {
         if (away_) co_await come_home();
         begin_run(e);
     }
+    const bool departed = away_;
+    if (departed) e.right.begin(true);  // all that was ready has been sent
     request r(e.parser.head(), e.body, e.match.parameters, &e.origin);
     std::optional<response> made;
     std::exception_ptr error;
@@ -329,8 +472,10 @@ task<connection::step> connection::run_handler(exchange& e) {
     } catch (...) {
         error = std::current_exception();
     }
+    const bool may_answer = !departed || e.right.end();
     // The task may have ended anywhere.
     if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
+    if (!may_answer || (!away_ && e.given_up)) co_return step::gone;
     co_return conclude(e, std::move(made), error, r);
 }
 
@@ -343,9 +488,9 @@ connection::step connection::conclude(exchange& e, std::optional<response> made,
         made = response::status(500);
     } else if (!made) {
         ++e.stops;
-        const bool late = monotonic_clock().now() >= e.origin.deadline;
+        const bool late = loop_.context.now() >= e.origin.deadline;
         if (e.stop->stop_requested() && !late) return step::gone;
-        made = response::status(503, "the answer took too long");
+        made = response::status(503, static_text::promised(overdue_reason));
     }
     const step next = finish(e, std::move(*made), r);
     if (!away_ && next != step::stream) end_run(e);
@@ -358,7 +503,7 @@ void connection::begin_run(exchange& e) {
     e.stop.emplace();
     e.origin.stop = e.stop->get_token();
     enter(phase::handling, loop_.options.timeouts.handler);
-    e.origin.deadline = deadline_;
+    e.origin.deadline = e.deadline;
     watch();
 }
 
@@ -389,37 +534,38 @@ void connection::at_home() noexcept {
     if (cut_) socket_.close();
 }
 
-void connection::watch() {
-    if (ahead_ == nullptr) ahead_ = loop_.take_read_ahead();
-    if (!ahead_->receiving && !ahead_->ended && ahead_->count != read_ahead::buffers_max) {
-        receive_ahead();
-    }
-}
-
 // Receives while a handler runs: the next requests, within bounds, and the client's end. A client
 // that resets its connection stops its handler; one that only says that it will send no more does
-// not, since it may still read.
-session connection::receive_ahead() {
-    read_ahead& a = *ahead_;
-    a.receiving = true;
-    while (a.count != read_ahead::buffers_max) {
-        std::error_code ec;
-        io::pooled_buffer received = co_await socket_.receive_pooled(use_await[ec]);
-        if (ec || received.empty()) {
-            a.ended = true;
-            a.error = ec;
-            break;
-        }
-        loop_.counts.bytes_received.add(received.bytes().size());
-        a.kept[(a.first + a.count++) % read_ahead::buffers_max] = std::move(received);
-        if (a.waiter) break;
+// not, unless that is what its end means here, since it may still read. May end the connection.
+void connection::watch() noexcept {
+    read_ahead& a = batch_->ahead;
+    while (!a.ended && !a.is_full()) {
+        if (!start_receiving(&received_ahead)) return;
+        keep_received();
     }
-    a.receiving = false;
+    if (a.error || (a.ended && loop_.options.end_of_input_stops)) request_stop();
+}
+
+void connection::keep_received() noexcept {
+    read_ahead& a = batch_->ahead;
+    io::pooled_buffer received = take_received();
+    if (!received.empty()) {
+        a.push(std::move(received));
+        return;
+    }
+    a.ended = true;
+    if (result < 0) a.error = std::error_code(-result, std::system_category());
+}
+
+void connection::received_ahead(operation* op) noexcept {
+    connection& c = *static_cast<connection*>(static_cast<ring_operation*>(op));
+    c.receiving_ = false;
+    c.keep_received();
     // Either call may end the connection.
-    if (a.waiter) {
-        std::exchange(a.waiter, {}).resume();
-    } else if (a.error) {
-        request_stop();
+    if (c.batch_->ahead.waiter) {
+        std::exchange(c.batch_->ahead.waiter, {}).resume();
+    } else {
+        c.watch();
     }
 }
 
@@ -461,15 +607,10 @@ bool connection::send_directly(exchange& e) noexcept {
 
 // Reads on for a moment after the last answer.
 task<> connection::linger() {
-    if (socket_.is_open()) ::shutdown(socket_.native(), SHUT_WR);
+    socket_.shutdown_send();
     enter(phase::lingering, linger_time);
     for (std::error_code ec; !ec;) {
-        io::pooled_buffer dropped;
-        if (ahead_ == nullptr) {
-            dropped = co_await socket_.receive_pooled(use_await[ec]);
-        } else {
-            dropped = co_await next_input(*this, ec);
-        }
+        const io::pooled_buffer dropped = co_await next_input(*this, ec);
         if (dropped.empty()) break;
     }
 }
@@ -483,28 +624,73 @@ void connection::enter(phase p, duration time) noexcept {
 }
 
 void connection::set_deadline(time_point when) noexcept {
-    deadline_ = when;
-    if (timer_entry::armed()) {
-        if (armed_for_ <= deadline_) return;
-        loop_.context.disarm(*this);
+    exchange& e = *batch_;
+    e.deadline = when;
+    if (when == time_point::max()) return;
+    if (e.armed()) {
+        if (e.armed_for <= when) return;
+        loop_.context.disarm(e);
     }
-    armed_for_ = deadline_;
-    loop_.context.arm(*this, deadline_);
+    e.armed_for = when;
+    loop_.context.arm(e, when);
 }
 
-void connection::expired(timer_entry* entry) noexcept {
-    connection& c = *static_cast<connection*>(entry);
-    if (c.loop_.context.ending()) return;  // whatever waits is being ended already
-    if (c.loop_.context.turn_time() < c.deadline_) {
-        c.set_deadline(c.deadline_);
+void connection::expired(io::timer_entry* entry) noexcept {
+    exchange& e = *static_cast<exchange*>(entry);
+    // Free, or ended with its context anyway.
+    if (e.owner == nullptr || e.owner->loop_.context.ending()) return;
+    connection& c = *e.owner;
+    if (c.loop_.context.turn_time() < e.deadline) {
+        c.set_deadline(e.deadline);
+    } else {
+        c.run_out_of_time();
+    }
+}
+
+// Last of all.
+void connection::run_out_of_time() noexcept {
+    if (phase_ == phase::overdue) {
+        give_up();
         return;
     }
-    c.loop_.counts.timed_out.add();
-    if (c.phase_ == phase::handling) {
-        c.request_stop();
-    } else {
-        c.socket_.close();  // what is pending ends, and the session with it
+    if (phase_ == phase::handling) {
+        loop_.counts.timed_out.add();
+        enter(phase::overdue, loop_.options.timeouts.handler_stop);
+        request_stop();
+        return;
     }
+    if (!batch_->given_up) loop_.counts.timed_out.add();
+    socket_.close();  // what is pending ends, and the session with it
+}
+
+// The handler has been stopped and does not end: the client is answered in its place, and the
+// connection ends. The handler goes on; the exchange waits for it.
+void connection::give_up() noexcept {
+    exchange& e = *batch_;
+    e.given_up = true;
+    loop_.counts.stopped.add();
+    enter(phase::lingering, linger_time);
+    if (away_ && !e.right.give_up()) {
+        // Earlier answers of the batch wait for this one: nobody can say any more what is whose.
+        socket_.shutdown_send();
+        return;
+    }
+    put(e, refusal(e, 503, overdue_reason), &e.parser.head());
+    count(e);
+    e.sender.on = socket_.slot();
+    e.sender.complete = &late_answer_sent;
+    e.sender.data = reinterpret_cast<std::byte*>(e.output.data());
+    e.sender.size = e.output.size();
+    e.sending_late = true;
+    if (socket_.is_open() && !loop_.context.start(e.sender)) return;
+    late_answer_sent(&e.sender);
+}
+
+void connection::late_answer_sent(operation* op) noexcept {
+    exchange& e = static_cast<exchange::sending*>(op)->of;
+    e.sending_late = false;
+    if (e.owner->socket_.is_open()) e.owner->socket_.shutdown_send();
+    if (e.late_waiter) std::exchange(e.late_waiter, {}).resume();
 }
 
 duration connection::transfer_time(duration base, std::uint64_t bytes) const noexcept {
@@ -516,13 +702,13 @@ void connection::drain() noexcept {
         socket_.close();
     } else if (phase_ == phase::header || phase_ == phase::body) {
         const time_point latest = loop_.context.turn_time() + loop_.options.timeouts.drain_request;
-        if (latest < deadline_) set_deadline(latest);
+        if (latest < batch_->deadline) set_deadline(latest);
     }
 }
 
 void connection::cut_off() noexcept {
     cut_ = true;
-    if (!away_) socket_.close();  // otherwise when it comes back
+    if (!away_ || batch_->given_up) socket_.close();  // otherwise when it comes back
     request_stop();
 }
 

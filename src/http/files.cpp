@@ -13,7 +13,9 @@
 #include <cerrno>
 #include <charconv>
 #include <ctime>
+#include <random>
 #include <system_error>
+#include <vector>
 
 namespace coppice::http {
 
@@ -155,21 +157,10 @@ struct byte_range {
     std::uint64_t size;  // 0: no byte of the file is in the range
 };
 
-// The one range of bytes that is asked for; nothing if the whole file is to be sent.
-std::optional<byte_range> range_of(const request& r, std::uint64_t size, std::string_view etag,
-                                   std::int64_t modified) {
-    const auto range = r.find("Range");
-    if (!range || r.verb() != method::get) return std::nullopt;
-    if (const auto condition = r.find("If-Range")) {
-        const bool same = condition->starts_with('"') || condition->starts_with("W/")
-                              ? *condition == etag
-                              : parse_date(*condition, std::time(nullptr)) == modified;
-        if (!same) return std::nullopt;
-    }
-    if (!equals_ignoring_case(range->substr(0, 6), "bytes=")) return std::nullopt;
-    const std::string_view spec = trim(range->substr(6));
+// "first-last", "first-" or "-size". Nothing: it is malformed.
+std::optional<byte_range> read_range(std::string_view spec, std::uint64_t size) {
     const std::size_t dash = spec.find('-');
-    if (dash == spec.npos || spec.find(',') != spec.npos) return std::nullopt;
+    if (dash == spec.npos) return std::nullopt;
     const auto last = parse_integer<std::uint64_t>(spec.substr(dash + 1));
     if (dash == 0) {  // the last bytes
         if (!last) return std::nullopt;
@@ -182,6 +173,97 @@ std::optional<byte_range> range_of(const request& r, std::uint64_t size, std::st
     }
     if (*first >= size) return byte_range{0, 0};
     return byte_range{*first, std::min(last.value_or(size - 1), size - 1) - *first + 1};
+}
+
+// What is sent of a file: nothing of it for 416, a part or several for 206.
+struct selection {
+    int status;
+    std::vector<byte_range> parts;
+};
+
+constexpr std::size_t ranges_max = 16;
+
+// The ranges of bytes that are asked for; 200 if the whole file is to be sent: also where they are
+// many or overlap, which asks for more than there is (RFC 9110 sections 14.2 and 17.15).
+selection select(const request& r, std::uint64_t size, std::string_view etag,
+                 std::int64_t modified) {
+    const selection whole{200, {}};
+    const auto range = r.find("Range");
+    if (!range || r.verb() != method::get) return whole;
+    if (const auto condition = r.find("If-Range")) {
+        const bool same = condition->starts_with('"') || condition->starts_with("W/")
+                              ? *condition == etag
+                              : parse_date(*condition, std::time(nullptr)) == modified;
+        if (!same) return whole;
+    }
+    if (!equals_ignoring_case(range->substr(0, 6), "bytes=")) return whole;
+    selection chosen{206, {}};
+    std::size_t asked = 0;
+    const bool good = for_each_member(range->substr(6), [&](std::string_view member) {
+        const std::optional<byte_range> part = read_range(member, size);
+        if (!part || ++asked > ranges_max) return false;
+        if (part->size == 0) return true;  // beyond the end: the others count
+        for (const byte_range& p : chosen.parts) {
+            if (part->first < p.first + p.size && p.first < part->first + part->size) return false;
+        }
+        chosen.parts.push_back(*part);
+        return true;
+    });
+    if (!good || asked == 0) return whole;
+    if (chosen.parts.empty()) chosen.status = 416;
+    return chosen;
+}
+
+std::string content_range(const byte_range& part, std::uint64_t size) {
+    return "bytes " + std::to_string(part.first) + "-" +
+           std::to_string(part.first + part.size - 1) + "/" + std::to_string(size);
+}
+
+// Several parts of a file, each with a head of its own (RFC 9110 section 14.6).
+class multipart_body final : public body_source {
+public:
+    multipart_body(std::shared_ptr<const owned_file> file, std::vector<byte_range> parts,
+                   std::uint64_t size, std::string_view type, std::string_view boundary)
+        : file_(std::move(file)), parts_(std::move(parts)) {
+        for (const byte_range& p : parts_) {
+            std::string head("\r\n--");
+            head.append(boundary).append("\r\nContent-Type: ").append(type);
+            head.append("\r\nContent-Range: ").append(content_range(p, size)).append("\r\n\r\n");
+            length_ += head.size() + p.size;
+            heads_.push_back(std::move(head));
+        }
+        end_.append("\r\n--").append(boundary).append("--\r\n");
+        length_ += end_.size();
+    }
+    std::optional<std::uint64_t> length() const noexcept override { return length_; }
+    task<> write_to(body_writer& out) override {
+        for (std::size_t i = 0; i != parts_.size(); ++i) {
+            co_await out.write(heads_[i]);
+            file_body part(file_, parts_[i].first, parts_[i].size);
+            co_await part.write_to(out);
+        }
+        co_await out.write(end_);
+    }
+
+private:
+    std::shared_ptr<const owned_file> file_;
+    std::vector<byte_range> parts_;
+    std::vector<std::string> heads_;
+    std::string end_;
+    std::uint64_t length_ = 0;
+};
+
+// What separates the parts of an answer; random, so that no file has it in it.
+const std::string& boundary() {
+    static const std::string chosen = [] {
+        std::random_device random;
+        return "coppice-" + std::to_string(random()) + "-" + std::to_string(random());
+    }();
+    return chosen;
+}
+static_text multipart_type() {
+    static const std::string type = "multipart/byteranges; boundary=" + boundary();
+    return static_text::promised(type);
 }
 
 }  // namespace
@@ -244,13 +326,18 @@ response files::operator()(const request& r) const {
     if (answer.status() == 412) return response::status(412);
     answer.add("Accept-Ranges", "bytes").content_type(media_type_of(*path));
     byte_range part{0, size};
-    if (const auto range = range_of(r, size, etag, modified)) {
-        const std::string total = "/" + std::to_string(size);
-        if (range->size == 0) return response::status(416).add("Content-Range", "bytes *" + total);
-        part = *range;
-        answer.with_status(206).add("Content-Range",
-                                    "bytes " + std::to_string(part.first) + "-" +
-                                        std::to_string(part.first + part.size - 1) + total);
+    selection chosen = select(r, size, etag, modified);
+    if (chosen.status == 416) {
+        return response::status(416).add("Content-Range", "bytes */" + std::to_string(size));
+    }
+    if (chosen.parts.size() == 1) {
+        part = chosen.parts[0];
+        answer.with_status(206).add("Content-Range", content_range(part, size));
+    } else if (chosen.parts.size() > 1) {
+        return answer.with_status(206)
+            .content_type(multipart_type())
+            .body(std::make_shared<multipart_body>(file, std::move(chosen.parts), size,
+                                                   media_type_of(*path).view(), boundary()));
     }
     if (part.size > read_bytes_max || r.verb() == method::head) {
         return answer.body(std::make_shared<file_body>(file, part.first, part.size));

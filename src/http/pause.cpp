@@ -21,7 +21,7 @@ public:
         stopped_ = loop_.ending() || token_.stop_requested();
         if (stopped_) return false;
         coroutine_ = coroutine;
-        const time_point now = monotonic_clock().now();
+        const time_point now = loop_.now();
         loop_.arm(*this, time_ < time_point::max() - now ? now + time_ : time_point::max());
         callback_.emplace(token_, on_stop(*this));
         return true;

@@ -24,7 +24,7 @@ constexpr std::size_t spare_text_max = 256 * 1024;  // larger buffers are not ke
 constexpr duration accept_pause = std::chrono::milliseconds(50);
 constexpr std::size_t log_bytes = 32 * 1024;  // handed over at once
 constexpr duration log_delay = std::chrono::milliseconds(100);
-constexpr std::size_t threads_per_loop = 8;  // of the model worker
+constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model worker
 
 bool out_of_resources(std::error_code ec) noexcept {
     return ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
@@ -60,7 +60,7 @@ session accept_connections(serving_loop& l) {
             l.counts.refused.add();
             continue;
         }
-        connection::serve(l, std::move(s), from);
+        connection::open(l, std::move(s), from);
     }
 }
 
@@ -91,43 +91,66 @@ void address_counts::leave(slot& s) noexcept {
     if (--s.second == 0) open_.erase(s.first);
 }
 
-std::unique_ptr<exchange> serving_loop::take_exchange() {
-    if (exchanges.empty()) return std::make_unique<exchange>(shared.parser_limits);
-    std::unique_ptr<exchange> e = std::move(exchanges.back());
-    exchanges.pop_back();
-    return e;
-}
-
-void serving_loop::give_exchange(std::unique_ptr<exchange> used) noexcept {
-    if (exchanges.size() == exchanges.capacity()) return;
-    for (std::string* const text : {&used->input, &used->output, &used->rest, &used->log}) {
-        if (text->capacity() > spare_text_max) return;
-        text->clear();
+exchange& serving_loop::take_exchange(connection& owner) {
+    exchange* e;
+    if (exchanges.empty()) {
+        e = new exchange(shared.parser_limits, &connection::expired);
+    } else {
+        e = exchanges.back().release();
+        exchanges.pop_back();
     }
-    used->parser.reset();
-    used->buffer.release();
-    used->streamed.reset();
-    used->trailers.clear();
-    used->peer.clear();
-    used->sent = 0;
-    used->in_head = used->body_was_read = false;
-    exchanges.push_back(std::move(used));
+    e->owner = &owner;
+    e->deadline = time_point::max();
+    return *e;
 }
 
-std::unique_ptr<read_ahead> serving_loop::take_read_ahead() {
-    if (read_aheads.empty()) return std::make_unique<read_ahead>();
-    std::unique_ptr<read_ahead> a = std::move(read_aheads.back());
-    read_aheads.pop_back();
-    return a;
+void serving_loop::give_exchange(exchange& used) noexcept {
+    used.clear();
+    used.ahead.clear();
+    used.owner = nullptr;
+    const bool large =
+        used.input.capacity() > spare_text_max || used.output.capacity() > spare_text_max ||
+        used.rest.capacity() > spare_text_max || used.log.capacity() > spare_text_max;
+    if (large || exchanges.size() == exchanges.capacity()) {
+        if (used.armed()) context.disarm(used);
+        delete &used;
+    } else {
+        exchanges.emplace_back(&used);  // an armed timer stays: the next user may need it
+    }
 }
 
-void serving_loop::give_read_ahead(std::unique_ptr<read_ahead> used) noexcept {
-    if (read_aheads.size() == read_aheads.capacity()) return;
-    for (io::pooled_buffer& b : used->kept) b.release();
-    used->first = used->count = 0;
-    used->ended = false;
-    used->error = {};
-    read_aheads.push_back(std::move(used));
+void exchange::clear() noexcept {
+    for (std::string* const text : {&input, &output, &rest, &log, &trailers, &peer}) text->clear();
+    parser.reset();
+    buffer.release();
+    left = {};
+    streamed.reset();
+    right.reset();
+    sent = 0;
+    given_up = closing = unread = in_head = body_was_read = false;
+}
+
+void serving_loop::add_idle(connection& c) noexcept {
+    idle.erase(c);
+    idle.push_back(c);
+    if (!end_idle_.armed() && c.idle_until() != time_point::max()) {
+        context.arm(end_idle_, c.idle_until());
+    }
+}
+
+// All have the same time, so the first is the next to run out of it.
+void serving_loop::end_idle() noexcept {
+    if (context.ending()) return;
+    for (connection* c; (c = idle.front()) != nullptr;) {
+        if (context.turn_time() < c->idle_until()) {
+            context.arm(end_idle_, c->idle_until());
+            return;
+        }
+        idle.erase(*c);
+        connections.push_back(*c);
+        counts.timed_out.add();
+        c->drain();
+    }
 }
 
 void serving_loop::log(std::string& lines) noexcept {
@@ -152,12 +175,20 @@ std::string_view serving_loop::date() noexcept {
 void serving_loop::begin_drain(duration hard_stop) noexcept {
     draining = true;
     acceptor.close();
+    idle.for_each([](connection& c) { c.drain(); });
     connections.for_each([](connection& c) { c.drain(); });
-    if (!connections.empty()) context.arm(cut_off_, context.turn_time() + hard_stop);
+    context.arm(cut_off_, context.turn_time() + hard_stop);
+    connection_ended();
 }
 
+// Without connections nothing is timed, and a loop that drains has nothing left to do.
 void serving_loop::connection_ended() noexcept {
-    if (connections.empty() && cut_off_.armed()) context.disarm(cut_off_);
+    if (!draining || !connections.empty() || !idle.empty()) return;
+    if (cut_off_.armed()) context.disarm(cut_off_);
+    if (end_idle_.armed()) context.disarm(end_idle_);
+    for (const auto& spare : exchanges) {
+        if (spare->armed()) context.disarm(*spare);
+    }
 }
 
 void serving_loop::cut_off() noexcept {
@@ -184,7 +215,7 @@ struct server::shared {
             std::max(serving.parser_limits.body_bytes_max,
                      static_cast<std::size_t>(serving.options.streamed_body_bytes_max));
     }
-    // How many of the threads are loops; the others, if the model has any, are the pool's.
+    // In `worker` loops only accept and read: they need little, and the pool has the processors.
     std::size_t loops_wanted() const {
         const server_options& o = serving.options;
         if (o.model != model::worker) return o.threads;
@@ -197,8 +228,7 @@ struct server::shared {
         if (!wanted) return;
         serving.pool = o.pool;
         if (serving.pool != nullptr) return;
-        const std::size_t taken = o.model == model::worker ? loops_wanted() : 0;
-        own_pool = std::make_unique<thread_pool>(std::max<std::size_t>(1, o.threads - taken));
+        own_pool = std::make_unique<thread_pool>(o.threads);
         serving.pool = own_pool.get();
     }
 
@@ -216,6 +246,7 @@ struct server::shared {
         // Serves until drained: then nothing is pending any more.
         void run() {
             accept_connections(*this);
+            if (options.on_loop) options.on_loop(context);
             context.run();
             if (options.access_log != nullptr) options.access_log->write(log_lines);
         }
@@ -238,6 +269,9 @@ server::server(server_options options, router routes)
     : shared_(std::make_unique<shared>(std::move(options), std::move(routes))) {
     server_options& o = shared_->serving.options;
     if (o.threads == 0) throw std::invalid_argument("a server needs at least one thread");
+    if (o.simulation != nullptr && o.model != model::single) {
+        throw std::invalid_argument("a simulated server has one thread");
+    }
     if (o.model == model::single && o.threads != 1) {
         throw std::invalid_argument("the model single has one thread");
     }
@@ -250,7 +284,6 @@ server::server(server_options options, router routes)
         how.first_sharer = i == 0;
         shared_->loops.push_back(std::make_unique<shared::loop>(shared_->serving, how));
         shared_->loops.back()->exchanges.reserve(spare_exchanges_max);
-        shared_->loops.back()->read_aheads.reserve(spare_exchanges_max);
         if (i == 0) o.endpoint = shared_->local = shared_->loops[0]->acceptor.local();
     }
     shared_->make_pool();

@@ -20,17 +20,99 @@ namespace coppice::http {
 
 class connection;
 
+// What was received before anyone asked for it: in a batch whose handler was being waited for.
+struct read_ahead {
+    static constexpr unsigned buffers_max = 4;
+
+    bool is_full() const noexcept { return count == buffers_max; }
+    bool has_news() const noexcept { return count != 0 || ended; }
+    void push(io::pooled_buffer&& b) noexcept {
+        kept[(first + count++) % buffers_max] = std::move(b);
+    }
+    io::pooled_buffer pop() noexcept {
+        io::pooled_buffer next = std::move(kept[first]);
+        first = (first + 1) % buffers_max;
+        --count;
+        return next;
+    }
+    void clear() noexcept {
+        while (count != 0) pop();
+        first = 0;
+        ended = false;
+        error = {};
+    }
+
+    std::array<io::pooled_buffer, buffers_max> kept;
+    unsigned first = 0;
+    unsigned count = 0;
+    bool ended = false;  // nothing more will come
+    std::error_code error;
+    std::coroutine_handle<> waiter;  // wants the next buffer, or the end
+};
+
+// Who answers a request whose handler runs on the pool: the pool's thread, or its loop in its place
+// when the handler does not end in time. Threads: any.
+class right_to_answer {
+public:
+    // The handler starts. `alone`: no earlier answer is waiting to be sent.
+    void begin(bool alone) noexcept {
+        const std::lock_guard lock(mutex_);
+        alone_ = alone;
+    }
+    // The handler has ended. False: the connection has been given up.
+    [[nodiscard]] bool end() noexcept {
+        const std::lock_guard lock(mutex_);
+        alone_ = false;
+        return !given_up_;
+    }
+    // The loop waits no longer. True: a handler is running and its answer is the next: what the
+    // exchange has is the loop's until the batch comes home.
+    [[nodiscard]] bool give_up() noexcept {
+        const std::lock_guard lock(mutex_);
+        given_up_ = true;
+        return alone_;
+    }
+    // While no thread of the pool has the batch.
+    void reset() noexcept { alone_ = given_up_ = false; }
+
+private:
+    std::mutex mutex_;
+    bool alone_ = false;
+    bool given_up_ = false;
+};
+
 // What serving one batch of requests needs; lent by the loop, so that idle connections hold none.
-// While the batch is on the pool it is that thread's, but for `stop`.
-struct exchange {
-    explicit exchange(const limits& l) noexcept : parser(l) {}
+// While the batch is on the pool it is that thread's, but for `stop`, `right`, and the loop's own:
+// the timer, the sender, and what is read ahead.
+struct exchange : io::timer_entry {
+    exchange(const limits& l, void (*expired)(timer_entry*) noexcept) noexcept
+        : timer_entry(expired), parser(l) {}
+    // For the next batch, which may have been read ahead.
+    void clear() noexcept;
+
+    connection* owner = nullptr;  // nullptr: it is free, and its timer, if armed, means nothing
+    time_point deadline{};        // of the owner's phase
+    time_point armed_for{};       // when the timer will look at the deadline
+    struct sending : io::ring_operation {
+        explicit sending(exchange& e) noexcept : ring_operation(nullptr, io::opcode::send), of(e) {}
+        exchange& of;
+    };
+    sending sender{*this};
+    bool given_up = false;  // the handler did not end in time, and answers nobody any more
+    bool sending_late = false;            // what give_up() has to say
+    std::coroutine_handle<> late_waiter;  // wants that to end
+    read_ahead ahead;
+    right_to_answer right;
 
     head_parser parser;
+    time_point began{};
     io::pooled_buffer buffer;  // what was received, until it is consumed or has to be kept
     std::string input;         // bytes of a request that did not come in one piece
     std::string_view left;     // of one of the two: what has not been consumed
     std::string output;        // answers not yet written
-    std::size_t sent = 0;      // of `output`, by a thread of the pool
+    std::size_t sent = 0;      // of `output`
+    bool closing = false;      // the answers now in it are the last
+    bool unread = false;       // closing while the client may still send
     std::string trailers;
     std::string log;  // lines of the answers in `output`
     std::array<char, 29> date;
@@ -62,18 +144,6 @@ struct exchange {
     std::size_t exceptions = 0;
     std::size_t stops = 0;
     std::size_t bytes_sent = 0;
-};
-
-// What has arrived while a handler was being waited for; lent by the loop.
-struct read_ahead {
-    static constexpr unsigned buffers_max = 4;
-    std::array<io::pooled_buffer, buffers_max> kept;
-    unsigned first = 0;
-    unsigned count = 0;
-    bool receiving = false;
-    bool ended = false;  // nothing more will come
-    std::error_code error;
-    std::coroutine_handle<> waiter;  // wants the next buffer, or the end of receiving
 };
 
 // Counts of one loop; written by its thread.
@@ -120,13 +190,14 @@ struct serving_loop : immovable {
         : shared(s),
           options(s.options),
           routes(s.routes),
-          context(s.options.backend),
+          context(s.options.simulation != nullptr ? io::context(*s.options.simulation)
+                                                  : io::context(s.options.backend)),
           acceptor(context, s.options.endpoint, how) {}
 
-    std::unique_ptr<exchange> take_exchange();
-    void give_exchange(std::unique_ptr<exchange> used) noexcept;
-    std::unique_ptr<read_ahead> take_read_ahead();
-    void give_read_ahead(std::unique_ptr<read_ahead> used) noexcept;
+    exchange& take_exchange(connection& owner);
+    void give_exchange(exchange& used) noexcept;
+    // The connection waits for a request from now on; it is the last to have begun to.
+    void add_idle(connection& c) noexcept;
     std::string_view date() noexcept;
     // Takes over the log lines of answers that have been written.
     void log(std::string& lines) noexcept;
@@ -145,9 +216,10 @@ struct serving_loop : immovable {
     serving_shared& shared;
     const server_options& options;
     const router& routes;
-    intrusive_list<connection, connection_list> connections;
-    std::vector<std::unique_ptr<exchange>> exchanges;      // free ones
-    std::vector<std::unique_ptr<read_ahead>> read_aheads;  // free ones
+    intrusive_list<connection, connection_list> connections;  // but for the idle ones
+    intrusive_list<connection, connection_list> idle;         // the longest idle first
+    std::vector<std::unique_ptr<exchange>> exchanges;         // free ones
+    time_point batch_ended{};                                 // the last one
     std::string log_lines;
     date_cache dates;
     bool draining = false;
@@ -166,12 +238,14 @@ private:
         void (serving_loop::*function)() noexcept;
     };
     void cut_off() noexcept;
+    void end_idle() noexcept;
     void hand_log_over() noexcept;
     loop_timer cut_off_{*this, &serving_loop::cut_off};
+    loop_timer end_idle_{*this, &serving_loop::end_idle};
     loop_timer log_hand_over_{*this, &serving_loop::hand_log_over};
 };
 
-// A coroutine that owns itself: a connection's, or an accept loop's.
+// A coroutine that owns itself: a batch's that has to wait, or an accept loop's.
 struct session {
     struct promise_type {
         static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
@@ -187,28 +261,50 @@ struct session {
     };
 };
 
-// An open connection; lives in its session's frame. It belongs to its loop, but while `away_` is
-// set a thread of the pool answers its batch, and may send: then the loop neither closes the socket
-// nor touches the exchange, it only requests stops.
-class connection : public list_hook<connection_list>, io::timer_entry {
+// A tcp::socket that says which of the loop's descriptors it is.
+class served_socket : public io::tcp::socket {
 public:
-    connection(serving_loop& l, io::tcp::socket s, address_counts::slot* from) noexcept;
-    ~connection();
+    explicit served_socket(io::tcp::socket&& s) noexcept : socket(std::move(s)) {}
+    io::descriptor* slot() const noexcept { return reference().on; }
+};
 
+// An open connection; owns itself. It is the operation that receives, and while it waits for a
+// request it is all that there is: the exchange comes with the first byte, and coroutines when
+// something has to be waited for. So most batches are:
+//
+//   idle, receiving -> received -> answered in the exchange -> sent -> idle
+//
+// It belongs to its loop, but while `away_` is set a thread of the pool answers its batch, and may
+// send: then the loop neither closes the socket nor touches the exchange, it only requests stops.
+class connection : public list_hook<connection_list>, io::ring_operation {
+public:
     // Serves a connection until either side ends it.
-    static session serve(serving_loop& l, io::tcp::socket s, address_counts::slot* from);
+    static void open(serving_loop& l, io::tcp::socket s, address_counts::slot* from);
 
     // The server stops: ends at once if idle, after the present requests otherwise.
     void drain() noexcept;
     // Ends now; a handler that is running is stopped and waited for, but its answer is dropped.
     void cut_off() noexcept;
     bool is_cut() const noexcept { return cut_; }
+    time_point idle_until() const noexcept { return idle_until_; }
+    static void expired(io::timer_entry* entry) noexcept;  // an exchange's timer
 
 private:
+    connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
+    ~connection();
+
     friend class incoming_body;
     friend class outgoing_body;
 
-    enum class phase : unsigned char { idle, header, body, handling, writing, lingering };
+    enum class phase : unsigned char {
+        idle,
+        header,
+        body,
+        handling,
+        overdue,  // the handler has been told to stop
+        writing,
+        lingering,
+    };
 
     // Why answering a batch cannot go on without waiting.
     enum class step : unsigned char {
@@ -225,12 +321,29 @@ private:
     };
 
     // connection.cpp
+    void serve() noexcept;
+    bool await_input() noexcept;
+    void become_idle() noexcept;
+    void become_busy() noexcept;
+    bool start_receiving(void (*then)(operation*) noexcept) noexcept;
+    static void received(operation* op) noexcept;
+    bool take_input() noexcept;
+    io::pooled_buffer take_received() noexcept;
+    bool send_answers() noexcept;
+    static void answers_sent(operation* op) noexcept;
+    bool note_sent(exchange& e) noexcept;
+    session attend(step s);
+    void rest() noexcept;
+    void end() noexcept;
+    static void received_last(operation* op) noexcept;
     void enter(phase p, duration time) noexcept;
     void set_deadline(time_point when) noexcept;
-    static void expired(timer_entry* entry) noexcept;
+    void run_out_of_time() noexcept;
+    void give_up() noexcept;
+    static void late_answer_sent(operation* op) noexcept;
     duration transfer_time(duration base, std::uint64_t bytes) const noexcept;
     void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
-    void end_batch(exchange& e) noexcept;
+    void end_batch() noexcept;
     task<bool> converse(exchange& e, step s);
     task<step> receive_head(exchange& e);
     task<step> receive_body(exchange& e);
@@ -251,10 +364,11 @@ private:
     void prepare_departure(exchange& e);
     task<> come_home();
     void at_home() noexcept;
-    void watch();
-    session receive_ahead();
+    void watch() noexcept;
+    void keep_received() noexcept;
+    static void received_ahead(operation* op) noexcept;
     class next_input;
-    class end_of_receiving;
+    class end_of_late_answer;
 
     // answering.cpp
     step advance(exchange& e);
@@ -264,7 +378,7 @@ private:
     std::optional<response> answer_without_handler(exchange& e, const request& r);
     response call(exchange& e, const handler& h, request& r);
     static void consume(exchange& e);
-    response refusal(int status, const char* reason);
+    static response refusal(exchange& e, int status, const char* reason);
     void report_exception(exchange& e, std::exception_ptr error) noexcept;
     serialize_options framing(exchange& e, const response& r, const request_head* head);
     void put(exchange& e, const response& r, const request_head* head);
@@ -279,19 +393,15 @@ private:
     void abort() noexcept;
 
     serving_loop& loop_;
-    io::tcp::socket socket_;
+    served_socket socket_;
     address_counts::slot* from_;  // nullptr: addresses are not counted
     exchange* batch_ = nullptr;   // what is being answered
-    std::unique_ptr<read_ahead> ahead_;
-    time_point deadline_{};
-    time_point armed_for_{};  // when the timer will look at the deadline
-    time_point batch_began_{};
-    std::uint64_t served_ = 0;
+    time_point idle_until_{};
+    std::uint32_t served_ = 0;
     phase phase_ = phase::idle;
-    bool closing_ = false;  // the answers now in the output are the last
-    bool unread_ = false;   // closing while the client may still send
-    bool away_ = false;     // a thread of the pool has the batch
-    bool cut_ = false;      // cut_off() was called
+    bool receiving_ = false;  // this operation is pending
+    bool away_ = false;       // a thread of the pool has the batch
+    bool cut_ = false;        // cut_off() was called
 };
 
 }  // namespace coppice::http

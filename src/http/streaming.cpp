@@ -3,6 +3,7 @@
 #include "until_stopped.hpp"
 
 #include <coppice/exec/just.hpp>
+#include <coppice/io/option.hpp>
 
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -98,7 +99,7 @@ private:
     // On the loop. False: the client is gone.
     task<bool> receive() {
         connection& c = connection_;
-        if (!c.socket_.is_open() || c.batch_ == nullptr) co_return false;
+        if (!c.socket_.is_open() || exchange_.given_up) co_return false;
         if (!std::exchange(asked_, true)) {
             exchange_.output += "HTTP/1.1 100 Continue\r\n\r\n";
             if (!co_await c.write(exchange_)) co_return false;
@@ -147,7 +148,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
     if (away_) co_await come_home();
     const request_head& head = e.parser.head();
     if (head.content_length().value_or(0) > loop_.options.streamed_body_bytes_max) {
-        put(e, refusal(413, "the body is too large"), nullptr);
+        put(e, refusal(e, 413, "the body is too large"), nullptr);
         co_return step::last;
     }
     keep_head(e);
@@ -163,18 +164,18 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
     try {
         made = co_await result_of(e.origin.stop, e.match.handler->start(r));
     } catch (const refused& why) {
-        made.emplace(refusal(why.status, why.reason));
+        made.emplace(refusal(e, why.status, why.reason));
     } catch (...) {
         error = std::current_exception();
     }
     co_await come_home();
     e.origin.body = nullptr;
-    if (body.is_broken()) {
-        ++e.stops;
+    if (body.is_broken() || e.given_up) {
+        if (!e.given_up) ++e.stops;
         end_run(e);
         co_return step::gone;
     }
-    if (!body.is_complete()) closing_ = unread_ = true;
+    if (!body.is_complete()) e.closing = e.unread = true;
     e.rest = body.take_rest();
     e.body_was_read = true;
     co_return conclude(e, std::move(made), error, r);
@@ -323,9 +324,8 @@ task<bool> connection::send_file(exchange& e, file_part part) {
 // Ends the connection with a reset.
 void connection::abort() noexcept {
     if (!socket_.is_open()) return;
-    const ::linger now{1, 0};
-    ::setsockopt(socket_.native(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
-    unread_ = false;
+    (void)socket_.set(io::linger(std::chrono::seconds(0)));
+    batch_->unread = false;
     socket_.close();
 }
 

@@ -233,7 +233,7 @@ void context::arm(timer_entry& entry, time_point when) noexcept {
 result<descriptor*> context::adopt(int fd, bool waits) noexcept {
     const std::lock_guard lock(descriptors_);
     if (free_ == nullptr && !grow()) return std::errc::not_enough_memory;
-    descriptor& d = *free_;
+    descriptor& d = *static_cast<descriptor*>(free_);
     d.fd = fd;
     d.readable = d.hung_up = d.closing = d.attached = false;
     d.writable = true;
@@ -337,12 +337,12 @@ void context::close(descriptor& d) noexcept {
         close_here(d);
         ownership_.leave();
     } else {
-        post(d.closer);
+        post(d);
     }
 }
 
-void late_close::arrive(operation* op) noexcept {
-    descriptor& d = static_cast<late_close*>(op)->of;
+void descriptor::close_late(operation* op) noexcept {
+    descriptor& d = *static_cast<descriptor*>(op);
     d.owner->close_here(d);
 }
 

@@ -365,7 +365,7 @@ private:
         if (s->waiting != nullptr && (s->served || s->serve(*s->waiting, buffers_))) {
             ring_operation& op = *std::exchange(s->waiting, nullptr);
             s->served = false;
-            op.on->owner->finish(op);  // s may have moved
+            op.on->owner->finish(op);
         } else if (s->waiting != nullptr && !s->armed) {
             arm(fd, *s);
         } else if (s->armed && s->count >= receive_stream::waiting_max &&

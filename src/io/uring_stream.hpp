@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <span>
 #include <vector>
@@ -136,27 +137,32 @@ public:
     // nullptr: this file has none yet.
     receive_stream* find(int fd) noexcept {
         const auto index = static_cast<std::size_t>(fd);
-        return index < all_.size() ? &all_[index] : nullptr;
+        if (index / slab_streams >= slabs_.size()) return nullptr;
+        return &slabs_[index / slab_streams][index % slab_streams];
     }
     // nullptr: there is no memory.
     receive_stream* find_or_make(int fd) noexcept {
         try {
-            if (static_cast<std::size_t>(fd) >= all_.size()) {
-                all_.resize(
-                    std::max<std::size_t>(static_cast<std::size_t>(fd) + 1, all_.size() * 2));
+            while (static_cast<std::size_t>(fd) / slab_streams >= slabs_.size()) {
+                slabs_.push_back(std::make_unique<receive_stream[]>(slab_streams));
             }
         } catch (const std::bad_alloc&) {
             return nullptr;
         }
-        return &all_[static_cast<std::size_t>(fd)];
+        return find(fd);
     }
     // The kernel's ring is gone: nothing is armed any more.
     void disarm_all() noexcept {
-        for (receive_stream& s : all_) s.armed = s.cancelling = false;
+        for (const auto& slab : slabs_) {
+            for (std::size_t i = 0; i != slab_streams; ++i) {
+                slab[i].armed = slab[i].cancelling = false;
+            }
+        }
     }
 
 private:
-    std::vector<receive_stream> all_;
+    static constexpr std::size_t slab_streams = 128;
+    std::vector<std::unique_ptr<receive_stream[]>> slabs_;
 };
 
 }  // namespace coppice::io

@@ -4,15 +4,89 @@
 #include <coppice/base/futex.hpp>
 #include <coppice/pool/workers.hpp>
 
-#include <thread>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
 
 namespace coppice {
 
 template class basic_pool<thread_pool_queues>;
 
 std::size_t hardware_threads() noexcept {
-    const unsigned threads = std::thread::hardware_concurrency();
-    return threads == 0 ? 1 : threads;
+    return allowed_processors().size();
+}
+
+namespace {
+
+// The topology to deal the workers to; nothing: one node, and no pinning.
+std::optional<topology> machine_of(const pool_options& options) {
+    if (options.machine || options.pin == pinning::none) return options.machine;
+    return topology::of_this_process();
+}
+
+void check_allowed(const std::vector<processor>& processors) {
+    const std::vector<unsigned> allowed = allowed_processors();
+    for (const processor& each : processors) {
+        if (!std::binary_search(allowed.begin(), allowed.end(), each.id)) {
+            throw std::invalid_argument("coppice: processor " + std::to_string(each.id) +
+                                        " may not be used by this process");
+        }
+    }
+}
+
+// The processors that a worker dealt to `mine` is bound to.
+std::vector<unsigned> bound_to(const processor& mine, const std::vector<processor>& all,
+                               pinning pin) {
+    std::vector<unsigned> ids;
+    for (const processor& each : all) {
+        const bool near = pin == pinning::node && each.node == mine.node;
+        const bool same = pin == pinning::processor && each.id == mine.id;
+        if (near || same) ids.push_back(each.id);
+    }
+    return ids;
+}
+
+}  // namespace
+
+std::vector<worker_place> places_of(const pool_options& options) {
+    const std::optional<topology> machine = machine_of(options);
+    if (!machine) {
+        const std::size_t threads = options.threads == 0 ? hardware_threads() : options.threads;
+        return std::vector<worker_place>(threads, worker_place{0, {}});
+    }
+    const std::vector<processor>& all = machine->processors();
+    if (options.pin != pinning::none) check_allowed(all);
+    const std::size_t threads = options.threads == 0 ? all.size() : options.threads;
+    std::vector<worker_place> places;
+    for (const unsigned node : machine->nodes()) {
+        for (std::size_t i = 0; i != threads; ++i) {
+            const processor& mine = all[i % all.size()];
+            if (mine.node == node) places.push_back({node, bound_to(mine, all, options.pin)});
+        }
+    }
+    return places;
+}
+
+void pin(::pthread_t thread, const std::vector<unsigned>& processors) {
+    if (processors.empty()) return;
+    constexpr std::size_t word_bits = 8 * sizeof(unsigned long);
+    std::vector<unsigned long> mask;
+    for (const unsigned id : processors) {
+        mask.resize(std::max(mask.size(), id / word_bits + 1));
+        mask[id / word_bits] |= 1ul << id % word_bits;
+    }
+    const int error =
+        ::pthread_setaffinity_np(thread, mask.size() * sizeof(unsigned long),
+                                 reinterpret_cast<const cpu_set_t*>(mask.data()));
+    if (error != 0) {
+        throw std::system_error(error, std::generic_category(), "coppice: pinning a worker");
+    }
 }
 
 void blocking_call::wait() noexcept {

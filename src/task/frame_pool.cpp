@@ -15,17 +15,17 @@ namespace coppice {
 struct frame_pool::cleanup {
     cleanup() noexcept {
         for (size_class& c : mine().classes) c.room = frames_per_class_max;
-        mine().cleanup_registered = true;
     }
     ~cleanup() {
         thread_lists& lists = mine();
         for (std::size_t i = 0; i != class_count; ++i) {
-            while (node* const frame = lists.classes[i].head) {
+            size_class& c = lists.classes[i];
+            c.room = 0;
+            while (node* const frame = c.head) {
                 unpoison(frame, i);
-                lists.classes[i].head = frame->next;
+                c.head = frame->next;
                 ::operator delete(frame);
             }
-            lists.classes[i].room = 0;
         }
     }
 };
@@ -38,10 +38,11 @@ void* frame_pool::allocate_slow(std::size_t bytes) {
 void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
     thread_lists& lists = mine();
-    if (index >= class_count || lists.cleanup_registered) {
+    if (index >= class_count || lists.used) {
         ::operator delete(memory);  // too large, too late, or the list is full
         return;
     }
+    lists.used = true;
     static thread_local cleanup at_thread_exit;
     (void)at_thread_exit;
     push(lists.classes[index], memory, index);

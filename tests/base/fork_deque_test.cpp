@@ -102,18 +102,21 @@ TEST_F(fork_deque_of_one, refuses_when_full_and_works_on) {
     EXPECT_TRUE(deque->pop(push(1)));
 }
 
-TEST_F(fork_deque_of_one, what_is_left_over_is_found_newest_first) {
-    push(0);
+TEST_F(fork_deque_of_one, a_stolen_call_can_be_let_go_and_its_place_is_free_again) {
+    fork_slot* const a = push(0);
     fork_slot* const b = push(1);
-    EXPECT_FALSE(deque->pop_if_newest(b, &calls[0]));
-    taken_call left;
-    ASSERT_TRUE(deque->take_left_over(left));
-    EXPECT_EQ(left.frame, &calls[1]);
-    ASSERT_TRUE(deque->take_left_over(left));
-    EXPECT_EQ(left.frame, &calls[0]);
-    EXPECT_FALSE(deque->take_left_over(left));
+    deque->grab();
+    taken_call taken;
+    ASSERT_EQ(deque->steal(taken, 1), fork_steal::taken);
+    EXPECT_TRUE(deque->pop(b));
+    ASSERT_FALSE(deque->pop(a));
+    deque->let_go(a);
+    EXPECT_TRUE(deque->looks_done());
     fork_slot* const again = push(2);
-    EXPECT_TRUE(deque->pop_if_newest(again, &calls[2]));
+    EXPECT_EQ(again, a);
+    EXPECT_TRUE(deque->pop(again));
+    taken.run();
+    EXPECT_EQ(calls[0], 1);
 }
 
 }  // namespace

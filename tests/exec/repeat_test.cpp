@@ -60,6 +60,37 @@ TEST(repeat_until, rounds_that_complete_later_go_on_from_their_completion) {
     EXPECT_EQ(r.said(), "value()");
 }
 
+// Sends true on a thread of its own, before start() returns.
+struct elsewhere {
+    using sender_concept = ex::sender_tag;
+    template <class, class...>
+    static consteval auto get_completion_signatures() {
+        return ex::completion_signatures<ex::set_value_t(bool)>();
+    }
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        explicit operation(Rcvr r) : rcvr(std::move(r)) {}
+        operation(operation&&) = delete;
+        void start() & noexcept {
+            std::thread([this] { ex::set_value(std::move(rcvr), true); }).join();
+        }
+        Rcvr rcvr;
+    };
+    template <class Rcvr>
+    operation<Rcvr> connect(Rcvr rcvr) const {
+        return operation<Rcvr>(std::move(rcvr));
+    }
+};
+
+TEST(repeat_until, completes_where_its_last_round_does_even_before_that_has_returned_from_start) {
+    std::thread::id completed;
+    sync_wait(ex::repeat_until(elsewhere()) |
+              ex::then([&] { completed = std::this_thread::get_id(); }));
+    EXPECT_NE(completed, std::thread::id());
+    EXPECT_NE(completed, std::this_thread::get_id());
+}
+
 TEST(repeat_until, a_stop_between_rounds_ends_it) {
     coppice::inplace_stop_source source;
     int rounds = 0;

@@ -212,6 +212,10 @@ TEST_P(client_on, a_stop_from_any_thread_ends_a_request_that_waits) {
         other.join();
         first.join();
     }
+    // Their handlers have been stopped too, by their clients' going and not by their time.
+    while (server->statistics().open != 0) std::this_thread::yield();
+    EXPECT_EQ(server->statistics().stopped, 40u);
+    EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
 task<std::error_code> error_of(http::client& client, io::endpoint to, std::string_view target) {

@@ -146,6 +146,29 @@ TEST_P(files_on, rfc9110_13_conditions_are_answered_in_their_order) {
     }
 }
 
+TEST_P(files_on, rfc9110_14_6_several_ranges_come_as_parts_with_heads_of_their_own) {
+    running_server server(options_of(GetParam()), routes());
+    client c(server.port());
+    const std::string answer = get(c, "/static/a.html", "Range: bytes=5-6,0-1,-1\r\n");
+    EXPECT_TRUE(has_status(answer, 206)) << answer;
+    EXPECT_EQ(field(answer.substr(0, answer.find("\r\n\r\n")), "Content-Range"), "");
+    const std::string type(field(answer, "Content-Type"));
+    const std::string_view named = "multipart/byteranges; boundary=";
+    ASSERT_TRUE(type.starts_with(named)) << type;
+    const std::string line = "\r\n--" + type.substr(named.size());
+    std::string expected;
+    for (const auto& [range, bytes] :
+         {std::pair("5-6", "56"), std::pair("0-1", "01"), std::pair("9-9", "9")}) {
+        expected += line + "\r\nContent-Type: text/html; charset=utf-8\r\nContent-Range: bytes " +
+                    range + "/10\r\n\r\n" + bytes;
+    }
+    EXPECT_EQ(body_of(answer), expected + line + "--\r\n");
+    // The connection goes on; more ranges than anyone needs are the whole file.
+    std::string many = "Range: bytes=0-0";
+    for (int i = 0; i != 16; ++i) many += ",2-2";
+    EXPECT_EQ(body_of(get(c, "/static/a.html", many + "\r\n")), "0123456789");
+}
+
 TEST_P(files_on, rfc9110_14_ranges_are_served_refused_or_ignored) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
@@ -168,7 +191,10 @@ TEST_P(files_on, rfc9110_14_ranges_are_served_refused_or_ignored) {
              range{"Range: bytes=3-2\r\n", 200, "0123456789", ""},
              range{"Range: bytes=a-b\r\n", 200, "0123456789", ""},
              range{"Range: bytes=-\r\n", 200, "0123456789", ""},
-             range{"Range: bytes=0-1,3-4\r\n", 200, "0123456789", ""},
+             range{"Range: bytes=0-1,1-4\r\n", 200, "0123456789", ""},  // they overlap
+             range{"Range: bytes=3-4, 20-30\r\n", 206, "34", "bytes 3-4/10"},
+             range{"Range: bytes=20-30,40-\r\n", 416, "", "bytes */10"},
+             range{"Range: bytes=0-0,x\r\n", 200, "0123456789", ""},
              range{"Range: lines=0-1\r\n", 200, "0123456789", ""},
              range{"Range: bytes=0-99999999999999999999\r\n", 200, "0123456789", ""},
              range{"Range: bytes=0-3\r\nIf-Range: " + tag + "\r\n", 206, "0123", "bytes 0-3/10"},

@@ -1,4 +1,5 @@
 // When the server stops waiting: clients that go away, deadlines, limits on connections, drains.
+#include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
 
@@ -128,6 +129,93 @@ TEST_P(stopping_on, a_handler_whose_time_is_up_is_stopped_and_its_client_gets_50
     if (server->pool() == nullptr) return;
     ASSERT_TRUE(c.send("GET /computes HTTP/1.1\r\nHost: a\r\n\r\n"));
     EXPECT_EQ(body_of(c.receive()), "gave up");
+}
+
+TEST_P(stopping_on, a_handler_that_does_not_listen_is_answered_for_and_may_end_when_it_likes) {
+    static thread_pool elsewhere{1};
+    http::router r = routes();
+    atomic<bool> go_on{false};
+    const auto wait = [&] {
+        entered.fetch_add(1, release);
+        while (!go_on.load(acquire)) std::this_thread::yield();
+        return response::text("late");
+    };
+    r.get("/deaf", http::offload([&](request&) { return wait(); }))
+        .get("/deaf-task",
+             [&](request&) -> task<response> {
+                 co_await elsewhere.get_scheduler().schedule();
+                 co_return wait();
+             })
+        .post("/deaf-reader", http::read_body([&](request& q) -> task<response> {
+                  (void)co_await q.incoming().read();
+                  co_await elsewhere.get_scheduler().schedule();
+                  co_return wait();
+              }));
+    http::server_options o = options_of(GetParam());
+    o.timeouts.handler = 20ms;
+    o.timeouts.handler_stop = 10ms;
+    running_server server(std::move(o), std::move(r));
+    int round = 0;
+    for (const std::string_view first :
+         {"GET /deaf", "GET /deaf-task", "HEAD /deaf-task", "POST /deaf-reader"}) {
+        if (first == "GET /deaf" && server->pool() == nullptr) continue;  // it has the loop
+        const std::uint64_t stopped = server->statistics().stopped;
+        go_on.store(false, relaxed);
+        client c(server.port());
+        ASSERT_TRUE(c.send(std::string(first) +
+                           " HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx" +
+                           std::string(get_plain)));
+        wait_for_entry(++round);
+        const std::string answer = c.receive(first.starts_with("HEAD"));
+        EXPECT_TRUE(has_status(answer, 503)) << first << answer;
+        EXPECT_NE(answer.find("Connection: close"), std::string::npos);
+        EXPECT_TRUE(c.ended());  // what was pipelined behind it is not answered
+        EXPECT_EQ(server->statistics().open, 1u);
+        EXPECT_EQ(server->statistics().stopped, stopped + 1);
+        go_on.store(true, release);
+        c.reset();
+        while (server->statistics().open != 0) std::this_thread::yield();
+    }
+    EXPECT_EQ(server->statistics().by_status[503 - 100], static_cast<std::uint64_t>(round));
+    EXPECT_EQ(server->statistics().requests, static_cast<std::uint64_t>(round));
+}
+
+TEST_P(stopping_on, a_deaf_handler_behind_an_answer_that_waits_ends_the_connection) {
+    http::router r = routes();
+    atomic<bool> go_on{false};
+    r.get("/deaf", http::offload([&](request&) {
+              entered.fetch_add(1, release);
+              while (!go_on.load(acquire)) std::this_thread::yield();
+              return response::text("late");
+          }))
+        .get("/first", http::offload([](request&) { return response::text("first"); }));
+    http::server_options o = options_of(GetParam());
+    o.timeouts.handler = 20ms;
+    o.timeouts.handler_stop = 10ms;
+    running_server server(std::move(o), std::move(r));
+    if (server->pool() == nullptr) return;
+    client c(server.port());
+    ASSERT_TRUE(
+        c.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /deaf HTTP/1.1\r\nHost: a\r\n\r\n"));
+    wait_for_entry();
+    EXPECT_TRUE(c.ended());
+    go_on.store(true, release);
+    c.reset();
+    while (server->statistics().open != 0) std::this_thread::yield();
+}
+
+TEST_P(stopping_on, the_end_of_a_clients_sending_stops_its_handler_where_that_is_asked_for) {
+    http::server_options o = options_of(GetParam());
+    o.end_of_input_stops = true;
+    running_server server(std::move(o), routes());
+    client c(server.port());
+    ASSERT_TRUE(c.send(get_pause));
+    wait_for_entry();
+    c.finish_sending();
+    EXPECT_TRUE(c.ended());
+    while (server->statistics().open != 0) std::this_thread::yield();
+    EXPECT_EQ(server->statistics().stopped, 1u);
+    EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
 TEST_P(stopping_on, the_hard_stop_of_a_drain_stops_handlers) {

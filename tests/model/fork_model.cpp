@@ -46,8 +46,9 @@ void steal_some(fork_deque& deque, unsigned thief, int tries) {
 }
 
 // The owner forks `Depth` calls deep, twice; thieves ask and steal.
-template <int Thieves, int Depth>
-struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth>, 1 + Thieves> {
+template <int Thieves, int Depth, bool FreeFences = true>
+struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth, FreeFences>, 1 + Thieves> {
+    const bool free = this->fences.light_is_free = FreeFences;
     quiet_team team;
     fork_deque deque{team, 0};
     call calls[2 * Depth];
@@ -85,40 +86,44 @@ struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth>, 1 + Thieve
     }
 };
 
-// The pusher may go away: what is left over is run by the owner's loop, or stolen.
-template <int Thieves>
-struct left_overs : model::test<left_overs<Thieves>, 1 + Thieves> {
+// The owner does not wait for what is stolen: it uses the call's place again, for another.
+template <int Thieves, bool FreeFences = true>
+struct let_go : model::test<let_go<Thieves, FreeFences>, 1 + Thieves> {
+    const bool free = this->fences.light_is_free = FreeFences;
     quiet_team team;
     fork_deque deque{team, 0};
-    call calls[4];
+    call calls[6];
 
+    void fork(call* each, int depth) {
+        if (depth == 0) return;
+        each->argument.write(1);
+        fork_slot* const slot = deque.push(&call::detached, each);
+        fork(each + 1, depth - 1);
+        if (slot == nullptr || deque.pop(slot)) {
+            each->work();
+        } else {
+            deque.let_go(slot);
+        }
+    }
     void thread(unsigned index) {
         if (index != 0) return steal_some(deque, index, 3);
-        taken_call left;
-        for (int i = 0; i != 4; ++i) {
-            calls[i].argument.write(1);
-            fork_slot* const slot = deque.push(&call::detached, &calls[i]);
-            if (slot == nullptr) {
-                calls[i].work();
-            } else if (i % 2 == 0) {
-                if (deque.pop_if_newest(slot, &calls[i])) calls[i].work();
-            } else if (deque.take_left_over(left)) {
-                left.run();
-            }
-        }
-        while (deque.take_left_over(left)) left.run();
+        fork(calls, 2);
+        fork(calls + 2, 1);
+        fork(calls + 3, 3);
     }
     void after() {
         for (call& each : calls) {
             model::require(each.runs.load(relaxed) == 1, "a call was lost");
         }
+        model::require(deque.looks_empty(), "the deque ends empty");
     }
 };
 
 // Workers that search, ask and sleep as a pool's do (pool/workers.hpp), and a forker whose first
 // functions wait until the forked ones have run: it comes back to its deque only if a worker came.
-template <int Workers, int Forks>
-struct sleepers : model::test<sleepers<Workers, Forks>, 1 + Workers> {
+template <int Workers, int Forks, bool FreeFences = true>
+struct sleepers : model::test<sleepers<Workers, Forks, FreeFences>, 1 + Workers> {
+    const bool free = this->fences.light_is_free = FreeFences;
     struct waking_team : quiet_team {
         parking* lot;
         void published() noexcept override {
@@ -218,19 +223,25 @@ int main() {
     report.holds<forks_and_joins<1, 3>>("the same three deep", {200'000});
     report.holds<forks_and_joins<2, 2>>("an owner and two thieves", {200'000});
     report.holds<forks_and_joins<2, 3>>("the same three deep", {200'000});
-    report.holds<left_overs<1>>("calls whose pusher has gone, one thief", {100'000});
-    report.holds<left_overs<2>>("calls whose pusher has gone, two thieves", {200'000});
+    report.holds<let_go<1>>("stolen calls that nobody waits for, one thief", {100'000});
+    report.holds<let_go<2>>("stolen calls that nobody waits for, two thieves", {200'000});
     report.holds<sleepers<1, 2>>("no forked call waits while the worker sleeps", {100'000});
     report.holds<sleepers<2, 2>>("no forked call waits while a worker sleeps", {200'000});
+    report.holds<forks_and_joins<2, 2, false>>("joins without membarrier", {100'000});
+    report.holds<let_go<2, false>>("calls that nobody waits for, without membarrier", {100'000});
+    report.holds<sleepers<1, 2, false>>("sleep without membarrier", {100'000});
+    report.holds<sleepers<2, 2, false>>("sleep of two without membarrier", {100'000});
+    report.dies_weakened<forks_and_joins<1, 2, false>>(header, "fork.lock", {200'000});
+    report.dies_planted<forks_and_joins<2, 2, false>>("fork.ignore_theft", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.publish", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.grabbed", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.grab", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.lock", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.done", {200'000});
-    report.dies_weakened<left_overs<2>>(header, "fork.read", {200'000});
+    report.dies_weakened<let_go<2>>(header, "fork.read", {200'000});
     report.dies_weakened<sleepers<1, 2>>(header, "fork.request", {200'000});
     report.dies_planted<forks_and_joins<2, 3>>("fork.ignore_theft", {200'000});
-    report.dies_planted<left_overs<2>>("fork.skip_reader", {200'000});
+    report.dies_planted<let_go<2>>("fork.skip_reader", {200'000});
     report.dies_planted<sleepers<1, 2>>("fork.publish_in_silence", {100'000});
     report.dies_planted<sleepers<1, 2>>("fork.sleep_without_asking", {100'000});
     report.dies_planted<sleepers<2, 2>>("fork.do_not_rouse", {200'000});

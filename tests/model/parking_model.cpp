@@ -10,9 +10,11 @@ using namespace coppice;
 constexpr const char* header = "include/coppice/pool/parking.hpp";
 
 // Adders add one item each to a counter that stands for the queues; workers take all there are.
-template <int Adders, int Workers>
-struct adders_and_workers : model::test<adders_and_workers<Adders, Workers>, Adders + Workers> {
-    parking lot;
+// The workers are dealt to the lots, from the second on; all adders are near the first.
+template <int Adders, int Workers, int Lots = 1>
+struct adders_and_workers
+    : model::test<adders_and_workers<Adders, Workers, Lots>, Adders + Workers> {
+    parking_lots lots{Lots};
     atomic<int> queued{0};
     atomic<int> done{0};
 
@@ -23,12 +25,13 @@ struct adders_and_workers : model::test<adders_and_workers<Adders, Workers>, Add
         }
         return false;
     }
-    void worker() {
+    void worker(std::size_t near) {
+        parking& lot = lots[near];
         lot.begin_search();
         for (;;) {
             if (take()) {
-                if (lot.end_search() && queued.load(relaxed) > 0) lot.wake_one();
-                if (done.fetch_add(1, relaxed) + 1 == Adders) lot.wake_all();
+                if (lot.end_search() && queued.load(relaxed) > 0) lots.wake_one(near);
+                if (done.fetch_add(1, relaxed) + 1 == Adders) lots.wake_all();
                 lot.begin_search();
                 continue;
             }
@@ -44,9 +47,9 @@ struct adders_and_workers : model::test<adders_and_workers<Adders, Workers>, Add
     void thread(unsigned index) {
         if (index < Adders) {
             queued.fetch_add(1, relaxed);
-            lot.wake_one();
+            lots.wake_one(0);
         } else {
-            worker();
+            worker((index - Adders + 1) % Lots);
         }
     }
     void after() { model::require(done.load(relaxed) == Adders, "work was left undone"); }
@@ -60,6 +63,9 @@ int main() {
     report.holds<adders_and_workers<2, 1>>("two adders, one worker", {100'000});
     report.holds<adders_and_workers<1, 2>>("one adder, two workers", {100'000});
     report.holds<adders_and_workers<2, 2>>("two adders, two workers", {200'000});
+    report.holds<adders_and_workers<1, 1, 2>>("one adder far from one worker", {100'000});
+    report.holds<adders_and_workers<2, 2, 2>>("two adders, two workers, two lots", {200'000});
+    report.dies_planted<adders_and_workers<1, 1, 2>>("parking.wake_near_only", {100'000});
     report.dies_weakened<adders_and_workers<1, 1>>(header, "parking.recheck", {100'000});
     report.dies_planted<adders_and_workers<1, 1>>("parking.forget_wake", {100'000});
     return report.finish();

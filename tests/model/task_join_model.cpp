@@ -2,6 +2,7 @@
 // did.
 #include "model.hpp"
 
+#include <coppice/base/fork_deque.hpp>
 #include <coppice/task/task_join.hpp>
 
 namespace {
@@ -22,7 +23,7 @@ struct parent_of_three : model::test<parent_of_three<Thieves>, 1 + Thieves> {
     };
     quiet_team team;
     fork_deque deque{team, 0};
-    task_join<children>* join = nullptr;
+    task_join* join = nullptr;
     plain<int> did[children];
     atomic<int> parents{0};
 
@@ -38,7 +39,6 @@ struct parent_of_three : model::test<parent_of_three<Thieves>, 1 + Thieves> {
         if (self.join->ended_elsewhere()) self.parent();
     }
     void before() {
-        fork_deque::current() = nullptr;
         for (plain<int>& each : did) each.write(0);
     }
     void thread(unsigned index) {
@@ -53,18 +53,23 @@ struct parent_of_three : model::test<parent_of_three<Thieves>, 1 + Thieves> {
             }
             return;
         }
-        fork_deque::current() = &deque;
-        task_join<children> here;
+        task_join here;
         join = &here;
-        here.offer(2, &elsewhere<2>, this);
-        here.offer(1, &elsewhere<1>, this);
+        fork_slot* slots[children] = {};
+        slots[2] = deque.push(&elsewhere<2>, this);
+        slots[1] = deque.push(&elsewhere<1>, this);
         child(0);
+        std::int32_t away = 0;
         for (int i = 1; i != static_cast<int>(children); ++i) {
-            if (here.take_back(static_cast<std::size_t>(i), this)) child(i);
+            if (deque.pop(slots[i])) {
+                child(i);
+            } else {
+                deque.let_go(slots[i]);
+                ++away;
+            }
         }
-        if (here.main_line_ended()) parent();
+        if (here.main_line_ended(away)) parent();
         while (parents.load(acquire) == 0) spin_hint();  // the join lives until the parent goes on
-        fork_deque::current() = nullptr;
     }
     void after() { model::require(parents.load(relaxed) == 1, "the parent never went on"); }
 };

@@ -37,6 +37,10 @@ ends_with 2 'needs a name' "$source/test" --stage
 ends_with 2 'exclude each other' "$source/test" --quick --stage gcc
 ends_with 0 '^usage: ./bench' "$source/bench" --help
 ends_with 2 "unknown argument '--bogus'" "$source/bench" --bogus
+ends_with 2 'exclude each other' "$source/bench" --quick --tiny
+ends_with 2 'needs a commit' "$source/bench" --compare
+ends_with 2 'no such commit' "$source/bench" --compare bogus
+ends_with 2 'nothing to compare' "$source/bench" --tiny --compare HEAD
 ends_with 2 "unknown package set 'bogus'" "$source/scripts/packages.sh" bogus
 ends_with 2 'usage:' "$source/scripts/packages.sh"
 echo "commands: all as expected"

@@ -2,6 +2,7 @@
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/wait_for_tasks.hpp>
 
+#include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -130,6 +131,39 @@ TEST(pool_tasks, when_all_of_tasks_on_the_pool) {
     auto both = ex::when_all(ex::starts_on(pool.get_scheduler(), where(pool)),
                              ex::starts_on(pool.get_scheduler(), where(pool)));
     EXPECT_EQ(sync_wait(std::move(both)), std::tuple(true, true));
+}
+
+// Every few calls go to another pool in the middle, so that chains are detached while their parents
+// call on; with Env = anywhere they also end there.
+struct anywhere {
+    using scheduler_type = ex::inline_scheduler;
+};
+template <class Env>
+task<long, Env> wandering_fib(thread_pool& other, int n) {
+    if (n < 2) {
+        if (n == 0) co_await other.get_scheduler().schedule();
+        co_return n;
+    }
+    if (n % 3 == 0) {
+        const long a = co_await wandering_fib<Env>(other, n - 1);
+        co_return a + co_await wandering_fib<Env>(other, n - 2);
+    }
+    if (n % 5 == 0) co_await other.get_scheduler().schedule();
+    task<long, Env> kept = wandering_fib<Env>(other, n - 2);
+    const auto [a] = co_await wait_for_tasks(wandering_fib<Env>(other, n - 1), kept);
+    co_return a + std::move(kept).get();
+}
+
+TEST(pool_tasks, calls_that_are_detached_in_the_middle_end_once_and_keep_their_results) {
+    for (const std::size_t threads : {1u, 2u, 4u}) {
+        thread_pool pool(threads), other(2);
+        for (int round = 0; round != 10; ++round) {
+            EXPECT_EQ(on(pool, wandering_fib<ex::env<>>(other, 12)), std::tuple(144L));
+            EXPECT_EQ(sync_wait(ex::starts_on(pool.get_scheduler(),
+                                              wandering_fib<anywhere>(other, 12))),
+                      std::tuple(144L));
+        }
+    }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // coppice-serve as its users run it: flags, messages, exit status, endpoints, signals.
-#include "../http/client.hpp"
+#include "served.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,78 +20,10 @@ namespace {
 
 using coppice::test::client;
 
-// A process of coppice-serve; killed at the end if it still runs.
-class served {
+class served : public coppice::test::served {
 public:
-    explicit served(std::vector<std::string> arguments, rlim_t files = 0) {
-        int out[2], err[2];
-        if (::pipe(out) != 0 || ::pipe(err) != 0) std::abort();
-        pid_ = ::fork();
-        if (pid_ == 0) {
-            ::dup2(out[1], STDOUT_FILENO);
-            ::dup2(err[1], STDERR_FILENO);
-            for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
-            if (files != 0) {
-                const rlimit limit{files, files};
-                ::setrlimit(RLIMIT_NOFILE, &limit);
-            }
-            std::vector<char*> argv{const_cast<char*>("coppice-serve")};
-            for (std::string& a : arguments) argv.push_back(a.data());
-            argv.push_back(nullptr);
-            ::execv(COPPICE_SERVE, argv.data());
-            std::_Exit(127);
-        }
-        ::close(out[1]);
-        ::close(err[1]);
-        out_ = ::fdopen(out[0], "r");
-        err_ = ::fdopen(err[0], "r");
-    }
-    served(const served&) = delete;
-    ~served() {
-        if (!ended_) {
-            ::kill(pid_, SIGKILL);
-            ::waitpid(pid_, nullptr, 0);
-        }
-        std::fclose(out_);
-        std::fclose(err_);
-    }
-    // The port of the listening line; 0 if there is none.
-    std::uint16_t port() {
-        if (port_ == 0) {
-            unsigned port = 0;
-            const int got = std::fscanf(out_, "listening on http://127.0.0.1:%u", &port);
-            if (std::fgetc(out_) != '\n') return 0;
-            port_ = static_cast<std::uint16_t>(got == 1 ? port : 0);
-        }
-        return port_;
-    }
-    void signal(int number) const { ::kill(pid_, number); }
-    int exit_status() {
-        int status = 0;
-        ::waitpid(pid_, &status, 0);
-        ended_ = true;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    }
-    std::string out() { return rest(out_); }
-    std::string err() { return rest(err_); }
-
-    std::string get(const std::string& target, const std::string& method = "GET") {
-        client c(port());
-        c.send(method + " " + target + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-        return c.receive();
-    }
-
-private:
-    static std::string rest(std::FILE* file) {
-        std::string text;
-        for (int c; (c = std::fgetc(file)) != EOF;) text.push_back(static_cast<char>(c));
-        return text;
-    }
-    pid_t pid_ = -1;
-    std::FILE* out_ = nullptr;
-    std::FILE* err_ = nullptr;
-    std::uint16_t port_ = 0;
-    bool ended_ = false;
+    explicit served(std::vector<std::string> arguments, rlim_t files = 0)
+        : coppice::test::served(COPPICE_SERVE, std::move(arguments), files) {}
 };
 
 bool has_status(const std::string& answer, int status) {
@@ -329,6 +261,20 @@ TEST_P(serve_on, curl_is_served_as_it_expects) {
               "2000000\n");
     EXPECT_EQ(said_by(curl + at + "/cpu?n=10" + at + "/json"),
               "110{\"message\":\"Hello, World!\"}");
+}
+
+TEST_P(serve_on, wrk_finds_no_fault) {
+    if (std::system("command -v wrk >/dev/null 2>&1") != 0) GTEST_SKIP() << "wrk is missing";
+    served s(flags());
+    const std::string at = " http://127.0.0.1:" + std::to_string(s.port());
+    for (const char* const target : {"/plaintext", "/io-async?ms=1"}) {
+        const std::string report = said_by("wrk -t1 -c16 -d1s" + at + target);
+        EXPECT_NE(report.find(" requests in "), std::string::npos) << report;
+        EXPECT_EQ(report.find("Socket errors"), std::string::npos) << report;
+        EXPECT_EQ(report.find("Non-2xx"), std::string::npos) << report;
+    }
+    s.signal(SIGTERM);
+    EXPECT_EQ(s.exit_status(), 0);
 }
 
 }  // namespace

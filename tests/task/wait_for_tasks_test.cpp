@@ -3,6 +3,7 @@
 #include <coppice/task/wait_for_tasks.hpp>
 
 #include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/task/task_join.hpp>
 
@@ -13,6 +14,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -108,6 +110,58 @@ TEST(wait_for_tasks, the_exception_of_an_l_value_waits_for_whoever_reads_it) {
         co_return false;
     };
     EXPECT_EQ(sync_wait(body()), std::tuple(true));
+}
+
+TEST(wait_for_tasks, an_l_value_that_ended_with_an_error_keeps_it) {
+    struct code_env {
+        using error_types = ex::completion_signatures<ex::set_error_t(std::exception_ptr),
+                                                      ex::set_error_t(std::error_code)>;
+    };
+    auto body = []() -> task<int, code_env> {
+        auto fails = []() -> task<int, code_env> {
+            co_yield coppice::with_error(std::make_error_code(std::errc::timed_out));
+            co_return 1;
+        };
+        task<int, code_env> awaited = fails(), read = fails();
+        co_await wait_for_tasks(awaited, read);
+        int seen = 0;
+        try {
+            co_await std::move(awaited);
+        } catch (const std::system_error& error) {
+            seen += error.code() == std::errc::timed_out ? 1 : 0;
+        }
+        EXPECT_THROW(std::move(read).get(), std::system_error);
+        co_return seen;
+    };
+    EXPECT_EQ(sync_wait(body()), std::tuple(1));
+}
+
+TEST(wait_for_tasks, off_a_pool_a_task_that_waits_lets_the_next_one_start) {
+    std::vector<int> order;
+    auto waits = [](std::vector<int>& o) -> task<> {
+        o.push_back(1);
+        co_await ex::schedule(co_await ex::read_env(ex::get_scheduler));
+        o.push_back(3);
+    };
+    auto body = [&]() -> task<> {
+        co_await wait_for_tasks(waits(order), note(order, 2));
+        order.push_back(4);
+    };
+    sync_wait(body());
+    EXPECT_EQ(order, (std::vector{1, 2, 3, 4}));
+}
+
+TEST(wait_for_tasks, a_task_that_was_waited_for_is_not_waited_for_again) {
+    EXPECT_DEATH(
+        {
+            auto twice = []() -> task<> {
+                task<int> a = number(1);
+                co_await wait_for_tasks(a);
+                co_await wait_for_tasks(a);
+            };
+            sync_wait(twice());
+        },
+        "waited for twice");
 }
 
 TEST(wait_for_tasks, reading_a_result_runs_nothing_again) {

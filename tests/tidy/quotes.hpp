@@ -1,4 +1,4 @@
-// The law of the documents: every C++ block quotes a compiled example, and quotes it exactly.
+// The law of the documents: C++ is quoted from compiled examples, exactly; links lead somewhere.
 #pragma once
 // In a document:                                    In the example, for a part of it:
 //
@@ -11,6 +11,8 @@
 // was rejected and therefore does not compile; what they mark is checked all the same.
 
 #include "source.hpp"
+
+#include <filesystem>
 
 namespace tidy {
 
@@ -45,6 +47,37 @@ inline bool quoted_lines(const tree& files, std::string_view reference,
     if (begin == lines.end() || end == lines.end() || end < begin) return false;
     lines = without_indentation({begin + 1, end});
     return true;
+}
+
+// Links from document to document, or into the tree, lead somewhere. What ./bench writes may be
+// missing.
+inline void dead_links(const tree& files, findings& out) {
+    const auto exists = [&](const std::string& path) {
+        return std::any_of(files.begin(), files.end(), [&](const source_file& file) {
+            return file.path == path || file.path.starts_with(path + "/");
+        });
+    };
+    for (const source_file& file : files) {
+        if (!file.is_document() || file.under("docs/results/")) continue;
+        bool inside_block = false;
+        for (std::size_t i = 0; i != file.lines.size(); ++i) {
+            const std::string& line = file.lines[i];
+            if (line.starts_with("```")) inside_block = !inside_block;
+            if (inside_block) continue;  // lambdas look alike
+            for (std::size_t at = line.find("]("); at != std::string::npos;
+                 at = line.find("](", at + 1)) {
+                const std::size_t end = line.find(')', at);
+                std::string target = line.substr(at + 2, end - at - 2);
+                target.erase(std::min(target.find('#'), target.size()));
+                if (target.empty() || target.find(':') != std::string::npos) continue;
+                const std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
+                std::string path = (folder / target).lexically_normal().generic_string();
+                if (path.ends_with('/')) path.pop_back();
+                if (!exists(path) && path != "LICENSE" && !path.starts_with("docs/results/"))
+                    out.push_back(file.found(i + 1, target + " leads nowhere"));
+            }
+        }
+    }
 }
 
 inline void quotes(const tree& files, findings& out) {

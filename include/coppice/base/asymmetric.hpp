@@ -62,6 +62,9 @@ public:
         static model_fences* fences = nullptr;
         return fences;
     }
+    // False: as where membarrier is missing. Written before anybody fences.
+    bool light_is_free = true;
+
     void light(source_point at) {
         lights_.fetch_add(1, release, at);
         heavies_.fetch_add(0, acquire, at);
@@ -76,17 +79,19 @@ private:
     atomic<unsigned> heavies_{0};
 };
 
+inline bool light_fences_are_free() {
+    return model_fences::current()->light_is_free;
+}
 inline void light_fence(source_point at = {}) {
+    if (!light_fences_are_free()) return fence(seq_cst, at);
     if (!model_mutation::current().covers(at)) model_fences::current()->light(at);
 }
 struct known_to_be_free {};
 inline void light_fence(known_to_be_free, source_point at = {}) {
-    light_fence(at);
-}
-inline bool light_fences_are_free() {
-    return true;
+    if (light_fences_are_free()) light_fence(at);
 }
 inline void heavy_fence(source_point at = {}) {
+    if (!light_fences_are_free()) return fence(seq_cst, at);
     if (!model_mutation::current().covers(at)) model_fences::current()->heavy(at);
 }
 

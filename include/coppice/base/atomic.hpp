@@ -30,6 +30,7 @@ namespace coppice {
 template <class T>
 using atomic = std::atomic<T>;
 
+// The orders by their short names: every operation spells one.
 using memory_order = std::memory_order;
 inline constexpr memory_order relaxed = std::memory_order_relaxed;
 inline constexpr memory_order acquire = std::memory_order_acquire;
@@ -66,6 +67,7 @@ inline T& thread_slot() noexcept {
     return slot;
 }
 
+// Whether a model has planted the mutant of that name: never outside of models.
 constexpr bool planted(const char*) noexcept { return false; }
 
 }  // namespace coppice

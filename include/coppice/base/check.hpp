@@ -2,14 +2,27 @@
 #pragma once
 // Four channels carry what goes wrong, and they never mix: a caller's mistake stops the process
 // here with a message; an expected failure is a std::error_code (result.hpp, set_error); stopping
-// is set_stopped; a user's exception stays an exception. This is the only macro in the library,
-// because only a macro knows the text and place of the condition.
+// is set_stopped; a user's exception stays an exception. It is a macro, because only
+// a macro knows the text and place of the condition.
 
 namespace coppice {
 
-// Writes one line to stderr and aborts. Threads: any. Never returns.
+// check_failed writes one line to stderr and aborts. Threads: any. Never returns.
+//
+// Compilers lay out closures differently, so objects of two of them must not be linked together.
+// Nearly every object refers to this function: a library of the other compiler is an undefined
+// reference, and no crash.
+#if defined(__clang__)
+inline namespace compiled_by_clang {
 [[noreturn, gnu::cold, gnu::noinline]] void check_failed(const char* condition, const char* message,
                                                          const char* file, int line) noexcept;
+}
+#else
+inline namespace compiled_by_gcc {
+[[noreturn, gnu::cold, gnu::noinline]] void check_failed(const char* condition, const char* message,
+                                                         const char* file, int line) noexcept;
+}
+#endif
 
 }  // namespace coppice
 

@@ -17,7 +17,7 @@ struct clock_base {
     using time_point = std::chrono::time_point<clock_base>;
     static constexpr bool is_steady = true;
 };
-using time_point = clock_base::time_point;
+using time_point = clock_base::time_point;  // of any clock here
 
 // A source of time. now() never goes back. Threads: as each clock says. Blocks: never.
 class clock {

@@ -75,7 +75,7 @@ private:
     atomic<std::uint32_t> thief_{0};     // who took it; a hint for help()
 };
 
-// A call that was taken out of a deque: by a thief, or by the owner for somebody who has gone.
+// A call that a thief took.
 struct taken_call {
     forked_call call = nullptr;
     void* frame = nullptr;
@@ -110,7 +110,7 @@ private:
 enum class fork_steal { taken, empty, lost };  // lost: another was quicker
 
 // Threads: push, pop, join, and what is said to be the owner's by the owner; the rest by any.
-// Cost of push and pop: five loads, four stores, no fence, no exchange, no allocation.
+// Cost of push and pop: three loads, four stores, no fence, no exchange, no allocation.
 class fork_deque : immovable {
 public:
 #if defined(COPPICE_MODEL)
@@ -149,27 +149,20 @@ public:
         return slot;
     }
 
-    // Takes back the call that was pushed at `slot`, once everything above it has ended or is left
-    // over. True: the caller runs it. False: a thief has it, and the caller must join(slot).
+    // Takes back the call that was pushed at `slot`, the newest. True: the caller runs it. False: a
+    // thief has it, and the caller must join(slot), or let_go(slot) if it does not wait.
     [[nodiscard]] bool pop(fork_slot* slot) noexcept {
-        if (head() == slot + 1 && pop_private(slot)) [[likely]]
+        head_.store(slot, relaxed);  // relaxed: settled by the fence
+        // edge fork.grab (light): lowers the head, then looks
+        light_fence(known_to_be_free());
+        if (slot >= pop_limit_.load(relaxed)) [[likely]]
             return true;
-        return pop_slow(slot);
+        return reclaim(slot);
     }
     // Blocks: until the thief has finished; helps meanwhile, then sleeps.
     inline void join(fork_slot* slot) noexcept;
-
-    // The same for a call that nobody waits for here, if it is still the newest and `frame`'s.
-    // True: the caller runs it. False: it has been taken, or will be by its owner's loop.
-    [[nodiscard]] bool pop_if_newest(fork_slot* slot, const void* frame) noexcept {
-        if (head() != slot + 1 || slot->frame_.read() != frame) return false;
-        if (pop_private(slot)) [[likely]]
-            return true;
-        return pop_newest_slow(slot);
-    }
-
-    // By the owner: the newest call of those whose pusher has gone. False: there is none.
-    bool take_left_over(taken_call& out) noexcept { return take_above(out, slots_); }
+    // The thief's call ends elsewhere. Blocks: until the thief has read it, some instructions.
+    inline void let_go(fork_slot* slot) noexcept;
 
     // By another worker, which gives its number.
     [[nodiscard]] inline fork_steal steal(taken_call& out, std::uint32_t thief) noexcept;
@@ -208,18 +201,8 @@ private:
     std::uint32_t index_of(const fork_slot* slot) const noexcept {
         return static_cast<std::uint32_t>(slot - slots_);
     }
-    // The newest call, if it is private. False: the slow path decides.
-    bool pop_private(fork_slot* slot) noexcept {
-        head_.store(slot, relaxed);  // relaxed: settled by the fence
-        // edge fork.grab (light): lowers the head, then looks
-        light_fence(known_to_be_free());
-        return slot >= pop_limit_.load(relaxed);
-    }
     [[gnu::noinline]] inline fork_slot* push_slow(fork_slot* slot) noexcept;
-    [[gnu::noinline]] inline bool pop_slow(fork_slot* slot) noexcept;
-    [[gnu::noinline]] inline bool pop_newest_slow(fork_slot* slot) noexcept;
-    inline bool take_above(taken_call& out, const fork_slot* floor) noexcept;
-    inline bool reclaim(fork_slot* slot) noexcept;
+    [[gnu::noinline]] inline bool reclaim(fork_slot* slot) noexcept;
     // Relaxed: hints without a fence; what is published comes with fork.publish.
     void raise_limits() noexcept {
         push_limit_.store(slots_, relaxed);
@@ -343,26 +326,8 @@ inline void fork_deque::grab() noexcept {
     unlock();
 }
 
-bool fork_deque::pop_slow(fork_slot* slot) noexcept {
-    taken_call left;
-    // After a pop_private() that failed the head is at the slot, and nothing is above it.
-    while (take_above(left, slot + 1)) left.run();
-    return reclaim(slot);
-}
-
-bool fork_deque::pop_newest_slow(fork_slot* slot) noexcept {
-    if (reclaim(slot)) return true;
-    // The thief is a few instructions before the end of its reading.
-    if (!planted("fork.skip_reader")) {
-        // edge fork.read (acquire): the thief reads the slot no more
-        while (slot->state_.load(acquire) == fork_slot::published) spin_hint();
-    }
-    close(slot);
-    return false;
-}
-
 // The newest call, at `slot`. False: a thief took it, and the slot is still in use.
-inline bool fork_deque::reclaim(fork_slot* slot) noexcept {
+bool fork_deque::reclaim(fork_slot* slot) noexcept {
     const std::uint32_t index = index_of(slot);
     lock();
     head_.store(slot, relaxed);  // relaxed: under the lock
@@ -387,18 +352,12 @@ inline bool fork_deque::reclaim(fork_slot* slot) noexcept {
     return true;
 }
 
-// A call whose pusher has gone, at or above `floor`.
-inline bool fork_deque::take_above(taken_call& out, const fork_slot* floor) noexcept {
-    while (head() > floor) {
-        fork_slot* const slot = head() - 1;
-        if (!pop_newest_slow(slot)) continue;
-        out.call = slot->call_.read();
-        out.frame = slot->frame_.read();
-        out.context = context_of(slot);
-        out.slot = slot;
-        return true;
+inline void fork_deque::let_go(fork_slot* slot) noexcept {
+    if (!planted("fork.skip_reader")) {
+        // edge fork.read (acquire): the thief reads the slot no more
+        while (slot->state_.load(acquire) == fork_slot::published) spin_hint();
     }
-    return false;
+    close(slot);
 }
 
 // The newest call was stolen, hence all older ones too, and its slot is free again.
@@ -414,14 +373,12 @@ inline void fork_deque::close(fork_slot* slot) noexcept {
 
 inline void fork_deque::join(fork_slot* slot) noexcept {
     unsigned idle_rounds = 0;
-    taken_call left;
     for (;;) {
         // edge fork.done (acquire): what the call did
         std::uint32_t state = slot->state_.load(acquire);
         if (state == fork_slot::done) break;
         const bool urgent = idle_rounds + 1 == idle_rounds_max || state == fork_slot::asleep;
         if (team_.help(*this, slot->thief_.load(relaxed), urgent)) {
-            while (take_above(left, slot + 1)) left.run();
             idle_rounds = 0;
         } else if (++idle_rounds < idle_rounds_max) {
             spin_hint();

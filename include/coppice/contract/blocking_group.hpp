@@ -13,6 +13,7 @@
 
 namespace coppice {
 
+// A group whose workers may wait for work, asleep after a short spin.
 class blocking_work_contract_group : public work_contract_group {
 public:
     // As work_contract_group; more than sleepers_max workers at once do not sleep, but look for

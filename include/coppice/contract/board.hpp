@@ -36,6 +36,7 @@
 
 namespace coppice {
 
+// The slots of a group, with who may run which. Width: slots to a signal word.
 template <class Slot, unsigned Width = 32>
 class contract_board : immovable {
     static_assert(Width >= 2 && Width <= 32 && std::has_single_bit(Width));

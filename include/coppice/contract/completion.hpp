@@ -9,7 +9,7 @@
 namespace coppice {
 
 // Completes with set_value once the release of the contract has run, on the thread that ran it; in
-// start() if the contract is gone already. Stopped while it waits: set_stopped.
+// start() if the contract is gone before that returns. Stopped while it waits: set_stopped.
 class contract_completion {
 public:
     using sender_concept = execution::sender_tag;

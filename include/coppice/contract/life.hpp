@@ -29,6 +29,7 @@
 
 namespace coppice {
 
+// Whose turn it is with one contract: its runs, its release, its end.
 class life_word {
 public:
     enum class entered { yes, refused };

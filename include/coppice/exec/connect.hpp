@@ -10,6 +10,7 @@
 
 namespace coppice::execution {
 
+// What an operation state names as its operation_state_concept. Source: [exec.opstate.general].
 struct operation_state_tag {};
 
 // Sets an operation going. Source: [exec.opstate.start].
@@ -191,6 +192,7 @@ private:
 };
 inline constexpr connect_t connect{};
 
+// The operation state that connecting the two gives. Source: [exec.connect].
 template <class Sndr, class Rcvr>
 using connect_result_t = decltype(connect(std::declval<Sndr>(), std::declval<Rcvr>()));
 

@@ -122,6 +122,7 @@ struct get_env_t {
 };
 inline constexpr get_env_t get_env{};
 
+// The environment of a receiver, or the attributes of a sender. Source: [exec.env].
 template <class T>
 using env_of_t = decltype(get_env(std::declval<T>()));
 

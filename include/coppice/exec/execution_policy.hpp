@@ -23,6 +23,7 @@ public:
     constexpr unsequenced_policy() noexcept = default;
 };
 
+// In order on one thread; on several; on several and interleaved; interleaved on one.
 inline constexpr sequenced_policy seq{};
 inline constexpr parallel_policy par{};
 inline constexpr parallel_unsequenced_policy par_unseq{};

@@ -66,6 +66,7 @@ concept class_type = decays_to<T, T> && std::is_class_v<T>;
 template <class T>
 concept queryable = std::destructible<T>;
 
+// An F can be called with such arguments; std::invocable without pointers to members.
 template <class F, class... Args>
 concept callable =
     requires(F&& f, Args&&... args) { static_cast<F&&>(f)(static_cast<Args&&>(args)...); };

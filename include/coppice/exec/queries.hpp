@@ -48,6 +48,7 @@ struct get_stop_token_t {
 };
 inline constexpr get_stop_token_t get_stop_token{};
 
+// The stop token that an environment gives; never_stop_token if it has none.
 template <class T>
 using stop_token_of_t = std::remove_cvref_t<decltype(get_stop_token(std::declval<T>()))>;
 
@@ -58,7 +59,7 @@ namespace coppice::execution {
 struct set_value_t;
 struct set_error_t;
 struct set_stopped_t;
-struct scheduler_tag {};
+struct scheduler_tag {};  // what a scheduler names as its scheduler_concept
 struct default_domain;
 
 // default_domain, named so that it is looked at only once it is complete (domain.hpp).
@@ -150,6 +151,7 @@ private:
         }
     }
 };
+// The scheduler on which a sender completes with Tag. Source: [exec.get.compl.sched].
 template <class Tag>
 inline constexpr get_completion_scheduler_t<Tag> get_completion_scheduler{};
 
@@ -280,6 +282,7 @@ struct get_await_completion_adaptor_t {
 };
 inline constexpr get_await_completion_adaptor_t get_await_completion_adaptor{};
 
+// From the strongest promise to the weakest. Source: [exec.get.fwd.progress].
 enum class forward_progress_guarantee { concurrent, parallel, weakly_parallel };
 
 // What a scheduler's execution agents promise; weakly_parallel from a scheduler that does not say.

@@ -1,14 +1,15 @@
 // repeat_until, retry: run a sender again and again, on constant stack.
 #pragma once
 // Both connect a copy of the sender for each round, in the same place. A round that completes
-// inside its start is followed by the next in a loop, not by a call (start_race.hpp), so a million
-// of them use no more stack than one. Between rounds a requested stop ends the whole. Source: ours.
+// inside its start is followed by the next in a loop, not by a call (starting.hpp), so a million of
+// them use no more stack than one. One that completes elsewhere is followed there. Between rounds a
+// requested stop ends the whole. Source: ours.
 
 #include <coppice/base/check.hpp>
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/start_race.hpp>
+#include <coppice/exec/starting.hpp>
 
 namespace coppice::execution {
 
@@ -121,7 +122,7 @@ private:
         }
     }
     void round_ended() noexcept {
-        if (!race_.completed()) return;  // run() is still in start(), and goes on
+        if (starting::takes_completion_of(this)) return;  // run() is in start(), and goes on
         if (finish_round()) return;
         run();
     }
@@ -134,9 +135,9 @@ private:
                 return;
             }
             if (!connect_round()) return;
-            race_.open();
+            const starting start_call(this);
             execution::start(round_.get());
-            if (!race_.returned()) return;  // may be gone
+            if (!start_call.has_completed()) return;  // may be gone
             if (finish_round()) return;
         }
     }
@@ -177,7 +178,6 @@ private:
 
     [[no_unique_address]] Rcvr rcvr_;
     [[no_unique_address]] Child child_;
-    start_race race_;
     completion_store<Kept> result_;  // empty: another round
     manual_lifetime<round> round_;   // alive while running_
     bool running_ = false;

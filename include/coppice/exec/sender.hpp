@@ -8,6 +8,7 @@
 
 namespace coppice::execution {
 
+// What a receiver names as its receiver_concept, and a sender as its sender_concept.
 struct receiver_tag {};
 struct sender_tag {};
 
@@ -37,6 +38,7 @@ inline constexpr bool has_completions<Rcvr, completion_signatures<Sigs...>> =
 template <class Rcvr, class Completions>
 concept receiver_of = receiver<Rcvr> && has_completions<Rcvr, Completions>;
 
+// A receiver that its child can make anew from where the child stands, and need not keep. Ours.
 template <class Rcvr, class ChildOp>
 concept inlinable_receiver = receiver<Rcvr> && requires(ChildOp* child) {
     {
@@ -132,6 +134,7 @@ consteval auto find_signatures() noexcept {
 template <class Sndr, class... Env>
 using signatures_of = decltype(execution::find_signatures<Sndr, Env...>());
 
+// How a sender can complete, in an environment or in all. Source: [exec.getcomplsigs].
 template <class Sndr, class... Env>
     requires(sizeof...(Env) <= 1) && valid_completion_signatures<signatures_of<Sndr, Env...>>
 consteval auto get_completion_signatures() noexcept -> signatures_of<Sndr, Env...> {

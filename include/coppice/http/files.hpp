@@ -7,8 +7,8 @@
 //
 // Fields: Content-Type by the name's ending, Last-Modified, a strong ETag of time and size, and
 // Accept-Ranges. If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since are answered in
-// the order of RFC 9110 section 13.2.2. Range: one range of bytes, subject to If-Range; several are
-// answered with the whole file, as section 14.2 permits.
+// the order of RFC 9110 section 13.2.2. Range: up to 16 ranges, subject to If-Range; several
+// are answered with multipart/byteranges, overlapping ones with the whole file.
 
 #include <coppice/http/message.hpp>
 

@@ -10,12 +10,13 @@
 //           loops     pool        a plain handler   a task        declared with offload()
 //   single  1         none        the loop          the loop      the loop
 //   multi   threads   if wanted   its loop          its loop      the pool
-//   worker  see       the rest    the pool          the pool      the pool
+//   worker  a few     threads     the pool          the pool      the pool
 //   async   threads   threads     the pool          its loop      the pool
 //
-// `worker` gives one thread in eight, and at least one, to loops, which accept and read; the others
-// compute and answer, and may fork. In `async` a loop runs only what suspends instead of waiting.
-// A task may go on elsewhere than it began; an answer is always written in its turn.
+// `worker` has a loop for eight threads of the pool, and at least one, besides them: loops accept
+// and read, the pool computes and answers, and may fork. In `async` a loop runs only what suspends
+// instead of waiting. A task may go on elsewhere than it began; an answer is always written in its
+// turn.
 //
 // What a client can rely on is listed in docs/http-server.md: strict framing, limits, timeouts.
 
@@ -26,6 +27,7 @@
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/simulation.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/trace/histogram.hpp>
 
@@ -49,15 +51,17 @@ struct timeouts {
         std::chrono::seconds(10);              // from the first byte of a request to its head's end
     duration idle = std::chrono::seconds(30);  // between requests
     duration body = std::chrono::seconds(30);  // plus the length at rate_min
-    duration write = std::chrono::seconds(30);          // plus the length at rate_min
-    std::size_t rate_min = 16 * 1024;                   // bytes per second
-    duration handler = std::chrono::seconds(60);        // until it has made its answer
+    duration write = std::chrono::seconds(30);        // plus the length at rate_min
+    std::size_t rate_min = 16 * 1024;                 // bytes per second
+    duration handler = std::chrono::seconds(60);      // until it has made its answer
+    duration handler_stop = std::chrono::seconds(1);  // then it is stopped, and has so long to end
     duration drain_request = std::chrono::seconds(10);  // for a request half received at drain()
 };
 
+// Where a server listens, in which model it serves, and its limits; each has a default.
 struct server_options {
     io::endpoint endpoint = io::loopback(8080);
-    std::size_t threads = 1;  // of loops, for `worker` of loops and pool together; 1 for `single`
+    std::size_t threads = 1;  // of loops, for `worker` of the pool; 1 for `single`
     http::model model = model::multi;
     io::backend backend = io::backend::automatic;
     http::limits limits = {};
@@ -67,11 +71,20 @@ struct server_options {
     std::uint64_t requests_per_connection_max = 1'000'000;  // the last is answered with close
     // For handlers that read their body piece by piece; beyond: 413.
     std::uint64_t streamed_body_bytes_max = 8 * 1024 * 1024;
+    // Whether a client that ends its sending side has gone, and its handler is stopped, as after a
+    // reset. False: it may still wait for its answer.
+    bool end_of_input_stops = false;
     // Where offloaded handlers run; the server makes one of its own if it needs it and this is
     // null. Lifetime: outlives the server.
     thread_pool* pool = nullptr;
     // Where each answered request leaves a line; see access_log.hpp. Lifetime: outlives the server.
     http::access_log* access_log = nullptr;
+    // Called on each loop's thread before it serves: for what is to run beside the connections. The
+    // server's run() also waits for what is started here.
+    std::function<void(io::context&)> on_loop = {};
+    // The world that the server is in, instead of this machine: for tests. Needs one thread without
+    // a pool, and is the loop's alone. Lifetime: outlives the server.
+    io::simulation* simulation = nullptr;
     // Called with what a handler threw; its client gets 500. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
@@ -100,7 +113,7 @@ struct server_statistics {
 class server : immovable {
 public:
     // Listens. Errors: std::system_error (the port is in use, the address is not this machine's);
-    // std::invalid_argument for no threads, or more than one with `single`.
+    // std::invalid_argument for no threads, or more than one with `single` or in a simulation.
     server(server_options options, router routes);
     // Errors: destroying a running server stops the process.
     ~server();

@@ -144,7 +144,7 @@ private:
     std::error_code attach(descriptor& d) noexcept;
     void close_here(descriptor& d) noexcept;
     void recycle(descriptor& d) noexcept;
-    friend struct late_close;
+    friend struct descriptor;
     template <class Visit>
     void for_each_descriptor(Visit visit);
 
@@ -173,7 +173,7 @@ private:
     bool ending_ = false;
     std::mutex descriptors_;  // guards the two below
     std::vector<std::unique_ptr<descriptor[]>> slabs_;
-    descriptor* free_ = nullptr;
+    operation* free_ = nullptr;  // descriptors
 
     atomic<bool> stopping_{false};  // set by stop(); nothing rides on it
     atomic<int> guards_{0};         // work_guards held; the loop only compares with 0

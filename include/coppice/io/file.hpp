@@ -16,6 +16,7 @@
 
 namespace coppice::io {
 
+// What to do with the file, and what if it is there or is not.
 enum class open_mode {
     read_only,    // an existing file
     read_write,   // an existing file

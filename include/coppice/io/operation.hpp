@@ -54,9 +54,11 @@ struct ring_operation : operation, list_hook<of_one_file> {
     descriptor* on = nullptr;
     std::byte* data = nullptr;
     std::size_t size = 0;
-    std::uint64_t offset = 0;
-    const sockaddr* peer = nullptr;  // connect: read
-    msghdr* message = nullptr;
+    union {  // by the code
+        std::uint64_t offset = 0;
+        const sockaddr* peer;  // connect: read
+        msghdr* message;
+    };
     socklen_t peer_size = 0;
     int result = 0;  // >= 0, or a negative errno
     opcode code;
@@ -64,30 +66,25 @@ struct ring_operation : operation, list_hook<of_one_file> {
     bool ended = false;      // the result is known, finish() is to be called; owned by the ring
 };
 
-// Takes the closing of a descriptor to its loop.
-struct late_close : operation {
-    explicit late_close(descriptor& d) noexcept : operation(&arrive), of(d) {}
-    static void arrive(operation* op) noexcept;
-    descriptor& of;
-};
-
 // An open file in a loop. Slots are recycled, never freed before the context, so that a late event
-// finds either the same file or a slot that says it is closed.
-struct descriptor : immovable {
+// finds either the same file or a slot that says it is closed. As an operation it takes its closing
+// to its loop; `next` also links the free ones.
+struct descriptor : operation {
+    descriptor() noexcept : operation(&close_late) {}
+    static void close_late(operation* op) noexcept;
+
     int fd = -1;
+    std::uint32_t generation = 0;  // counts the files that this slot has had
     context* owner = nullptr;
     ring_operation* reading = nullptr;  // at most one pending operation for each direction
     ring_operation* writing = nullptr;
     intrusive_list<ring_operation, of_one_file> file_operations;
-    std::uint32_t generation = 0;  // counts the files that this slot has had
     bool readable = false;         // epoll: reading may succeed; cleared by EAGAIN and short reads
     bool writable = false;
     bool hung_up = false;   // epoll: the end of the stream has been announced
     bool closing = false;   // close() was called and an operation is still pending
     bool attached = false;  // the ring knows it
     bool waits = true;      // operations may have to wait, as on all but regular files
-    late_close closer{*this};
-    descriptor* next = nullptr;
 
     // For all but file operations.
     ring_operation*& slot(opcode code) noexcept { return is_writing(code) ? writing : reading; }

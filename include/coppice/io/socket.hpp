@@ -72,6 +72,7 @@ private:
     descriptor* accepted_ = nullptr;  // until it is taken
 };
 
+// How an acceptor listens; the defaults are a server's.
 struct acceptor_options {
     acceptor_options() noexcept {}
     // Several acceptors may listen on the port, and the kernel spreads connections over them. The

@@ -6,17 +6,23 @@
 // The end: the destructor lets the workers run everything that is queued, and whatever that
 // submits, then joins them. Every item that was submitted is run exactly once.
 //
+// Nodes: on a machine with several memory nodes the workers are dealt to them. They look for work,
+// and wake others, near before far. What is scheduled on a node starts there.
+//
 // Source: chapters 4 and 5 of the thesis; ours beyond.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/scheduled_sender.hpp>
 #include <coppice/pool/blocking_call.hpp>
 #include <coppice/pool/bulk.hpp>
+#include <coppice/pool/topology.hpp>
 #include <coppice/pool/work_item.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -26,13 +32,28 @@ namespace coppice {
 struct worker_counts {
     std::uint64_t runs = 0;           // items and stolen calls run
     std::uint64_t steals = 0;         // items and forked calls taken from another worker
+    std::uint64_t far_steals = 0;     // those of them that came from another node
     std::uint64_t failed_steals = 0;  // lost to another thief or the owner
     std::uint64_t parks = 0;          // times it went to sleep
     std::uint64_t wakes = 0;          // times it woke another worker
 };
 
-// The number of threads that the machine runs at once, at least 1.
+// The number of processors that this process may use, at least 1.
 std::size_t hardware_threads() noexcept;
+
+// Where the system may run a worker: anywhere, on its node's processors, or on one of them alone.
+enum class pinning { none, node, processor };
+
+// How a pool is made, beyond the number of its threads.
+struct pool_options {
+    std::size_t threads = 0;  // 0: one for each processor of `machine`, or that may be used
+    pinning pin = pinning::none;
+    // The processors to deal the workers to, around and around. Without pinning it only says who is
+    // near whom. Nothing: this process's if the workers are pinned, else one node.
+    std::optional<topology> machine = std::nullopt;
+    // Events that each worker keeps for write_trace(), 40 bytes each; 0: no trace.
+    std::size_t trace_events = 0;
+};
 
 // Threads: every member by any thread, unless it says otherwise. Lifetime: outlives what is
 // submitted to it; the destructor waits for all of it and must not run on one of its own workers.
@@ -44,11 +65,18 @@ public:
     // Starts the workers. Errors: std::invalid_argument on 0, std::system_error when the system has
     // no more threads; nothing is left running then.
     explicit basic_pool(std::size_t threads = hardware_threads());
+    // Errors: also std::invalid_argument if a processor to pin to may not be used by this process.
+    explicit basic_pool(const pool_options& options);
     ~basic_pool();
 
     // Queues an item. Blocks: never, but for the brief lock of a queue that has one.
     // Cost: no allocation; a fence and a load when no worker sleeps, else one system call.
     void submit(work_item& item) noexcept;
+
+    // Queues an item for the workers of a node alone, 0 to nodes() - 1, first in, first out. Once
+    // those have ended, while the pool ends, it runs in the destructor. The rest as above.
+    // Errors: a node out of range stops the process.
+    void submit(std::size_t node, work_item& item) noexcept;
 
     // Runs f on a worker and waits for its result; on a worker of this pool, runs it at once.
     // Errors: rethrows what f throws. Blocks: until f has returned.
@@ -70,18 +98,36 @@ public:
     worker_counts counts(std::size_t index) const noexcept;
     // True on a worker thread of this pool.
     bool is_current() const noexcept;
+    // True on a worker thread of that node of this pool.
+    bool is_current(std::size_t node) const noexcept;
+
+    // How many nodes have a worker, and the system's number of one, for binding memory to it.
+    // Errors: a node out of range stops the process.
+    std::size_t nodes() const noexcept;
+    unsigned node_number(std::size_t node) const noexcept;
 
     class scheduler;
     scheduler get_scheduler() noexcept;
+    // The same, for a node: what is scheduled starts on one of its workers, what that forks may be
+    // stolen by any. Errors: a node out of range stops the process.
+    scheduler get_scheduler(std::size_t node) noexcept;
+
+    // What the workers have recorded so far, as a file for Chrome's about:tracing or
+    // ui.perfetto.dev: a line for each worker, with its runs, sleeps, steals and wakes.
+    // Without pool_options::trace_events there is nothing on the lines.
+    // Errors: std::system_error if the file cannot be written; std::bad_alloc.
+    void write_trace(const std::string& path) const;
 
 private:
     struct worker;
+    struct node;
     struct shared;
 
     std::unique_ptr<shared> shared_;
 };
 
-// A handle to the pool; models execution::scheduler. Two are equal if they are of one pool.
+// A handle to the pool, or a node of it; models execution::scheduler. Two are equal if they are of
+// the same.
 // Lifetime: the pool outlives its use.
 template <class Queues>
 class basic_pool<Queues>::scheduler {
@@ -89,11 +135,18 @@ public:
     using scheduler_concept = execution::scheduler_tag;
     using item_type = work_item;
 
-    explicit scheduler(basic_pool& pool) noexcept : pool_(&pool) {}
+    explicit scheduler(basic_pool& pool, std::size_t node = any_node) noexcept
+        : pool_(&pool), node_(node) {}
     execution::scheduled_sender<scheduler> schedule() const noexcept {
         return execution::scheduled_sender<scheduler>(*this);
     }
-    void enqueue(work_item& item) const noexcept { pool_->submit(item); }
+    void enqueue(work_item& item) const noexcept {
+        if (node_ == any_node) {
+            pool_->submit(item);
+        } else {
+            pool_->submit(node_, item);
+        }
+    }
 
     execution::forward_progress_guarantee query(
         execution::get_forward_progress_guarantee_t) const noexcept {
@@ -112,7 +165,9 @@ public:
     friend bool operator==(const scheduler&, const scheduler&) noexcept = default;
 
 private:
+    static constexpr std::size_t any_node = ~std::size_t{0};
     basic_pool* pool_;
+    std::size_t node_;
 };
 
 template <class Queues>

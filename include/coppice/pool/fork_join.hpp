@@ -175,14 +175,15 @@ template <class F, class G>
                 try {
                     return forked_value(f);
                 } catch (...) {
-                    end_forked<G>(*deque, slot, second, g);
+                    end_forked<G>(*fork_deque::current(), slot, second, g);
                     throw;
                 }
             }();
-            if (deque->pop(slot)) [[likely]] {
+            // Asked for again, here and below: a register less that every call would have to save.
+            if (fork_deque::current()->pop(slot)) [[likely]] {
                 return result(static_cast<forked_value_t<F>&&>(first), forked_value(g));
             }
-            deque->join(slot);
+            fork_deque::current()->join(slot);
             return result(static_cast<forked_value_t<F>&&>(first), second.take());
         }
     }

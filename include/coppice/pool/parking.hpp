@@ -27,9 +27,14 @@
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace coppice {
+
+// What a wake met: a sleeper, a searcher that will find the work, or workers that are all busy.
+enum class parking_wake { woken, searched, busy };
 
 // Threads: the worker's calls by each worker for itself; wake_one and wake_all by any.
 // Cost of wake_one when nobody sleeps: one fence and one load.
@@ -83,16 +88,19 @@ public:
     // Call after adding work. True: a sleeper was woken.
     bool wake_one() noexcept {
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
+        return wake_one_fenced() == parking_wake::woken;
+    }
+    // The same, after fence A.
+    parking_wake wake_one_fenced() noexcept {
         std::uint32_t counts = counts_.load(relaxed);
         do {
-            const std::uint32_t searchers = counts / one_searcher;
-            const std::uint32_t sleepers = counts % one_searcher;
-            if (sleepers == 0 || searchers != 0) return false;
+            if (counts / one_searcher != 0) return parking_wake::searched;
+            if (counts % one_searcher == 0) return parking_wake::busy;
         } while (!counts_.compare_exchange_weak(counts, counts - one_sleeper + one_searcher,
                                                 relaxed, relaxed));
         tokens_.fetch_add(1, relaxed);
         if (!planted("parking.forget_wake")) futex_wake_one(tokens_);
-        return true;
+        return parking_wake::woken;
     }
     // Wakes every sleeper, also while others search; for the end of a pool.
     void wake_all() noexcept {
@@ -114,6 +122,42 @@ private:
 
     alignas(64) atomic<std::uint32_t> counts_{0};  // changed by workers and adders
     alignas(64) atomic<std::uint32_t> tokens_{0};  // added to by wakers, taken by sleepers
+};
+
+// A lot for each node of a pool. Work of a node alone is told to its lot. Work that any worker may
+// take is told to all of them, from a near one on, until a sleeper is woken or a searcher met: the
+// argument above holds for each lot's workers, since one fence comes before all the looks.
+class parking_lots : immovable {
+public:
+    explicit parking_lots(std::size_t count) : lots_(new parking[count]), count_(count) {}
+
+    parking& operator[](std::size_t lot) noexcept { return lots_[lot]; }
+
+    // Call after adding work for all. True: a sleeper was woken, of lot `near` if one slept there.
+    bool wake_one(std::size_t near) noexcept {
+        fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
+        std::size_t lot = near;
+        for (std::size_t i = 0; i != count_; ++i) {
+            const parking_wake met = lots_[lot].wake_one_fenced();
+            if (met != parking_wake::busy) return met == parking_wake::woken;
+            if (planted("parking.wake_near_only")) break;
+            lot = lot + 1 == count_ ? 0 : lot + 1;
+        }
+        return false;
+    }
+    void wake_all() noexcept {
+        for (std::size_t i = 0; i != count_; ++i) lots_[i].wake_all();
+    }
+    bool has_sleepers() const noexcept {
+        for (std::size_t i = 0; i != count_; ++i) {
+            if (lots_[i].has_sleepers()) return true;
+        }
+        return false;
+    }
+
+private:
+    const std::unique_ptr<parking[]> lots_;
+    const std::size_t count_;
 };
 
 }  // namespace coppice

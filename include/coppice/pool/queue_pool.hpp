@@ -18,6 +18,8 @@
 
 namespace coppice {
 
+// The thesis's work stealing: deques under mutexes, growing ones whose old buffers are kept until
+// the end, and growing ones that count references to them.
 using mutex_deques = mutex_deque<work_item>;
 using kept_deques = growing_deque<work_item, kept_buffers>;
 using counted_deques = growing_deque<work_item, counted_buffers>;

@@ -1,24 +1,26 @@
 // The workers behind basic_pool; included only where a pool is instantiated (src/pool).
 #pragma once
-// A worker looks for work in this order: forked calls whose forker has gone, its queues, then other
-// workers' queues and published forked calls. A worker that finds none asks the others' fork_deques
-// to publish, then grabs. One that falls asleep asks all: its request stands until the next fork,
-// which publishes and wakes a sleeper. Who finds work while others sleep renews the requests and
-// looks whether there is more. So none sleeps while a forked call waits (PROTOCOL.md).
+// A worker looks for work in its queues, then in other workers' queues and published forked calls.
+// One that finds none asks the others' fork_deques to publish, then grabs. One that falls asleep
+// asks all: its request stands until the next fork, which publishes and wakes a sleeper. Who finds
+// work while others sleep renews the requests and looks whether there is more. So none sleeps while
+// a forked call waits (PROTOCOL.md).
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/check.hpp>
+#include <coppice/base/clock.hpp>
 #include <coppice/base/fork_deque.hpp>
 #include <coppice/base/in_flight.hpp>
 #include <coppice/pool/basic_pool.hpp>
 #include <coppice/pool/parking.hpp>
 #include <coppice/pool/work_queues.hpp>
+#include <coppice/trace/chrome.hpp>
 #include <coppice/trace/counter.hpp>
+#include <coppice/trace/event_log.hpp>
 
 #include <pthread.h>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,6 +30,20 @@ namespace coppice {
 inline void*& current_pool_worker() noexcept {
     return thread_slot<struct pool_worker_slot, void*>();
 }
+
+inline std::int64_t trace_time() noexcept {
+    return monotonic_clock().now().time_since_epoch().count();
+}
+
+// Where a worker belongs, and the processors that it is bound to, if any.
+struct worker_place {
+    unsigned node;
+    std::vector<unsigned> processors;
+};
+// Deals the workers, and sorts them by node. Errors: as the pool's constructor.
+std::vector<worker_place> places_of(const pool_options& options);
+// Binds the thread if `processors` are given. Errors: std::system_error.
+void pin(::pthread_t thread, const std::vector<unsigned>& processors);
 
 // Either an item or a forked call.
 struct found_work {
@@ -41,41 +57,77 @@ struct alignas(64) basic_pool<Queues>::worker {
     // How often an idle worker looks through all queues before it sleeps, pausing longer each time:
     // about five microseconds in all, less than a sleep and wake cost.
     static constexpr unsigned search_rounds = 8;
+    // It looks into its inbox first once in so many items, so that a worker that feeds itself
+    // does not starve it.
+    static constexpr unsigned inbox_interval = 61;
 
-    worker(basic_pool::shared& pool, std::size_t number) noexcept
+    worker(basic_pool::shared& pool, std::size_t number, std::size_t node, std::size_t trace_events)
         : owner(pool),
           index(number),
+          home(node),
           random(number * 0x9E3779B97F4A7C15u + 1),
+          log(trace_events),
           forks(pool, static_cast<std::uint32_t>(number)) {}
 
     basic_pool::shared& owner;
     const std::size_t index;
-    std::uint64_t random;  // xorshift state; the worker's own
+    const std::size_t home;  // its node
+    std::uint64_t random;    // xorshift state; the worker's own
+    unsigned turns = 0;      // the worker's own
     trace::counter runs;
     trace::counter steals;
+    trace::counter far_steals;
     trace::counter failed_steals;
     trace::counter parks;
     trace::counter wakes;
+    trace::event_log log;
     std::thread thread;
     fork_deque forks;
 
-    std::size_t random_worker() noexcept {
+    std::size_t random_below(std::size_t n) noexcept {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        return static_cast<std::size_t>(random % owner.workers.size());
+        return static_cast<std::size_t>(random % n);
+    }
+    void note(const char* name, std::uint64_t value = trace::event::no_value) noexcept {
+        if (log.enabled()) log.instant(trace_time(), name, value);
     }
     void wake_one() noexcept {
-        if (owner.lot.wake_one()) wakes.add();
+        if (!owner.lots.wake_one(home)) return;
+        wakes.add();
+        note("wake");
+    }
+    void count_steal(const worker& victim) noexcept {
+        steals.add();
+        if (victim.home != home) far_steals.add();
+        note("steal", victim.index);
+    }
+    void count_failed_steal(const worker& victim) noexcept {
+        failed_steals.add();
+        note("failed steal", victim.index);
     }
 
     // Work was found: none may sleep on while there is more.
     void rouse() noexcept {
-        if (!owner.lot.has_sleepers()) return;
+        if (!owner.lots.has_sleepers()) return;
         owner.ask_all();
-        if (!owner.looks_idle()) wake_one();
+        if (!owner.looks_idle(home)) wake_one();
+    }
+    // What it should do next of what is queued, without taking it from another worker.
+    work_item* next() noexcept {
+        mutex_queue& inbox = owner.nodes[home]->inbox;
+        if (++turns % inbox_interval == 0) {
+            if (work_item* const item = inbox.pop()) return item;
+        }
+        if (work_item* const item = owner.queues.next(index)) return item;
+        return inbox.pop();
     }
 
+    template <class Try>
+    bool try_others(std::size_t first, std::size_t count, Try&& try_one) noexcept;
+    template <class Try>
+    bool try_near_then_far(Try&& try_one) noexcept;
     void loop() noexcept;
     bool sleep_or_end() noexcept;
     bool run_own() noexcept;
@@ -85,31 +137,61 @@ struct alignas(64) basic_pool<Queues>::worker {
     bool help(std::uint32_t thief, bool urgent) noexcept;
     void run(const found_work& found) noexcept {
         runs.add();
+        const bool traced = log.enabled() && log.begin(trace_time(), "run");
         if (found.item != nullptr) {
             found.item->run(found.item);
         } else {
             found.call.run();
         }
+        if (traced) log.end(traced, trace_time());
     }
+};
+
+// Some workers, by number, and what they alone are given.
+template <class Queues>
+struct basic_pool<Queues>::node : immovable {
+    explicit node(unsigned system_number, std::size_t first_worker) noexcept
+        : number(system_number), first(first_worker) {}
+    const unsigned number;
+    const std::size_t first;
+    std::size_t count = 0;  // of its workers; set before any starts
+    mutex_queue inbox;
 };
 
 template <class Queues>
 struct basic_pool<Queues>::shared final : fork_team {
-    explicit shared(std::size_t threads) : queues(threads) {
-        for (std::size_t i = 0; i != threads; ++i) {
-            workers.push_back(std::make_unique<worker>(*this, i));
+    // `homes`: the node of each worker, ascending.
+    shared(const std::vector<unsigned>& homes, std::size_t trace_events)
+        : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()) {
+        for (std::size_t n = 0; n != nodes.size(); ++n) {
+            for (std::size_t i = 0; i != nodes[n]->count; ++i) {
+                workers.push_back(
+                    std::make_unique<worker>(*this, workers.size(), n, trace_events));
+            }
         }
     }
     ~shared() = default;
 
     Queues queues;
+    const std::vector<std::unique_ptr<node>> nodes;
     std::vector<std::unique_ptr<worker>> workers;
-    parking lot;
+    parking_lots lots;
     in_flight calls;               // submissions that may still wake a worker
     atomic<bool> stopping{false};  // set once; read by workers before they sleep
 
-    bool looks_idle() const noexcept {
-        if (!queues.looks_empty()) return false;
+    static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
+        std::vector<std::unique_ptr<node>> all;
+        for (std::size_t i = 0; i != homes.size(); ++i) {
+            if (all.empty() || all.back()->number != homes[i]) {
+                all.push_back(std::make_unique<node>(homes[i], i));
+            }
+            ++all.back()->count;
+        }
+        return all;
+    }
+    // To the workers of a node.
+    bool looks_idle(std::size_t home) const noexcept {
+        if (!queues.looks_empty() || !nodes[home]->inbox.looks_empty()) return false;
         for (const auto& each : workers) {
             if (!each->forks.looks_empty() || !each->forks.looks_done()) return false;
         }
@@ -129,7 +211,14 @@ struct basic_pool<Queues>::shared final : fork_team {
         // Relaxed: ordered by the fences of parking, as work is. A worker that announces sleep sees
         // the flag, or wake_all() sees the worker.
         stopping.store(true, relaxed);
-        lot.wake_all();
+        lots.wake_all();
+    }
+    // An item that nobody runs: every worker has ended.
+    work_item* left_over() noexcept {
+        for (const auto& each : nodes) {
+            if (work_item* const item = each->inbox.pop()) return item;
+        }
+        return queues.next(0);
     }
     void join() noexcept {
         for (auto& each : workers) {
@@ -143,10 +232,10 @@ template <class Queues>
 bool basic_pool<Queues>::worker::steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
     const fork_steal outcome = victim.forks.steal(out, static_cast<std::uint32_t>(index));
     if (outcome == fork_steal::taken) {
-        steals.add();
+        count_steal(victim);
         return true;
     }
-    if (outcome == fork_steal::lost) failed_steals.add();
+    if (outcome == fork_steal::lost) count_failed_steal(victim);
     if (grabs) {
         victim.forks.grab();
     } else {
@@ -155,23 +244,42 @@ bool basic_pool<Queues>::worker::steal_call(worker& victim, taken_call& out, boo
     return false;
 }
 
-// One look at every other worker, from a random one on.
+// `count` workers from `first` on, around all, each but itself once, from a random one on.
+template <class Queues>
+template <class Try>
+bool basic_pool<Queues>::worker::try_others(std::size_t first, std::size_t count,
+                                            Try&& try_one) noexcept {
+    if (count == 0) return false;
+    std::size_t i = random_below(count);
+    for (std::size_t tries = 0; tries != count; ++tries, i = i + 1 == count ? 0 : i + 1) {
+        worker& victim = *owner.workers[(first + i) % owner.workers.size()];
+        if (victim.index != index && try_one(victim)) return true;
+    }
+    return false;
+}
+
+template <class Queues>
+template <class Try>
+bool basic_pool<Queues>::worker::try_near_then_far(Try&& try_one) noexcept {
+    const node& near = *owner.nodes[home];
+    return try_others(near.first, near.count, try_one) ||
+           try_others(near.first + near.count, owner.workers.size() - near.count, try_one);
+}
+
+// One look at every other worker.
 template <class Queues>
 found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
     found_work found;
-    const std::size_t count = owner.workers.size();
-    std::size_t victim = random_worker();
-    for (std::size_t i = 0; i != count; ++i, victim = victim + 1 == count ? 0 : victim + 1) {
-        if (victim == index) continue;
-        const stolen<work_item> got = owner.queues.steal(index, victim);
+    try_near_then_far([&](worker& victim) noexcept {
+        const stolen<work_item> got = owner.queues.steal(index, victim.index);
         if (got.outcome == steal_outcome::taken) {
-            steals.add();
+            count_steal(victim);
             found.item = got.item;
-            break;
+            return true;
         }
-        if (got.outcome == steal_outcome::lost) failed_steals.add();
-        if (steal_call(*owner.workers[victim], found.call, grabs)) break;
-    }
+        if (got.outcome == steal_outcome::lost) count_failed_steal(victim);
+        return steal_call(victim, found.call, grabs);
+    });
     return found;
 }
 
@@ -179,23 +287,22 @@ found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
 template <class Queues>
 bool basic_pool<Queues>::worker::help(std::uint32_t thief, bool urgent) noexcept {
     found_work found;
-    const std::size_t count = owner.workers.size();
-    std::size_t victim = thief;
-    for (std::size_t i = 0; i != count; ++i, victim = victim + 1 == count ? 0 : victim + 1) {
-        if (victim == index) continue;
-        if (!steal_call(*owner.workers[victim], found.call, urgent)) continue;
-        rouse();
-        run(found);
-        return true;
+    const auto try_one = [&](worker& victim) noexcept {
+        return steal_call(victim, found.call, urgent);
+    };
+    if ((thief == index || !try_one(*owner.workers[thief])) && !try_near_then_far(try_one)) {
+        return false;
     }
-    return false;
+    rouse();
+    run(found);
+    return true;
 }
 
 template <class Queues>
 found_work basic_pool<Queues>::worker::search() noexcept {
     found_work found;
     for (unsigned round = 0; round != search_rounds; ++round) {
-        found.item = owner.queues.next(index);
+        found.item = next();
         if (found.item == nullptr) found = steal(round + 1 == search_rounds || round == 1);
         if (found) break;
         for (unsigned pauses = 0; pauses != (4u << round) / 4; ++pauses) spin_hint();
@@ -207,7 +314,7 @@ found_work basic_pool<Queues>::worker::search() noexcept {
 template <class Queues>
 bool basic_pool<Queues>::worker::run_own() noexcept {
     found_work found;
-    if (!forks.take_left_over(found.call)) found.item = owner.queues.next(index);
+    found.item = next();
     if (!found) return false;
     run(found);
     return true;
@@ -216,20 +323,22 @@ bool basic_pool<Queues>::worker::run_own() noexcept {
 // The caller searched in vain. False: the pool ends.
 template <class Queues>
 bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
-    parking& lot = owner.lot;
+    parking& lot = owner.lots[home];
     lot.announce_sleep();
     owner.ask_all();
-    if (!owner.looks_idle()) {
+    if (!owner.looks_idle(home)) {
         lot.cancel_sleep();
     } else if (owner.stopping.load(relaxed)) {
         // Nothing is queued; whoever still runs looks after what it submits.
         lot.cancel_sleep();
         (void)lot.end_search();
-        if (owner.looks_idle()) return false;
+        if (owner.looks_idle(home)) return false;
         lot.begin_search();
     } else {
         parks.add();
+        const bool traced = log.enabled() && log.begin(trace_time(), "sleep");
         lot.sleep();
+        if (traced) log.end(traced, trace_time());
     }
     return true;
 }
@@ -238,30 +347,42 @@ template <class Queues>
 void basic_pool<Queues>::worker::loop() noexcept {
     current_pool_worker() = this;
     fork_deque::current() = &forks;
+    parking& lot = owner.lots[home];
     for (;;) {
         while (run_own()) {
         }
-        owner.lot.begin_search();
+        lot.begin_search();
         found_work found;
         while (!(found = search())) {
             if (!sleep_or_end()) return;
         }
-        if (owner.lot.end_search() && !owner.looks_idle()) wake_one();
+        if (lot.end_search() && !owner.looks_idle(home)) wake_one();
         rouse();
         run(found);
     }
 }
 
-template <class Queues>
-basic_pool<Queues>::basic_pool(std::size_t threads) {
+inline pool_options options_of_threads(std::size_t threads) {
     if (threads == 0) throw std::invalid_argument("coppice: a pool of no threads was asked for");
-    shared_ = std::make_unique<shared>(threads);
+    return {.threads = threads};
+}
+
+template <class Queues>
+basic_pool<Queues>::basic_pool(std::size_t threads) : basic_pool(options_of_threads(threads)) {}
+
+template <class Queues>
+basic_pool<Queues>::basic_pool(const pool_options& options) {
+    const std::vector<worker_place> places = places_of(options);
+    std::vector<unsigned> homes;
+    for (const worker_place& each : places) homes.push_back(each.node);
+    shared_ = std::make_unique<shared>(homes, options.trace_events);
     try {
-        for (std::size_t i = 0; i != threads; ++i) {
+        for (std::size_t i = 0; i != places.size(); ++i) {
             worker& w = *shared_->workers[i];
             w.thread = std::thread([&w] { w.loop(); });
             const std::string name = "coppice-pool/" + std::to_string(i % 100);
             ::pthread_setname_np(w.thread.native_handle(), name.c_str());
+            pin(w.thread.native_handle(), places[i].processors);
         }
     } catch (...) {
         shared_->stop();
@@ -277,7 +398,7 @@ basic_pool<Queues>::~basic_pool() {
     shared_->join();
     shared_->calls.wait();
     // Only what came after request_stop() and found every worker gone can be left.
-    while (work_item* const item = shared_->queues.next(0)) item->run(item);
+    while (work_item* const item = shared_->left_over()) item->run(item);
 }
 
 template <class Queues>
@@ -291,7 +412,16 @@ void basic_pool<Queues>::submit(work_item& item) noexcept {
     basic_pool::shared& s = *shared_;
     const in_flight::entry call(s.calls);  // item may run, and end the pool, before this returns
     s.queues.push_outside(&item);
-    s.lot.wake_one();
+    s.lots.wake_one(0);
+}
+
+template <class Queues>
+void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
+    const in_flight::entry call(s.calls);  // as above
+    s.nodes[home]->inbox.push(&item);
+    s.lots[home].wake_one();
 }
 
 template <class Queues>
@@ -308,7 +438,12 @@ template <class Queues>
 worker_counts basic_pool<Queues>::counts(std::size_t index) const noexcept {
     COPPICE_CHECK(index < size(), "counts() of a pool: no such worker");
     const worker& w = *shared_->workers[index];
-    return {w.runs.read(), w.steals.read(), w.failed_steals.read(), w.parks.read(), w.wakes.read()};
+    return {.runs = w.runs.read(),
+            .steals = w.steals.read(),
+            .far_steals = w.far_steals.read(),
+            .failed_steals = w.failed_steals.read(),
+            .parks = w.parks.read(),
+            .wakes = w.wakes.read()};
 }
 
 template <class Queues>
@@ -316,6 +451,38 @@ bool basic_pool<Queues>::is_current() const noexcept {
     // A worker of another kind of pool has another owner, wherever in it that is written.
     const fork_deque* const forks = fork_deque::current();
     return forks != nullptr && &forks->team() == shared_.get();
+}
+
+template <class Queues>
+bool basic_pool<Queues>::is_current(std::size_t home) const noexcept {
+    return is_current() && static_cast<worker*>(current_pool_worker())->home == home;
+}
+
+template <class Queues>
+std::size_t basic_pool<Queues>::nodes() const noexcept {
+    return shared_->nodes.size();
+}
+
+template <class Queues>
+unsigned basic_pool<Queues>::node_number(std::size_t home) const noexcept {
+    COPPICE_CHECK(home < nodes(), "node_number() of a pool: no such node");
+    return shared_->nodes[home]->number;
+}
+
+template <class Queues>
+typename basic_pool<Queues>::scheduler basic_pool<Queues>::get_scheduler(
+    std::size_t home) noexcept {
+    COPPICE_CHECK(home < nodes(), "get_scheduler() of a pool: no such node");
+    return scheduler(*this, home);
+}
+
+template <class Queues>
+void basic_pool<Queues>::write_trace(const std::string& path) const {
+    std::vector<trace::track> tracks;
+    for (const auto& each : shared_->workers) {
+        tracks.push_back({"worker " + std::to_string(each->index), &each->log});
+    }
+    trace::write_file(path, trace::chrome_json(tracks, trace_time()));
 }
 
 }  // namespace coppice

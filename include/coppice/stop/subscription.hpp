@@ -48,6 +48,7 @@ enum class unsubscribed {
     ran       // it has returned, or has run in subscribe()
 };
 
+// A function subscribed to a stop_source, by an id: withdrawn by hand, and copied freely.
 class stop_subscription {
 public:
     // Nothing is subscribed.

@@ -23,7 +23,7 @@ public:
 
     // At least `bytes` bytes, aligned as operator new aligns. Errors: std::bad_alloc.
     // Cost: no allocation when this thread has freed a frame of the class before.
-    static void* allocate(std::size_t bytes) {
+    [[gnu::always_inline]] static void* allocate(std::size_t bytes) {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             size_class& c = mine().classes[index];
@@ -38,7 +38,7 @@ public:
     }
 
     // Takes back what allocate(bytes) gave.
-    static void deallocate(void* memory, std::size_t bytes) noexcept {
+    [[gnu::always_inline]] static void deallocate(void* memory, std::size_t bytes) noexcept {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             size_class& c = mine().classes[index];
@@ -58,13 +58,13 @@ private:
     };
     struct size_class {
         node* head = nullptr;
-        unsigned room = 0;  // for so many more; none before the thread's clean-up is registered
+        unsigned room = 0;  // for so many more frames
     };
-    // Trivially destructible, so that access needs no guard. The thread's clean-up (frame_pool.cpp)
-    // leaves no room behind: frames that are freed after it go straight back to the system.
+    // Trivially destructible, so that access needs no guard. There is no room before the thread's
+    // clean-up is registered, nor after it (frame_pool.cpp): frames go straight back to the system.
     struct thread_lists {
         size_class classes[class_count];
-        bool cleanup_registered = false;
+        bool used = false;
     };
     struct cleanup;
 
@@ -77,6 +77,9 @@ private:
         --c.room;
         poison(frame, index);
     }
+#if defined(__clang__)
+    [[clang::preserve_most]]  // its callers then save no registers
+#endif
     static void* allocate_slow(std::size_t bytes);
     static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
 

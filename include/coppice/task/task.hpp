@@ -82,9 +82,67 @@ private:
     task_context<Env>* context_;
 };
 
+// The coroutine that waits for tasks: of any type, or a task, whose promise says all.
+template <class Env, class Promise>
+class waiting_coroutine : immovable {
+public:
+    template <class... P>
+    explicit waiting_coroutine(P&... promise) : context_(promise...) {}
+    template <class Other>
+    task_context<Env>& suspend(std::coroutine_handle<Other> self) noexcept {
+        self_ = self;
+        if constexpr (std::derived_from<Other, task_chain>) {
+            chain_ = &self.promise();
+        } else if constexpr (requires(Other& other) { other.unhandled_stopped(); }) {
+            stop_ = [](void* address) noexcept -> std::coroutine_handle<> {
+                return std::coroutine_handle<Other>::from_address(address)
+                    .promise()
+                    .unhandled_stopped();
+            };
+        } else {
+            stop_ = [](void*) noexcept -> std::coroutine_handle<> { std::terminate(); };
+        }
+        context_.listen();
+        return context_.get();
+    }
+    task_chain* chain() const noexcept { return chain_; }
+    std::coroutine_handle<> resumed() const noexcept { return self_; }
+    stopped_coroutine stopped() const noexcept {
+        return {chain_ != nullptr ? self_ : stop_(self_.address()), chain_};
+    }
+    std::coroutine_handle<> stop() const noexcept {
+        return chain_ != nullptr ? chain_->stop(self_) : stop_(self_.address());
+    }
+
+private:
+    awaiting_context<Env, Promise> context_;
+    std::coroutine_handle<> self_;
+    task_chain* chain_ = nullptr;
+    std::coroutine_handle<> (*stop_)(void*) noexcept = nullptr;
+};
+template <class Env, class Promise>
+    requires std::derived_from<Promise, task_promise_base<Env>>
+class waiting_coroutine<Env, Promise> : immovable {
+public:
+    explicit waiting_coroutine(Promise& promise) noexcept : promise_(promise) {}
+    task_context<Env>& suspend(std::coroutine_handle<Promise>) noexcept {
+        return promise_.context();
+    }
+    task_chain* chain() const noexcept { return &promise_; }
+    std::coroutine_handle<> resumed() const noexcept {
+        return std::coroutine_handle<Promise>::from_promise(promise_);
+    }
+    // For what goes up the chain, and for what does not.
+    stopped_coroutine stopped() const noexcept { return {resumed(), &promise_}; }
+    std::coroutine_handle<> stop() const noexcept { return promise_.stop(resumed()); }
+
+private:
+    Promise& promise_;
+};
+
 // The operation of a connected task.
 template <class T, class Env, class Rcvr>
-class task_operation : task_waiter {
+class task_operation final : task_waiter {
     using promise_type = task_promise<T, Env>;
     using outer_type = std::decay_t<env_of_t<Rcvr>>;
 
@@ -92,8 +150,7 @@ public:
     using operation_state_concept = operation_state_tag;
 
     task_operation(std::coroutine_handle<promise_type> coroutine, Rcvr rcvr)
-        : task_waiter(&task_ended),
-          coroutine_(coroutine),
+        : coroutine_(coroutine),
           rcvr_(static_cast<Rcvr&&>(rcvr)),
           root_(execution::get_env(rcvr_)) {}
     ~task_operation() {
@@ -101,30 +158,30 @@ public:
     }
     void start() & noexcept {
         root_.listen(execution::get_env(rcvr_));
-        coroutine_.promise().wait_in(root_.context(), static_cast<task_waiter&>(*this));
-        execution::resume_from_outside(coroutine_);
+        const auto coroutine = std::exchange(coroutine_, {});
+        coroutine.promise().begin(root_.context(), *this, nullptr, outcome_);
+        execution::resume_from_outside(coroutine);
     }
 
 private:
-    static std::coroutine_handle<> task_ended(task_waiter& waiter, bool stopped) noexcept {
-        static_cast<task_operation&>(waiter).complete(stopped);
-        return std::noop_coroutine();
-    }
-    void complete(bool stopped) noexcept {
+    std::coroutine_handle<> ended() noexcept override {
         root_.reset();
-        const auto end = [this]() noexcept { std::exchange(coroutine_, {}).destroy(); };
-        if (stopped) {
-            end();
-            execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
-            return;
-        }
-        coroutine_.promise().outcome().deliver(
-            end, [this](auto&& value) noexcept { this->send(static_cast<decltype(value)>(value)); },
+        outcome_.deliver(
+            [this](auto&& value) noexcept { this->send(static_cast<decltype(value)>(value)); },
             [this](auto&& error) noexcept {
                 execution::set_error(static_cast<Rcvr&&>(rcvr_),
                                      static_cast<decltype(error)>(error));
             });
+        return std::noop_coroutine();
     }
+    stopped_coroutine stopped() noexcept override {
+        root_.reset();
+        execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
+        return {std::noop_coroutine(), nullptr};
+    }
+    task_chain* leave(task_chain&) noexcept override { return nullptr; }
+    std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
+
     template <class V>
     void send(V&& value) noexcept {
         if constexpr (std::is_void_v<T>) {
@@ -136,9 +193,68 @@ private:
         }
     }
 
-    std::coroutine_handle<promise_type> coroutine_;
+    std::coroutine_handle<promise_type> coroutine_;  // until it is started
     [[no_unique_address]] Rcvr rcvr_;
     task_root<Env, outer_type> root_;
+    typename promise_type::outcome_type outcome_;
+};
+
+// The await of one task; owns it until it runs.
+template <class T, class Env, class Promise>
+class task_awaiter final : task_waiter {
+    using promise_type = task_promise<T, Env>;
+
+public:
+    template <class... P>
+    explicit task_awaiter(std::coroutine_handle<promise_type> coroutine, P&... promise)
+        : coroutine_(coroutine), parent_(promise...) {}
+    ~task_awaiter() {
+        if (coroutine_) [[unlikely]]
+            coroutine_.destroy();
+    }
+    // A task that wait_for_tasks has run is not run again.
+    bool await_ready() {
+        auto* const kept = coroutine_.promise().outcome_kept();
+        if (kept == nullptr) [[likely]]
+            return false;
+        outcome_.move_from(*kept);
+        return true;
+    }
+    template <class Other>
+    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
+        const auto coroutine = coroutine_;
+        task_context<Env>& context = parent_.suspend(parent);
+        bool left = false;
+        if (!transfer_loop::has_room(&left)) [[unlikely]] {
+            coroutine.promise().begin(context, *this, nullptr, outcome_);
+            put_off();
+            return true;
+        }
+        coroutine_ = {};
+        coroutine.promise().begin(context, *this, &left, outcome_);
+        coroutine.resume();
+        return left;  // then this may be gone
+    }
+    T await_resume() { return take_result<T>(outcome_); }
+
+private:
+    [[gnu::noinline, gnu::cold]] void put_off() noexcept {
+        if (parent_.chain() != nullptr) parent_.chain()->detach();
+        transfer_loop::put_off(*this);
+    }
+    std::coroutine_handle<> go_on() noexcept override {
+        if (coroutine_) return std::exchange(coroutine_, {});
+        return parent_.resumed();
+    }
+    task_chain* leave(task_chain&) noexcept override { return parent_.chain(); }
+    std::coroutine_handle<> ended() noexcept override {
+        return transfer_loop::next(*this, parent_.resumed());
+    }
+    stopped_coroutine stopped() noexcept override { return parent_.stopped(); }
+
+    std::coroutine_handle<promise_type> coroutine_;  // until it runs
+    [[no_unique_address]] waiting_coroutine<Env, Promise> parent_;
+    typename promise_type::outcome_type outcome_;
 };
 
 // A coroutine that returns T, a T& or nothing. Move-only; awaited once, as an r-value.
@@ -147,7 +263,11 @@ private:
 // (completion_signatures<set_error_t(std::exception_ptr)>), env_type<Outer>, and queries.
 // Cost: one frame, from the thread's pool; awaiting costs no allocation and no atomic operation.
 template <class T = void, class Env = env<>>
-class [[nodiscard]] task {
+class
+#if defined(__clang__)
+    [[clang::trivial_abi]]  // a handle: passed in a register
+#endif
+    [[nodiscard]] task {
 public:
     using sender_concept = sender_tag;
     using promise_type = task_promise<T, Env>;
@@ -159,6 +279,7 @@ public:
     using stop_token_type = typename task_context<Env>::stop_token_type;
     using error_types = typename task_errors<Env>::type;
     using keeps_scheduler = void;  // a task ends where it began
+    using awaits_tasks = void;
 
     explicit task(handle_type coroutine) noexcept : coroutine_(coroutine) {}
     task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, {})) {}
@@ -176,9 +297,10 @@ public:
 
     // The result of a task that wait_for_tasks has run. Errors: rethrows the task's.
     T get() && {
-        COPPICE_CHECK(coroutine_ && coroutine_.done(), "get() of a task that has not been run");
+        auto* const outcome = coroutine_ ? coroutine_.promise().outcome_kept() : nullptr;
+        COPPICE_CHECK(outcome != nullptr, "get() of a task that has not been run");
         const task ended(std::move(*this));
-        return ended.coroutine_.promise().take();
+        return take_result<T>(*outcome);
     }
 
     template <class Self, class... Outer>
@@ -198,46 +320,19 @@ public:
     // Completes where it was started, whatever it awaits.
     task affine() && noexcept { return std::move(*this); }
 
-    // Owns the frame from the await to the end of the full expression.
     template <class Promise>
-    class awaiter : immovable {
-    public:
-        template <class... P>
-        explicit awaiter(handle_type coroutine, P&... promise)
-            : frame_(coroutine), context_(promise...) {}
-        ~awaiter() {
-            if (frame_) [[likely]]
-                frame_.destroy();
-        }
-        // A task that wait_for_tasks has run is not run again.
-        bool await_ready() const noexcept { return frame_.done(); }
-        template <class Other>
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<Other> continuation) noexcept {
-            context_.listen();
-            promise().wait_in(context_.get(), continuation, frame_);
-            return transfer(frame_);
-        }
-        T await_resume() { return promise().take(); }
-
-    private:
-        promise_type& promise() const noexcept {
-            return handle_type::from_address(frame_.address()).promise();
-        }
-        std::coroutine_handle<> frame_;  // none: the task was stopped
-        [[no_unique_address]] awaiting_context<Env, Promise> context_;
-    };
-    template <class Promise>
-    awaiter<Promise> as_awaitable(Promise& promise) && {
+    task_awaiter<T, Env, Promise> as_awaitable(Promise& promise) && {
         check();
-        return awaiter<Promise>(std::exchange(coroutine_, {}), promise);
+        return task_awaiter<T, Env, Promise>(std::exchange(coroutine_, {}), promise);
     }
-    awaiter<void> operator co_await() && {
+    task_awaiter<T, Env, void> operator co_await() && {
         check();
-        return awaiter<void>(std::exchange(coroutine_, {}));
+        return task_awaiter<T, Env, void>(std::exchange(coroutine_, {}));
     }
 
-    // Stays the task's; for wait_for_tasks.
+    // For wait_for_tasks: the coroutine, which stays the task's, or does not.
     handle_type coroutine() const noexcept { return coroutine_; }
+    handle_type take_coroutine() noexcept { return std::exchange(coroutine_, {}); }
 
 private:
     template <class Value, class... Errors>

@@ -1,61 +1,80 @@
-// task_chain: tasks that wait for one another, and how a stop leaves them; for task_promise.
+// task_chain: tasks that wait for one another, and how they end and stop; for task and its awaits.
 #pragma once
-// Who waits for a task is one of two: a coroutine, resumed by transfer, or a task_waiter, which is
-// told (a connected operation, wait_for_tasks). Both hear of a value or error when the body ends,
-// and of a stop when a sender that the body awaits completes with set_stopped.
+// A task that waits for another calls it: the child runs on top of its parent's stack. If it ends
+// there, it destroys its frame and returns, and the parent goes on without ever having been
+// suspended. That is an attached child, and costs little more than a call.
+//
+// Before a task awaits anything but tasks it is detached, and so are all that wait for it: from
+// then on anybody, on any thread, may resume them, and what lies on this stack is not waited for.
+// A detached task that ends is suspended for the last time, destroyed, and its waiter names the
+// coroutine to resume next.
+//
+// A chain is detached by who runs it, before it is suspended; so its links are plain fields.
 
 #include <coppice/base/lifetime.hpp>
 
-#include <concepts>
 #include <coroutine>
-#include <exception>
-#include <utility>
 
 namespace coppice::execution {
 
-// Told when a task has ended; gives the coroutine to resume next. The task may be destroyed inside.
-struct task_waiter : immovable {
-    using function = std::coroutine_handle<> (*)(task_waiter&, bool stopped) noexcept;
-    explicit task_waiter(function f) noexcept : ended(f) {}
-    function ended;  // changed by the waiter between two of its tasks
+class task_chain;
+
+// A coroutine that ends with a stop; if it is a task, its chain, else it is resumed.
+struct stopped_coroutine {
+    std::coroutine_handle<> coroutine;
+    task_chain* chain;
 };
 
-// Who waits for a task; the part of its promise that other tasks know.
+// Who waits for a task: an await, a wait_for_tasks, a connected operation.
+class task_waiter : immovable {
+protected:
+    task_waiter() noexcept {}
+    ~task_waiter() = default;
+
+private:
+    friend class task_chain;
+    friend class transfer_loop;
+
+    // The child has ended, and is gone unless it keeps its outcome. Gives the coroutine to resume.
+    virtual std::coroutine_handle<> ended() noexcept = 0;
+    // The child was stopped, and is gone. Gives what is to be stopped next, or resumed.
+    virtual stopped_coroutine stopped() noexcept = 0;
+    // The child is detached. Gives the chain of the task that waits, which is to be detached too.
+    virtual task_chain* leave(task_chain& child) noexcept = 0;
+    // What was put off, by a transfer_loop. Gives the coroutine to resume.
+    virtual std::coroutine_handle<> go_on() noexcept = 0;
+
+    task_waiter* next_;  // put off after this one
+};
+
+// The part of a task's promise that other tasks know.
 class task_chain : immovable {
 public:
-    void set_waiter(task_waiter& waiter) noexcept { waiter_ = &waiter; }
-    // `frame` is where the awaiter keeps this task's frame.
-    template <class Promise>
-    void wait_for(std::coroutine_handle<Promise> h, std::coroutine_handle<>& frame) noexcept {
-        continuation_ = h;
-        frame_ = &frame;
-        if constexpr (std::derived_from<Promise, task_chain>) {
-            stopped_ = [](void* address, task_chain*& next) noexcept -> std::coroutine_handle<> {
-                next = &std::coroutine_handle<Promise>::from_address(address).promise();
-                return {};
-            };
-        } else if constexpr (requires(Promise& other) { other.unhandled_stopped(); }) {
-            stopped_ = [](void* address, task_chain*&) noexcept -> std::coroutine_handle<> {
-                return std::coroutine_handle<Promise>::from_address(address)
-                    .promise()
-                    .unhandled_stopped();
-            };
-        } else {
-            stopped_ = [](void*, task_chain*&) noexcept -> std::coroutine_handle<> {
-                std::terminate();
-            };
+    // Before the task runs: attached, if there is `left`, which is written to when it is detached.
+    void set_waiter(task_waiter& waiter, bool* left) noexcept {
+        waiter_ = &waiter;
+        left_ = left;
+    }
+    void change_waiter(task_waiter& waiter) noexcept { waiter_ = &waiter; }
+    // Before the task may be resumed by others, or goes on where its waiter does not wait.
+    void detach() noexcept {
+        for (task_chain* here = this; here != nullptr && here->left_ != nullptr;) {
+            *here->left_ = true;
+            here->left_ = nullptr;
+            here = here->waiter_->leave(*here);
         }
     }
     // The body ends here without a result, and so do those of the tasks that wait for it, one after
     // the other: their frames are destroyed from the innermost out, with constant stack.
-    std::coroutine_handle<> unhandled_stopped() noexcept {
+    std::coroutine_handle<> stop(std::coroutine_handle<> self) noexcept {
+        detach();
         for (task_chain* here = this;;) {
-            if (!here->continuation_) return here->waiter_->ended(*here->waiter_, true);
-            task_chain* next = nullptr;
-            const auto other = here->stopped_(here->continuation_.address(), next);
-            if (next == nullptr) return other;
-            std::exchange(*here->frame_, {}).destroy();
-            here = next;
+            task_waiter& waiter = *here->waiter_;
+            if (!here->keeps_outcome()) self.destroy();
+            const stopped_coroutine next = waiter.stopped();
+            if (next.chain == nullptr) return next.coroutine;
+            self = next.coroutine;
+            here = next.chain;
         }
     }
 
@@ -63,15 +82,29 @@ protected:
     task_chain() noexcept {}
     ~task_chain() = default;
 
-    std::coroutine_handle<> continuation_{};  // none: waiter_ is told
-    union {
-        // What becomes of the awaiting coroutine; or it is a task, and next.
-        std::coroutine_handle<> (*stopped_)(void*, task_chain*& next) noexcept;
-        task_waiter* waiter_;
-    };
+    // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
+    bool ends_attached() const noexcept {
+        if (left_ == nullptr) return false;
+        return extras_ == 0;
+    }
+    // Otherwise: the frame is destroyed, and the waiter is told.
+    std::coroutine_handle<> end(std::coroutine_handle<> self) noexcept {
+        task_waiter& waiter = *waiter_;
+        if (!keeps_outcome()) self.destroy();
+        return waiter.ended();
+    }
+
+    // What few tasks have. One that has any of it is not destroyed at its end without a look.
+    enum extra : unsigned char { own_context = 1, kept_outcome = 2 };
+    bool has(extra which) const noexcept { return (extras_ & which) != 0; }
+    void add(extra which) noexcept { extras_ = static_cast<unsigned char>(extras_ | which); }
 
 private:
-    std::coroutine_handle<>* frame_;
+    bool keeps_outcome() const noexcept { return has(kept_outcome); }
+
+    task_waiter* waiter_;
+    bool* left_;  // not null: attached
+    unsigned char extras_ = 0;
 };
 
 }  // namespace coppice::execution

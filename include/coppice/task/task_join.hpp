@@ -12,40 +12,19 @@
 // libfork's.
 
 #include <coppice/base/atomic.hpp>
-#include <coppice/base/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace coppice::execution {
 
-// The join of N children, without their types. Threads: offer() by the parent's, before a child
-// runs; take_back() and main_line_ended() by the main line; ended_elsewhere() by any.
-template <std::size_t N>
+// Threads: main_line_ended() by the main line, once; ended_elsewhere() by any, once for each child
+// that the main line counts.
 class task_join : immovable {
 public:
-    task_join() noexcept : deque_(fork_deque::current()) {}
-
-    // Child `index`, which is not the first, may be taken by thieves.
-    void offer(std::size_t index, forked_call call, void* frame) noexcept {
-        slots_[index - 1] = deque_ == nullptr ? nullptr : deque_->push(call, frame);
-    }
-    // True: the main line runs child `index` now. False: it runs elsewhere.
-    bool take_back(std::size_t index, const void* frame) noexcept {
-        fork_slot* const slot = slots_[index - 1];
-        if (slot == nullptr) return true;  // it was never offered
-        if (fork_deque::current() == deque_ && deque_->pop_if_newest(slot, frame)) [[likely]] {
-            return true;
-        }
-        ++away_;
-        return false;
-    }
     // True: all children have ended, the caller goes on with the parent. False: touch nothing.
-    bool main_line_ended() noexcept {
-        const std::int32_t away = away_;
-        if (away == 0) [[likely]]
-            return true;
+    bool main_line_ended(std::int32_t away) noexcept {
+        if (away == 0) return true;
         // A child may be last as soon as this is added, and this object gone.
         // edge task_join.ended (acq_rel): what the children did, to whoever is last
         return joined_.fetch_add(away, acq_rel) == -away;
@@ -57,17 +36,7 @@ public:
     }
 
 private:
-    fork_deque* deque_;
-    fork_slot* slots_[N - 1];  // null: not in the deque
-    std::int32_t away_ = 0;    // the main line's: children that were not taken back
     atomic<std::int32_t> joined_{0};
-};
-// One child is always on the main line.
-template <>
-class task_join<1> : immovable {
-public:
-    static bool main_line_ended() noexcept { return true; }
-    static bool ended_elsewhere() noexcept { return true; }
 };
 
 }  // namespace coppice::execution

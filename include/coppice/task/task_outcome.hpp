@@ -16,7 +16,7 @@
 
 namespace coppice::execution {
 
-struct no_task_value {};
+struct no_task_value {};  // the result of a task that gives nothing
 
 // T: an object type. Threads: one at a time.
 template <class T, class... Errors>
@@ -49,17 +49,24 @@ public:
             rethrow();
         return static_cast<T&&>(object<T>());
     }
-    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here; `end` in between.
-    template <class End, class WithValue, class WithError>
-    void deliver(End end, WithValue with_value, [[maybe_unused]] WithError with_error) {
+    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here.
+    template <class WithValue, class WithError>
+    void deliver(WithValue with_value, [[maybe_unused]] WithError with_error) {
         if (which_ == value) {
             T moved(static_cast<T&&>(object<T>()));
-            end();
             with_value(static_cast<T&&>(moved));
         } else {
             COPPICE_CHECK(which_ != none, "a task ended without a result");
-            static_cast<void>((deliver_error<std::decay_t<Errors>>(end, with_error) || ...));
+            static_cast<void>((deliver_error<std::decay_t<Errors>>(with_error) || ...));
         }
+    }
+    // From one that is set to this, which is not.
+    void move_from(outcome_of_task& other) {
+        other.deliver([this](T&& moved) { this->set_value(static_cast<T&&>(moved)); },
+                      [this](auto&& error) {
+                          this->template set_error<std::decay_t<decltype(error)>>(
+                              static_cast<decltype(error)>(error));
+                      });
     }
 
 private:
@@ -101,11 +108,10 @@ private:
         (rethrow_if<std::decay_t<Errors>>(), ...);
         check_failed("is_set()", "a task's result was taken before it ended", __FILE__, __LINE__);
     }
-    template <class Error, class End, class WithError>
-    bool deliver_error(End& end, WithError& with_error) {
+    template <class Error, class WithError>
+    bool deliver_error(WithError& with_error) {
         if (which_ != number<Error>()) return false;
         Error moved(static_cast<Error&&>(object<Error>()));
-        end();
         with_error(static_cast<Error&&>(moved));
         return true;
     }
@@ -124,5 +130,17 @@ struct task_outcome_for<T, completion_signatures<set_error_t(Errors)...>> {
 };
 template <class T, class Sigs>
 using task_outcome = typename task_outcome_for<T, Sigs>::type;
+
+// The result of a task of type T. Errors: its error, as an exception.
+template <class T, class Outcome>
+[[gnu::always_inline]] inline T take_result(Outcome& outcome) {
+    if constexpr (std::is_void_v<T>) {
+        outcome.take();
+    } else if constexpr (std::is_reference_v<T>) {
+        return *outcome.take();
+    } else {
+        return outcome.take();
+    }
+}
 
 }  // namespace coppice::execution

@@ -142,7 +142,8 @@ class changed_context : public task_context<Env> {
     class receiver {
     public:
         using receiver_concept = receiver_tag;
-        explicit receiver(task_promise_base<Env>& promise) noexcept : promise_(&promise) {}
+        explicit receiver(task_promise_base<Env>& promise, std::coroutine_handle<> self) noexcept
+            : promise_(&promise), self_(self) {}
         void set_value() && noexcept { go_on(); }
         template <class Error>
         void set_error(Error&&) && noexcept {
@@ -154,6 +155,7 @@ class changed_context : public task_context<Env> {
     private:
         void go_on() noexcept;
         task_promise_base<Env>* promise_;
+        std::coroutine_handle<> self_;
     };
     using way_back = connect_result_t<schedule_result_t<scheduler_type&>, receiver>;
 
@@ -166,9 +168,10 @@ public:
         if (going_back_) back_.destroy();
     }
     task_context<Env>& outer() const noexcept { return outer_; }
-    void go_back(task_promise_base<Env>& promise) {
+    void go_back(task_promise_base<Env>& promise, std::coroutine_handle<> self) {
         back_.construct_with([&] {
-            return execution::connect(execution::schedule(outer_.scheduler), receiver(promise));
+            return execution::connect(execution::schedule(outer_.scheduler),
+                                      receiver(promise, self));
         });
         going_back_ = true;
         execution::start(back_.get());
@@ -244,6 +247,10 @@ private:
 template <class T>
 concept keeps_scheduler = requires { typename std::remove_cvref_t<T>::keeps_scheduler; };
 
+// Types whose awaiters call tasks: only those leave the awaiting task attached.
+template <class T>
+concept awaits_tasks = requires { typename std::remove_cvref_t<T>::awaits_tasks; };
+
 template <class Value, class Promise>
 concept awaited_affine = sender<Value> && std::move_constructible<std::decay_t<Value>> &&
                          std::constructible_from<std::decay_t<Value>, Value> &&
@@ -269,8 +276,8 @@ class task_promise_base : public task_frame<typename task_allocator<Env>::type>,
 
 public:
     using task_frame_allocator<allocator_type>::task_frame_allocator;
-    ~task_promise_base() {
-        if (changed_) [[unlikely]]
+    [[gnu::always_inline]] ~task_promise_base() {
+        if (this->has(this->own_context)) [[unlikely]]
             delete static_cast<changed_context<Env>*>(context_);
     }
 
@@ -279,33 +286,24 @@ public:
     }
     std::suspend_always initial_suspend() const noexcept { return {}; }
 
-    struct final_awaiter {
-        constexpr final_awaiter() noexcept = default;
-        bool await_ready() const noexcept { return false; }
+    // The end of the body, reached or (by_error) cut short.
+    template <bool by_error>
+    class ending {
+    public:
+        explicit ending(task_promise_base& promise) noexcept : promise_(promise) {}
+        bool await_ready() const noexcept { return !by_error && promise_.ends_attached(); }
         template <class Promise>
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
-            return static_cast<task_promise_base&>(self.promise()).end();
+            task_promise_base& promise = self.promise();  // this may be gone
+            if constexpr (by_error) promise.detach();
+            return promise.end_or_go_back(self);
         }
         void await_resume() const noexcept {}
-    };
-    final_awaiter final_suspend() const noexcept { return {}; }
 
-    // Before the task is resumed for the first time: who waits for it, and where he keeps it.
-    template <class OtherPromise>
-    void wait_in(task_context<Env>& context, std::coroutine_handle<OtherPromise> h,
-                 std::coroutine_handle<>& frame) noexcept {
-        context_ = &context;
-        this->wait_for(h, frame);
-    }
-    void wait_in(task_context<Env>& context, task_waiter& waiter) noexcept {
-        context_ = &context;
-        this->set_waiter(waiter);
-    }
-    // The result is written; on the scheduler where the task began.
-    std::coroutine_handle<> hand_over() noexcept {
-        if (this->continuation_) return transfer(this->continuation_);
-        return transfer(this->waiter_->ended(*this->waiter_, false));
-    }
+    private:
+        task_promise_base& promise_;
+    };
+    ending<false> final_suspend() noexcept { return ending<false>(*this); }
 
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
@@ -314,30 +312,33 @@ protected:
     typename task_context<Env>::scheduler_type exchange_scheduler(
         typename task_context<Env>::scheduler_type sch) {
         auto before = context_->scheduler;
-        if (changed_) {
+        if (this->has(this->own_context)) {
             context_->scheduler = static_cast<decltype(sch)&&>(sch);
         } else {
+            this->detach();
             context_ = new changed_context<Env>(static_cast<decltype(sch)&&>(sch), *context_);
-            changed_ = true;
+            this->add(this->own_context);
         }
         return before;
     }
 
+    void set_context(task_context<Env>& context) noexcept { context_ = &context; }
+
 private:
-    std::coroutine_handle<> end() noexcept {
-        if (!changed_) [[likely]]
-            return hand_over();
-        static_cast<changed_context<Env>*>(context_)->go_back(*this);
+    std::coroutine_handle<> end_or_go_back(std::coroutine_handle<> self) noexcept {
+        if (!this->has(this->own_context)) [[likely]]
+            return this->end(self);
+        static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
         return std::noop_coroutine();
     }
+    friend class changed_context<Env>;
 
-    task_context<Env>* context_;
-    bool changed_ = false;  // the context is this task's own
+    task_context<Env>* context_;  // the task's own, if it has changed its scheduler
 };
 
 template <class Env>
 void changed_context<Env>::receiver::go_on() noexcept {
-    execution::resume_from_outside(promise_->hand_over());
+    execution::resume_from_outside(promise_->end(self_));
 }
 
 template <class T, class Env>
@@ -349,27 +350,51 @@ class task_promise_common : public task_promise_base<Env> {
     using errors = typename task_errors<Env>::type;
 
 public:
+    using outcome_type = task_outcome<Value, errors>;
     using task_promise_base<Env>::task_promise_base;
+    [[gnu::always_inline]] ~task_promise_common() {
+        if (this->has(this->kept_outcome)) [[unlikely]]
+            kept_.destroy();
+    }
+
+    // Before the task is resumed for the first time: who waits for it, and where he wants the
+    // outcome; the promise keeps it if he does not say.
+    void begin(task_context<Env>& context, task_waiter& waiter, bool* left,
+               outcome_type& outcome) noexcept {
+        this->set_context(context);
+        this->set_waiter(waiter, left);
+        outcome_ = &outcome;
+    }
+    void begin(task_context<Env>& context, task_waiter& waiter, bool* left) noexcept {
+        COPPICE_CHECK(!this->has(this->kept_outcome), "a task was waited for twice");
+        this->add(this->kept_outcome);
+        begin(context, waiter, left, kept_.construct());
+    }
+    // The outcome of a task that has ended and kept it, or nullptr.
+    outcome_type* outcome_kept() noexcept {
+        return this->has(this->kept_outcome) && kept_.get().is_set() ? &kept_.get() : nullptr;
+    }
 
     void unhandled_exception() noexcept {
         if constexpr (task_outcome<Value, errors>::holds_exceptions) {
-            outcome_.template set_error<std::exception_ptr>(std::current_exception());
+            outcome_->template set_error<std::exception_ptr>(std::current_exception());
         } else {
             std::terminate();  // Env says that the task sends no exceptions
         }
     }
     template <class E>
-    typename task_promise_base<Env>::final_awaiter yield_value(with_error<E> ended) {
+    auto yield_value(with_error<E> ended) {
         using Error = typename with_error<E>::type;
         static_assert(signature_among<set_error_t(Error)>(static_cast<errors*>(nullptr)),
                       "with_error: Env's error_types do not name this error");
-        outcome_.template set_error<Error>(static_cast<Error&&>(ended.error));
-        return {};
+        outcome_->template set_error<Error>(static_cast<Error&&>(ended.error));
+        return typename task_promise_base<Env>::template ending<true>(*this);
     }
     template <class V>
     decltype(auto) await_transform(V&& value) {
         Derived& promise = static_cast<Derived&>(*this);
         using Plain = std::remove_cvref_t<V>;
+        if constexpr (!awaits_tasks<V>) this->detach();
         if constexpr (changes_scheduler<Plain>) {
             using Sch = typename task_context<Env>::scheduler_type;
             return value_awaiter<Sch>(this->exchange_scheduler(Sch(value.scheduler)));
@@ -387,12 +412,17 @@ public:
             return as_awaitable(affine(static_cast<V&&>(value)), promise);
         }
     }
-    task_outcome<Value, errors>& outcome() noexcept { return outcome_; }
+    std::coroutine_handle<> unhandled_stopped() noexcept {
+        return this->stop(
+            std::coroutine_handle<Derived>::from_promise(static_cast<Derived&>(*this)));
+    }
 
 protected:
-    task_outcome<Value, errors> outcome_;
+    outcome_type* outcome_;  // the waiter's, or kept_
 
 private:
+    manual_lifetime<outcome_type> kept_;
+
     template <class Signature, class... Fns>
     static consteval bool signature_among(completion_signatures<Fns...>*) noexcept {
         return (std::same_as<Signature, Fns> || ...);
@@ -430,14 +460,14 @@ class task_promise final : public task_promise_common<task_promise<T, Env>, T, E
 
 public:
     using base::base;
+    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
     task<T, Env> get_return_object() noexcept;
 
     template <class U = T>
         requires std::is_constructible_v<T, U>
     void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
-        this->outcome_.set_value(std::forward<U>(value));
+        this->outcome_->set_value(std::forward<U>(value));
     }
-    T take() { return this->outcome_.take(); }
 };
 
 template <class T, class Env>
@@ -446,10 +476,10 @@ class task_promise<T&, Env> final : public task_promise_common<task_promise<T&, 
 
 public:
     using base::base;
+    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
     task<T&, Env> get_return_object() noexcept;
 
-    void return_value(T& value) noexcept { this->outcome_.set_value(__builtin_addressof(value)); }
-    T& take() { return *this->outcome_.take(); }
+    void return_value(T& value) noexcept { this->outcome_->set_value(__builtin_addressof(value)); }
 };
 
 template <class Env>
@@ -459,10 +489,10 @@ class task_promise<void, Env> final
 
 public:
     using base::base;
+    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
     task<void, Env> get_return_object() noexcept;
 
-    void return_void() noexcept { this->outcome_.set_value(); }
-    void take() { this->outcome_.take(); }
+    void return_void() noexcept { this->outcome_->set_value(); }
 };
 
 }  // namespace coppice::execution

@@ -1,34 +1,105 @@
-// transfer: passing a thread from one coroutine to the next without using up its stack; for task.
+// transfer: bounds the stack that tasks use when they call one another; for task.
 #pragma once
-// A coroutine that ends or awaits returns the handle of the next one to resume. clang makes that a
-// tail call in every build. g++ 12 does only from -O2 on and without sanitizers: elsewhere each
-// transfer lies on the stack of the one before, and a loop of a million awaits would overflow it.
-// So with g++ the first transfer on a thread becomes a loop, and a later one that finds itself far
-// down the stack hands its coroutine to that loop and unwinds. Where transfers are tail calls, the
-// stack does not grow and nothing but a comparison is added.
+// Each thread that runs tasks does so in a loop. A task that finds itself far down the stack does
+// not call its child, nor does one that ends there resume its parent: it puts that off and
+// suspends, all that lies on the stack does too, and the loop goes on with what was put off. So a
+// million awaits in a row and a recursion of any depth use constant stack, whatever a compiler
+// makes of symmetric transfer: g++ 12 makes tail calls of it only from -O2 on and without
+// sanitizers.
 //
-// A coroutine that is resumed from anywhere but a transfer, by resume_from_outside(), gets a loop
-// of its own: its resumer may wait for it.
+// A coroutine that is resumed from anywhere but a task, by resume_from_outside(), gets a loop of
+// its own: its resumer may wait for it.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/task/task_chain.hpp>
 
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 
 namespace coppice::execution {
 
-#if defined(__clang__)
+// The innermost loop of a thread is current. Threads: its own.
+class transfer_loop : immovable {
+public:
+    // Resumes `coroutine`, then whatever is put off.
+    static void run(std::coroutine_handle<> coroutine) {
+        transfer_loop loop(here());
+        coroutine.resume();
+        loop.run_put_off();
+    }
+    // Whether a task may be called from a place whose local variable this is: not too far from the
+    // current loop, if there is one.
+    [[gnu::always_inline]] static bool has_room(const void* local) noexcept {
+        if constexpr (moves_locals) local = __builtin_frame_address(0);
+        return reinterpret_cast<std::uintptr_t>(local) >= mine().end;
+    }
+    // The current loop, or one made for it, goes on with `waiter`. It may do so at once.
+    [[gnu::noinline]] static void put_off(task_waiter& waiter) {
+        if (transfer_loop* const loop = mine().current) {
+            loop->push(waiter);
+        } else {
+            transfer_loop alone(here());
+            alone.push(waiter);
+            alone.run_put_off();
+        }
+    }
+    // What `waiter`'s child resumes when it has ended.
+    static std::coroutine_handle<> next(task_waiter& waiter, std::coroutine_handle<> to) noexcept {
+        if (has_room(__builtin_frame_address(0))) [[likely]]
+            return to;
+        put_off(waiter);
+        return std::noop_coroutine();
+    }
 
-inline std::coroutine_handle<> transfer(std::coroutine_handle<> to) noexcept {
-    return to;
-}
+private:
+    static constexpr std::size_t depth_max = 32 * 1024;  // bytes
+#if defined(__SANITIZE_ADDRESS__)
+    static constexpr bool moves_locals = true;  // AddressSanitizer's, off the stack
+#elif defined(__has_feature)
+    static constexpr bool moves_locals = __has_feature(address_sanitizer);
+#else
+    static constexpr bool moves_locals = false;
+#endif
+
+    struct thread_loops {
+        std::uintptr_t end = UINTPTR_MAX;  // the lowest address for a task's call: below there is
+        transfer_loop* current = nullptr;  // no room, and nowhere if there is no loop
+    };
+    static thread_loops& mine() noexcept { return thread_slot<transfer_loop, thread_loops>(); }
+    [[gnu::always_inline]] static std::uintptr_t here() noexcept {
+        return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    }
+
+    explicit transfer_loop(std::uintptr_t base) noexcept : outer_(mine()) {
+        mine() = {base - depth_max, this};
+    }
+    ~transfer_loop() { mine() = outer_; }
+
+    void push(task_waiter& waiter) noexcept {
+        waiter.next_ = first_;
+        first_ = &waiter;
+    }
+    void run_put_off() {
+        while (task_waiter* const waiter = first_) {
+            first_ = waiter->next_;
+            waiter->go_on().resume();
+        }
+    }
+
+    const thread_loops outer_;
+    task_waiter* first_ = nullptr;  // put off, the last one first
+};
+
 inline void resume_from_outside(std::coroutine_handle<> coroutine) {
-    coroutine.resume();
+    transfer_loop::run(coroutine);
 }
 
-// What await_suspend returns that may find it need not have suspended. A transfer of the coroutine
-// to itself: with bool, a coroutine that awaits in a loop becomes a loop, which keeps addresses in
-// registers that every resumption then saves and restores.
+// What await_suspend returns that may find it need not have suspended. With clang a transfer of the
+// coroutine to itself: with bool, a coroutine that awaits in a loop becomes a loop, which keeps
+// addresses in registers that every resumption then saves and restores. g++ 12 would not always make
+// a tail call of it.
+#if defined(__clang__)
 using suspension = std::coroutine_handle<>;
 inline suspension stay_suspended() noexcept {
     return std::noop_coroutine();
@@ -36,9 +107,7 @@ inline suspension stay_suspended() noexcept {
 inline suspension go_on(std::coroutine_handle<> suspended) noexcept {
     return suspended;
 }
-
 #else
-
 using suspension = bool;
 inline suspension stay_suspended() noexcept {
     return true;
@@ -46,55 +115,6 @@ inline suspension stay_suspended() noexcept {
 inline suspension go_on(std::coroutine_handle<>) noexcept {
     return false;
 }
-
-// One loop of transfers; the innermost of a thread is current.
-class transfer_loop {
-public:
-    static transfer_loop*& current() noexcept {
-        return thread_slot<transfer_loop, transfer_loop*>();
-    }
-    // Resumes `coroutine` and all that is handed over, until there is no more.
-    static void run(std::coroutine_handle<> coroutine) {
-        transfer_loop loop;
-        loop.base_ = here();
-        loop.outer_ = current();
-        current() = &loop;
-        while (coroutine) {
-            coroutine.resume();
-            coroutine = loop.next_;
-            loop.next_ = nullptr;
-        }
-        current() = loop.outer_;
-    }
-    // True: `coroutine` will be resumed by the loop.
-    bool takes(std::coroutine_handle<> coroutine) noexcept {
-        const std::ptrdiff_t depth = base_ - here();
-        if (depth < depth_max || next_) return false;
-        next_ = coroutine;
-        return true;
-    }
-
-private:
-    static constexpr std::ptrdiff_t depth_max = 16 * 1024;  // bytes
-    [[gnu::always_inline]] static const char* here() noexcept {
-        return static_cast<const char*>(__builtin_frame_address(0));
-    }
-    const char* base_ = nullptr;
-    transfer_loop* outer_ = nullptr;
-    std::coroutine_handle<> next_;
-};
-
-inline std::coroutine_handle<> transfer(std::coroutine_handle<> to) noexcept {
-    transfer_loop* const loop = transfer_loop::current();
-    if (loop != nullptr) [[likely]]
-        return loop->takes(to) ? std::noop_coroutine() : to;
-    transfer_loop::run(to);
-    return std::noop_coroutine();
-}
-inline void resume_from_outside(std::coroutine_handle<> coroutine) {
-    transfer_loop::run(coroutine);
-}
-
 #endif
 
 }  // namespace coppice::execution

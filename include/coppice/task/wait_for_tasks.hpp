@@ -1,12 +1,13 @@
 // wait_for_tasks: a task waits for several others, which run side by side on a pool's workers.
 #pragma once
-// The first child is run at once, by symmetric transfer; the others lie in the worker's fork_deque
-// meanwhile and are run one after the other by whoever ended the child before, the main line. Those
-// that a thief takes, or a worker whose main line has gone elsewhere, end elsewhere
-// (task_join.hpp). A wait whose children all run on the main line costs no atomic operation.
+// On a worker all children but the first lie in the worker's fork_deque. The waiting task calls the
+// first, then takes back and calls one after the other; this is the main line. A child that a thief
+// has, and one that the main line called and that waits for something, ends elsewhere
+// (task_join.hpp). If none does, the waiting task is not even suspended, and the wait costs no
+// atomic operation.
 //
-// Off a pool the children run one after the other. Source: chapter 5 of the thesis
-// (WaitForTasksAwaiter, SharedBarrier); the counting is libfork's idea.
+// Off a pool all are called in order. Source: chapter 5 of the thesis (WaitForTasksAwaiter,
+// SharedBarrier); the counting is libfork's idea.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/fork_deque.hpp>
@@ -34,208 +35,296 @@ struct task_parameters<task<T, Env>> {
     using result = T;
     using environment = Env;
 };
-
+template <class Task>
+using forked_task_result_t = typename task_parameters<std::remove_reference_t<Task>>::result;
 template <class Task>
 using forked_task_value_t =
-    std::conditional_t<std::is_void_v<typename task_parameters<std::remove_cvref_t<Task>>::result>,
-                       std::monostate, typename task_parameters<std::remove_cvref_t<Task>>::result>;
+    std::conditional_t<std::is_void_v<forked_task_result_t<Task>>, std::monostate,
+                       forked_task_result_t<Task>>;
 
-// Refers to the tasks: task& for l-values, task&& for r-values. Lifetime: of the expression in
-// which it was made; it is awaited there.
-template <class... Tasks>
-class [[nodiscard]] task_wait {
-    using first_task = std::remove_cvref_t<std::tuple_element_t<0, std::tuple<Tasks...>>>;
-    using env_type = typename task_parameters<first_task>::environment;
-    static_assert(
-        (std::same_as<env_type,
-                      typename task_parameters<std::remove_cvref_t<Tasks>>::environment> &&
-         ...),
-        "wait_for_tasks: the tasks must have the same Env");
-    static constexpr std::size_t count = sizeof...(Tasks);
-    static constexpr bool gives_results = !(std::is_lvalue_reference_v<Tasks> && ...);
-    static_assert((std::is_reference_v<Tasks> && ...));
-
-public:
-    using keeps_scheduler = void;
-
-    explicit task_wait(std::in_place_t, Tasks... tasks) noexcept
-        : tasks_(static_cast<Tasks>(tasks)...) {}
-    task_wait(task_wait&&) = delete;
-
-    template <class Promise>
-    class awaiter;
-    template <class Promise>
-    awaiter<Promise> as_awaitable(Promise& promise) && {
-        return awaiter<Promise>(*this, promise);
-    }
-    awaiter<void> operator co_await() && { return awaiter<void>(*this); }
+// Who waits for the children that are called one after the other, and for those that end elsewhere.
+template <class Awaiter>
+class main_line_waiter : public task_waiter {
+protected:
+    main_line_waiter() noexcept = default;
+    ~main_line_waiter() = default;
 
 private:
-    template <std::size_t I>
-    auto coroutine() const noexcept {
-        return std::get<I>(tasks_).coroutine();
+    std::coroutine_handle<> ended() noexcept override { return std::noop_coroutine(); }
+    stopped_coroutine stopped() noexcept override { std::terminate(); }  // it has left before
+    task_chain* leave(task_chain& child) noexcept override {
+        return static_cast<Awaiter&>(*this).child_left(child);
     }
-    template <std::size_t I>
-    auto value() -> forked_task_value_t<std::tuple_element_t<I, std::tuple<Tasks...>>> {
-        using Task = std::tuple_element_t<I, std::tuple<Tasks...>>;
-        if constexpr (std::is_void_v<typename task_parameters<std::remove_cvref_t<Task>>::result>) {
-            coroutine<I>().promise().take();
+    // The whole wait was put off.
+    std::coroutine_handle<> go_on() noexcept override {
+        return static_cast<Awaiter&>(*this).run_put_off();
+    }
+};
+template <class Awaiter>
+class elsewhere_waiter : public task_waiter {
+protected:
+    elsewhere_waiter() noexcept = default;
+    ~elsewhere_waiter() = default;
+
+private:
+    std::coroutine_handle<> ended() noexcept override {
+        Awaiter& awaiter = static_cast<Awaiter&>(*this);
+        if (!awaiter.child_ended(false)) return std::noop_coroutine();
+        return transfer_loop::next(*this, awaiter.parent());
+    }
+    stopped_coroutine stopped() noexcept override {
+        Awaiter& awaiter = static_cast<Awaiter&>(*this);
+        if (!awaiter.child_ended(true)) return {std::noop_coroutine(), nullptr};
+        return awaiter.stopped_parent();
+    }
+    task_chain* leave(task_chain&) noexcept override { return nullptr; }
+    // The parent's resumption was put off.
+    std::coroutine_handle<> go_on() noexcept override {
+        return static_cast<Awaiter&>(*this).parent();
+    }
+};
+
+// One child of a wait: its coroutine and, for an r-value, its outcome.
+template <class Task>
+struct waiting_child : immovable {  // an r-value, owned until it runs
+    static constexpr bool keeps = false;
+    using promise_type = typename Task::promise_type;
+    using context_type = task_context<typename task_parameters<Task>::environment>;
+
+    explicit waiting_child(Task&& task) noexcept : coroutine(task.take_coroutine()) {
+        COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
+    }
+    void begin(promise_type& promise, context_type& context, task_waiter& waiter,
+               bool* left) noexcept {
+        promise.begin(context, waiter, left, outcome);
+    }
+    void destroy() const noexcept { coroutine.destroy(); }
+    auto result() {
+        return std::tuple<forked_task_value_t<Task>>(value());
+    }
+    forked_task_value_t<Task> value() {
+        if constexpr (std::is_void_v<forked_task_result_t<Task>>) {
+            outcome.take();
             return {};
         } else {
-            return coroutine<I>().promise().take();
-        }
-    }
-    // A tuple of it, or of nothing for an l-value, which keeps it.
-    template <std::size_t I>
-    auto result() {
-        using Task = std::tuple_element_t<I, std::tuple<Tasks...>>;
-        if constexpr (std::is_lvalue_reference_v<Task>) {
-            return std::tuple<>();
-        } else {
-            return std::tuple<forked_task_value_t<Task>>(value<I>());
+            return take_result<forked_task_result_t<Task>>(outcome);
         }
     }
 
-    std::tuple<Tasks...> tasks_;
+    const std::coroutine_handle<promise_type> coroutine;
+    typename promise_type::outcome_type outcome;
+};
+template <class Task>
+struct waiting_child<Task&> : immovable {
+    static constexpr bool keeps = true;
+    using promise_type = typename Task::promise_type;
+    using context_type = task_context<typename task_parameters<Task>::environment>;
+
+    explicit waiting_child(Task& task) noexcept : coroutine(task.coroutine()) {
+        COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
+    }
+    static void begin(promise_type& promise, context_type& context, task_waiter& waiter,
+                      bool* left) noexcept {
+        promise.begin(context, waiter, left);
+    }
+    static void destroy() noexcept {}
+    static std::tuple<> result() noexcept { return {}; }
+
+    const std::coroutine_handle<promise_type> coroutine;
 };
 
-// The parent of waiting tasks: a coroutine of any type, or a task, whose promise says all.
-template <class Env, class Promise>
-class waiting_parent : immovable {
+// Refers to l-values, owns r-values until they run.
+template <class Promise, class... Tasks>
+class task_wait_awaiter final : public main_line_waiter<task_wait_awaiter<Promise, Tasks...>>,
+                                public elsewhere_waiter<task_wait_awaiter<Promise, Tasks...>> {
+    using env_type =
+        typename task_parameters<std::remove_reference_t<std::tuple_element_t<
+            0, std::tuple<Tasks...>>>>::environment;
+    using children_type = std::tuple<waiting_child<Tasks>...>;
+    static constexpr std::size_t count = sizeof...(Tasks);
+    static constexpr bool gives_results = !(std::is_reference_v<Tasks> && ...);
+    using main_line = main_line_waiter<task_wait_awaiter>;
+    using elsewhere = elsewhere_waiter<task_wait_awaiter>;
+
 public:
     template <class... P>
-    explicit waiting_parent(P&... promise) : context_(promise...) {}
-    template <class Other>
-    task_context<Env>& suspend(std::coroutine_handle<Other> parent) noexcept {
-        parent_ = parent;
-        stop_parent_ = [](void* address) noexcept -> std::coroutine_handle<> {
-            if constexpr (requires(Other& other) { other.unhandled_stopped(); }) {
-                return std::coroutine_handle<Other>::from_address(address)
-                    .promise()
-                    .unhandled_stopped();
-            } else {
-                std::terminate();
-            }
-        };
-        context_.listen();
-        return context_.get();
+    explicit task_wait_awaiter(std::tuple<Tasks&&...>& tasks, P&... promise)
+        : task_wait_awaiter(std::index_sequence_for<Tasks...>(), tasks, promise...) {}
+    ~task_wait_awaiter() {
+        if (context_ == nullptr) [[unlikely]]
+            std::apply([](auto&... each) { (each.destroy(), ...); }, children_);
     }
-    std::coroutine_handle<> resumed() const noexcept { return parent_; }
-    std::coroutine_handle<> stopped() const noexcept { return stop_parent_(parent_.address()); }
-
-private:
-    awaiting_context<Env, Promise> context_;
-    std::coroutine_handle<> parent_;
-    std::coroutine_handle<> (*stop_parent_)(void*) noexcept = nullptr;
-};
-template <class Env, class Promise>
-    requires std::derived_from<Promise, task_promise_base<Env>>
-class waiting_parent<Env, Promise> : immovable {
-public:
-    explicit waiting_parent(Promise& promise) noexcept : promise_(promise) {}
-    task_context<Env>& suspend(std::coroutine_handle<Promise>) noexcept {
-        return promise_.context();
-    }
-    std::coroutine_handle<> resumed() const noexcept {
-        return std::coroutine_handle<Promise>::from_promise(promise_);
-    }
-    std::coroutine_handle<> stopped() const noexcept { return promise_.unhandled_stopped(); }
-
-private:
-    Promise& promise_;
-};
-
-struct on_main_line : task_waiter {
-    using task_waiter::task_waiter;
-};
-struct run_elsewhere : task_waiter {
-    using task_waiter::task_waiter;
-};
-
-// Refers to the task_wait, which lives as long as the awaiting expression.
-template <class... Tasks>
-template <class Promise>
-class task_wait<Tasks...>::awaiter : on_main_line, run_elsewhere {
-public:
-    template <class... P>
-    explicit awaiter(task_wait& wait, P&... promise)
-        : on_main_line(&main_child_ended<1>),
-          run_elsewhere(&other_child_ended),
-          wait_(wait),
-          parent_(promise...) {}
 
     bool await_ready() const noexcept { return false; }
     template <class Other>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Other> parent) noexcept {
-        task_context<env_type>& context = parent_.suspend(parent);
-        wait_in<0>(context);
-        return transfer(wait_.template coroutine<0>());
+    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
+        context_ = &parent_.suspend(parent);
+        bool left;
+        if (!transfer_loop::has_room(&left)) [[unlikely]] {
+            put_off();
+            return true;
+        }
+        const std::int32_t away = run(left);
+        if (away == 0) [[likely]]
+            return false;
+        return !meet(away) || stop_if_stopped();
     }
     // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
     auto await_resume() {
-        if constexpr (gives_results) return results(std::make_index_sequence<count>());
+        if constexpr (gives_results) {
+            return std::apply([](auto&... each) { return results(each...); }, children_);
+        }
     }
 
 private:
-    // From the last to the first, so that the main line takes them back in order.
+    template <class>
+    friend class main_line_waiter;
+    template <class>
+    friend class elsewhere_waiter;
+
+    template <std::size_t... I, class... P>
+    task_wait_awaiter(std::index_sequence<I...>, std::tuple<Tasks&&...>& tasks, P&... promise)
+        : children_(static_cast<Tasks&&>(std::get<I>(tasks))...), parent_(promise...) {}
+
+    // The main line. Gives how many children have not ended on it.
+    [[gnu::always_inline]] std::int32_t run(bool& left) noexcept {
+        const auto first = std::get<0>(children_).coroutine;  // read before the rest is written
+        fork_deque* const deque = fork_deque::current();
+        fork_slot* slots[count] = {};
+        if (deque != nullptr) [[likely]]
+            offer<count - 1>(*deque, slots);
+        std::int32_t away = 0;
+        if (!run_child(std::get<0>(children_), first, left)) [[unlikely]]
+            ++away;
+        run_rest(deque, slots, left, away, std::make_index_sequence<count - 1>());
+        return away;
+    }
+    // From the last to the second, so that they are taken back in order.
     template <std::size_t I>
-    [[gnu::always_inline]] void wait_in(task_context<env_type>& context) noexcept {
-        if constexpr (I + 1 != count) wait_in<I + 1>(context);
-        const auto coroutine = wait_.template coroutine<I>();
-        COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
-        coroutine.promise().wait_in(context, static_cast<on_main_line&>(*this));
-        if constexpr (I != 0) join_.offer(I, &run_child<I>, this);
+    [[gnu::always_inline]] void offer(fork_deque& deque, fork_slot** slots) noexcept {
+        if constexpr (I != 0) {
+            slots[I] = deque.push(&run_stolen<I>, this);
+            offer<I - 1>(deque, slots);
+        }
+    }
+    template <std::size_t... I>
+    [[gnu::always_inline]] void run_rest([[maybe_unused]] fork_deque* deque,
+                                         [[maybe_unused]] fork_slot** slots,
+                                         [[maybe_unused]] bool& left,
+                                         [[maybe_unused]] std::int32_t& away,
+                                         std::index_sequence<I...>) noexcept {
+        (run_next<I + 1>(deque, slots[I + 1], left, away), ...);
+    }
+    template <std::size_t I>
+    [[gnu::always_inline]] void run_next(fork_deque* deque, fork_slot* slot, bool& left,
+                                         std::int32_t& away) noexcept {
+        auto& child = std::get<I>(children_);
+        if (slot != nullptr && !deque->pop(slot)) [[unlikely]] {
+            deque->let_go(slot);
+            ++away;
+        } else if (!run_child(child, child.coroutine, left)) [[unlikely]] {
+            ++away;
+        }
+    }
+    // False: it has left, and ends elsewhere.
+    template <class Child, class Coroutine>
+    [[gnu::always_inline]] bool run_child(Child& child, Coroutine coroutine, bool& left) noexcept {
+        left = false;
+        child.begin(coroutine.promise(), *context_, static_cast<main_line&>(*this), &left);
+        coroutine.resume();
+        return !left;
     }
     // By who took child I out of the deque.
     template <std::size_t I>
-    static void run_child(void* frame, fork_slot&) noexcept {
-        awaiter& self = *static_cast<awaiter*>(frame);
-        const auto coroutine = self.wait_.template coroutine<I>();
-        coroutine.promise().set_waiter(static_cast<run_elsewhere&>(self));
-        execution::resume_from_outside(coroutine);
+    static void run_stolen(void* frame, fork_slot&) noexcept {
+        task_wait_awaiter& self = *static_cast<task_wait_awaiter*>(frame);
+        auto& child = std::get<I>(self.children_);
+        child.begin(child.coroutine.promise(), *self.context_, static_cast<elsewhere&>(self),
+                    nullptr);
+        execution::resume_from_outside(child.coroutine);
     }
-    // Children before I have ended or run elsewhere.
-    template <std::size_t I>
-    static std::coroutine_handle<> main_child_ended(task_waiter& waiter, bool stopped) noexcept {
-        awaiter& self = static_cast<awaiter&>(static_cast<on_main_line&>(waiter));
+    // Some children end elsewhere. True: they have. False: the last goes on with the parent.
+    [[gnu::noinline]] bool meet(std::int32_t away) noexcept {
+        detach();
+        return join_.main_line_ended(away);
+    }
+    void detach() noexcept {
+        if (parent_.chain() != nullptr) parent_.chain()->detach();
+    }
+    [[gnu::noinline, gnu::cold]] void put_off() noexcept {
+        detach();
+        transfer_loop::put_off(static_cast<main_line&>(*this));
+    }
+    std::coroutine_handle<> run_put_off() noexcept {
+        bool left;
+        const std::int32_t away = run(left);
+        return away == 0 || meet(away) ? parent() : std::noop_coroutine();
+    }
+    // A child of the main line will end elsewhere.
+    task_chain* child_left(task_chain& child) noexcept {
+        child.change_waiter(static_cast<elsewhere&>(*this));
+        return parent_.chain();
+    }
+    // A child has ended elsewhere. True: it was the last.
+    bool child_ended(bool stopped) noexcept {
         // relaxed, here and below: the join orders it before the parent looks
-        if (stopped) self.stopped_.store(true, relaxed);
-        return self.template go_on<I>();
-    }
-    static std::coroutine_handle<> other_child_ended(task_waiter& waiter, bool stopped) noexcept {
-        awaiter& self = static_cast<awaiter&>(static_cast<run_elsewhere&>(waiter));
-        if (stopped) self.stopped_.store(true, relaxed);
-        if (!self.join_.ended_elsewhere()) return std::noop_coroutine();
-        return self.parent();
-    }
-    template <std::size_t I>
-    [[gnu::always_inline]] std::coroutine_handle<> go_on() noexcept {
-        if constexpr (I < count) {
-            if (!join_.take_back(I, this)) return go_on<I + 1>();
-            on_main_line::ended = &main_child_ended<I + 1>;
-            return wait_.template coroutine<I>();
-        } else {
-            if (!join_.main_line_ended()) return std::noop_coroutine();
-            return parent();
-        }
+        if (stopped) stopped_.store(1, relaxed);
+        return join_.ended_elsewhere();
     }
     std::coroutine_handle<> parent() noexcept {
-        return stopped_.load(relaxed) ? parent_.stopped() : parent_.resumed();
+        return stopped_.load(relaxed) != 0 ? parent_.stop() : parent_.resumed();
     }
-    template <std::size_t... I>
-    auto results(std::index_sequence<I...>) {
-        if constexpr ((std::is_lvalue_reference_v<Tasks> || ...)) {
-            return std::tuple_cat(wait_.template result<I>()...);
+    stopped_coroutine stopped_parent() noexcept { return parent_.stopped(); }
+    bool stop_if_stopped() noexcept {
+        if (stopped_.load(relaxed) == 0) [[likely]]
+            return false;
+        execution::resume_from_outside(parent_.stop());
+        return true;
+    }
+    template <class... Child>
+    [[gnu::flatten]] static auto results(Child&... child) {
+        if constexpr ((Child::keeps || ...)) {
+            return std::tuple_cat(child.result()...);
         } else {
-            using result = std::tuple<forked_task_value_t<Tasks>...>;
-            return result{wait_.template value<I>()...};
+            return std::tuple<forked_task_value_t<Tasks>...>{child.value()...};
         }
     }
 
-    task_wait& wait_;
-    [[no_unique_address]] waiting_parent<env_type, Promise> parent_;
-    atomic<bool> stopped_{false};  // set by any child
-    [[no_unique_address]] task_join<count> join_;
+    children_type children_;
+    [[no_unique_address]] waiting_coroutine<env_type, Promise> parent_;
+    task_context<env_type>* context_ = nullptr;  // null: the children do not run yet
+    task_join join_;
+    atomic<std::int32_t> stopped_{0};  // 1: set by any child
+};
+
+// Refers to the tasks. Lifetime: it is awaited in the expression that makes it.
+template <class... Tasks>
+class [[nodiscard]] task_wait {
+    using first_task = std::remove_reference_t<std::tuple_element_t<0, std::tuple<Tasks...>>>;
+    using env_type = typename task_parameters<first_task>::environment;
+    static_assert(
+        (std::same_as<env_type,
+                      typename task_parameters<std::remove_reference_t<Tasks>>::environment> &&
+         ...),
+        "wait_for_tasks: the tasks must have the same Env");
+
+public:
+    using keeps_scheduler = void;
+    using awaits_tasks = void;
+
+    explicit task_wait(Tasks&&... tasks) noexcept : tasks_(static_cast<Tasks&&>(tasks)...) {}
+    task_wait(task_wait&&) = delete;
+
+    template <class Promise>
+    task_wait_awaiter<Promise, Tasks...> as_awaitable(Promise& promise) && {
+        return task_wait_awaiter<Promise, Tasks...>(tasks_, promise);
+    }
+    task_wait_awaiter<void, Tasks...> operator co_await() && {
+        return task_wait_awaiter<void, Tasks...>(tasks_);
+    }
+
+private:
+    std::tuple<Tasks&&...> tasks_;
 };
 
 // `co_await wait_for_tasks(a, b, ...)` runs all tasks, side by side on a pool, and goes on when all
@@ -245,8 +334,8 @@ private:
 // Cost: no allocation; no atomic operation but for children that run elsewhere.
 template <class... Tasks>
     requires(sizeof...(Tasks) != 0) && (is_task<std::remove_cvref_t<Tasks>> && ...)
-task_wait<Tasks&&...> wait_for_tasks(Tasks&&... tasks) noexcept {
-    return task_wait<Tasks&&...>(std::in_place, static_cast<Tasks&&>(tasks)...);
+task_wait<Tasks...> wait_for_tasks(Tasks&&... tasks) noexcept {
+    return task_wait<Tasks...>(static_cast<Tasks&&>(tasks)...);
 }
 
 }  // namespace coppice::execution

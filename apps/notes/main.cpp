@@ -1,0 +1,116 @@
+// coppice-notes: keeps short texts in a database and serves them as JSON. An application to start
+// from: options, a store behind an interface, handlers that suspend, and a drain at the end.
+// Exit status: 0 after a drain, 2 if the options cannot be served, 1 for a failure while running.
+#include "routes.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace coppice;
+
+struct options {
+    std::string address = "127.0.0.1";
+    int port = 8081;
+    std::size_t threads = thread_pool::hardware();
+    std::string database = "notes.db";
+};
+
+std::unique_ptr<notes::store> open(const std::string& database) {
+    if (!database.starts_with("postgresql://")) return notes::open_sqlite(database);
+#ifdef NOTES_WITH_POSTGRESQL
+    return notes::open_postgres(database);
+#else
+    throw std::runtime_error("this program was built without PostgreSQL (COPPICE_POSTGRESQL)");
+#endif
+}
+
+// Drains the server on the first signal; a second one ends the program. Every thread started after
+// this one is spared the signals.
+class signal_thread {
+public:
+    signal_thread() {
+        ::sigemptyset(&signals_);
+        for (const int s : {SIGTERM, SIGINT, SIGUSR1}) ::sigaddset(&signals_, s);
+        ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    }
+    void watch(http::server& server) {
+        thread_ = std::thread([this, &server] {
+            for (int count = 0;; ++count) {
+                int signal = 0;
+                ::sigwait(&signals_, &signal);
+                if (signal == SIGUSR1) return;
+                if (count != 0) std::_Exit(128 + signal);
+                server.drain();
+            }
+        });
+    }
+    ~signal_thread() {
+        if (!thread_.joinable()) return;
+        ::pthread_kill(thread_.native_handle(), SIGUSR1);
+        thread_.join();
+    }
+
+private:
+    sigset_t signals_;
+    std::thread thread_;
+};
+
+int serve(const options& o) {
+    signal_thread signals;
+    std::unique_ptr<notes::store> store;
+    std::optional<http::server> server;
+    try {
+        const result<io::endpoint> at =
+            io::endpoint::parse(o.address, static_cast<std::uint16_t>(o.port));
+        if (!at) throw std::runtime_error("--address: '" + o.address + "' is no address");
+        store = open(o.database);
+        http::server_options how;
+        how.endpoint = at.value();
+        how.threads = o.threads;
+        how.limits.body_bytes_max = 512 * 1024;
+        server.emplace(std::move(how), notes::make_routes(*store));
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "coppice-notes: %s\n", e.what());
+        return 2;
+    }
+    signals.watch(*server);
+    std::printf("listening on http://%s\n", server->local().to_string().c_str());
+    std::fflush(stdout);
+    server->run();
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    options o;
+    CLI::App app("Keeps short texts in a database and serves them as JSON.", "coppice-notes");
+    app.add_option("--address", o.address, "IPv4 or IPv6 address to listen on")
+        ->capture_default_str();
+    app.add_option("--port", o.port, "TCP port; 0 lets the system choose")
+        ->check(CLI::Range(0, 65535))
+        ->capture_default_str();
+    app.add_option("--threads", o.threads, "event loops")->check(CLI::Range(1, 1024));
+    app.add_option("--database", o.database,
+                   "an SQLite file, made if it is missing, or postgresql://...")
+        ->capture_default_str();
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
+    }
+    try {
+        return serve(o);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "coppice-notes: %s\n", e.what());
+        return 1;
+    }
+}

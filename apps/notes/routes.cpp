@@ -1,0 +1,107 @@
+// The handlers of coppice-notes: all suspend while the database works.
+#include "routes.hpp"
+
+#include "json.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+namespace notes {
+
+namespace {
+
+using namespace coppice;
+using http::request;
+using http::response;
+
+constexpr std::size_t text_bytes_max = 64 * 1024;
+
+void append_note(std::string& out, const note& n) {
+    out.append("{\"id\":").append(std::to_string(n.id)).append(",\"text\":");
+    append_string(out, n.text);
+    out.push_back('}');
+}
+
+response problem(int status, std::string_view what) {
+    std::string body = "{\"error\":";
+    append_string(body, what);
+    body += "}";
+    return response::json(std::move(body), status);
+}
+
+// The text of a note to be kept, or the answer that says what is wrong with it.
+std::optional<std::string> text_in(const request& r, std::optional<response>& refused) {
+    std::optional<std::string> text = string_member(r.body(), "text");
+    if (!text) {
+        refused = problem(400, "the body must be {\"text\": \"...\"}");
+    } else if (text->size() > text_bytes_max) {
+        refused = problem(413, "a note has 65536 bytes at most");
+        text.reset();
+    }
+    return text;
+}
+
+task<response> list(store& s, request& r) {
+    const std::vector<note> all = co_await s.list(r.loop());
+    std::string body = "[";
+    for (const note& n : all) {
+        if (body.size() != 1) body.push_back(',');
+        append_note(body, n);
+    }
+    body.push_back(']');
+    co_return response::json(std::move(body));
+}
+
+task<response> find(store& s, request& r) {
+    const std::int64_t id = r.parameter<std::int64_t>("id").value_or(0);
+    const std::optional<note> found = co_await s.find(r.loop(), id);
+    if (!found) co_return problem(404, "there is no such note");
+    std::string body;
+    append_note(body, *found);
+    co_return response::json(std::move(body));
+}
+
+task<response> add(store& s, request& r) {
+    std::optional<response> refused;
+    std::optional<std::string> text = text_in(r, refused);
+    if (!text) co_return std::move(*refused);
+    note made{0, *text};
+    made.id = co_await s.add(r.loop(), std::move(*text));
+    std::string body;
+    append_note(body, made);
+    co_return response::json(std::move(body), 201)
+        .add("Location", "/notes/" + std::to_string(made.id));
+}
+
+task<response> replace(store& s, request& r) {
+    std::optional<response> refused;
+    std::optional<std::string> text = text_in(r, refused);
+    if (!text) co_return std::move(*refused);
+    const std::int64_t id = r.parameter<std::int64_t>("id").value_or(0);
+    const bool done = co_await s.replace(r.loop(), id, std::move(*text));
+    if (!done) co_return problem(404, "there is no such note");
+    co_return response(204);
+}
+
+task<response> remove(store& s, request& r) {
+    const std::int64_t id = r.parameter<std::int64_t>("id").value_or(0);
+    const bool done = co_await s.remove(r.loop(), id);
+    if (!done) co_return problem(404, "there is no such note");
+    co_return response(204);
+}
+
+}  // namespace
+
+http::router make_routes(store& s) {
+    http::router routes;
+    routes.get("/notes", [&s](request& r) { return list(s, r); })
+        .post("/notes", [&s](request& r) { return add(s, r); })
+        .get("/notes/{id:int}", [&s](request& r) { return find(s, r); })
+        .put("/notes/{id:int}", [&s](request& r) { return replace(s, r); })
+        .del("/notes/{id:int}", [&s](request& r) { return remove(s, r); })
+        .get("/healthz", [](request&) { return response::text("ok\n"); });
+    return routes;
+}
+
+}  // namespace notes

@@ -1,0 +1,149 @@
+// Notes in SQLite. Its calls block, on the disk and on each other: so a thread of its own makes
+// them, and requests hop to it and leave their loops to others.
+#include "store.hpp"
+
+#include <coppice/pool/thread_pool.hpp>
+
+#include <sqlite3.h>
+#include <stdexcept>
+#include <utility>
+
+namespace notes {
+
+namespace {
+
+using coppice::task;
+using coppice::io::context;
+
+constexpr int busy_ms = 5000;  // how long another process may lock the file
+
+// A connection and its prepared statements. Threads: one at a time.
+class database {
+public:
+    explicit database(const std::string& file) {
+        check(::sqlite3_open(file.c_str(), &handle_));
+        ::sqlite3_busy_timeout(handle_, busy_ms);
+        check(::sqlite3_exec(handle_,
+                             "PRAGMA journal_mode = WAL;"
+                             "CREATE TABLE IF NOT EXISTS notes ("
+                             "  id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL)",
+                             nullptr, nullptr, nullptr));
+    }
+    database(const database&) = delete;
+    ~database() { ::sqlite3_close(handle_); }
+
+    void check(int status) const {
+        if (status == SQLITE_OK || status == SQLITE_ROW || status == SQLITE_DONE) return;
+        throw std::runtime_error(::sqlite3_errmsg(handle_));
+    }
+    std::int64_t last_id() const { return ::sqlite3_last_insert_rowid(handle_); }
+    bool changed() const { return ::sqlite3_changes(handle_) != 0; }
+    sqlite3* handle() const { return handle_; }
+
+private:
+    sqlite3* handle_ = nullptr;
+};
+
+// One statement, prepared once, with its parameters bound from 1 on.
+class statement {
+public:
+    statement(database& d, const char* sql) : database_(d) {
+        d.check(::sqlite3_prepare_v2(d.handle(), sql, -1, &handle_, nullptr));
+    }
+    statement(const statement&) = delete;
+    ~statement() { ::sqlite3_finalize(handle_); }
+
+    // One run of it; ready for the next when this ends.
+    class run {
+    public:
+        explicit run(statement& s) : statement_(s) {}
+        run(const run&) = delete;
+        ~run() { ::sqlite3_reset(statement_.handle_); }
+        run& bind(int index, std::int64_t value) {
+            statement_.database_.check(::sqlite3_bind_int64(statement_.handle_, index, value));
+            return *this;
+        }
+        run& bind(int index, const std::string& text) {
+            statement_.database_.check(::sqlite3_bind_text(statement_.handle_, index, text.data(),
+                                                           static_cast<int>(text.size()),
+                                                           SQLITE_TRANSIENT));
+            return *this;
+        }
+        // True: there is a row.
+        bool step() {
+            const int status = ::sqlite3_step(statement_.handle_);
+            statement_.database_.check(status);
+            return status == SQLITE_ROW;
+        }
+        note row() const {
+            const void* const text = ::sqlite3_column_blob(statement_.handle_, 1);
+            const int size = ::sqlite3_column_bytes(statement_.handle_, 1);
+            return {::sqlite3_column_int64(statement_.handle_, 0),
+                    std::string(static_cast<const char*>(text), static_cast<std::size_t>(size))};
+        }
+
+    private:
+        statement& statement_;
+    };
+
+private:
+    database& database_;
+    sqlite3_stmt* handle_ = nullptr;
+};
+
+class sqlite_store final : public store {
+public:
+    explicit sqlite_store(const std::string& file) : database_(file) {}
+
+    task<std::vector<note>> list(context&) override {
+        co_await worker_.get_scheduler().schedule();
+        statement::run run(list_);
+        run.bind(1, listed_max);
+        std::vector<note> all;
+        while (run.step()) all.push_back(run.row());
+        co_return all;
+    }
+    task<std::optional<note>> find(context&, std::int64_t id) override {
+        co_await worker_.get_scheduler().schedule();
+        statement::run run(find_);
+        std::optional<note> found;
+        if (run.bind(1, id).step()) found = run.row();
+        co_return found;
+    }
+    task<std::int64_t> add(context&, std::string text) override {
+        co_await worker_.get_scheduler().schedule();
+        statement::run run(add_);
+        run.bind(1, text).step();
+        co_return database_.last_id();
+    }
+    task<bool> replace(context&, std::int64_t id, std::string text) override {
+        co_await worker_.get_scheduler().schedule();
+        statement::run run(replace_);
+        run.bind(1, text).bind(2, id).step();
+        co_return database_.changed();
+    }
+    task<bool> remove(context&, std::int64_t id) override {
+        co_await worker_.get_scheduler().schedule();
+        statement::run run(remove_);
+        run.bind(1, id).step();
+        co_return database_.changed();
+    }
+
+private:
+    // The worker's, but for making and ending them.
+    database database_;
+    statement list_{database_, "SELECT id, text FROM notes ORDER BY id DESC LIMIT ?"};
+    statement find_{database_, "SELECT id, text FROM notes WHERE id = ?"};
+    statement add_{database_, "INSERT INTO notes (text) VALUES (?)"};
+    statement replace_{database_, "UPDATE notes SET text = ? WHERE id = ?"};
+    statement remove_{database_, "DELETE FROM notes WHERE id = ?"};
+    coppice::thread_pool worker_{1};
+};
+
+}  // namespace
+
+std::unique_ptr<store> open_sqlite(const std::string& file) {
+    return std::make_unique<sqlite_store>(file);
+}
+
+}  // namespace notes

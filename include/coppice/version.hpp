@@ -1,0 +1,4 @@
+// The version, as macros and as values.
+#pragma once
+
+#include <coppice/base/version.hpp>

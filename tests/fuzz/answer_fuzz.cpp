@@ -1,0 +1,98 @@
+// http/client.hpp: whatever a server answers, and however it arrives, the client ends, in bounds,
+// and says the same. Client and server are in a simulated world, so a run takes no time.
+#include <coppice/http/client.hpp>
+#include <coppice/io/simulation.hpp>
+#include <coppice/io/timer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "detached.hpp"
+#include "verify.hpp"
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+using test::detached;
+using test::verify;
+using test::verify_equal;
+
+// Answers one connection with pieces of `bytes`, then says that nothing more comes.
+detached serve(io::tcp::acceptor& acceptor, io::context& loop, std::string_view bytes,
+               std::size_t first, std::size_t others) {
+    std::error_code ec;
+    io::tcp::socket s = co_await acceptor.accept(use_await[ec]);
+    acceptor.close();
+    if (ec) co_return;
+    std::byte request[1024];
+    (void)co_await s.receive(request, use_await[ec]);
+    for (std::size_t piece = first; !bytes.empty() && !ec; piece = others) {
+        const std::string_view now = bytes.substr(0, piece);
+        bytes.remove_prefix(now.size());
+        co_await s.send_all(std::as_bytes(std::span(now)), use_await[ec]);
+        std::error_code ignored;
+        io::timer pause(loop);
+        co_await pause.wait_for(1ms, use_await[ignored]);
+    }
+    s.shutdown_send();
+    while (!ec) {  // until the client is gone
+        const std::size_t n = co_await s.receive(request, use_await[ec]);
+        if (n == 0) break;
+    }
+}
+
+task<> ask(http::client& client, io::endpoint to, std::string_view method, std::string& said) {
+    http::client_request r;
+    r.to = to;
+    r.method = method;
+    try {
+        const http::client_response answer = co_await client.send(r);
+        said = std::to_string(answer.status()) + " " + std::string(answer.find("X").value_or("-")) +
+               " " + std::string(answer.trailer("X").value_or("-")) + " ";
+        said.append(answer.body());
+    } catch (const std::system_error& e) {
+        said = e.code().message();
+    }
+}
+detached run(task<> t) {
+    co_await std::move(t);
+}
+
+std::string talk(std::string_view bytes, unsigned char choice, std::size_t first,
+                 std::size_t others) {
+    io::simulation world(1, io::simulated_faults::none());
+    std::string said = "nothing";
+    {
+        io::context loop(world);
+        io::tcp::acceptor acceptor(loop, io::loopback(0));
+        serve(acceptor, loop, bytes, first, others);
+        http::client_options o;
+        o.idle_connections_max = 0;
+        if ((choice & 1) != 0) o.limits.header_bytes_max = 64;
+        if ((choice & 2) != 0) o.limits.fields_max = 3;
+        if ((choice & 4) != 0) o.limits.body_bytes_max = 20;
+        http::client client(loop, o);
+        run(ask(client, acceptor.local(), (choice & 8) != 0 ? "HEAD" : "GET", said));
+        loop.run();
+        if ((choice & 4) != 0) verify(said.size() < 1000, "a body within its limit");
+    }
+    verify(said != "nothing", "the client ends");
+    return said;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    const unsigned char choice = data[0];
+    const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
+    const std::string whole = talk(bytes, choice, bytes.size() + 1, 1);
+    if (bytes.empty()) return 0;
+    verify_equal(talk(bytes, choice, 1 + choice % bytes.size(), bytes.size()), whole, "split");
+    if (bytes.size() < 200) verify_equal(talk(bytes, choice, 1, 1), whole, "bytewise");
+    return 0;
+}

@@ -1,0 +1,148 @@
+// coppice-notes as its users run it, over SQLite, or over the database that COPPICE_NOTES_DATABASE
+// names (with_postgresql.sh); and the JSON that it reads and writes.
+#include "json.hpp"
+#include "served.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+namespace {
+
+using coppice::test::client;
+using coppice::test::served;
+
+bool has_status(const std::string& answer, int status) {
+    return answer.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
+}
+std::string body_of(const std::string& answer) {
+    const std::size_t end = answer.find("\r\n\r\n");
+    return end == answer.npos ? "" : answer.substr(end + 4);
+}
+
+class notes : public testing::Test {
+protected:
+    notes() : directory_("/tmp/coppice-notes-test." + std::to_string(::getpid())) {
+        std::filesystem::create_directory(directory_);
+        const char* const named = std::getenv("COPPICE_NOTES_DATABASE");
+        database = named != nullptr ? named : directory_ / "notes.db";
+    }
+    ~notes() override { std::filesystem::remove_all(directory_); }
+    std::vector<std::string> arguments() const {
+        return {"--port", "0", "--threads", "2", "--database", database};
+    }
+    // Adds a note; gives its path.
+    static std::string add(served& s, const std::string& body) {
+        const std::string answer = s.ask("POST", "/notes", body);
+        EXPECT_TRUE(has_status(answer, 201)) << answer;
+        const std::size_t at = answer.find("Location: ") + 10;
+        return answer.substr(at, answer.find("\r\n", at) - at);
+    }
+    std::string database;
+
+private:
+    std::filesystem::path directory_;
+};
+
+TEST_F(notes, are_added_read_listed_replaced_and_removed) {
+    served s(COPPICE_NOTES, arguments());
+    const std::string first = add(s, R"({"text": "one"})");
+    const std::string second = add(s, R"({ "text" : "z\u0077ei \"\u00e4\ud83d\ude00\"" })");
+    const std::string id = second.substr(std::string("/notes/").size());
+    EXPECT_EQ(body_of(s.get(second)),
+              "{\"id\":" + id + ",\"text\":\"zwei \\\"\u00e4\U0001f600\\\"\"}");
+    const std::string list = body_of(s.get("/notes"));
+    EXPECT_TRUE(list.starts_with("[{\"id\":" + id)) << list;  // the newest first
+    EXPECT_NE(list.find("\"one\""), list.npos);
+    EXPECT_TRUE(has_status(s.ask("PUT", first, R"({"text":"uno"})"), 204));
+    EXPECT_NE(body_of(s.get(first)).find("\"uno\""), std::string::npos);
+    EXPECT_TRUE(has_status(s.ask("DELETE", first), 204));
+    EXPECT_TRUE(has_status(s.get(first), 404));
+    EXPECT_TRUE(has_status(s.ask("DELETE", first), 404));
+    EXPECT_TRUE(has_status(s.ask("PUT", first, R"({"text":"x"})"), 404));
+    s.signal(SIGTERM);
+    EXPECT_EQ(s.exit_status(), 0);
+}
+
+TEST_F(notes, what_is_no_note_is_refused_and_said_to_be) {
+    served s(COPPICE_NOTES, arguments());
+    for (const char* const bad : {"text", "{}", R"({"text":1})", R"({"text":"a","more":"b"})",
+                                  R"({"text":"a\u0000b"})", "{\"text\":\"\xff\"}"}) {
+        const std::string answer = s.ask("POST", "/notes", bad);
+        EXPECT_TRUE(has_status(answer, 400)) << bad << answer;
+        EXPECT_EQ(body_of(answer), R"({"error":"the body must be {\"text\": \"...\"}"})");
+    }
+    const std::string large = "{\"text\":\"" + std::string(65'537, 'x') + "\"}";
+    EXPECT_TRUE(has_status(s.ask("POST", "/notes", large), 413));
+    EXPECT_TRUE(has_status(s.get("/notes/0"), 404));
+    EXPECT_TRUE(has_status(s.get("/notes/one"), 404));
+    EXPECT_TRUE(has_status(s.ask("PATCH", "/notes"), 405));
+}
+
+TEST_F(notes, outlive_their_server) {
+    std::string path;
+    {
+        served s(COPPICE_NOTES, arguments());
+        path = add(s, R"({"text":"kept"})");
+        s.signal(SIGTERM);
+        EXPECT_EQ(s.exit_status(), 0);
+    }
+    served s(COPPICE_NOTES, arguments());
+    EXPECT_NE(body_of(s.get(path)).find("\"kept\""), std::string::npos);
+}
+
+TEST_F(notes, are_added_by_many_clients_at_once_and_none_is_lost) {
+    served s(COPPICE_NOTES, arguments());
+    const std::uint16_t port = s.port();
+    constexpr int clients = 12;  // more than there are connections to a database
+    constexpr int each = 20;
+    std::vector<std::thread> threads;
+    for (int i = 0; i != clients; ++i) {
+        threads.emplace_back([&, i] {
+            client c(port);
+            for (int n = 0; n != each; ++n) {
+                const std::string body = "{\"text\":\"" + std::to_string(i * each + n) + "\"}";
+                ASSERT_TRUE(c.send("POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                                   std::to_string(body.size()) + "\r\n\r\n" + body));
+                const std::string made = c.receive();
+                ASSERT_TRUE(has_status(made, 201)) << made;
+                const std::size_t at = made.find("Location: ") + 10;
+                const std::string path = made.substr(at, made.find("\r\n", at) - at);
+                ASSERT_TRUE(c.send("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"));
+                EXPECT_NE(c.receive().find(body.substr(1)), std::string::npos);
+            }
+        });
+    }
+    for (std::thread& t : threads) t.join();
+}
+
+TEST(notes_program, refuses_a_database_that_cannot_be) {
+    served s(COPPICE_NOTES, {"--port", "0", "--database", "/does/not/exist/notes.db"});
+    EXPECT_EQ(s.exit_status(), 2);
+    EXPECT_NE(s.err().find("coppice-notes: "), std::string::npos);
+}
+
+// RFC 8259
+TEST(notes_json, a_string_comes_back_as_it_was) {
+    for (const std::string_view text :
+         {"", "a", "\"\\/\b\f\n\r\t\x01\x1f", "\u00e4\u20ac\U0001f600"}) {
+        std::string json = "{\"text\":";
+        ::notes::append_string(json, text);
+        json += "}";
+        EXPECT_EQ(::notes::string_member(json, "text"), text) << json;
+    }
+}
+
+TEST(notes_json, what_is_no_json_is_nothing) {
+    for (const std::string_view bad :
+         {R"({"text":"a")", R"({"text":"a"}x)", R"({"text" "a"})", R"({"text":"\x"})",
+          R"({"text":"\u12"})", R"({"text":"\ud800"})", R"({"text":"\ud800\u0041"})",
+          R"({"text":"\udc00"})", R"({"other":"a"})", "{\"text\":\"\n\"}",
+          "{\"text\":\"\xc0\x80\"}", "{\"text\":\"\xed\xa0\x80\"}",
+          "{\"text\":\"\xf4\x90\x80\x80\"}", "{\"text\":\"\xe2\x82\"}", ""}) {
+        EXPECT_EQ(::notes::string_member(bad, "text"), std::nullopt) << bad;
+    }
+}
+
+}  // namespace

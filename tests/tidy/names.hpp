@@ -1,0 +1,201 @@
+// The law of public names: what users meet in examples and documents is documented where declared.
+#pragma once
+// Public is a name that a header declares at namespace scope and that an example uses, or a
+// document mentions in backticks. It is documented if one of its declarations is: a comment stands
+// directly above it (above its template head, or above the group of declarations that it stands in
+// without a blank line) or behind it on its line. A header's first comment documents its namesake,
+// and a type's comment its object, `inline constexpr then_t then{};`.
+
+#include "source.hpp"
+
+#include <map>
+#include <set>
+
+namespace tidy {
+
+struct declaration {
+    std::string name;
+    std::string type;   // of an object `inline constexpr type name`, or ""
+    std::size_t first;  // line of its first token
+    std::size_t line;   // line of its name
+};
+
+// The declarations of a header at namespace scope: types, functions, aliases, concepts, objects.
+// Deduction guides, friends and definitions of members have no names of their own.
+class namespace_scope {
+public:
+    explicit namespace_scope(const source_file& file) : file_(file) {
+        std::size_t begin = 0;
+        for (std::size_t i = 0; i < file.tokens.size(); ++i) {
+            const std::string_view word = file.at(i);
+            const bool inlined = word == "inline" && file.at(i + 1) == "namespace";
+            if ((word == "namespace" || inlined) && i == begin) {
+                while (i < file.tokens.size() && file.at(i) != "{" && file.at(i) != ";") ++i;
+                begin = i + 1;
+            } else if (word == "}") {
+                begin = i + 1;
+            } else if (word == "(" || word == "[") {
+                i = closing(file.tokens, i);
+            } else if (word == ";") {
+                read(begin, i);
+                begin = i + 1;
+            } else if (word == "{") {
+                const std::size_t close = closing(file.tokens, i);
+                // A type, or a value, is followed by a semicolon; a function's body by nothing, and
+                // what follows a braced member initializer is still its constructor.
+                const std::string_view after = file.at(close + 1);
+                if (after != ";" && after != "," && after != "{") {
+                    read(begin, i);
+                    begin = close + 1;
+                }
+                i = close;
+            }
+        }
+    }
+    std::vector<declaration> all;
+
+private:
+    // Tokens [begin, end), without what is in brackets after the name.
+    void read(std::size_t begin, std::size_t end) {
+        std::size_t at = begin;
+        while (file_.at(at) == "template" || file_.at(at) == "requires" || file_.at(at) == "[") {
+            at = file_.at(at) == "template"   ? past_angles(at + 1)
+                 : file_.at(at) == "requires" ? past_condition(at + 1, end)
+                                              : closing(file_.tokens, at) + 1;
+        }
+        if (at >= end) return;
+        const std::string_view first = file_.at(at);
+        if (first == "friend" || first == "static_assert" || first == "extern") return;
+        if (first == "using" || first == "concept") {
+            if (file_.at(at + 2) == "=") keep(begin, at + 1, "");
+            return;
+        }
+        if (first == "class" || first == "struct" || first == "enum" || first == "union") {
+            ++at;
+            while (file_.at(at) == "class" || file_.at(at) == "struct" || file_.at(at) == "[" ||
+                   file_.at(at) == "alignas") {
+                if (file_.at(at) == "alignas") ++at;
+                at = file_.at(at) == "[" || file_.at(at) == "(" ? closing(file_.tokens, at) + 1
+                                                                : at + 1;
+            }
+            if (file_.at(at + 1) == ";" || at + 1 == end) return;  // declared, not defined
+            if (file_.at(at + 1) != "<") keep(begin, at, "");      // else a specialisation
+            return;
+        }
+        value_or_function(begin, at, end);
+    }
+    void value_or_function(std::size_t begin, std::size_t at, std::size_t end) {
+        for (std::size_t i = at; i != end; ++i) {
+            const std::string_view word = file_.at(i);
+            if (word == "->") return;  // a deduction guide, or a name was found before
+            if (word == "(" || word == "{" || word == "=" || word == ";") {
+                if (i == at || file_.at(i - 1) == ">" || file_.at(i - 2) == "::") return;
+                if (word == "(" && i == at + 1) return;  // no result type: a guide
+                keep(begin, i - 1, word == "{" || word == "=" ? file_.at(i - 2) : "");
+                return;
+            }
+            if (word == "<") i = past_angles(i) - 1;
+        }
+        if (end > at + 1) keep(begin, end - 1, file_.at(end - 2));  // `constexpr type name;`
+    }
+    std::size_t past_angles(std::size_t open) const {
+        std::size_t depth = 0;
+        for (std::size_t i = open; i < file_.tokens.size(); ++i) {
+            const std::string_view word = file_.at(i);
+            if (word == "(" || word == "{") i = closing(file_.tokens, i);
+            if (word == "<") ++depth;
+            if (word == ">" && --depth == 0) return i + 1;
+        }
+        return file_.tokens.size();
+    }
+    // Past `requires X<T> && (Y)`: terms joined by && and ||.
+    std::size_t past_condition(std::size_t at, std::size_t end) const {
+        while (at < end) {
+            if (file_.at(at) == "(") {
+                at = closing(file_.tokens, at) + 1;
+            } else {
+                while (at < end && (is_word(file_.at(at)[0]) || file_.at(at) == "::") &&
+                       (file_.at(at + 1) == "::" || file_.at(at) == "::"))
+                    ++at;
+                ++at;
+                if (file_.at(at) == "<") at = past_angles(at);
+            }
+            if (file_.at(at) != "&&" && file_.at(at) != "||") break;
+            ++at;
+        }
+        return at;
+    }
+    void keep(std::size_t begin, std::size_t name, std::string_view type) {
+        if (!is_word(file_.at(name)[0])) return;
+        all.push_back({std::string(file_.at(name)), std::string(type), file_.tokens[begin].line,
+                       file_.tokens[name].line});
+    }
+
+    const source_file& file_;
+};
+
+// Whether a comment belongs to the declaration: behind its name's line, or above it with nothing
+// between but declarations of its group.
+inline bool has_comment(const source_file& file, const declaration& d) {
+    if (!blank(file.comments[d.line - 1])) return true;
+    for (std::size_t i = d.first - 1; i-- > 0;) {
+        if (blank(file.lines[i])) return false;
+        if (blank(file.code[i])) return !blank(file.comments[i]);
+        if (file.code[i].starts_with("namespace") || file.code[i].starts_with("}")) return false;
+    }
+    return false;
+}
+
+// The words that users meet: in examples, and in the backticks of documents.
+inline std::set<std::string> met_by_users(const tree& files) {
+    std::set<std::string> words;
+    const auto add = [&](std::string_view text) {
+        for (std::size_t i = 0; i < text.size();) {
+            std::size_t end = i;
+            while (end < text.size() && is_word(text[end])) ++end;
+            if (end != i) words.emplace(text.substr(i, end - i));
+            i = end + 1;
+        }
+    };
+    for (const source_file& file : files) {
+        if (file.under("examples/")) {
+            for (const token& t : file.tokens) words.insert(t.text);
+        }
+        if (!file.is_document() || file.under("docs/decisions/")) continue;
+        for (const std::string& line : file.lines) {
+            std::size_t open = line.find('`');
+            while (open != std::string::npos) {
+                const std::size_t close = line.find('`', open + 1);
+                if (close == std::string::npos) break;
+                add(std::string_view(line).substr(open + 1, close - open - 1));
+                open = line.find('`', close + 1);
+            }
+        }
+    }
+    return words;
+}
+
+inline void undocumented_names(const tree& files, findings& out) {
+    const std::set<std::string> met = met_by_users(files);
+    std::map<std::string, finding> missing;
+    std::set<std::string> documented;
+    std::vector<std::pair<std::string, std::string>> objects;  // name, type
+    for (const source_file& file : files) {
+        if (!file.is_header() || !file.under("include/coppice/")) continue;
+        for (const declaration& d : namespace_scope(file).all) {
+            const bool namesake = file.path.ends_with("/" + d.name + ".hpp");
+            if (namesake || has_comment(file, d)) documented.insert(d.name);
+            if (!d.type.empty()) objects.emplace_back(d.name, d.type);
+            if (met.contains(d.name))
+                missing.emplace(d.name, file.found(d.line, d.name + " is public and undocumented"));
+        }
+    }
+    for (const auto& [name, type] : objects) {
+        if (documented.contains(type)) documented.insert(name);
+    }
+    for (const auto& [name, where] : missing) {
+        if (!documented.contains(name)) out.push_back(where);
+    }
+}
+
+}  // namespace tidy

@@ -1,0 +1,100 @@
+// trace/event_log.hpp and trace/chrome.hpp: bounds, drops, and valid, balanced, ordered JSON.
+#include <coppice/trace/chrome.hpp>
+#include <coppice/trace/event_log.hpp>
+
+#include "trace_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <system_error>
+
+namespace {
+
+using coppice::test::read_trace;
+using coppice::test::trace_file;
+using coppice::trace::chrome_json;
+using coppice::trace::event_log;
+using coppice::trace::track;
+
+TEST(event_log, keeps_room_for_the_ends_of_what_has_begun) {
+    event_log log(4);
+    const bool outer = log.begin(10, "outer");
+    const bool inner = log.begin(20, "inner");
+    EXPECT_TRUE(outer && inner);
+    const bool late = log.begin(30, "late");
+    EXPECT_FALSE(late);
+    log.instant(31, "late too");
+    log.end(late, 32);
+    log.end(inner, 40);
+    log.end(outer, 50);
+    EXPECT_EQ(log.size(), 4u);
+    EXPECT_EQ(log.dropped(), 3u);  // a begin, its end, an instant
+    EXPECT_EQ(log.at(3).time_ns, 50);
+}
+
+TEST(event_log, without_capacity_it_records_nothing_and_drops_nothing) {
+    event_log log(0);
+    EXPECT_FALSE(log.enabled());
+    EXPECT_FALSE(log.begin(1, "x"));
+    log.instant(2, "y");
+    EXPECT_EQ(log.size() + log.dropped(), 0u);
+}
+
+TEST(chrome_json, is_valid_balanced_and_ordered_and_says_what_was_dropped) {
+    event_log busy(6), idle(6), full(2);
+    const bool a = busy.begin(5'000'000'000'001, "a \"quoted\"\\ \n name");
+    busy.instant(5'000'000'000'500, "steal", 7);
+    const bool b = busy.begin(5'000'000'001'000, "b");
+    busy.end(b, 5'000'000'002'000);
+    const bool c = full.begin(5'000'000'000'100, "c");
+    full.instant(5'000'000'000'200, "lost");
+    full.end(c, 5'000'000'003'000);
+    const track tracks[] = {{"worker 0", &busy}, {"worker 1", &idle}, {"worker 2", &full}};
+    const trace_file file = read_trace(chrome_json(tracks, 5'000'000'002'500));
+    EXPECT_EQ(file.error, "");
+    EXPECT_EQ(file.dropped, 1u);
+    EXPECT_EQ(file.tracks.size(), 3u);
+    EXPECT_EQ(file.count('B', "a \"quoted\"\\ \n name"), 1u);
+    EXPECT_EQ(file.count('i', "steal"), 1u);
+    EXPECT_EQ(file.count('i', "events were dropped"), 1u);
+    EXPECT_EQ(file.count('E', ""), 3u);  // also of a, which still runs
+    EXPECT_EQ(file.last_us, 2.999);
+    busy.end(a, 5'000'000'009'000);
+}
+
+TEST(chrome_json, of_nothing_is_an_empty_trace) {
+    EXPECT_EQ(read_trace(chrome_json({}, 0)).error, "");
+}
+
+TEST(trace_file, the_reader_of_these_tests_finds_faults) {
+    const auto with = [](const std::string& events) {
+        return read_trace("{\"traceEvents\":[" + events + "],\"otherData\":{\"dropped_events\":0}}")
+            .error;
+    };
+    const std::string begin = R"({"ph":"B","pid":1,"tid":0,"name":"x","ts":2})";
+    const std::string end = R"({"ph":"E","pid":1,"tid":0,"ts":1})";
+    EXPECT_EQ(with(begin), "track 0: a begin without its end");
+    EXPECT_EQ(with(end), "track 0: an end without its begin");
+    EXPECT_EQ(with(begin + "," + end), "track 0: time goes back");
+    EXPECT_NE(with(begin + ",,"), "");
+    EXPECT_NE(read_trace("{\"traceEvents\":[}").error, "");
+    EXPECT_NE(read_trace("{} x").error, "");
+}
+
+TEST(write_file, replaces_and_says_why_it_cannot) {
+    const std::string path = ::testing::TempDir() + "coppice_trace_test.json";
+    coppice::trace::write_file(path, "longer before");
+    coppice::trace::write_file(path, "now");
+    std::FILE* const file = std::fopen(path.c_str(), "r");
+    ASSERT_NE(file, nullptr);
+    char content[32] = {};
+    EXPECT_EQ(std::fread(content, 1, sizeof content, file), 3u);
+    std::fclose(file);
+    std::remove(path.c_str());
+    EXPECT_STREQ(content, "now");
+    EXPECT_THROW(coppice::trace::write_file("/no/such/folder/file", ""), std::system_error);
+}
+
+}  // namespace
