@@ -170,15 +170,16 @@ public:
         co_return all;
     }
     task<std::optional<note>> find(context& loop, std::int64_t id) override {
-        const rows found =
-            co_await ask(loop, "SELECT id, text FROM notes WHERE id = $1", parameters(std::to_string(id)));
+        const rows found = co_await ask(loop, "SELECT id, text FROM notes WHERE id = $1",
+                                        parameters(std::to_string(id)));
         std::optional<note> result;
         if (::PQntuples(found.get()) != 0) result = row(found, 0);
         co_return result;
     }
     task<std::int64_t> add(context& loop, std::string text) override {
-        const rows made = co_await ask(
-            loop, "INSERT INTO notes (text) VALUES ($1) RETURNING id, ''", parameters(std::move(text)));
+        const rows made =
+            co_await ask(loop, "INSERT INTO notes (text) VALUES ($1) RETURNING id, ''",
+                         parameters(std::move(text)));
         co_return row(made, 0).id;
     }
     task<bool> replace(context& loop, std::int64_t id, std::string text) override {
