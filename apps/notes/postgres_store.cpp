@@ -164,35 +164,43 @@ public:
     task<std::vector<note>> list(context& loop) override {
         const rows found =
             co_await ask(loop, "SELECT id, text FROM notes ORDER BY id DESC LIMIT $1",
-                         {std::to_string(listed_max)});
+                         parameters(std::to_string(listed_max)));
         std::vector<note> all;
         for (int i = 0; i != ::PQntuples(found.get()); ++i) all.push_back(row(found, i));
         co_return all;
     }
     task<std::optional<note>> find(context& loop, std::int64_t id) override {
-        const rows found =
-            co_await ask(loop, "SELECT id, text FROM notes WHERE id = $1", {std::to_string(id)});
+        const rows found = co_await ask(loop, "SELECT id, text FROM notes WHERE id = $1",
+                                        parameters(std::to_string(id)));
         std::optional<note> result;
         if (::PQntuples(found.get()) != 0) result = row(found, 0);
         co_return result;
     }
     task<std::int64_t> add(context& loop, std::string text) override {
-        const rows made = co_await ask(
-            loop, "INSERT INTO notes (text) VALUES ($1) RETURNING id, ''", {std::move(text)});
+        const rows made =
+            co_await ask(loop, "INSERT INTO notes (text) VALUES ($1) RETURNING id, ''",
+                         parameters(std::move(text)));
         co_return row(made, 0).id;
     }
     task<bool> replace(context& loop, std::int64_t id, std::string text) override {
         const rows done = co_await ask(loop, "UPDATE notes SET text = $2 WHERE id = $1",
-                                       {std::to_string(id), std::move(text)});
+                                       parameters(std::to_string(id), std::move(text)));
         co_return ::PQcmdTuples(done.get()) != std::string_view("0");
     }
     task<bool> remove(context& loop, std::int64_t id) override {
         const rows done =
-            co_await ask(loop, "DELETE FROM notes WHERE id = $1", {std::to_string(id)});
+            co_await ask(loop, "DELETE FROM notes WHERE id = $1", parameters(std::to_string(id)));
         co_return ::PQcmdTuples(done.get()) != std::string_view("0");
     }
 
 private:
+    // Not a braced list: GCC 12 cannot have one in a co_await expression.
+    template <class... Text>
+    static std::vector<std::string> parameters(Text&&... texts) {
+        std::vector<std::string> all;
+        (all.push_back(std::forward<Text>(texts)), ...);
+        return all;
+    }
     static note row(const rows& r, int index) {
         const char* const id = ::PQgetvalue(r.get(), index, 0);
         note n{};
@@ -203,13 +211,13 @@ private:
     }
 
     // One statement and its answer, without holding the loop.
-    task<rows> ask(context& loop, const char* sql, std::vector<std::string> parameters) {
+    task<rows> ask(context& loop, const char* sql, std::vector<std::string> texts) {
         if (!loop.is_current()) co_await loop.get_scheduler().schedule();
         connection_pool::lease lease = co_await connection_pool::turn(pool_, loop);
         if (lease.held == nullptr) co_await connect(loop, lease.held);
         const connection& c = lease.held;
         std::vector<const char*> values;
-        for (const std::string& p : parameters) values.push_back(p.c_str());
+        for (const std::string& p : texts) values.push_back(p.c_str());
         if (::PQsendQueryParams(c.get(), sql, static_cast<int>(values.size()), nullptr,
                                 values.data(), nullptr, nullptr, 0) == 0) {
             fail(c);

@@ -267,9 +267,9 @@ task<connection::step> connection::send_stream(exchange& e) {
     enter(phase::handling, duration::max());
     outgoing_body out(*this, e, how.chunked, how.length);
     std::exception_ptr error;
-    std::optional<bool> ended;
+    std::optional<bool> whole;
     try {
-        ended = co_await end_of(e.origin.stop, answer.source()->write_to(out));
+        whole = co_await end_of(e.origin.stop, answer.source()->write_to(out));
     } catch (...) {
         error = std::current_exception();
     }
@@ -277,8 +277,8 @@ task<connection::step> connection::send_stream(exchange& e) {
     end_run(e);
     note(e, answer.status(), out.written(), &head);
     if (error) report_exception(e, error);
-    if (!ended) ++e.stops;
-    if (ended && socket_.is_open() && out.finish()) co_return step::answered;
+    if (!whole) ++e.stops;
+    if (whole && socket_.is_open() && out.finish()) co_return step::answered;
     abort();  // so that the client does not take a part for the whole
     co_return step::gone;
 }
@@ -289,7 +289,7 @@ task<bool> connection::send_file(exchange& e, file_part part) {
     if (!co_await write(e)) co_return false;
     const time_point latest =
         loop_.context.turn_time() + transfer_time(loop_.options.timeouts.write, part.size);
-    off_t offset = static_cast<off_t>(part.offset);
+    off_t at = static_cast<off_t>(part.offset);
     std::uint64_t left = part.size;
     for (std::size_t in_turn = 0; left != 0;) {
         if (in_turn >= turn_bytes) {
@@ -299,12 +299,12 @@ task<bool> connection::send_file(exchange& e, file_part part) {
         if (!socket_.is_open()) co_return false;
         const std::size_t most =
             static_cast<std::size_t>(std::min<std::uint64_t>(left, turn_bytes));
-        ssize_t n = ::sendfile(socket_.native(), part.file, &offset, most);
+        ssize_t n = ::sendfile(socket_.native(), part.file, &at, most);
         if (n < 0 && errno == EAGAIN) {
             e.output.resize(std::min(most, file_bytes));
-            n = ::pread(part.file, e.output.data(), e.output.size(), offset);
+            n = ::pread(part.file, e.output.data(), e.output.size(), at);
             e.output.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
-            offset += std::max<ssize_t>(n, 0);
+            at += std::max<ssize_t>(n, 0);
             enter(phase::writing, latest - loop_.context.turn_time());
             std::error_code ec;
             co_await socket_.send_all(std::as_bytes(std::span(e.output)), use_await[ec]);

@@ -146,6 +146,24 @@ TEST_P(server_on, head_has_the_fields_of_get_and_no_body) {
     EXPECT_EQ(body_of(c.receive()), "Hello, World!");
 }
 
+TEST_P(server_on, an_idle_connection_holds_one_block_of_memory) {
+    running_server server(options(), routes());
+    std::vector<std::unique_ptr<client>> clients;
+    clients.reserve(500);
+    const auto add = [&](int count) {
+        for (; count != 0; --count) {
+            clients.push_back(std::make_unique<client>(server.port()));
+            ASSERT_TRUE(clients.back()->send(get_plain));
+            ASSERT_EQ(body_of(clients.back()->receive()), "Hello, World!");
+        }
+    };
+    add(100);
+    const std::size_t before = live_allocations();
+    add(400);
+    // A client here has two: itself and what it has received. The rest are slabs and free lists.
+    EXPECT_LE(live_allocations() - before, 400u * 3 + 60);
+}
+
 TEST_P(server_on, says_when_it_closes_and_closes) {
     running_server server(options(), routes());
     for (const std::string_view request :
