@@ -157,6 +157,7 @@ private:
     static constexpr std::uint64_t connecting = 4;  // waits for a connect of an earlier ring
     static constexpr std::uint64_t streaming = 5;   // not an address: a file and its generation
     static constexpr std::uint64_t accepting = 6;   // not an address: an accept_stream's number
+    static constexpr std::uint64_t listening = 7;   // the same, of one that has moved
     static constexpr std::uint64_t marks = 7;
 
     static std::uint64_t address(const void* p) noexcept {
@@ -185,8 +186,10 @@ private:
                 (void)receive_into_stream(entry);
                 return;
             }
-            if ((entry.user_data & marks) == accepting) {
-                (void)accept_into_stream(entry);
+            if (is_accept(entry)) {
+                if (accept_stream* const a = stream_of_accept(entry)) {
+                    (void)accept_into_stream(*a, entry);
+                }
                 return;
             }
             ring_operation& op = operation_of(entry);
@@ -377,8 +380,12 @@ private:
         return static_cast<int>(entry.user_data >> 3 & 0x1fffffff);
     }
 
+    static bool is_accept(const cqe& entry) noexcept {
+        const std::uint64_t mark = entry.user_data & marks;
+        return mark == accepting || mark == listening;
+    }
     static std::uint64_t accept_name(const accept_stream& a) noexcept {
-        return a.id << 3 | accepting;
+        return a.id << 3 | (a.moved ? listening : accepting);
     }
     // True: a connection was there already. Otherwise the operation waits for one.
     bool accept_from(accept_stream& a, ring_operation& op) noexcept {
@@ -392,39 +399,52 @@ private:
     }
     void arm(accept_stream& a) noexcept {
         sqe& entry = ring_->next_entry();
-        entry.opcode = uring::op::accept;
         entry.fd = a.fd;
-        entry.ioprio = accept_multishot;
-        entry.op_flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
         entry.user_data = accept_name(a);
+        if (a.moved) {
+            entry.opcode = uring::op::poll_add;
+            entry.op_flags = poll_in;
+        } else {
+            entry.opcode = uring::op::accept;
+            entry.ioprio = accept_multishot;
+            entry.op_flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+        }
         a.armed = true;
         a.cancelling = false;
     }
     void end_shot(accept_stream& a) noexcept {
         if (a.armed && !std::exchange(a.cancelling, true)) submit_cancel_of(accept_name(a));
     }
-    // Takes over what a multishot accept has brought. nullptr: its listener has been closed.
-    accept_stream* accept_into_stream(const cqe& entry) noexcept {
-        accept_stream* const a = accepts_.find_id(entry.user_data >> 3);
-        if (a == nullptr) {
-            if (entry.result >= 0) ::close(entry.result);
-            return nullptr;
+    // Takes over what a request of `a` has brought. An error, or not negative.
+    int accept_into_stream(accept_stream& a, const cqe& entry) noexcept {
+        a.armed = (entry.flags & cqe_more) != 0;
+        int result = entry.result;
+        if ((entry.user_data & marks) == listening && result >= 0) {
+            result = ::accept4(a.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            if (result < 0) result = -errno;
         }
-        a->armed = (entry.flags & cqe_more) != 0;
-        if (entry.result >= 0) a->push(entry.result);
+        if (result >= 0) a.push(result);
+        return result;
+    }
+    // nullptr: the listener has been closed.
+    accept_stream* stream_of_accept(const cqe& entry) noexcept {
+        accept_stream* const a = accepts_.find_id(entry.user_data >> 3);
+        const bool brought = (entry.user_data & marks) == accepting && entry.result >= 0;
+        if (a == nullptr && brought) ::close(entry.result);
         return a;
     }
     void deliver_accept(const cqe& entry) noexcept {
-        accept_stream* const a = accept_into_stream(entry);
+        accept_stream* const a = stream_of_accept(entry);
         if (a == nullptr) return;
+        const int result = accept_into_stream(*a, entry);
         // We cancelled it, the thread of an earlier ring has ended, or the peer was gone again.
-        const bool pause = entry.result == -ECANCELED || entry.result == -EINTR ||
-                           entry.result == -EAGAIN || entry.result == -ECONNABORTED;
+        const bool pause = result == -ECANCELED || result == -EINTR || result == -EAGAIN ||
+                           result == -ECONNABORTED;
         if (a->waiting == nullptr) {
             if (a->full()) end_shot(*a);
-        } else if (!a->empty() || (entry.result < 0 && !pause)) {
+        } else if (!a->empty() || (result < 0 && !pause)) {
             ring_operation& op = *std::exchange(a->waiting, nullptr);
-            op.result = a->empty() ? entry.result : a->pop();
+            op.result = a->empty() ? result : a->pop();
             op.on->owner->finish(op);  // a may be gone
         } else if (!a->armed) {
             arm(*a);
@@ -447,7 +467,7 @@ private:
             deliver_stream(entry);
             return;
         }
-        if ((entry.user_data & marks) == accepting) {
+        if (is_accept(entry)) {
             deliver_accept(entry);
             return;
         }

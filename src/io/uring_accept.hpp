@@ -9,6 +9,10 @@
 //   armed      the request is the kernel's; an accept may wait for it
 //   cancelling the request is the kernel's, and will end; armed again after it if an accept waits
 //
+// A listener whose loop has moved to another thread is polled instead, once for each accept: a
+// request of the earlier ring may yet stand in its queue, where the kernel wakes one accept alone,
+// the first; but it wakes all polls.
+//
 // Closing the listener closes what nobody has accepted. A request is known by its listener's
 // number, which is not used again: what it brings after the close is closed as it comes.
 
@@ -57,6 +61,7 @@ public:
     const int fd;
     bool armed = false;
     bool cancelling = false;
+    bool moved = false;  // to another thread's ring: polled
     ring_operation* waiting = nullptr;
 
 private:
@@ -95,7 +100,10 @@ public:
     }
     // The kernel's ring is gone: nothing is armed any more.
     void disarm_all() noexcept {
-        for (const auto& s : all_) s->armed = s->cancelling = false;
+        for (const auto& s : all_) {
+            s->armed = s->cancelling = false;
+            s->moved = true;
+        }
     }
 
 private:

@@ -97,7 +97,7 @@ inline void resume_from_outside(std::coroutine_handle<> coroutine) {
 
 // What await_suspend returns that may find it need not have suspended. With clang a transfer of the
 // coroutine to itself: with bool, a coroutine that awaits in a loop becomes a loop, which keeps
-// addresses in registers that every resumption then saves and restores. g++ 12 would not always make
+// addresses in registers that every resumption then saves and restores. g++ 12 does not always make
 // a tail call of it.
 #if defined(__clang__)
 using suspension = std::coroutine_handle<>;
