@@ -166,7 +166,7 @@ private:
 
 void run_contest(unsigned rounds, unsigned threads, const bench::options& options, results& out) {
     // Long tasks need time for enough rounds, or the last one that is cut short is all the CV.
-    const std::chrono::milliseconds time(rounds == 256 ? 350 : rounds == 64 ? 150 : 50);
+    const std::chrono::milliseconds time(rounds >= 64 ? 350 : 50);
     std::vector<std::unique_ptr<crew>> crews;
     for (const contest_rival& r : rivals) {
         crews.push_back(std::make_unique<crew>(r.make(rounds, contest_tasks, threads), threads));
