@@ -26,15 +26,10 @@ struct stopped_coroutine {
 };
 
 // Who waits for a task: an await, a wait_for_tasks, a connected operation.
+// Everything is for task_chain and transfer_loop; as friends they would make g++ warn that they can
+// reach the destructor.
 class task_waiter : immovable {
-protected:
-    task_waiter() noexcept {}
-    ~task_waiter() = default;
-
-private:
-    friend class task_chain;
-    friend class transfer_loop;
-
+public:
     // The child has ended, and is gone unless it keeps its outcome. Gives the coroutine to resume.
     virtual std::coroutine_handle<> ended() noexcept = 0;
     // The child was stopped, and is gone. Gives what is to be stopped next, or resumed.
@@ -44,7 +39,11 @@ private:
     // What was put off, by a transfer_loop. Gives the coroutine to resume.
     virtual std::coroutine_handle<> go_on() noexcept = 0;
 
-    task_waiter* next_;  // put off after this one
+    task_waiter* next;  // put off after this one; the loop's
+
+protected:
+    task_waiter() noexcept {}
+    ~task_waiter() = default;
 };
 
 // The part of a task's promise that other tasks know.

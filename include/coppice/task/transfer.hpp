@@ -77,12 +77,12 @@ private:
     ~transfer_loop() { mine() = outer_; }
 
     void push(task_waiter& waiter) noexcept {
-        waiter.next_ = first_;
+        waiter.next = first_;
         first_ = &waiter;
     }
     void run_put_off() {
         while (task_waiter* const waiter = first_) {
-            first_ = waiter->next_;
+            first_ = waiter->next;
             waiter->go_on().resume();
         }
     }
