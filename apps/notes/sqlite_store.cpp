@@ -5,6 +5,7 @@
 #include <coppice/pool/thread_pool.hpp>
 
 #include <sqlite3.h>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -21,27 +22,30 @@ constexpr int busy_ms = 5000;  // how long another process may lock the file
 class database {
 public:
     explicit database(const std::string& file) {
-        check(::sqlite3_open(file.c_str(), &handle_));
-        ::sqlite3_busy_timeout(handle_, busy_ms);
-        check(::sqlite3_exec(handle_,
+        sqlite3* opened = nullptr;
+        const int status = ::sqlite3_open(file.c_str(), &opened);
+        handle_.reset(opened);  // there is one to close even if that failed
+        check(status);
+        ::sqlite3_busy_timeout(opened, busy_ms);
+        check(::sqlite3_exec(opened,
                              "PRAGMA journal_mode = WAL;"
                              "CREATE TABLE IF NOT EXISTS notes ("
                              "  id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL)",
                              nullptr, nullptr, nullptr));
     }
-    database(const database&) = delete;
-    ~database() { ::sqlite3_close(handle_); }
-
     void check(int status) const {
         if (status == SQLITE_OK || status == SQLITE_ROW || status == SQLITE_DONE) return;
-        throw std::runtime_error(::sqlite3_errmsg(handle_));
+        throw std::runtime_error(::sqlite3_errmsg(handle()));
     }
-    std::int64_t last_id() const { return ::sqlite3_last_insert_rowid(handle_); }
-    bool changed() const { return ::sqlite3_changes(handle_) != 0; }
-    sqlite3* handle() const { return handle_; }
+    std::int64_t last_id() const { return ::sqlite3_last_insert_rowid(handle()); }
+    bool changed() const { return ::sqlite3_changes(handle()) != 0; }
+    sqlite3* handle() const { return handle_.get(); }
 
 private:
-    sqlite3* handle_ = nullptr;
+    struct close {
+        void operator()(sqlite3* opened) const noexcept { ::sqlite3_close(opened); }
+    };
+    std::unique_ptr<sqlite3, close> handle_;
 };
 
 // One statement, prepared once, with its parameters bound from 1 on.
