@@ -266,13 +266,15 @@ task<bool> client_call::receive_head(client_response& answer) {
         std::size_t searched = 0;
         for (;;) {
             const std::size_t end = input.find("\r\n\r\n", searched);
+            // With its status line; so that it does not matter how the head arrives.
+            const std::size_t size = end == input.npos ? input.size() : end + 4;
+            if (size > client_.options_.limits.header_bytes_max) {
+                fail(std::make_error_code(std::errc::message_size), "the answer's head");
+            }
             if (end != input.npos) {
                 read_head(answer, std::string_view(input).substr(0, end + 2));
                 input.erase(0, end + 4);
                 break;
-            }
-            if (input.size() > client_.options_.limits.header_bytes_max) {
-                fail(std::make_error_code(std::errc::message_size), "the answer's head");
             }
             searched = input.size() < 3 ? 0 : input.size() - 3;
             if (!co_await receive_more()) co_return false;
