@@ -11,6 +11,14 @@ extern "C" {
 
 namespace coppice {
 
+namespace {
+
+void give_back(void* memory) noexcept {
+    ::operator delete(memory, std::align_val_t(frame_pool::class_bytes));
+}
+
+}  // namespace
+
 // Gives a thread's frames back when it ends. Constructed only by threads that pool frames.
 struct frame_pool::cleanup {
     cleanup() noexcept {
@@ -24,7 +32,7 @@ struct frame_pool::cleanup {
             while (node* const frame = c.head) {
                 unpoison(frame, i);
                 c.head = frame->next;
-                ::operator delete(frame);
+                give_back(frame);
             }
         }
     }
@@ -32,14 +40,15 @@ struct frame_pool::cleanup {
 
 void* frame_pool::allocate_slow(std::size_t bytes) {
     const std::size_t index = class_of(bytes);
-    return ::operator new(index < class_count ? (index + 1) * class_bytes : bytes);
+    return ::operator new(index < class_count ? (index + 1) * class_bytes : bytes,
+                          std::align_val_t(class_bytes));
 }
 
 void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
     thread_lists& lists = mine();
     if (index >= class_count || lists.used) {
-        ::operator delete(memory);  // too large, too late, or the list is full
+        give_back(memory);  // too large, too late, or the list is full
         return;
     }
     lists.used = true;

@@ -9,39 +9,65 @@ using namespace coppice;
 
 constexpr const char* header = "include/coppice/pool/parking.hpp";
 
-// Adders add one item each to a counter that stands for the queues; workers take all there are.
-// The workers are dealt to the lots, from the second on; all adders are near the first.
-template <int Adders, int Workers, int Lots = 1>
+// Adders add one item each to a counter that stands for the queues; workers take one, as a pool's
+// worker does it. The workers are dealt to the lots, from the second on; all adders are near the
+// first. Movers take all there are out of the others' sight, and give back all but one.
+enum class taking { one, share };
+template <int Adders, int Workers, int Lots = 1, taking Takes = taking::one>
 struct adders_and_workers
-    : model::test<adders_and_workers<Adders, Workers, Lots>, Adders + Workers> {
+    : model::test<adders_and_workers<Adders, Workers, Lots, Takes>, Adders + Workers> {
     parking_lots lots{Lots};
     atomic<int> queued{0};
     atomic<int> done{0};
+    atomic<std::uint32_t> begun{0};
 
-    bool take() {
+    bool take(std::size_t near) { return Takes == taking::one ? take_one() : take_share(near); }
+    bool take_one() {
         int n = queued.load(relaxed);
         while (n > 0) {
             if (queued.compare_exchange_weak(n, n - 1, relaxed, relaxed)) return true;
         }
         return false;
     }
-    void worker(std::size_t near) {
-        parking& lot = lots[near];
+    bool take_share(std::size_t near) {
+        if (queued.load(relaxed) == 0) return false;
+        const int n = queued.exchange(0, relaxed);
+        if (n == 0) return false;
+        if (n > 1) {
+            queued.fetch_add(n - 1, relaxed);
+            if (!planted("parking.untold_rest")) lots.wake_one(near);
+        }
+        return true;
+    }
+    // Where there is a worker for each item, an item ends only when all have begun: it does not
+    // help that a worker which is awake would come to the others later.
+    void run_one() {
+        if (Adders == Workers) {
+            if (begun.fetch_add(1, relaxed) + 1 == Adders) futex_wake_all(begun);
+            std::uint32_t n = 0;
+            while ((n = begun.load(relaxed)) != Adders) futex_wait(begun, n);
+        }
+        if (done.fetch_add(1, relaxed) + 1 == Adders) lots.wake_all();
+    }
+    bool search(parking& lot, std::size_t near) {
         lot.begin_search();
-        for (;;) {
-            if (take()) {
-                if (lot.end_search() && queued.load(relaxed) > 0) lots.wake_one(near);
-                if (done.fetch_add(1, relaxed) + 1 == Adders) lots.wake_all();
-                lot.begin_search();
-                continue;
-            }
+        while (!take(near)) {
             lot.announce_sleep();
             if (queued.load(relaxed) > 0) {
                 lot.cancel_sleep();
                 continue;
             }
-            if (done.load(relaxed) == Adders) return;
+            if (done.load(relaxed) == Adders) return false;
             lot.sleep();
+        }
+        if (lot.end_search() && queued.load(relaxed) > 0) lots.wake_one(near);
+        return true;
+    }
+    void worker(std::size_t near) {
+        for (;;) {
+            while (take(near)) run_one();
+            if (!search(lots[near], near)) return;
+            run_one();
         }
     }
     void thread(unsigned index) {
@@ -65,6 +91,10 @@ int main() {
     report.holds<adders_and_workers<2, 2>>("two adders, two workers", {200'000});
     report.holds<adders_and_workers<1, 1, 2>>("one adder far from one worker", {100'000});
     report.holds<adders_and_workers<2, 2, 2>>("two adders, two workers, two lots", {200'000});
+    report.holds<adders_and_workers<2, 2, 1, taking::share>>("two adders, two movers", {200'000});
+    report.holds<adders_and_workers<3, 2, 1, taking::share>>("three adders, two movers", {200'000});
+    report.dies_planted<adders_and_workers<2, 2, 1, taking::share>>("parking.untold_rest",
+                                                                    {500'000});
     report.dies_planted<adders_and_workers<1, 1, 2>>("parking.wake_near_only", {100'000});
     report.dies_weakened<adders_and_workers<1, 1>>(header, "parking.recheck", {100'000});
     report.dies_planted<adders_and_workers<1, 1>>("parking.forget_wake", {100'000});

@@ -56,6 +56,8 @@ public:
     // The item pushed last, or nullptr.
     T* pop() noexcept {
         const std::int64_t bottom = bottom_.load(relaxed) - 1;
+        // Relaxed: top_ only grows, so that what was empty is empty.
+        if (top_.load(relaxed) > bottom) return nullptr;
         bottom_.store(bottom, seq_cst);  // edge deque.last (seq_cst): the owner wants the item
         std::int64_t top = top_.load(seq_cst);  // edge deque.last (seq_cst): and looks for thieves
         if (top > bottom) {

@@ -6,13 +6,15 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/pool/work_item.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 
 namespace coppice {
 
 // First in, first out. Threads: any. Blocks: for the few instructions that another holds the lock.
-class mutex_queue : immovable {
+class alignas(64) mutex_queue : immovable {
 public:
     void push(work_item* item) noexcept {
         const std::lock_guard lock(mutex_);
@@ -27,13 +29,43 @@ public:
         if (item != nullptr) size_.store(size_.load(relaxed) - 1, relaxed);
         return item;
     }
+    // The oldest items: the caller's share, if as many as `sharers` take one, and at most `most`;
+    // how many. They are cold: nobody waits for the lock while they are read, but nobody else finds
+    // the rest then either, so the caller tells of it as of new work if `rest`. Cost: as pop().
+    std::size_t pop_share(work_item** to, std::size_t most, std::size_t sharers,
+                          bool& rest) noexcept {
+        rest = false;
+        if (looks_empty()) return 0;
+        std::size_t left = 0;
+        queue items = take_all(left);
+        const std::size_t share = std::min(most, (left + sharers - 1) / sharers);
+        for (std::size_t i = 0; i != share; ++i) to[i] = items.pop_front();
+        rest = share != left;
+        if (rest) put_back(std::move(items), left - share);
+        return share;
+    }
     // May be stale when it returns; a caller that must not miss an item fences first (parking.hpp).
     bool looks_empty() const noexcept { return size_.load(relaxed) == 0; }
 
 private:
+    using queue = intrusive_queue<work_item, &work_item::next>;
+    queue take_all(std::size_t& size) noexcept {
+        const std::lock_guard lock(mutex_);
+        size = size_.load(relaxed);
+        size_.store(0, relaxed);
+        return std::move(items_);
+    }
+    // Before what came since.
+    void put_back(queue items, std::size_t size) noexcept {
+        const std::lock_guard lock(mutex_);
+        items.append(std::move(items_));
+        items_.append(std::move(items));
+        size_.store(size_.load(relaxed) + size, relaxed);
+    }
+
     std::mutex mutex_;
-    intrusive_queue<work_item, &work_item::next> items_;  // under mutex_
-    atomic<std::size_t> size_{0};                         // written under mutex_; read by any
+    queue items_;                  // under mutex_
+    atomic<std::size_t> size_{0};  // written under mutex_; read by any
 };
 
 }  // namespace coppice

@@ -4,7 +4,7 @@
 //   Queues(workers)                 for that many workers
 //   push(worker, item)              by that worker
 //   push_outside(item)              by any thread
-//   next(worker)                    by that worker: what it should do next, or nullptr
+//   next(worker)                    by that worker: what it should do next, if anything
 //   steal(worker, victim)           by that worker, from another: an item, none, or lost a race
 //   looks_empty()                   by any; who must not miss an item fences first (parking.hpp)
 
@@ -13,12 +13,18 @@
 #include <coppice/pool/mutex_queue.hpp>
 #include <coppice/pool/work_item.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 namespace coppice {
+
+struct [[nodiscard]] next_work {
+    work_item* item;          // or nullptr
+    bool others_too = false;  // there is more, which nobody else saw: others are to be told of it
+};
 
 // One queue: every worker takes the oldest item of all.
 template <class Queue>
@@ -28,7 +34,7 @@ public:
 
     void push(std::size_t, work_item* item) noexcept { queue_.push(item); }
     void push_outside(work_item* item) noexcept { queue_.push(item); }
-    work_item* next(std::size_t) noexcept { return queue_.pop(); }
+    next_work next(std::size_t) noexcept { return {queue_.pop()}; }
     static stolen<work_item> steal(std::size_t, std::size_t) noexcept {
         return {steal_outcome::empty, nullptr};
     }
@@ -39,12 +45,18 @@ private:
 };
 
 // A deque for each worker: what it submits goes to the bottom and comes back last in, first out;
-// others steal the oldest. What comes from outside, or does not fit, goes to a shared queue.
+// others steal the oldest. What comes from outside, or does not fit, goes to a shared queue; who
+// has nothing takes a share from there into its deque.
 template <class Deque>
 class stealing_queues : immovable {
-    // A worker looks into the shared queue first once in so many items, so that work from outside
-    // is not starved by a worker that feeds itself.
-    static constexpr std::uint64_t outside_interval = 61;
+    // A worker looks into the shared queue first once in so many items after its last share, so
+    // that work from outside is not starved by a worker that feeds itself.
+    static constexpr unsigned outside_interval = 127;
+    // It takes so many from there at once at most. One that takes few each time would meet the
+    // submitter at every item, and both would wait for each other's cache lines; so it pauses
+    // longer and longer before it looks, up to about a microsecond, until there are more or none.
+    static constexpr std::size_t share_max = 64;
+    static constexpr unsigned patience_max = 31;
 
 public:
     explicit stealing_queues(std::size_t workers) {
@@ -55,13 +67,13 @@ public:
         if (!mine_[worker]->deque.push(item)) outside_.push(item);
     }
     void push_outside(work_item* item) noexcept { outside_.push(item); }
-    work_item* next(std::size_t worker) noexcept {
+    next_work next(std::size_t worker) noexcept {
         own& mine = *mine_[worker];
         if (++mine.turns % outside_interval == 0) {
-            if (work_item* const item = outside_.pop()) return item;
+            if (work_item* const item = outside_.pop()) return {item};
         }
-        if (work_item* const item = mine.deque.pop()) return item;
-        return outside_.pop();
+        if (work_item* const item = mine.deque.pop()) return {item};
+        return next_from_outside(worker);
     }
     stolen<work_item> steal(std::size_t, std::size_t victim) noexcept {
         return mine_[victim]->deque.steal();
@@ -77,8 +89,31 @@ public:
 private:
     struct alignas(64) own {
         Deque deque;
-        std::uint64_t turns = 0;  // the worker's own
+        unsigned turns = 0;     // since its last share; the worker's own
+        unsigned patience = 0;  // pauses before it looks outside; the worker's own
     };
+    // Its own deque is empty: moves a share there, the oldest at the bottom.
+    next_work next_from_outside(std::size_t worker) noexcept {
+        own& mine = *mine_[worker];
+        for (unsigned i = 0; i != mine.patience; ++i) spin_hint();
+        work_item* items[share_max];
+        bool rest = false;
+        std::size_t count = outside_.pop_share(items, share_max, mine_.size(), rest);
+        if (count == 0) {
+            mine.patience = 0;
+            return {nullptr};
+        }
+        if (count < share_max / 4) {
+            mine.patience = std::min(2 * mine.patience + 1, patience_max);
+        } else if (count == share_max) {
+            mine.patience /= 2;
+        }
+        mine.turns = 0;
+        const bool others_too = rest || count > 1;
+        while (--count != 0) push(worker, items[count]);
+        return {items[0], others_too};
+    }
+
     std::vector<std::unique_ptr<own>> mine_;
     mutex_queue outside_;
 };

@@ -120,8 +120,9 @@ struct alignas(64) basic_pool<Queues>::worker {
         if (++turns % inbox_interval == 0) {
             if (work_item* const item = inbox.pop()) return item;
         }
-        if (work_item* const item = owner.queues.next(index)) return item;
-        return inbox.pop();
+        const next_work got = owner.queues.next(index);
+        if (got.others_too) wake_one();
+        return got.item != nullptr ? got.item : inbox.pop();
     }
 
     template <class Try>
@@ -165,8 +166,7 @@ struct basic_pool<Queues>::shared final : fork_team {
         : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()) {
         for (std::size_t n = 0; n != nodes.size(); ++n) {
             for (std::size_t i = 0; i != nodes[n]->count; ++i) {
-                workers.push_back(
-                    std::make_unique<worker>(*this, workers.size(), n, trace_events));
+                workers.push_back(std::make_unique<worker>(*this, workers.size(), n, trace_events));
             }
         }
     }
@@ -176,8 +176,8 @@ struct basic_pool<Queues>::shared final : fork_team {
     const std::vector<std::unique_ptr<node>> nodes;
     std::vector<std::unique_ptr<worker>> workers;
     parking_lots lots;
-    in_flight calls;               // submissions that may still wake a worker
-    atomic<bool> stopping{false};  // set once; read by workers before they sleep
+    alignas(64) in_flight calls;               // submissions that may still wake a worker
+    alignas(64) atomic<bool> stopping{false};  // set once; read by workers before they sleep
 
     static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
         std::vector<std::unique_ptr<node>> all;
@@ -218,7 +218,7 @@ struct basic_pool<Queues>::shared final : fork_team {
         for (const auto& each : nodes) {
             if (work_item* const item = each->inbox.pop()) return item;
         }
-        return queues.next(0);
+        return queues.next(0).item;
     }
     void join() noexcept {
         for (auto& each : workers) {

@@ -3,7 +3,8 @@
 // A frame is freed far more often by the thread that made it than by another, and frames of one
 // coroutine have one size, so a thread's own list answers almost every request with two loads and a
 // store. A frame freed on another thread stays with that thread. Each list is bounded; what exceeds
-// it goes back to the system, so a thread that only frees cannot hoard.
+// it goes back to the system, so a thread that only frees cannot hoard. A frame has its cache lines
+// to itself: one that a thief freed and uses again would else slow down its former neighbours.
 //
 // Source: ours; the idea is as old as slab allocators.
 
@@ -17,11 +18,11 @@ namespace coppice {
 // except where the system allocator does.
 class frame_pool {
 public:
-    static constexpr std::size_t class_bytes = 64;         // granularity of the size classes
+    static constexpr std::size_t class_bytes = 64;         // of the size classes, and alignment
     static constexpr std::size_t pooled_bytes_max = 2048;  // larger frames go to operator new
     static constexpr unsigned frames_per_class_max = 256;  // kept by one thread in one class
 
-    // At least `bytes` bytes, aligned as operator new aligns. Errors: std::bad_alloc.
+    // At least `bytes` bytes, aligned to a cache line. Errors: std::bad_alloc.
     // Cost: no allocation when this thread has freed a frame of the class before.
     [[gnu::always_inline]] static void* allocate(std::size_t bytes) {
         const std::size_t index = class_of(bytes);
@@ -80,7 +81,8 @@ private:
 #if defined(__clang__)
     [[clang::preserve_most]]  // its callers then save no registers
 #endif
-    static void* allocate_slow(std::size_t bytes);
+    static void*
+    allocate_slow(std::size_t bytes);
     static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
 
 #if defined(__SANITIZE_ADDRESS__)

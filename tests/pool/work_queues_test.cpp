@@ -1,0 +1,162 @@
+// What comes from outside a pool: taken in shares, in order, each item once.
+#include <coppice/pool/mutex_queue.hpp>
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/pool/work_queues.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace coppice;
+
+struct numbered_item : work_item {
+    explicit numbered_item(int n) noexcept : work_item(nullptr), number(n) {}
+    const int number;
+};
+using items = std::deque<numbered_item>;
+
+items make_items(int count) {
+    items made;
+    for (int i = 0; i != count; ++i) made.emplace_back(i);
+    return made;
+}
+int number_of(const work_item* item) {
+    return static_cast<const numbered_item*>(item)->number;
+}
+std::vector<int> numbers_of(work_item* const* begin, std::size_t count) {
+    std::vector<int> numbers;
+    std::transform(begin, begin + count, std::back_inserter(numbers), number_of);
+    return numbers;
+}
+std::vector<int> counting_from(int first, int count) {
+    std::vector<int> numbers(static_cast<std::size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), first);
+    return numbers;
+}
+
+TEST(mutex_queue, gives_a_share_of_the_oldest_in_order) {
+    items all = make_items(10);
+    mutex_queue queue;
+    for (numbered_item& each : all) queue.push(&each);
+    work_item* got[8];
+    bool rest = false;
+    // A third of ten, rounded up.
+    ASSERT_EQ(queue.pop_share(got, 8, 3, rest), 4u);
+    EXPECT_TRUE(rest);
+    EXPECT_EQ(numbers_of(got, 4), counting_from(0, 4));
+    // As many as there is room for.
+    ASSERT_EQ(queue.pop_share(got, 2, 1, rest), 2u);
+    EXPECT_TRUE(rest);
+    EXPECT_EQ(numbers_of(got, 2), counting_from(4, 2));
+    // All of them.
+    ASSERT_EQ(queue.pop_share(got, 8, 1, rest), 4u);
+    EXPECT_FALSE(rest);
+    EXPECT_EQ(numbers_of(got, 4), counting_from(6, 4));
+    EXPECT_TRUE(queue.looks_empty());
+    EXPECT_EQ(queue.pop_share(got, 8, 1, rest), 0u);
+    EXPECT_FALSE(rest);
+    EXPECT_EQ(queue.pop(), nullptr);
+}
+
+TEST(mutex_queue, what_is_put_back_comes_before_what_came_since) {
+    items all = make_items(6);
+    mutex_queue queue;
+    for (int i = 0; i != 4; ++i) queue.push(&all[static_cast<std::size_t>(i)]);
+    work_item* got[1];
+    bool rest = false;
+    ASSERT_EQ(queue.pop_share(got, 1, 1, rest), 1u);
+    for (int i = 4; i != 6; ++i) queue.push(&all[static_cast<std::size_t>(i)]);
+    for (int i = 1; i != 6; ++i) {
+        work_item* const next = queue.pop();
+        ASSERT_NE(next, nullptr);
+        EXPECT_EQ(number_of(next), i);
+    }
+    EXPECT_TRUE(queue.looks_empty());
+}
+
+TEST(mutex_queue, shares_taken_while_others_push_lose_nothing_and_keep_the_order) {
+    constexpr int each = 50'000;
+    constexpr int pushers = 2;
+    items all = make_items(pushers * each);
+    mutex_queue queue;
+    std::vector<std::thread> threads;
+    for (int t = 0; t != pushers; ++t) {
+        threads.emplace_back([&, t] {
+            for (int i = 0; i != each; ++i)
+                queue.push(&all[static_cast<std::size_t>(t * each + i)]);
+        });
+    }
+    std::vector<int> next_of = {0, each};
+    for (int taken = 0; taken != pushers * each;) {
+        work_item* got[16];
+        bool rest = false;
+        const std::size_t count = queue.pop_share(got, 16, 2, rest);
+        for (std::size_t i = 0; i != count; ++i) {
+            const int number = number_of(got[i]);
+            ASSERT_EQ(number, next_of[static_cast<std::size_t>(number / each)]++);
+        }
+        taken += static_cast<int>(count);
+    }
+    for (std::thread& t : threads) t.join();
+    EXPECT_TRUE(queue.looks_empty());
+}
+
+TEST(stealing_queues, a_worker_takes_its_share_from_outside_and_others_steal_of_it) {
+    items all = make_items(8);
+    thread_pool_queues queues(2);
+    for (numbered_item& each : all) queues.push_outside(&each);
+    const next_work first = queues.next(0);
+    ASSERT_NE(first.item, nullptr);
+    EXPECT_EQ(number_of(first.item), 0);
+    EXPECT_TRUE(first.others_too);
+    // The share is half of all; the newest of it is the first that others get.
+    const stolen<work_item> stolen = queues.steal(1, 0);
+    ASSERT_EQ(stolen.outcome, steal_outcome::taken);
+    EXPECT_EQ(number_of(stolen.item), 3);
+    EXPECT_EQ(number_of(queues.next(0).item), 1);
+    EXPECT_EQ(number_of(queues.next(0).item), 2);
+    for (int i = 4; i != 8; ++i) EXPECT_EQ(number_of(queues.next(1).item), i);
+    EXPECT_EQ(queues.next(0).item, nullptr);
+    EXPECT_TRUE(queues.looks_empty());
+}
+
+TEST(stealing_queues, one_item_from_outside_concerns_nobody_else) {
+    items all = make_items(1);
+    thread_pool_queues queues(4);
+    queues.push_outside(&all[0]);
+    const next_work got = queues.next(3);
+    EXPECT_EQ(got.item, &all[0]);
+    EXPECT_FALSE(got.others_too);
+}
+
+TEST(thread_pool, items_from_outside_run_in_order_on_one_worker) {
+    struct recording_item : work_item {
+        recording_item(std::vector<int>& where, int n) noexcept
+            : work_item(&run_one), ran(&where), number(n) {}
+        static void run_one(work_item* item) noexcept {
+            const auto& self = *static_cast<recording_item*>(item);
+            self.ran->push_back(self.number);
+        }
+        std::vector<int>* ran;
+        int number;
+    };
+    constexpr int count = 5000;
+    std::vector<int> ran;
+    ran.reserve(count);
+    std::deque<recording_item> recorded;
+    for (int i = 0; i != count; ++i) recorded.emplace_back(ran, i);
+    {
+        thread_pool pool(1);
+        for (recording_item& each : recorded) pool.submit(each);
+    }
+    EXPECT_EQ(ran, counting_from(0, count));
+}
+
+}  // namespace
