@@ -86,6 +86,7 @@ inline std::vector<std::uint64_t> counts_of(const std::vector<queued_task>& task
 contestant_ptr make_next(unsigned rounds, std::size_t tasks, unsigned threads);
 contestant_ptr make_fused(unsigned rounds, std::size_t tasks, unsigned threads);
 contestant_ptr make_batched(unsigned rounds, std::size_t tasks, unsigned threads);
+contestant_ptr make_apart(unsigned rounds, std::size_t tasks, unsigned threads);
 contestant_ptr make_boost(unsigned rounds, std::size_t tasks, unsigned threads);
 contestant_ptr make_tbb(unsigned rounds, std::size_t tasks, unsigned threads);
 contestant_ptr make_moodycamel(unsigned rounds, std::size_t tasks, unsigned threads);

@@ -15,10 +15,10 @@ namespace {
 constexpr unsigned thread_counts[] = {1, 2, 4, 8};
 constexpr std::size_t contest_tasks = std::size_t{1} << 14;
 
+// The first of them is the control.
 constexpr contest_rival rivals[] = {
-    {"execute_next_contract", make_next},
-    {"execute_contracts", make_fused},
-    {"execute_contracts, batch", make_batched},
+    {"each thread apart", make_apart},      {"execute_next_contract", make_next},
+    {"execute_contracts", make_fused},      {"execute_contracts, batch", make_batched},
 #if defined(BENCH_WITH_BOOST)
     {"boost::lockfree::queue", make_boost},
 #endif
@@ -26,8 +26,7 @@ constexpr contest_rival rivals[] = {
     {"tbb::concurrent_queue", make_tbb},
 #endif
 #if defined(BENCH_WITH_MOODYCAMEL)
-    {"moodycamel", make_moodycamel},
-    {"moodycamel, tokens", make_moodycamel_tokens},
+    {"moodycamel", make_moodycamel},        {"moodycamel, tokens", make_moodycamel_tokens},
 #endif
 };
 
@@ -107,12 +106,13 @@ private:
     std::vector<std::thread> threads_;
 };
 
-double coefficient_of_variation(const std::vector<std::uint64_t>& counts) {
+template <class Count>
+double coefficient_of_variation(const std::vector<Count>& counts) {
     double sum = 0;
-    for (const std::uint64_t c : counts) sum += static_cast<double>(c);
+    for (const Count c : counts) sum += static_cast<double>(c);
     const double mean = sum / static_cast<double>(counts.size());
     double squares = 0;
-    for (const std::uint64_t c : counts) {
+    for (const Count c : counts) {
         const double off = static_cast<double>(c) - mean;
         squares += off * off;
     }
@@ -142,12 +142,12 @@ public:
         for (const crew::turn& t : undisturbed()) all.push_back(t.rate);
         return all;
     }
-    double thread_cv() {
+    std::vector<std::uint64_t> by_thread() {
         std::vector<std::uint64_t> sums(all_.front().by_thread.size());
         for (const crew::turn& t : undisturbed()) {
             for (std::size_t i = 0; i != sums.size(); ++i) sums[i] += t.by_thread[i];
         }
-        return coefficient_of_variation(sums);
+        return sums;
     }
     bool disturbed() { return undisturbed().back().processor < enough; }
 
@@ -164,9 +164,25 @@ private:
     std::vector<crew::turn> all_;
 };
 
+double relative_cv(const std::vector<std::uint64_t>& counts,
+                   const std::vector<std::uint64_t>& apart) {
+    std::vector<double> relative;
+    for (std::size_t i = 0; i != counts.size(); ++i) {
+        relative.push_back(static_cast<double>(counts[i]) / static_cast<double>(apart[i]));
+    }
+    return coefficient_of_variation(relative);
+}
+
+// Long tasks need time for enough rounds, or the last one that is cut short is all the CV; and with
+// two threads the CV is judged.
+std::chrono::milliseconds turn_time(unsigned rounds, unsigned threads) {
+    if (rounds < 64) return std::chrono::milliseconds(50);
+    if (threads != 2) return std::chrono::milliseconds(150);
+    return std::chrono::milliseconds(rounds == 64 ? 500 : 1500);
+}
+
 void run_contest(unsigned rounds, unsigned threads, const bench::options& options, results& out) {
-    // Long tasks need time for enough rounds, or the last one that is cut short is all the CV.
-    const std::chrono::milliseconds time(rounds >= 64 ? 350 : 50);
+    const std::chrono::milliseconds time = turn_time(rounds, threads);
     std::vector<std::unique_ptr<crew>> crews;
     for (const contest_rival& r : rivals) {
         crews.push_back(std::make_unique<crew>(r.make(rounds, contest_tasks, threads), threads));
@@ -183,8 +199,10 @@ void run_contest(unsigned rounds, unsigned threads, const bench::options& option
             std::exit(1);
         }
         const std::vector<double> rates = measured[r].rates();
+        const std::vector<std::uint64_t> by_thread = measured[r].by_thread();
         const figures f{bench::median(rates), coefficient_of_variation(runs),
-                        measured[r].thread_cv()};
+                        coefficient_of_variation(by_thread),
+                        relative_cv(by_thread, measured.front().by_thread())};
         out.contests[key(rounds, threads, rivals[r].name)] = f;
         out.disturbed += measured[r].disturbed() ? 1 : 0;
         const std::string title = "contest, " + std::to_string(rounds) + " rounds, " +

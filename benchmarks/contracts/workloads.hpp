@@ -13,6 +13,9 @@ struct figures {
     double rate = 0;  // million executions per second
     double task_cv = 0;
     double thread_cv = 0;
+    // The same of each thread's count divided by what it ran of tasks of its own in this contest:
+    // the machine may give its processors unequal time.
+    double relative_thread_cv = 0;
 };
 
 // What was measured, for the verdict at the end.
