@@ -185,7 +185,7 @@ public:
     [[gnu::always_inline]] std::size_t finish_and_claim(std::size_t index, bool again,
                                                         std::uint64_t& seen,
                                                         signal_round& round) noexcept {
-        for (;;) {
+        for (bool fresh = false;; fresh = true) {
             const std::uint64_t done = finished(seen, index, again);
             const std::uint64_t behind = available_in(done) & ~(2 * ready(index) - 1);
             const std::uint64_t claimed = behind & (~behind + 1);
@@ -198,8 +198,9 @@ public:
                 if (claimed == 0) return no_signal;
                 return index / Width * Width + static_cast<unsigned>(std::countr_zero(claimed));
             }
-            // Schedules may have changed it; another runner should be left alone.
-            if (((guess ^ seen) >> Width) != 0) round.lost_exchange();
+            // A runner that was in this exchange's way should be left alone, not one that was here
+            // during a long run, nor who has only scheduled.
+            if (fresh && ((guess ^ seen) >> Width) != 0) round.lost_exchange();
         }
     }
     std::uint64_t look(std::size_t index) noexcept {
