@@ -3,8 +3,8 @@
 # there. As root, or by sudo.
 #
 #   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals;
-#                                  docs: what scripts/docs.sh needs; postgresql: what the option
-#                                  COPPICE_POSTGRESQL adds
+#                                  docs: what scripts/docs.sh needs; postgresql: coppice-notes over
+#                                  PostgreSQL; browser: what tests the live page
 set -euo pipefail
 
 lock_wait_seconds=300
@@ -25,8 +25,10 @@ packages_of() {
         bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libconcurrentqueue-dev libasio-dev \
             wrk python3 python3-pygal ;;
         docs) echo doxygen mkdocs ;;
+        # Half a gigabyte, so no part of test: without it the tests of the live page are skipped.
+        browser) echo chromium ;;
         *)
-            say "unknown package set '$1': build, test, bench, docs or postgresql"
+            say "unknown package set '$1': build, test, bench, docs, postgresql or browser"
             exit 2
             ;;
     esac
@@ -39,7 +41,7 @@ for set in "$@"; do
     wanted+=("${more[@]}")
 done
 [ ${#wanted[@]} -gt 0 ] || {
-    say "usage: scripts/packages.sh build|test|bench|docs|postgresql..."
+    say "usage: scripts/packages.sh build|test|bench|docs|postgresql|browser..."
     exit 2
 }
 

@@ -2,7 +2,8 @@
 // faults.
 #include "tidy/atomics.hpp"
 #include "tidy/house.hpp"
-#include "tidy/names.hpp"
+#include "tidy/members.hpp"
+#include "tidy/name_examples.hpp"
 #include "tidy/quotes.hpp"
 #include "tidy/text.hpp"
 
@@ -54,6 +55,7 @@ constexpr check checks[] = {
     {"quotes", quotes},
     {"dead_links", dead_links},
     {"undocumented_names", undocumented_names},
+    {"undocumented_members", undocumented_members},
 };
 
 findings run(std::string_view name, const tree& files) {
@@ -138,23 +140,6 @@ TEST(exceptions, are_all_still_needed) {
 
 // ---- Each check finds what it is for ----------------------------------------------------------
 
-struct text_at {
-    const char* path;
-    std::string text;
-};
-
-struct example {
-    const char* check;
-    const char* about;
-    std::vector<text_at> files;
-    std::vector<std::size_t> lines;  // of the findings, in any order; none if this is lawful
-};
-
-std::ostream& operator<<(std::ostream& out, const example& e) {
-    return out << e.check << ": " << e.about;
-}
-
-constexpr const char* library = "include/coppice/pool/x.hpp";
 constexpr const char* source = "src/pool/x.cpp";
 
 std::string lines_of(std::size_t count, const std::string& line) {
@@ -726,61 +711,11 @@ const std::vector<example> document_examples = {
     {"quotes", "a block without end", {{"README.md", "```sh\n./run\n"}}, {1}},
 };
 
-const text_at user = {"examples/01_x.cpp", "coppice::used<int>(1);\n"};
-const std::vector<example> name_examples = {
-    {"undocumented_names", "a function", {user, {library, "\nint used(int);\n"}}, {2}},
-    {"undocumented_names",
-     "documented above, above its head, behind, and in a group",
-     {user,
-      {library, "// Does.\nint used(int);\n"},
-      {"include/coppice/io/x.hpp",
-       "// Is.\ntemplate <class T>\n    requires a<T> && (b)\nclass used : c<T> {\n};\n"},
-      {"README.md", "`other` and `f(third, fourth{})`\n"},
-      {"include/coppice/io/y.hpp",
-       "using other = int;  // is\n// Both.\nint third();\nint fourth() { return {}; }\n"}},
-     {}},
-    {"undocumented_names",
-     "a type, an alias, a concept, a template, an enumeration",
-     {{"README.md", "`a1 a2 a3 a4 a5`\n"},
-      {library,
-       "namespace coppice {\nstruct a1 : b {\n};\nusing a2 = int;\ntemplate <class T>\n"
-       "concept a3 = true;\ntemplate <class T>\nauto a4(T t) -> int {\n    return t;\n}\n"
-       "enum class a5 { x };\n}\n"}},
-     {2, 4, 6, 8, 11}},
-    {"undocumented_names",
-     "an object of a documented type, and of another",
-     {{"README.md", "`then, let`\n"},
-      {library,
-       "// Maps.\nstruct then_t {};\n\ninline constexpr then_t then{};\n\nstruct let_t {};\n\n"
-       "inline constexpr let_t let{};\n"}},
-     {8}},
-    {"undocumented_names",
-     "after a blank line, and after another's comment",
-     {user, {library, "// Far.\n\nint used();  \n"}},
-     {3}},
-    {"undocumented_names",
-     "a header's namesake",
-     {user, {"include/coppice/pool/used.hpp", "// used: a tool.\n\nclass used {\n};\n"}},
-     {}},
-    {"undocumented_names",
-     "what no user meets, members, and guides",
-     {user,
-      {library,
-       "inline namespace used {\nint helper();\n}\n\n// A class.\nclass x {\n    int "
-       "used();\n};\n\nint x::used() {}\n\n"
-       "used(int) -> used<int>;\n"}},
-     {}},
-    {"undocumented_names",
-     "declared here, documented where it is defined",
-     {user, {library, "class used;\n\n// Is.\nclass used {\n};\n"}},
-     {}},
-};
-
 const std::vector<example>& examples() {
     static const std::vector<example> all = [] {
         std::vector<example> gathered = house_examples;
-        for (const auto* const more :
-             {&atomics_examples, &text_examples, &document_examples, &name_examples})
+        for (const auto* const more : {&atomics_examples, &text_examples, &document_examples,
+                                       &name_examples, &member_examples})
             gathered.insert(gathered.end(), more->begin(), more->end());
         return gathered;
     }();

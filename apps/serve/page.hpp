@@ -9,6 +9,7 @@ inline constexpr char live_page[] = R"page(<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>coppice</title>
+<link rel="icon" href="data:,">
 <style>
   :root { color-scheme: light dark; --line: #2f7d4f; --soft: #8884; }
   body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; }

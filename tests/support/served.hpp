@@ -1,6 +1,7 @@
 // A server program in a process of its own, as its users run it.
 #pragma once
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 
 namespace coppice::test {
 
-// Killed at the end if it still runs.
+// Killed at the end if it still runs, and by the kernel if its test ends before.
 class served {
 public:
     served(const char* program, std::vector<std::string> arguments, rlim_t files = 0) {
@@ -23,6 +24,7 @@ public:
         if (::pipe(out) != 0 || ::pipe(err) != 0) std::abort();
         pid_ = ::fork();
         if (pid_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             ::dup2(out[1], STDOUT_FILENO);
             ::dup2(err[1], STDERR_FILENO);
             for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);

@@ -18,7 +18,49 @@ struct declaration {
     std::string type;   // of an object `inline constexpr type name`, or ""
     std::size_t first;  // line of its first token
     std::size_t line;   // line of its name
+    std::size_t body;   // of a class: the token that opens it; else 0
+    bool is_struct;
 };
+
+// Past the template arguments, or parameters, that `open` opens.
+inline std::size_t past_angles(const source_file& file, std::size_t open) {
+    std::size_t depth = 0;
+    for (std::size_t i = open; i < file.tokens.size(); ++i) {
+        const std::string_view word = file.at(i);
+        if (word == "(" || word == "{") i = closing(file.tokens, i);
+        if (word == "<") ++depth;
+        if (word == ">" && --depth == 0) return i + 1;
+    }
+    return file.tokens.size();
+}
+
+// Past `X<T> && (Y)`, behind `requires`: terms joined by && and ||.
+inline std::size_t past_condition(const source_file& file, std::size_t at, std::size_t end) {
+    while (at < end) {
+        if (file.at(at) == "(") {
+            at = closing(file.tokens, at) + 1;
+        } else {
+            while (at < end && (is_word(file.at(at)[0]) || file.at(at) == "::") &&
+                   (file.at(at + 1) == "::" || file.at(at) == "::"))
+                ++at;
+            ++at;
+            if (file.at(at) == "<") at = past_angles(file, at);
+        }
+        if (file.at(at) != "&&" && file.at(at) != "||") break;
+        ++at;
+    }
+    return at;
+}
+
+// Past a declaration's template heads, conditions and attributes.
+inline std::size_t past_heads(const source_file& file, std::size_t at, std::size_t end) {
+    while (file.at(at) == "template" || file.at(at) == "requires" || file.at(at) == "[") {
+        at = file.at(at) == "template"   ? past_angles(file, at + 1)
+             : file.at(at) == "requires" ? past_condition(file, at + 1, end)
+                                         : closing(file.tokens, at) + 1;
+    }
+    return at;
+}
 
 // The declarations of a header at namespace scope: types, functions, aliases, concepts, objects.
 // Deduction guides, friends and definitions of members have no names of their own.
@@ -57,12 +99,7 @@ public:
 private:
     // Tokens [begin, end), without what is in brackets after the name.
     void read(std::size_t begin, std::size_t end) {
-        std::size_t at = begin;
-        while (file_.at(at) == "template" || file_.at(at) == "requires" || file_.at(at) == "[") {
-            at = file_.at(at) == "template"   ? past_angles(at + 1)
-                 : file_.at(at) == "requires" ? past_condition(at + 1, end)
-                                              : closing(file_.tokens, at) + 1;
-        }
+        std::size_t at = past_heads(file_, begin, end);
         if (at >= end) return;
         const std::string_view first = file_.at(at);
         if (first == "friend" || first == "static_assert" || first == "extern") return;
@@ -79,7 +116,14 @@ private:
                                                                 : at + 1;
             }
             if (file_.at(at + 1) == ";" || at + 1 == end) return;  // declared, not defined
-            if (file_.at(at + 1) != "<") keep(begin, at, "");      // else a specialisation
+            if (file_.at(at + 1) == "<") return;                   // a specialisation
+            keep(begin, at, "");
+            if (first == "enum" || file_.at(at + 1) == "::") return;
+            std::size_t open = at;
+            while (open < end && file_.at(open) != "{")
+                open = file_.at(open) == "<" ? past_angles(file_, open) : open + 1;
+            all.back().body = open < end ? open : 0;
+            all.back().is_struct = first == "struct";
             return;
         }
         value_or_function(begin, at, end);
@@ -94,41 +138,14 @@ private:
                 keep(begin, i - 1, word == "{" || word == "=" ? file_.at(i - 2) : "");
                 return;
             }
-            if (word == "<") i = past_angles(i) - 1;
+            if (word == "<") i = past_angles(file_, i) - 1;
         }
         if (end > at + 1) keep(begin, end - 1, file_.at(end - 2));  // `constexpr type name;`
-    }
-    std::size_t past_angles(std::size_t open) const {
-        std::size_t depth = 0;
-        for (std::size_t i = open; i < file_.tokens.size(); ++i) {
-            const std::string_view word = file_.at(i);
-            if (word == "(" || word == "{") i = closing(file_.tokens, i);
-            if (word == "<") ++depth;
-            if (word == ">" && --depth == 0) return i + 1;
-        }
-        return file_.tokens.size();
-    }
-    // Past `requires X<T> && (Y)`: terms joined by && and ||.
-    std::size_t past_condition(std::size_t at, std::size_t end) const {
-        while (at < end) {
-            if (file_.at(at) == "(") {
-                at = closing(file_.tokens, at) + 1;
-            } else {
-                while (at < end && (is_word(file_.at(at)[0]) || file_.at(at) == "::") &&
-                       (file_.at(at + 1) == "::" || file_.at(at) == "::"))
-                    ++at;
-                ++at;
-                if (file_.at(at) == "<") at = past_angles(at);
-            }
-            if (file_.at(at) != "&&" && file_.at(at) != "||") break;
-            ++at;
-        }
-        return at;
     }
     void keep(std::size_t begin, std::size_t name, std::string_view type) {
         if (!is_word(file_.at(name)[0])) return;
         all.push_back({std::string(file_.at(name)), std::string(type), file_.tokens[begin].line,
-                       file_.tokens[name].line});
+                       file_.tokens[name].line, 0, false});
     }
 
     const source_file& file_;

@@ -12,6 +12,7 @@
 namespace coppice {
 
 struct version {
+    // As in semantic versioning.
     int major_number;
     int minor_number;
     int patch_number;

@@ -96,6 +96,7 @@ public:
         return core_->execute_batch(batch, most);
     }
 
+    // For how many contracts there is room now.
     std::size_t capacity() const noexcept { return core_->capacity(); }
     std::size_t size() const noexcept { return core_->size(); }  // live contracts
 

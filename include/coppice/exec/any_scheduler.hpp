@@ -61,6 +61,8 @@ class any_scheduler {
 public:
     using scheduler_concept = scheduler_tag;
 
+    // Holds a copy of `sch`. Errors: what copying it, and allocation, throw.
+    // Cost: an allocation if it takes more than three pointers.
     template <class Sch>
         requires(!std::same_as<std::decay_t<Sch>, any_scheduler>) &&
                 infallible_scheduler<std::decay_t<Sch>, any_env>

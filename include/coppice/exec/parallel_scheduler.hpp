@@ -144,6 +144,7 @@ class parallel_scheduler {
 public:
     using scheduler_concept = scheduler_tag;
 
+    // Of a backend that is there, not null; it is kept alive by each copy.
     explicit parallel_scheduler(std::shared_ptr<backend> implementation) noexcept
         : backend_(std::move(implementation)) {}
 
@@ -207,6 +208,7 @@ public:
     }
     parallel_scheduler_domain query(get_domain_t) const noexcept;
     parallel_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept;
+    // What it refers to. Lifetime: that of this scheduler and its copies.
     backend& get_backend() const noexcept { return *backend_; }
     bool operator==(const parallel_scheduler& other) const noexcept {
         return backend_ == other.backend_;

@@ -63,6 +63,7 @@ public:
         COPPICE_CHECK(!running_, "a run_loop was destroyed while it was running");
     }
 
+    // Its handle. Threads: any. Lifetime: the loop outlives what is scheduled with it.
     scheduler get_scheduler() noexcept;
 
     // Runs what is queued until finish() was called and the queue is empty. Blocks: until then.

@@ -391,8 +391,10 @@ public:
     };
 
     simple_counting_scope() noexcept = default;
+    // Remembers where its operations were spawned; see for_each_outstanding().
     explicit simple_counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
 
+    // What spawn(), spawn_future() and associate() take. Lifetime: the scope outlives it.
     token get_token() noexcept { return token(*this); }
     // A sender that completes once every operation has ended.
     scope_join_sender join() noexcept { return scope_join_sender(*this); }
@@ -421,8 +423,10 @@ public:
     };
 
     counting_scope() noexcept = default;
+    // Remembers where its operations were spawned; see for_each_outstanding().
     explicit counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
 
+    // What spawn(), spawn_future() and associate() take. Lifetime: the scope outlives it.
     token get_token() noexcept { return token(*this); }
     // A sender that completes once every operation has ended.
     scope_join_sender join() noexcept { return scope_join_sender(*this); }

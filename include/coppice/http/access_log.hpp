@@ -23,6 +23,7 @@ namespace coppice::http {
 // Threads: any. Lifetime: the destructor writes what has been handed over, and joins.
 class access_log : immovable {
 public:
+    // What may wait to be written; lines beyond it are dropped, and counted.
     static constexpr std::size_t waiting_bytes_max = 4u << 20;
 
     // Appends to the file, which is made if it is not there. Errors: std::system_error.

@@ -64,6 +64,7 @@ struct client_request {
 // A whole answer.
 class client_response {
 public:
+    // The code, 100 to 599, and the body. Lifetime: the view is the response's.
     int status() const noexcept { return status_; }
     std::string_view body() const& noexcept { return body_; }
     std::string body() && noexcept { return std::move(body_); }
@@ -97,6 +98,7 @@ struct client_connection : immovable {
 // outlives it.
 class client : immovable {
 public:
+    // Connects to nobody yet.
     explicit client(io::context& loop, client_options options = {});
     ~client();
 
@@ -110,6 +112,7 @@ public:
         r.target = target;
         return send(std::move(r), token);
     }
+    // Asks with POST. Lifetime: `target` and `body` outlive the task.
     template <stoppable_token Token = never_stop_token>
     task<client_response> post(const io::endpoint& to, std::string_view target,
                                std::string_view body, Token token = {}) {

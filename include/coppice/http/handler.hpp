@@ -61,6 +61,8 @@ auto read_body(F&& function) {
 // stay valid until the answer is made; a task may end on another thread than it began on.
 class handler {
 public:
+    // Errors: std::invalid_argument when a handler that reads its body returns no task; what
+    // copying the callable, and allocation, throw. Cost: one allocation.
     template <class F>
     handler(declared_handler<F> declared) : handler(std::move(declared.function)) {
         needs_ = declared.needs;
@@ -79,6 +81,7 @@ public:
                       "coppice::http: a handler must return a response or a task<response>");
     }
 
+    // Where it runs, and when it starts: what offload() and read_body() have declared.
     handler_needs needs() const noexcept { return needs_; }
     // Whether to call start() (true) or answer() (false).
     bool is_asynchronous() const noexcept { return callable_->asynchronous; }
@@ -141,10 +144,12 @@ public:
         filters_.push_back(std::move(f));
         return *this;
     }
+    // In the order of use().
     const std::vector<std::shared_ptr<const filter>>& filters() const noexcept { return filters_; }
     // Whether a handler was declared with offload().
     bool wants_pool() const noexcept { return wants_pool_; }
 
+    // A handler of one method at the pattern. GET's also answers HEAD where that has none.
     router& get(std::string_view pattern, handler h) {
         return add(method::get, pattern, std::move(h));
     }
@@ -173,6 +178,8 @@ public:
         return *this;
     }
 
+    // The handler of such a request, or why there is none. Lifetime: `path` and this router outlive
+    // the result.
     route_match<handler> match(method verb, std::string_view path) const noexcept {
         return routes_.match(verb, path);
     }

@@ -83,10 +83,12 @@ private:
 // What a handler gets. Lifetime: views; the head, the body and the route table outlive it.
 class request {
 public:
+    // Of a parsed head, which may lack a body, a route and a server, as in a test.
     request(const request_head& head, std::string_view body, const path_parameters& parameters = {},
             const request_origin* origin = nullptr) noexcept
         : head_(&head), origin_(origin), body_(body), parameters_(parameters) {}
 
+    // What was sent: the head and its parts, see request_head, and the body.
     const request_head& head() const noexcept { return *head_; }
     method verb() const noexcept { return head_->verb(); }
     std::string_view target() const noexcept { return head_->target(); }
@@ -96,6 +98,7 @@ public:
     std::optional<std::string_view> find(std::string_view name) const noexcept {
         return head_->find(name);
     }
+    // What the route's pattern has captured.
     const path_parameters& parameters() const noexcept { return parameters_; }
 
     // Requested when the client has gone away, the deadline has passed, or the server cuts off.

@@ -73,6 +73,7 @@ class request_head {
 public:
     static constexpr std::size_t capacity = 100;  // fields
 
+    // The method; its name as sent, for those that are not known.
     method verb() const noexcept { return verb_; }
     std::string_view method_text() const noexcept { return method_text_; }
     // The request target as sent.
@@ -98,6 +99,7 @@ public:
     bool expects_continue() const noexcept {
         return expects_continue_ && (chunked_ || length_.value_or(0) != 0);
     }
+    // Whether the body comes in chunks.
     bool chunked() const noexcept { return chunked_; }
     // The declared length. Without it and without chunked() there is no body.
     std::optional<std::uint64_t> content_length() const noexcept { return length_; }

@@ -60,8 +60,10 @@ struct timeouts {
 
 // Where a server listens, in which model it serves, and its limits; each has a default.
 struct server_options {
+    // Where it listens; port 0 lets the system choose one.
     io::endpoint endpoint = io::loopback(8080);
     std::size_t threads = 1;  // of loops, for `worker` of the pool; 1 for `single`
+    // Where handlers run; how loops wait for the network; what clients may send, and how slowly.
     http::model model = model::multi;
     io::backend backend = io::backend::automatic;
     http::limits limits = {};
@@ -132,6 +134,7 @@ public:
     // handler; further calls change nothing.
     void drain(duration hard_stop = std::chrono::seconds(30)) noexcept;
 
+    // A sum over the loops, of this moment or one shortly before it.
     server_statistics statistics() const;
     // Where offloaded handlers run; nullptr if there is no pool.
     thread_pool* pool() const noexcept;

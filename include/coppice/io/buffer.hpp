@@ -49,6 +49,7 @@ private:
 class pooled_buffer {
 public:
     pooled_buffer() noexcept = default;
+    // `size` bytes in `data`, a buffer that pool.take() has given.
     pooled_buffer(buffer_pool& pool, std::byte* data, std::size_t size) noexcept
         : pool_(&pool), data_(data), size_(size) {}
     pooled_buffer(pooled_buffer&& other) noexcept
@@ -62,8 +63,10 @@ public:
     }
     ~pooled_buffer() { release(); }
 
+    // Lifetime: until release() or the end.
     std::span<std::byte> bytes() const noexcept { return {data_, pool_ == nullptr ? 0 : size_}; }
     bool empty() const noexcept { return pool_ == nullptr || size_ == 0; }
+    // Gives the buffer back to its pool now; nothing happens without one.
     void release() noexcept {
         if (pool_ != nullptr) std::exchange(pool_, nullptr)->give(data_);
     }

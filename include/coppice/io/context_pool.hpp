@@ -21,6 +21,7 @@ public:
     // that nobody ends keep it waiting.
     ~context_pool();
 
+    // How many contexts there are, and each of them; `index` is less than size().
     std::size_t size() const noexcept { return loops_.size(); }
     context& at(std::size_t index) noexcept { return loops_[index]->loop; }
     // The contexts in turn; for work that may go anywhere.

@@ -8,6 +8,7 @@ namespace coppice::io {
 
 // A datagram that has come: its size, and who sent it.
 struct received_datagram {
+    // Bytes of the datagram that were received; who has sent them.
     std::size_t size = 0;
     endpoint from;
 };

@@ -14,6 +14,7 @@ namespace coppice::io {
 
 // A value; threads do not matter to it.
 struct endpoint {
+    // Unspecified: no address of any family.
     endpoint() noexcept : storage_{}, size_(sizeof(sockaddr)) {
         storage_.any.sa_family = AF_UNSPEC;
     }
@@ -31,6 +32,7 @@ struct endpoint {
     static endpoint from(const sockaddr* address, socklen_t size) noexcept;
 
     std::uint16_t port() const noexcept;  // 0 for a Unix address
+    // Of which family it is; none holds for an unspecified one.
     bool is_v4() const noexcept { return family() == AF_INET; }
     bool is_v6() const noexcept { return family() == AF_INET6; }
     bool is_unix() const noexcept { return family() == AF_UNIX; }
@@ -39,6 +41,7 @@ struct endpoint {
     // As parse() takes it; "unspecified" for a default-constructed endpoint.
     std::string to_string() const;
 
+    // As the kernel's calls take it. Lifetime: the endpoint's.
     const sockaddr* data() const noexcept { return &storage_.any; }
     socklen_t size() const noexcept { return size_; }
     int family() const noexcept { return storage_.any.sa_family; }

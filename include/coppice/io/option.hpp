@@ -72,16 +72,20 @@ using send_buffer_size = number_option<SOL_SOCKET, SO_SNDBUF>;
 // background; with 0 seconds they are dropped and the peer sees a reset.
 class linger {
 public:
+    // What getsockopt and setsockopt take.
     static constexpr int level = SOL_SOCKET;
     static constexpr int name = SO_LINGER;
     static constexpr socklen_t size = sizeof(::linger);
     constexpr linger() noexcept = default;
+    // Waits that long in close(), in whole seconds, for what is unsent.
     constexpr explicit linger(std::chrono::seconds time) noexcept
         : kernels_{1, static_cast<int>(time.count())} {}
+    // The time, if there is one.
     constexpr std::optional<std::chrono::seconds> value() const noexcept {
         if (kernels_.l_onoff == 0) return std::nullopt;
         return std::chrono::seconds(kernels_.l_linger);
     }
+    // The kernel's form, which get() writes and set() reads.
     void* data() noexcept { return &kernels_; }
     const void* data() const noexcept { return &kernels_; }
 

@@ -57,6 +57,7 @@ private:
 // outlives it; the name that is asked for outlives the operation.
 class resolver {
 public:
+    // Its operations complete on `owner`'s loop.
     explicit resolver(context& owner) noexcept : owner_(&owner) {}
 
     // Gives the host's endpoints with the port, in the order in which they should be tried; at

@@ -36,6 +36,7 @@ private:
 // Errors: std::system_error; a simulation has no signals.
 class signal_set : public open_file {
 public:
+    // Blocks the signals and opens a descriptor for them.
     signal_set(context& owner, std::initializer_list<int> signals);
 
     // One wait may be pending.

@@ -58,6 +58,7 @@ struct simulated_faults {
 // Lifetime: outlives its context.
 class simulation : immovable {
 public:
+    // The seed decides all that happens: the same seed and program run the same.
     explicit simulation(std::uint64_t seed, const simulated_faults& faults = {});
     ~simulation();
 

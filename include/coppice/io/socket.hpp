@@ -74,6 +74,7 @@ private:
 
 // How an acceptor listens; the defaults are a server's.
 struct acceptor_options {
+    // A server's.
     acceptor_options() noexcept {}
     // Several acceptors may listen on the port, and the kernel spreads connections over them. The
     // first of them is told so: it binds alone, so that a port in use is an error even if its owner
@@ -91,6 +92,7 @@ namespace tcp {
 // A TCP connection, over IPv4 or IPv6. A moved-from socket is closed. TCP_NODELAY is on.
 class socket : public stream {
 public:
+    // Not yet open: connect() opens it.
     explicit socket(context& owner) noexcept : stream(owner) {}
 
     // Connects to the endpoint; a socket that was open is closed first. The socket stays where it
@@ -128,6 +130,7 @@ namespace local {
 
 class socket : public stream {
 public:
+    // Not yet open: connect() opens it.
     explicit socket(context& owner) noexcept : stream(owner) {}
     template <class Token = use_await_t>
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -145,6 +148,7 @@ class acceptor : public open_socket {
 public:
     acceptor(context& owner, const endpoint& at, const acceptor_options& options = {})
         : open_socket(listen_at(owner, at, options)) {}
+    // Gives the socket of a connection that has come in.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = accept_request<socket>;

@@ -68,6 +68,7 @@ private:
 // Lifetime: the context outlives it.
 class timer {
 public:
+    // Waits on `owner`. Cost: nothing until it waits.
     explicit timer(context& owner) noexcept : owner_(&owner) {}
     // Ends when `time` (nanoseconds; 0 or less: in the next turn) has passed, at most about 0.3 ms
     // late by the wheel's tick. Errors: operation_canceled when the context ends.

@@ -31,7 +31,9 @@ public:
                            std::size_t capacity = default_capacity);
     ~contract_pool();
 
+    // A scheduler whose operations are contracts of the group. Lifetime: the pool's.
     contract_scheduler get_scheduler() noexcept { return group_.get_scheduler(); }
+    // The group that the workers serve; make contracts there.
     blocking_work_contract_group& group() noexcept { return group_; }
 
     // Runs f on a worker and waits for its result; on a worker of this pool, runs it at once.

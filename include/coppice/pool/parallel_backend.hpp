@@ -23,6 +23,7 @@ class parallel_backend final
     using bulk_proxy = execution::parallel_scheduler_replacement::bulk_item_receiver_proxy;
 
 public:
+    // Runs everything on `pool`.
     explicit parallel_backend(thread_pool& pool) noexcept : pool_(pool) {}
 
     void schedule(receiver_proxy& r, std::span<std::byte> storage) noexcept override {

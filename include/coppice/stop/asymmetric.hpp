@@ -176,6 +176,7 @@ public:
             die_inside_callback(this);
     }
 
+    // The token of one slot. At most one callback per slot may live at a time.
     template <std::size_t Index = 0>
         requires(Index < N)
     constexpr asymmetric_inplace_stop_token<N, Index, Stride> get_token() const noexcept {

@@ -64,6 +64,7 @@ public:
             die_after_request();
     }
 
+    // Lifetime: the source outlives its tokens' use.
     constexpr inplace_stop_token get_token() const noexcept { return inplace_stop_token(this); }
     static constexpr bool stop_possible() noexcept { return true; }
     bool stop_requested() const noexcept { return list_.stop_requested(); }

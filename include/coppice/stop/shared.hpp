@@ -115,12 +115,14 @@ public:
     friend void swap(stop_source& a, stop_source& b) noexcept { a.swap(b); }
     bool operator==(const stop_source&) const = default;
 
+    // A token of this source's state, or of none. Cost: one fetch_add.
     [[nodiscard]] stop_token get_token() const noexcept {
         if (state_ != nullptr) state_->add_handle();
         return stop_token(state_);
     }
     bool stop_possible() const noexcept { return state_ != nullptr; }
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
+    // Why the stop was requested; the default until it is.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
 
     // Requests the stop and runs the callbacks on this thread, those registered last first.

@@ -59,6 +59,7 @@ public:
             die_inside_callback(this);
     }
 
+    // Lifetime: the source outlives its tokens' use.
     constexpr single_inplace_stop_token get_token() const noexcept {
         return single_inplace_stop_token(this);
     }

@@ -281,6 +281,7 @@ public:
     using keeps_scheduler = void;  // a task ends where it began
     using awaits_tasks = void;
 
+    // Owns the coroutine; called by the promise.
     explicit task(handle_type coroutine) noexcept : coroutine_(coroutine) {}
     task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, {})) {}
     task& operator=(task&& other) noexcept {
