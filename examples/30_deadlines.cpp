@@ -36,6 +36,25 @@ task<> within(io::tcp::socket& socket) {
 }
 // [/timeout]
 
+// [whole]
+// The same for a whole task, which ends when one of its operations is stopped.
+task<std::size_t> two_messages(io::tcp::socket& socket) {
+    std::array<std::byte, 64> buffer;
+    const std::size_t first = co_await socket.receive(buffer);
+    co_return first + co_await socket.receive(buffer);
+}
+
+task<> both_within(io::tcp::socket& socket) {
+    try {
+        const std::size_t n = co_await execution::timeout(two_messages(socket), 5ms);
+        std::printf("two messages of %zu bytes\n", n);
+    } catch (const std::system_error& error) {
+        if (error.code() == std::errc::timed_out)
+            std::printf("two messages did not come in time\n");
+    }
+}
+// [/whole]
+
 task<> talk(io::context& loop) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     io::tcp::socket client(loop);
@@ -45,6 +64,8 @@ task<> talk(io::context& loop) {
     co_await within(server);
     co_await client.send_all(std::as_bytes(std::span("hello", 5)));
     co_await first_of(server, loop);
+    co_await client.send_all(std::as_bytes(std::span("one", 3)));
+    co_await both_within(server);
 }
 
 }  // namespace

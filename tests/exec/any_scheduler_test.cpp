@@ -1,16 +1,23 @@
-// Plan: any_scheduler: scheduling, comparing.
+// Plan: any_scheduler: scheduling, comparing, timers.
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/let.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/run_loop.hpp>
+#include <coppice/exec/sync_wait.hpp>
 
 #include "probes.hpp"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace {
 
 namespace ex = coppice::execution;
+using namespace std::chrono_literals;
 
 TEST(any_scheduler, schedules_on_what_it_holds_and_compares_with_it) {
     static_assert(ex::scheduler<ex::any_scheduler>);
@@ -29,6 +36,28 @@ TEST(any_scheduler, schedules_on_what_it_holds_and_compares_with_it) {
     EXPECT_EQ(r.said(), "");
     context.run_one();
     EXPECT_EQ(r.said(), "value()");
+}
+
+TEST(any_scheduler, is_timed_if_what_it_holds_is) {
+    static_assert(ex::timed_scheduler<ex::any_scheduler>);
+    static_assert(!ex::certainly_timed_scheduler<ex::any_scheduler>);
+    static_assert(ex::certainly_timed_scheduler<ex::run_loop::scheduler>);
+    EXPECT_FALSE(ex::any_scheduler(ex::inline_scheduler()).has_timers());
+    const ex::instant before = ex::monotonic_now();
+    auto wait = ex::read_env(ex::get_scheduler) | ex::let_value([&](const auto& loop) {
+                    const ex::any_scheduler timed = loop;
+                    EXPECT_TRUE(timed.has_timers());
+                    EXPECT_GE(ex::now(timed), before);
+                    return ex::schedule_after(timed, 1ms);
+                });
+    coppice::this_thread::sync_wait(std::move(wait));
+    EXPECT_GE(ex::monotonic_now(), before + ex::time_span(1ms));
+}
+
+TEST(any_scheduler, without_timers_stops_the_process_when_asked_for_one) {
+    const ex::any_scheduler sch{ex::inline_scheduler()};
+    EXPECT_DEATH((void)ex::schedule_after(sch, 1ms), "asked of a scheduler that has none");
+    EXPECT_DEATH((void)ex::now(sch), "asked of a scheduler that has none");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Plan: timeout: in time, late, stopped, deadlines, races of sender and timer.
+#include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/deadline.hpp>
+#include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
@@ -64,6 +66,20 @@ TEST(timeout, needs_a_timed_scheduler) {
     using sndr = decltype(ex::timeout(ex::just(), 1ms));
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     static_assert(ex::sender_in<sndr, coppice::this_thread::sync_wait_env>);
+}
+
+// A task's scheduler is erased: it is asked only when nothing is timed for certain.
+TEST(timeout, takes_a_scheduler_that_may_have_no_timers_last) {
+    const auto within = [](const ex::any_scheduler& where) {
+        return ex::write_env(ex::timeout(probes::until_stopped(), 1ms),
+                             ex::prop(ex::get_start_scheduler, where));
+    };
+    // sync_wait's own loop is timed for certain, and delegated to.
+    EXPECT_THROW(sync_wait(within(ex::inline_scheduler())), std::system_error);
+    // Behind a receiver that names nothing, the erased one is what there is.
+    probes::record r;
+    EXPECT_DEATH((void)ex::connect(within(ex::inline_scheduler()), probes::receiver<>(r)),
+                 "asked of a scheduler that has none");
 }
 
 TEST(timeout, on_another_thread_than_the_timers_completes_once) {

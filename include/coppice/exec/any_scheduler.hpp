@@ -1,10 +1,12 @@
 // any_scheduler: a scheduler of any type; for interfaces.
 #pragma once
 // Holds any scheduler whose schedule can only be stopped, not fail. Copies of small schedulers
-// allocate nothing, and neither does scheduling if the operation is small. Source: ours.
+// allocate nothing, and neither does scheduling if the operation is small. It is timed if what it
+// holds is, which only the program that runs can say: has_timers(). Source: ours.
 
 #include <coppice/base/check.hpp>
 #include <coppice/exec/any_sender.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
 
 namespace coppice::execution {
 
@@ -13,6 +15,9 @@ class any_scheduler {
 
     class concept_base;
     using storage_type = small_object<concept_base, 4 * sizeof(void*)>;
+    // Room for a timer of this library's schedulers.
+    static constexpr std::size_t timer_size = 240;
+    using timer_storage = any_storage<timer_size>;
     class concept_base {
     public:
         virtual ~concept_base() = default;
@@ -24,7 +29,26 @@ class any_scheduler {
         virtual forward_progress_guarantee progress() const noexcept = 0;
         virtual void schedule_into(any_operation_storage& storage,
                                    schedule_receiver rcvr) const = 0;
+        virtual bool has_timers() const noexcept = 0;
+        virtual instant now() const noexcept = 0;
+        virtual void schedule_after_into(timer_storage& storage, schedule_receiver rcvr,
+                                         time_span span) const = 0;
     };
+    // Whether timers of Sch can only be stopped, not fail.
+    template <class Sch>
+    static consteval bool has_usable_timers() noexcept {
+        if constexpr (timed_scheduler<Sch>) {
+            return sender_to<call_result_t<schedule_after_t, const Sch&, time_span>,
+                             schedule_receiver>;
+        } else {
+            return false;
+        }
+    }
+    static void check_timers(bool has) noexcept {
+        COPPICE_CHECK(has,
+                      "a timer was asked of a scheduler that has none: name one, "
+                      "write_env(sender, prop(get_timed_scheduler, loop.get_scheduler()))");
+    }
     // Tells types apart.
     template <class Sch>
     static constexpr char type_mark = 0;
@@ -52,6 +76,26 @@ class any_scheduler {
             using operation = any_connected<sender_type, schedule_receiver>;
             storage.emplace_with<operation>(
                 [&] { return operation(execution::schedule(sch_), rcvr); });
+        }
+        bool has_timers() const noexcept override { return has_usable_timers<Sch>(); }
+        instant now() const noexcept override {
+            if constexpr (has_usable_timers<Sch>()) {
+                return execution::now(sch_);
+            } else {
+                check_timers(false);
+                return {};
+            }
+        }
+        void schedule_after_into(timer_storage& storage, schedule_receiver rcvr,
+                                 time_span span) const override {
+            if constexpr (has_usable_timers<Sch>()) {
+                using sender_type = call_result_t<schedule_after_t, const Sch&, time_span>;
+                using operation = any_connected<sender_type, schedule_receiver>;
+                storage.template emplace_with<operation>(
+                    [&] { return operation(execution::schedule_after(sch_, span), rcvr); });
+            } else {
+                check_timers(false);
+            }
         }
 
     private:
@@ -81,8 +125,17 @@ public:
     }
     any_scheduler& operator=(any_scheduler&&) noexcept = default;
 
+    class sender_base;
     class sender;
     sender schedule() const;
+
+    // Whether it holds a timed scheduler, whose timers can only be stopped. Without: now() and
+    // schedule_after() stop the process.
+    bool has_timers() const noexcept { return sch_.get()->has_timers(); }
+    class timed_sender;
+    timed_sender schedule_after(time_span span) const;
+    instant now() const noexcept { return sch_.get()->now(); }
+
     forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return sch_.get()->progress();
     }
@@ -101,11 +154,10 @@ private:
     storage_type sch_;
 };
 
-// Completes on the scheduler. Holds a copy of it.
-class any_scheduler::sender {
+// What both senders of it are: they complete on the scheduler, and hold a copy of it.
+class any_scheduler::sender_base {
 public:
     using sender_concept = sender_tag;
-    explicit sender(const any_scheduler& sch) : sch_(sch) {}
 
     class attrs {
     public:
@@ -129,22 +181,59 @@ public:
             return completion_signatures<set_value_t(), set_stopped_t()>();
         }
     }
-    template <receiver Rcvr>
-    auto connect(Rcvr rcvr) const {
-        using Sent = decltype(get_completion_signatures<sender, env_of_t<Rcvr>>());
-        return any_sender_operation<Rcvr, Sent, set_value_t(), set_stopped_t()>(
-            [this](any_operation_storage& storage, schedule_receiver erased) {
-                sch_.sch_.get()->schedule_into(storage, erased);
-            },
-            static_cast<Rcvr&&>(rcvr));
+
+protected:
+    explicit sender_base(const any_scheduler& sch) : sch_(sch) {}
+    template <std::size_t Size, class Rcvr, class ConnectInto>
+    static auto connect_erased(ConnectInto connect_into, Rcvr rcvr) {
+        using Sent = decltype(get_completion_signatures<sender_base, env_of_t<Rcvr>>());
+        return any_sender_operation<Size, Rcvr, Sent, set_value_t(), set_stopped_t()>(
+            connect_into, static_cast<Rcvr&&>(rcvr));
     }
+    const concept_base& held() const noexcept { return *sch_.sch_.get(); }
 
 private:
     any_scheduler sch_;
 };
 
+// Completes on the scheduler.
+class any_scheduler::sender : public sender_base {
+public:
+    explicit sender(const any_scheduler& sch) : sender_base(sch) {}
+    template <receiver Rcvr>
+    auto connect(Rcvr rcvr) const {
+        return connect_erased<any_operation_size>(
+            [this](any_operation_storage& storage, schedule_receiver erased) {
+                held().schedule_into(storage, erased);
+            },
+            static_cast<Rcvr&&>(rcvr));
+    }
+};
+
+// The same, not before its time. Cost: no allocation for timers of this library's schedulers.
+class any_scheduler::timed_sender : public sender_base {
+public:
+    timed_sender(const any_scheduler& sch, time_span span) : sender_base(sch), span_(span) {
+        check_timers(sch.has_timers());
+    }
+    template <receiver Rcvr>
+    auto connect(Rcvr rcvr) const {
+        return connect_erased<timer_size>(
+            [this](timer_storage& storage, schedule_receiver erased) {
+                held().schedule_after_into(storage, erased, span_);
+            },
+            static_cast<Rcvr&&>(rcvr));
+    }
+
+private:
+    time_span span_;
+};
+
 inline any_scheduler::sender any_scheduler::schedule() const {
     return sender(*this);
+}
+inline any_scheduler::timed_sender any_scheduler::schedule_after(time_span span) const {
+    return timed_sender(*this, span);
 }
 
 }  // namespace coppice::execution

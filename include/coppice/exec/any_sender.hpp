@@ -150,7 +150,9 @@ public:
 };
 // Room for most leaf operations and short pipelines.
 inline constexpr std::size_t any_operation_size = 128;
-using any_operation_storage = small_object<any_operation_base, sizeof(void*) + any_operation_size>;
+template <std::size_t Size>
+using any_storage = small_object<any_operation_base, sizeof(void*) + Size>;
+using any_operation_storage = any_storage<any_operation_size>;
 
 template <class Sndr, class Rcvr>
 class any_connected final : public any_operation_base {
@@ -219,10 +221,11 @@ protected:
     ~any_completions() = default;
 };
 
-// Sent are those of Fns that Rcvr may be completed with; the others cannot happen.
-template <class Rcvr, class Sent, class... Fns>
-class any_sender_operation final
-    : any_completions<any_sender_operation<Rcvr, Sent, Fns...>, any_receiver_base<Fns...>, Fns...> {
+// Sent are those of Fns that Rcvr may be completed with; the others cannot happen. Size: of the
+// room for the erased operation.
+template <std::size_t Size, class Rcvr, class Sent, class... Fns>
+class any_sender_operation final : any_completions<any_sender_operation<Size, Rcvr, Sent, Fns...>,
+                                                   any_receiver_base<Fns...>, Fns...> {
     template <class, class, class...>
     friend class any_completions;
 
@@ -258,7 +261,7 @@ private:
 
     [[no_unique_address]] Rcvr rcvr_;
     inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
-    any_operation_storage storage_;
+    any_storage<Size> storage_;
 };
 
 template <class Sigs>
@@ -323,7 +326,7 @@ public:
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && {
-        return any_sender_operation<Rcvr, completion_signatures<Fns...>, Fns...>(
+        return any_sender_operation<operation_size, Rcvr, completion_signatures<Fns...>, Fns...>(
             [this](any_operation_storage& storage, any_receiver<Fns...> erased) {
                 sndr_.get()->connect_into(storage, erased);
             },

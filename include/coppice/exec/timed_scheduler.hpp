@@ -5,7 +5,8 @@
 //   schedule_after(span)     a sender that completes on the scheduler, at least span after its
 //   start
 // and may have schedule_at(instant); it takes time_span or std::chrono::nanoseconds. A stop request
-// ends the wait with set_stopped. run_loop, io::context and thread_pool have timed schedulers.
+// ends the wait with set_stopped. run_loop and io::context have timed schedulers. One that may have
+// no timers says so by has_timers(): any_scheduler, which a task's scheduler is.
 
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/scheduler.hpp>
@@ -58,19 +59,29 @@ concept timed_scheduler = scheduler<Sch> && requires(const Sch& sch, time_span s
     { schedule_after(sch, span) } -> sender;
 };
 
+// One that is timed for certain, and need not be asked.
+template <class Sch>
+concept certainly_timed_scheduler =
+    timed_scheduler<Sch> && !requires(const Sch& sch) { sch.has_timers(); };
+
 // The timed scheduler of an environment: the one it names, or else its start scheduler, its own
-// scheduler or its delegation scheduler, the first of them that is timed.
+// scheduler or its delegation scheduler, the first of them that is timed for certain; or else the
+// first that may be, as a task's: that one stops the process if it has no timers.
 struct get_timed_scheduler_t {
     template <class Env>
     static consteval auto find() noexcept {
         if constexpr (has_query<Env, get_timed_scheduler_t>) {
             return get_timed_scheduler_t();
+        } else if constexpr (names_certain<get_start_scheduler_t, Env>()) {
+            return get_start_scheduler_t();
+        } else if constexpr (names_certain<get_scheduler_t, Env>()) {
+            return get_scheduler_t();
+        } else if constexpr (names_certain<get_delegation_scheduler_t, Env>()) {
+            return get_delegation_scheduler_t();
         } else if constexpr (names_timed<get_start_scheduler_t, Env>()) {
             return get_start_scheduler_t();
         } else if constexpr (names_timed<get_scheduler_t, Env>()) {
             return get_scheduler_t();
-        } else if constexpr (names_timed<get_delegation_scheduler_t, Env>()) {
-            return get_delegation_scheduler_t();
         }
     }
     template <class Env>
@@ -89,6 +100,14 @@ private:
     static consteval bool names_timed() noexcept {
         if constexpr (callable<Query, const Env&>) {
             return timed_scheduler<std::remove_cvref_t<call_result_t<Query, const Env&>>>;
+        } else {
+            return false;
+        }
+    }
+    template <class Query, class Env>
+    static consteval bool names_certain() noexcept {
+        if constexpr (callable<Query, const Env&>) {
+            return certainly_timed_scheduler<std::remove_cvref_t<call_result_t<Query, const Env&>>>;
         } else {
             return false;
         }

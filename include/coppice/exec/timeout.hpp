@@ -3,8 +3,9 @@
 // The sender and a timer run side by side; who completes first decides, and stops the other. The
 // sender finds the time of its end in its environment (get_deadline), or the receiver's deadline if
 // that comes sooner. The timer is that of the environment's timed scheduler, or, where it names
-// none, that of the sender's attributes: an operation of an io::context names its context's. A
-// sender that completes inside its start needs no timer.
+// none for certain, that of the sender's attributes: an operation of an io::context names its
+// context's; or else that of the scheduler of the task that awaits, if it has timers. A sender that
+// completes inside its start needs no timer.
 //
 //   outcome_   running -> finished | expired, by who is first
 //   pending_   the sender and the timer; the last to arrive completes the receiver
@@ -86,18 +87,28 @@ struct timeout_signatures<completion_signatures<Fns...>> {
         pipeline_error<in_algorithm<timeout_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
-// The environment's timed scheduler, or the sender's.
+// Whether Env names a timed scheduler, or has one that is timed for certain.
+template <class Env>
+inline constexpr bool names_certain_timer =
+    has_query<Env, get_timed_scheduler_t> ||
+    certainly_timed_scheduler<call_result_t<get_timed_scheduler_t, Env>>;
+
+// The environment's timed scheduler, or the sender's, or one of the environment that may be timed.
 template <class Child, class Env>
 constexpr auto timeout_scheduler(const Child& child, const Env& env) noexcept {
-    if constexpr (callable<get_timed_scheduler_t, const Env&>) {
+    if constexpr (!callable<get_timed_scheduler_t, env_of_t<const Child&>>) {
+        return get_timed_scheduler(env);
+    } else if constexpr (!callable<get_timed_scheduler_t, const Env&>) {
+        return get_timed_scheduler(execution::get_env(child));
+    } else if constexpr (names_certain_timer<const Env&>) {
         return get_timed_scheduler(env);
     } else {
         return get_timed_scheduler(execution::get_env(child));
     }
 }
 template <class Child, class Env>
-inline constexpr bool names_a_timer = callable<get_timed_scheduler_t, Env> ||
-                                      callable<get_timed_scheduler_t, env_of_t<const Child&>>;
+inline constexpr bool names_a_timer =
+    callable<get_timed_scheduler_t, Env> || callable<get_timed_scheduler_t, env_of_t<const Child&>>;
 
 // Sigs are those of timeout_kept_t.
 template <class Sigs, class Sch, class Rcvr>

@@ -14,7 +14,7 @@
 // A request is constructed from its type's `arguments`, a small copyable value, and afterwards
 // gives error(), stopped() and take(), its value_type.
 
-#include <coppice/io/context.hpp>
+#include <coppice/io/event_loop.hpp>
 #include <coppice/io/stop_relay.hpp>
 
 #include <system_error>

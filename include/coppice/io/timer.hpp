@@ -1,7 +1,7 @@
 // timer: waits for a time to pass, on a context; and the timed side of a context's scheduler.
 #pragma once
 
-#include <coppice/io/context.hpp>
+#include <coppice/io/event_loop.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/request.hpp>
 

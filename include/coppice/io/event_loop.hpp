@@ -1,0 +1,228 @@
+// The class context without the timed side of its scheduler; for context.hpp and what that needs.
+#pragma once
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/clock.hpp>
+#include <coppice/base/in_flight.hpp>
+#include <coppice/exec/scheduled_sender.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
+#include <coppice/io/buffer.hpp>
+#include <coppice/io/mailbox.hpp>
+#include <coppice/io/operation.hpp>
+#include <coppice/io/ownership.hpp>
+#include <coppice/io/ring.hpp>
+#include <coppice/io/timer_wheel.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace coppice::io {
+
+class simulation;
+class timed_sender;
+class worker;
+
+// Threads: post(), stop(), drive(), adopt(), close(), work_guard, the scheduler, and the start of
+// operations by any; run() by any, one after the other; everything else by the thread that runs the
+// loop, or by one thread while none does.
+class context : immovable {
+public:
+    // Errors: std::system_error if the asked backend is missing or forbidden here; `automatic`
+    // takes io_uring where it works as we need it (kernel 6.1), and epoll elsewhere. `sim` has a
+    // simulation of its own, with seed 1.
+    explicit context(backend kind = backend::automatic);
+    // For tests: where it takes io_uring, it does so by these calls, which outlive it.
+    explicit context(uring_calls& calls, backend kind = backend::uring);
+    // Runs in a simulated world, which has one context at a time and outlives it.
+    explicit context(simulation& world);
+    ~context();
+
+    // Blocks: as said above. Errors: none; exceptions must not leave completions.
+    void run();
+    // Runs for `time` at most. True: the time ended it, and there is more to do.
+    bool run_for(duration time);
+    // Runs until nothing is pending, for `limit` at most, then ends what is left, and what that
+    // starts, with operation_canceled. True: everything ended by itself. Ignores stop() and guards.
+    bool drain(duration limit);
+    // Returns when `done` is set, by a completion of this context. Runs the loop meanwhile if the
+    // calling thread does so already (inside a completion) or nobody does; otherwise it sleeps, and
+    // takes over when whoever runs the loop leaves it. Ignores stop(). For block.
+    void drive(block_latch& done) noexcept;
+    // Makes run() return after the completion that is under way. Sticky until restart().
+    void stop() noexcept;
+    void restart() noexcept { stopping_.store(false, relaxed); }
+    bool stopped() const noexcept { return stopping_.load(relaxed); }
+    backend kind() const noexcept { return ring_->kind(); }
+
+    // Keeps run() from returning for want of work.
+    class work_guard;
+
+    // Awaiting schedule() moves a coroutine to the loop.
+    class scheduler;
+    scheduler get_scheduler() noexcept;
+
+    // The context that this thread runs, or nullptr.
+    static context* current() noexcept { return thread_slot<context, context*>(); }
+    bool is_current() const noexcept { return current() == this; }
+
+    // Runs op.complete() on the loop. Threads: any. Cost: one compare-exchange, and a system call
+    // if the loop sleeps. No allocation.
+    void post(operation& op) noexcept {
+        const in_flight::entry call(calls_);  // op may run, and end the loop, before this returns
+        if (mailbox_.push(op) == mailbox<operation>::pushed::wake_the_loop) ring_->wake();
+    }
+    // Runs op.complete() in the next turn.
+    void defer(operation& op) noexcept { deferred_.push_back(&op); }
+
+    // The time of the context's clock: CLOCK_MONOTONIC, or the simulation's. Threads: any.
+    time_point now() const noexcept { return ring_clock_->now(); }
+    // The time at which the present turn began, or had waited; cheap, up to a turn old.
+    time_point turn_time() noexcept {
+        if (!std::exchange(turn_time_known_, true)) turn_time_ = now();
+        return turn_time_;
+    }
+    // Calls entry.expire() on the loop at the first tick (of about 0.26 ms) that is not before
+    // `when`.
+    void arm(timer_entry& entry, time_point when) noexcept;
+    void disarm(timer_entry& entry) noexcept { wheel_.cancel(entry); }
+    // True in completions that the destructor forces: they report operation_canceled.
+    bool ending() const noexcept { return ending_; }
+
+    // For sockets and files: takes an open, non-blocking file in, and owns it on success.
+    // `waits`: reading and writing it may have to wait, which regular files never do.
+    result<descriptor*> adopt(int fd, bool waits = true) noexcept;
+    // Starts an operation. True: it has ended, and complete() will not be called.
+    [[nodiscard]] bool start(ring_operation& op) noexcept;
+    // Closes the file: at once, or, while another thread runs the loop, in its next turn. Its
+    // pending operations complete with operation_canceled in a coming turn.
+    void close(descriptor& d) noexcept;
+    // Ends a pending operation early, with operation_canceled, unless it ends by itself before.
+    void cancel(ring_operation& op) noexcept {
+        if (op.on->is_pending(op)) ring_->cancel(op);
+    }
+    // The operating system of this context's ring.
+    system_calls& system() noexcept { return *system_; }
+    // A thread for calls that block; started by the first use.
+    worker& background();
+    buffer_pool& buffers() noexcept { return buffers_; }
+
+    // For rings: a pending operation has its result.
+    void finish(ring_operation& op) noexcept;
+    // For rings: visits what is pending.
+    void restart_pending(void (*begin)(ring_operation&, void*), void* ring) noexcept;
+
+private:
+    enum class until_idle { with_guards, alone };
+    // Runs turns; true: `limit` ended it.
+    bool run_until(time_point limit, until_idle guards);
+    void cancel_everything() noexcept;
+    // False: nothing is left to do; with `done`, which counts instead of work: it is set.
+    bool turn(time_point limit, until_idle guards, const block_latch* done = nullptr) noexcept;
+    void run_queued() noexcept;
+    void run_deferred() noexcept;
+    void take_posted() noexcept;
+    bool is_stopping(until_idle guards) const noexcept {
+        return guards == until_idle::with_guards && stopping_.load(relaxed);
+    }
+    bool has_work(until_idle guards) const noexcept;
+    std::uint64_t tick_at(time_point when) const noexcept;
+    std::optional<time_point> wait_until(time_point limit, until_idle guards) noexcept;
+    bool grow() noexcept;
+    std::error_code attach(descriptor& d) noexcept;
+    void close_here(descriptor& d) noexcept;
+    void recycle(descriptor& d) noexcept;
+    friend struct descriptor;
+    template <class Visit>
+    void for_each_descriptor(Visit visit);
+
+    // Operations that ended at once are completed inline so often in a row, then through a turn of
+    // the loop, so that a busy socket cannot starve the others.
+    static constexpr unsigned inline_completions_max = 32;
+    static constexpr std::size_t slab_descriptors = 64;
+    static constexpr unsigned tick_bits = 18;  // 2^18 ns
+
+    context(std::unique_ptr<simulation> own, simulation* world, uring_calls& calls, backend kind);
+
+    std::unique_ptr<simulation> world_;  // of backend::sim, when nobody else has it
+    buffer_pool buffers_;                // outlives the ring, which lends its buffers to the kernel
+    std::unique_ptr<ring> ring_;
+    system_calls* system_;
+    const clock* ring_clock_;
+    const time_point origin_;  // tick 0
+    time_point turn_time_;
+    bool turn_time_known_ = false;
+    timer_wheel wheel_;
+    operation_queue deferred_;
+    operation_queue running_;  // of the turn under way
+    std::size_t pending_ = 0;  // operations that the ring has
+    std::size_t files_ = 0;    // those of them on files
+    unsigned inline_left_ = inline_completions_max;
+    bool ending_ = false;
+    std::mutex descriptors_;  // guards the two below
+    std::vector<std::unique_ptr<descriptor[]>> slabs_;
+    operation* free_ = nullptr;  // descriptors
+
+    atomic<bool> stopping_{false};  // set by stop(); nothing rides on it
+    atomic<int> guards_{0};         // work_guards held; the loop only compares with 0
+    mailbox<operation> mailbox_;    // filled by any thread
+    in_flight calls_;               // posts, stops and guards that may still wake the ring
+    ownership ownership_;
+    in_flight drivers_;  // threads in drive()
+    std::unique_ptr<worker> worker_;
+};
+
+// Lifetime: released before the context ends.
+class context::work_guard : immovable {
+public:
+    explicit work_guard(context& owner) noexcept : owner_(owner) {
+        owner_.guards_.fetch_add(1, relaxed);
+    }
+    ~work_guard() {
+        const in_flight::entry call(owner_.calls_);
+        // edge context.guard (release): the returning run() sees what the holder did before
+        if (owner_.guards_.fetch_sub(1, release) == 1) owner_.ring_->wake();
+    }
+
+private:
+    context& owner_;
+};
+
+// A handle to the loop; models execution::timed_scheduler. Lifetime: the context outlives its use.
+class context::scheduler {
+public:
+    using scheduler_concept = execution::scheduler_tag;
+    using item_type = operation;
+
+    explicit scheduler(context& owner) noexcept : owner_(&owner) {}
+    execution::scheduled_sender<scheduler> schedule() const noexcept {
+        return execution::scheduled_sender<scheduler>(*this);
+    }
+    // Complete on the loop, not before their time and at most about 0.3 ms after it; with
+    // set_stopped when the context ends.
+    timed_sender schedule_after(duration time) const noexcept;
+    timed_sender schedule_at(time_point when) const noexcept;
+    time_point now() const noexcept { return owner_->now(); }
+    void enqueue(operation& op) const noexcept { owner_->post(op); }
+
+    execution::forward_progress_guarantee query(
+        execution::get_forward_progress_guarantee_t) const noexcept {
+        return execution::forward_progress_guarantee::parallel;
+    }
+    template <class Tag>
+        requires(!std::is_same_v<Tag, execution::set_error_t>)
+    scheduler query(execution::get_completion_scheduler_t<Tag>) const noexcept {
+        return *this;
+    }
+    friend bool operator==(const scheduler&, const scheduler&) noexcept = default;
+
+private:
+    context* owner_;
+};
+
+inline context::scheduler context::get_scheduler() noexcept {
+    return scheduler(*this);
+}
+
+}  // namespace coppice::io
