@@ -58,7 +58,7 @@ public:
             timeout.tv_nsec = static_cast<long>(left.count() % 1'000'000'000);
         }
         epoll_event events[events_max];
-        const int count = ::epoll_pwait2(epoll_, events, events_max, limit, nullptr);
+        const int count = wait_for(events, limit);
         for (int i = 0; i < count; ++i) {
             ready[i] = {static_cast<descriptor*>(events[i].data.ptr), events[i].events};
         }
@@ -107,11 +107,30 @@ public:
     }
 
 private:
+    // Kernels before 5.11 have only milliseconds, and so do sandboxes that do not know the newer
+    // call: then waits are rounded up.
+    int wait_for(epoll_event* events, const timespec* limit) noexcept {
+        if (has_nanoseconds_) {
+            const int count = ::epoll_pwait2(epoll_, events, events_max, limit, nullptr);
+            if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
+            has_nanoseconds_ = false;
+        }
+        int most = -1;
+        if (limit != nullptr) {
+            constexpr time_t seconds_max = 1'000'000;  // the loop waits again
+            most = limit->tv_sec > seconds_max
+                       ? static_cast<int>(seconds_max * 1000)
+                       : static_cast<int>(limit->tv_sec * 1000 +
+                                          (limit->tv_nsec + 999'999) / 1'000'000);
+        }
+        return ::epoll_wait(epoll_, events, events_max, most);
+    }
     static long outcome(long returned) noexcept { return returned < 0 ? -errno : returned; }
 
     monotonic_clock clock_;
     int epoll_ = -1;
     int wake_ = -1;
+    bool has_nanoseconds_ = true;  // until epoll_pwait2() is found to be missing
 };
 
 }  // namespace

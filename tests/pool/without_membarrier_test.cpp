@@ -1,27 +1,26 @@
 // Everything that forks, where membarrier(2) is missing: base/fork_deque.hpp goes through its lock.
 #include <coppice/base/asymmetric.hpp>
 
-#include "without_membarrier.hpp"
+#include "without_call.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 namespace {
 
 using coppice::test::rerun;
-using coppice::test::without_membarrier;
 
 void passes_again(const std::string& tests) {
-    const rerun outcome = without_membarrier(tests + ":fall_back.is_in_force");
+    const rerun outcome =
+        coppice::test::without_call(SYS_membarrier, ENOSYS, tests + ":fall_back.is_in_force");
     if (outcome == rerun::impossible) GTEST_SKIP() << "the system has no filters";
     EXPECT_EQ(outcome, rerun::passed);
 }
 
 // Means something in the process that the others start.
 TEST(fall_back, is_in_force) {
-    if (std::getenv("COPPICE_TEST_WITHOUT_MEMBARRIER") != nullptr) {
+    if (coppice::test::missing_call() == SYS_membarrier) {
         EXPECT_FALSE(coppice::light_fences_are_free());
     }
 }
@@ -29,7 +28,9 @@ TEST(fall_back, is_in_force) {
 TEST(fall_back, fork_join_and_loops_work_without_membarrier) {
     passes_again("fork_join*:parallel*:pool_bulk*");
 }
-TEST(fall_back, tasks_work_without_membarrier) { passes_again("pool_tasks*"); }
+TEST(fall_back, tasks_work_without_membarrier) {
+    passes_again("pool_tasks*");
+}
 TEST(fall_back, pools_sleep_and_end_without_membarrier) {
     passes_again("thread_pool.*:pool_nodes.*:pool_counts.*:pool_trace.*");
 }
