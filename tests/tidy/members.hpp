@@ -1,12 +1,12 @@
 // The law of public members: what users call on a class is documented where it is declared.
 #pragma once
 // Looked at are the classes at namespace scope that users meet (names.hpp) in headers that an
-// umbrella includes: their public functions and fields. A member is documented if one of its
-// overloads is: a comment stands behind it on a line of its head, directly above it, or above the
-// run of declarations, with bodies of a line at most, that it stands in; a constructor also if the
-// class's own comment speaks of it. Needing none: what is defaulted or deleted, copies, moves and
-// destructors, what overrides, comparisons, and the names that a concept of the library or of C++
-// demands and explains.
+// umbrella includes, and their public bases: public functions and fields. A member is documented if
+// one of its overloads is: a comment stands behind it on a line of its head, directly above it, or
+// above the run of declarations, with bodies of a line at most, that it stands in; a constructor
+// also if the class's own comment speaks of it. Needing none: what is defaulted or deleted, copies,
+// moves and destructors, what overrides, comparisons, and the names that a concept of the library
+// or of C++ demands and explains.
 
 #include "house.hpp"
 #include "names.hpp"
@@ -169,6 +169,37 @@ inline bool speaks_of_constructor(const source_file& file, const declaration& ty
     return false;
 }
 
+// What the classes that users meet are derived from publicly, far and near: its members are theirs.
+inline std::set<std::string> public_bases(const tree& files, const std::set<std::string>& met,
+                                          const std::set<std::string>& offered) {
+    std::set<std::string> bases;
+    for (bool more = true; more;) {
+        const std::size_t before = bases.size();
+        for (const source_file& file : files) {
+            if (!file.is_header() || !file.under("include/coppice/")) continue;
+            for (const declaration& d : namespace_scope(file).all) {
+                const bool counts = met.contains(d.name) && offered.contains(file.path);
+                if (d.body == 0 || !(counts || bases.contains(d.name))) continue;
+                bool is_public = d.is_struct;
+                for (std::size_t i = d.head; i < d.body; ++i) {
+                    const std::string_view word = file.at(i);
+                    if (word == "public" || word == "private" || word == "protected") {
+                        is_public = word == "public";
+                    } else if (word == ",") {
+                        is_public = d.is_struct;
+                    } else if (word == "<") {
+                        i = past_angles(file, i) - 1;
+                    } else if (is_public && is_word(word[0]) && file.at(i + 1) != "::") {
+                        bases.emplace(word);
+                    }
+                }
+            }
+        }
+        more = bases.size() != before;
+    }
+    return bases;
+}
+
 inline void undocumented_members(const tree& files, findings& out) {
     const std::set<std::string> met = met_by_users(files);
     std::set<std::string> offered;
@@ -176,10 +207,12 @@ inline void undocumented_members(const tree& files, findings& out) {
         if (!is_umbrella(file)) continue;
         for (const include& i : file.includes) offered.insert("include/" + i.target);
     }
+    const std::set<std::string> bases = public_bases(files, met, offered);
     for (const source_file& file : files) {
-        if (!offered.contains(file.path)) continue;
+        if (!file.is_header() || !file.under("include/coppice/")) continue;
         for (const declaration& d : namespace_scope(file).all) {
-            if (d.body == 0 || !met.contains(d.name)) continue;
+            const bool counts = met.contains(d.name) && offered.contains(file.path);
+            if (d.body == 0 || !(counts || bases.contains(d.name))) continue;
             const public_members members(file, d.name, d.body, d.is_struct);
             std::set<std::string> documented;
             if (speaks_of_constructor(file, d)) documented.insert(d.name);

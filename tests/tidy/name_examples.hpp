@@ -113,6 +113,15 @@ inline const std::vector<example> member_examples = {
       {library, "struct used {\n    int f;\n};\nclass helper {\npublic:\n    int f();\n};\n"},
       {"include/coppice/pool/y.hpp", "struct used {\n    int f;\n};\n"}},
      {2}},
+    {"undocumented_members",
+     "a public base's, wherever it is, and not a private one's",
+     {user,
+      {"include/coppice/pool.hpp", "#include <coppice/pool/x.hpp>\n"},
+      {library, "class used : base<int>, public other<used>, helper {};\n"},
+      {"include/coppice/pool/y.hpp",
+       "template <class T>\nclass other : public below {\npublic:\n    int f();\n};\n"
+       "struct below {\n    int g();\n};\nstruct helper {\n    int h();\n};\n"}},
+     {4, 7}},
 };
 
 }  // namespace tidy

@@ -18,6 +18,7 @@ struct declaration {
     std::string type;   // of an object `inline constexpr type name`, or ""
     std::size_t first;  // line of its first token
     std::size_t line;   // line of its name
+    std::size_t head;   // the token behind its name
     std::size_t body;   // of a class: the token that opens it; else 0
     bool is_struct;
 };
@@ -145,7 +146,7 @@ private:
     void keep(std::size_t begin, std::size_t name, std::string_view type) {
         if (!is_word(file_.at(name)[0])) return;
         all.push_back({std::string(file_.at(name)), std::string(type), file_.tokens[begin].line,
-                       file_.tokens[name].line, 0, false});
+                       file_.tokens[name].line, name + 1, 0, false});
     }
 
     const source_file& file_;

@@ -199,6 +199,7 @@ using bulk_policy_t = std::conditional_t<std::copy_constructible<Policy>, Policy
 
 template <class Tag>
 struct bulk_adaptor {
+    // The sender; and without one, what a sender is piped into.
     template <sender Sndr, class Policy, std::integral Shape, class F>
         requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
                  std::copy_constructible<std::decay_t<F>>

@@ -78,6 +78,8 @@ private:
 // What both scopes are. Threads: all members but constructor and destructor, any, at once.
 class scope_base : immovable {
 public:
+    // How many there can be at once. An association too many is refused as by a closed scope, a
+    // join too many stops the process.
     static constexpr std::size_t max_associations = (std::size_t(1) << 40) - 1;
     static constexpr std::size_t max_joins = (std::size_t(1) << 16) - 1;
 
@@ -118,15 +120,18 @@ public:
         } while (!word_.compare_exchange_weak(seen, (seen + unit) | used, relaxed, relaxed));
         return true;
     }
+    // For the end of an association: the last one completes the joiners. Touch nothing afterwards.
     void leave() noexcept;
     // True: the scope is joined, the joiner completes itself. False: it will be completed.
     [[nodiscard]] bool start_join(joiner& waiting) noexcept;
     bool records() const noexcept { return recording_; }
+    // Of an operation that is associated from now on.
     void add(scope_record& record) noexcept {
         lock_records();
         records_.push_back(record);
         unlock_records();
     }
+    // Of an operation that is associated no more.
     void remove(scope_record& record) noexcept {
         lock_records();
         intrusive_list<scope_record>::erase(record);

@@ -13,6 +13,7 @@ namespace coppice::io {
 // everything else is for the context's thread, or for one while none runs it.
 class open_file {
 public:
+    // Takes over a descriptor of `owner`; nullptr: none.
     explicit open_file(context& owner, descriptor* d = nullptr) noexcept
         : owner_(&owner), descriptor_(d) {}
     open_file(open_file&& other) noexcept
@@ -50,11 +51,13 @@ class open_socket : public open_file {
 public:
     using open_file::open_file;
 
+    // Sets an option: one of option.hpp, or one's own. Errors: the system's.
     template <socket_option Option>
     std::error_code set(const Option& option) noexcept {
         return owner().system().set_option(native(), Option::level, Option::name, option.data(),
                                            Option::size);
     }
+    // What the kernel says of an option now. Errors: the system's.
     template <socket_option Option>
     result<Option> get() const noexcept {
         Option option;

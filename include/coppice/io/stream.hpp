@@ -229,6 +229,7 @@ private:
 class stream : public open_socket {
 public:
     using open_socket::open_socket;
+    // Takes over a socket that is connected.
     explicit stream(open_socket&& connected) noexcept : open_socket(std::move(connected)) {}
 
     // Receives into `bytes`; gives how many, 0 at the end of the stream or when `bytes` is empty.

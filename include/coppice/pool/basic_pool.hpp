@@ -60,6 +60,7 @@ struct pool_options {
 template <class Queues>
 class basic_pool : immovable {
 public:
+    // How many processors this process may use; at least 1.
     static std::size_t hardware() noexcept { return hardware_threads(); }
 
     // Starts the workers. Errors: std::invalid_argument on 0, std::system_error when the system has
@@ -93,6 +94,7 @@ public:
     // What is submitted afterwards runs on a worker that has not ended, or in the destructor.
     void request_stop() noexcept;
 
+    // The number of workers.
     std::size_t size() const noexcept;
     // Worker `index` of size(). Errors: an index out of range stops the process.
     worker_counts counts(std::size_t index) const noexcept;
