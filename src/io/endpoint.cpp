@@ -106,6 +106,13 @@ std::uint16_t endpoint::port() const noexcept {
     return is_v6() ? ntohs(storage_.v6.sin6_port) : std::uint16_t{0};
 }
 
+endpoint endpoint::with_port(std::uint16_t port) const noexcept {
+    endpoint other = *this;
+    if (is_v4()) other.storage_.v4.sin_port = htons(port);
+    if (is_v6()) other.storage_.v6.sin6_port = htons(port);
+    return other;
+}
+
 std::string endpoint::path() const {
     constexpr std::size_t begin = offsetof(sockaddr_un, sun_path);
     if (!is_unix() || size_ <= begin) return {};

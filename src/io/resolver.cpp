@@ -2,7 +2,9 @@
 #include <coppice/io/resolver.hpp>
 
 #include <netdb.h>
+#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <system_error>
 
 namespace coppice::io {
@@ -13,13 +15,6 @@ class resolver_errors final : public std::error_category {
 public:
     const char* name() const noexcept override { return "resolver"; }
     std::string message(int code) const override { return ::gai_strerror(code); }
-};
-
-struct addresses {
-    ~addresses() {
-        if (first != nullptr) ::freeaddrinfo(first);
-    }
-    addrinfo* first = nullptr;
 };
 
 }  // namespace
@@ -48,38 +43,14 @@ struct resolve_request::question : job, operation {
         q->asker->found_ = std::move(q->found);
         q->asker->answered();
     }
-    int look_up() noexcept {
-        addrinfo hints{};
-        hints.ai_socktype = SOCK_STREAM;  // each address once
-        addresses list;
-        const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &list.first);
-        if (failed != 0) return failed;
-        try {
-            for (const addrinfo* a = list.first; a != nullptr; a = a->ai_next) add(*a);
-        } catch (const std::bad_alloc&) {
-            return EAI_MEMORY;
-        }
-        return found.empty() ? EAI_NONAME : 0;
-    }
-    void add(const addrinfo& a) {
-        if (a.ai_family == AF_INET) {
-            sockaddr_in address = *reinterpret_cast<const sockaddr_in*>(a.ai_addr);
-            address.sin_port = htons(port);
-            found.push_back(
-                endpoint::from(reinterpret_cast<const sockaddr*>(&address), sizeof address));
-        } else if (a.ai_family == AF_INET6) {
-            sockaddr_in6 address = *reinterpret_cast<const sockaddr_in6*>(a.ai_addr);
-            address.sin6_port = htons(port);
-            found.push_back(
-                endpoint::from(reinterpret_cast<const sockaddr*>(&address), sizeof address));
-        }
-    }
+    int look_up() noexcept { return owner.system().look_up(host, port, found); }
 
     resolve_request* asker;
     atomic<bool> unwanted{false};  // set by the loop: the answer will be dropped
     context& owner;
     std::string host;
     std::uint16_t port;
+    time_point due = time_point::max();  // of a simulation's answer; max: the worker has it
     int failure = 0;
     std::vector<endpoint> found;
 };
@@ -97,7 +68,11 @@ bool resolve_request::submit() noexcept {
             return true;
         }
         auto q = std::make_unique<question>(*this, owner());
-        owner().background().run(*q);
+        if (const std::optional<duration> delay = owner().system().look_up_delay(q->host)) {
+            q->due = owner().now() + *delay;
+        } else {
+            owner().background().run(*q);
+        }
         question_ = q.release();
     } catch (const std::bad_alloc&) {
         set_outcome(-ENOMEM);
@@ -107,15 +82,20 @@ bool resolve_request::submit() noexcept {
         return true;
     }
     // Armed even without a deadline: the end of the context expires every timer.
-    owner().arm(*this, deadline());
+    owner().arm(*this, std::min(deadline(), question_->due));
     listen();
     return false;
 }
 
 void resolve_request::interrupt() noexcept {
-    if (question_ == nullptr) return;          // it is ending already
-    question_->unwanted.store(true, relaxed);  // relaxed: a hint
-    std::exchange(question_, nullptr)->asker = nullptr;
+    if (question_ == nullptr) return;  // it is ending already
+    question* const q = std::exchange(question_, nullptr);
+    if (q->due == time_point::max()) {
+        q->unwanted.store(true, relaxed);  // relaxed: a hint
+        q->asker = nullptr;
+    } else {
+        delete q;
+    }
     set_outcome(-ECANCELED);
     if (timer_entry::armed()) owner().disarm(*this);
     complete = [](operation* op) noexcept { static_cast<resolve_request*>(op)->ended(); };
@@ -123,7 +103,7 @@ void resolve_request::interrupt() noexcept {
 }
 
 void resolve_request::answered() noexcept {
-    owner().disarm(*this);
+    if (timer_entry::armed()) owner().disarm(*this);
     ended();
 }
 
@@ -131,6 +111,9 @@ void resolve_request::expire(timer_entry* entry) noexcept {
     resolve_request& self = *static_cast<resolve_request*>(entry);
     if (self.owner().ending()) {
         self.interrupt();
+    } else if (self.question_->due <= self.owner().now()) {
+        self.question_->failure = self.question_->look_up();
+        question::answer(self.question_);
     } else {
         self.stop();
     }

@@ -37,7 +37,9 @@ public:
     long send_message(int fd, const msghdr& message) noexcept {
         return world_.send_message(fd, message);
     }
-    static long read(int, std::byte*, std::size_t) noexcept { return -EBADF; }
+    long read(int fd, std::byte* data, std::size_t size) noexcept {
+        return world_.read_signal(fd, {data, size});
+    }
     void start_file_operation(ring_operation& op) noexcept { world_.start_file_operation(op); }
     void cancel_file_operation(ring_operation& op) noexcept { world_.cancel_file_operation(op); }
 

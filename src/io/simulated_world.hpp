@@ -62,6 +62,10 @@ public:
     result<std::uint64_t> file_size(int fd) noexcept override;
     std::error_code resize(int fd, std::uint64_t size) noexcept override;
     void close(int fd) noexcept override;
+    result<int> receive_signals(std::initializer_list<int> signals) noexcept override;
+    std::optional<duration> look_up_delay(const std::string& host) noexcept override;
+    int look_up(const std::string& host, std::uint16_t port,
+                std::vector<endpoint>& found) noexcept override;
 
     // For the ring: results as readiness.hpp wants them.
     int watch(descriptor& d) noexcept;
@@ -74,13 +78,22 @@ public:
     long receive_message(int fd, msghdr& message) noexcept;
     long send(int fd, std::span<const std::byte> from) noexcept;
     long send_message(int fd, const msghdr& message) noexcept;
+    long read_signal(int fd, std::span<std::byte> into) noexcept;
     void start_file_operation(ring_operation& op) noexcept;
     void cancel_file_operation(ring_operation& op) noexcept;
 
 private:
     friend simulation;
 
-    enum class state : std::uint8_t { fresh, listening, connecting, connected, reset, file };
+    enum class state : std::uint8_t {
+        fresh,
+        listening,
+        connecting,
+        connected,
+        reset,
+        file,
+        signals
+    };
     struct datagram {
         endpoint from;
         bytes content;
@@ -108,8 +121,18 @@ private:
         int error = 0;              // SO_ERROR
         std::deque<datagram> datagrams;
         std::map<std::pair<int, int>, bytes> options;
-        bytes* content = nullptr;  // of a file
+        bytes* content = nullptr;   // of a file
+        std::uint64_t signals = 0;  // of a signal_set: those it receives
     };
+    struct host {
+        std::vector<endpoint> addresses;
+        int failure = 0;  // of getaddrinfo
+        duration time = duration::zero();
+    };
+    // Signal n as a bit.
+    static constexpr std::uint64_t bit_of(int signal) noexcept {
+        return std::uint64_t{1} << (signal - 1);
+    }
     struct event {
         enum class kind : std::uint8_t {
             connection,
@@ -120,7 +143,8 @@ private:
             reset,
             datagram,
             poke,
-            file
+            file,
+            signal
         };
         kind what;
         identity to = 0;
@@ -128,6 +152,7 @@ private:
         bytes content;
         endpoint sender;
         ring_operation* op = nullptr;
+        int signal = 0;
     };
 
     // Begins a call: time passes. Not 0: it shall fail with this errno.
@@ -148,6 +173,7 @@ private:
     void later(event e, time_point when);
     void later_in_order(object& to, event e);
     void happen(event& e) noexcept;
+    void arrive_signal(int signal);
     void arrive_connection(event& e);
     void drop(object& o) noexcept;
     void reset_both(object& o);
@@ -169,6 +195,8 @@ private:
     std::map<std::pair<time_point, std::uint64_t>, event> events_;
     std::vector<identity> poked_;
     std::map<std::string, bytes, std::less<>> files_;
+    std::map<std::string, host, std::less<>> hosts_;
+    std::uint64_t signals_ = 0;  // have come, and were not received
     identity last_identity_ = 0;
     std::uint64_t last_event_ = 0;
     std::uint16_t last_port_ = 40'000;

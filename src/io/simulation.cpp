@@ -5,7 +5,10 @@
 #include <coppice/base/futex.hpp>
 
 #include <fcntl.h>
+#include <netdb.h>
+#include <sys/signalfd.h>
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -38,7 +41,12 @@ int suitable_error(system_call call) noexcept {
         case system_call::open:
             return EACCES;
         case system_call::file:
+        case system_call::read:
             return EIO;
+        case system_call::signals:
+            return EMFILE;
+        case system_call::look_up:
+            return EAI_AGAIN;
     }
     return EIO;
 }
@@ -57,7 +65,9 @@ simulated_faults simulated_faults::none() noexcept {
 }
 
 simulation::simulation(std::uint64_t seed, const simulated_faults& faults)
-    : world_(std::make_unique<world>(seed, faults)) {}
+    : world_(std::make_unique<world>(seed, faults)) {
+    plant_host("localhost", {*endpoint::parse("127.0.0.1", 0), *endpoint::parse("::1", 0)});
+}
 simulation::~simulation() = default;
 void simulation::fail_call(std::uint64_t n) noexcept {
     world_->fail_at_ = n == 0 ? 0 : world_->calls_ + n;
@@ -78,6 +88,17 @@ const clock& simulation::time() const noexcept {
 std::size_t simulation::open_descriptors() const noexcept {
     const auto& all = world_->descriptors_;
     return all.size() - static_cast<std::size_t>(std::count(all.begin(), all.end(), 0u));
+}
+void simulation::plant_host(std::string_view name, std::vector<endpoint> addresses, duration time) {
+    world_->hosts_.insert_or_assign(std::string(name), world::host{std::move(addresses), 0, time});
+}
+void simulation::plant_host_failure(std::string_view name, int error, duration time) {
+    world_->hosts_.insert_or_assign(std::string(name), world::host{{}, error, time});
+}
+void simulation::raise(int signal, duration after) {
+    COPPICE_CHECK(signal >= 1 && signal <= 64, "a signal's number is 1 to 64");
+    world::event e{world::event::kind::signal, 0, 0, {}, {}, nullptr, signal};
+    world_->later(std::move(e), world_->delayed() + after);
 }
 std::string_view simulation::content(std::string_view path) const {
     const auto found = world_->files_.find(path);
@@ -272,6 +293,8 @@ std::uint32_t simulation::world::readiness(const object& o) const noexcept {
             return EPOLLOUT | EPOLLHUP;
         case state::listening:
             return o.backlog.empty() ? 0u : unsigned{EPOLLIN};
+        case state::signals:
+            return (o.signals & signals_) == 0 ? 0u : unsigned{EPOLLIN};
         case state::connecting:
         case state::file:
             return 0;
@@ -360,6 +383,7 @@ void simulation::world::happen(event& e) noexcept {
     object* const to = find_id(e.to);
     if (e.what == event::kind::file) return run_file_operation(*e.op);
     if (e.what == event::kind::connection) return arrive_connection(e);
+    if (e.what == event::kind::signal) return arrive_signal(e.signal);
     if (to == nullptr) return;
     switch (e.what) {
         case event::kind::connected:
@@ -644,6 +668,61 @@ void simulation::world::run_file_operation(ring_operation& op) noexcept {
     }
     end(system_call::file, fd, op.result);
     op.on->owner->finish(op);
+}
+
+// ---- Signals and names ------------------------------------------------------------------------
+
+result<int> simulation::world::receive_signals(std::initializer_list<int> signals) noexcept {
+    if (const int failure = begin(system_call::signals)) return system_error(failure);
+    object& o = make(AF_UNSPEC, 0);
+    o.is = state::signals;
+    for (const int s : signals) o.signals |= bit_of(s);
+    return static_cast<int>(end(system_call::signals, 0, give_descriptor(o)));
+}
+
+void simulation::world::arrive_signal(int signal) {
+    end(system_call::signals, 0, signal);
+    signals_ |= bit_of(signal);
+    for (const auto& [id, o] : objects_) {
+        if ((o->signals & bit_of(signal)) != 0) poke(*o);
+    }
+}
+
+// The lowest number first, as the kernel does.
+long simulation::world::read_signal(int fd, std::span<std::byte> into) noexcept {
+    if (const int failure = begin(system_call::read)) return -failure;
+    const object& o = *find(fd);
+    if (dice_.chance(faults_.interrupted)) return -EINTR;
+    const std::uint64_t mine = o.signals & signals_;
+    if (mine == 0) return end(system_call::read, fd, -EAGAIN);
+    if (dice_.chance(faults_.try_again)) {
+        later(event{event::kind::poke, o.id, 0, {}, {}, nullptr}, delayed());
+        return end(system_call::read, fd, -EAGAIN);
+    }
+    signalfd_siginfo info{};
+    info.ssi_signo = static_cast<std::uint32_t>(std::countr_zero(mine)) + 1;
+    signals_ &= ~bit_of(static_cast<int>(info.ssi_signo));
+    std::memcpy(into.data(), &info, std::min(into.size(), sizeof info));
+    end(system_call::read, fd, info.ssi_signo);
+    return sizeof info;
+}
+
+std::optional<duration> simulation::world::look_up_delay(const std::string& host) noexcept {
+    const auto found = hosts_.find(host);
+    return delayed() - now_ + (found == hosts_.end() ? duration::zero() : found->second.time);
+}
+
+int simulation::world::look_up(const std::string& host, std::uint16_t port,
+                               std::vector<endpoint>& found) noexcept {
+    int failure = begin(system_call::look_up);
+    const auto known = hosts_.find(host);
+    if (failure == 0 && known == hosts_.end()) failure = EAI_NONAME;
+    if (failure == 0) failure = known->second.failure;
+    if (failure == 0) {
+        for (const endpoint& e : known->second.addresses) found.push_back(e.with_port(port));
+    }
+    end(system_call::look_up, 0, failure);
+    return failure;
 }
 
 }  // namespace coppice::io

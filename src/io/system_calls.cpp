@@ -2,10 +2,15 @@
 #include <coppice/io/system_calls.hpp>
 
 #include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
+#include <new>
 
 namespace coppice::io {
 
@@ -17,6 +22,13 @@ std::error_code last_error() noexcept {
 std::error_code outcome(int returned) noexcept {
     return returned < 0 ? last_error() : std::error_code();
 }
+
+struct addresses {
+    ~addresses() {
+        if (first != nullptr) ::freeaddrinfo(first);
+    }
+    addrinfo* first = nullptr;
+};
 
 class kernel_calls final : public system_calls {
 public:
@@ -61,6 +73,37 @@ public:
         return outcome(::ftruncate(fd, static_cast<off_t>(size)));
     }
     void close(int fd) noexcept override { ::close(fd); }
+    result<int> receive_signals(std::initializer_list<int> signals) noexcept override {
+        sigset_t set;
+        ::sigemptyset(&set);
+        for (const int s : signals) ::sigaddset(&set, s);
+        if (const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr)) {
+            return std::error_code(error, std::system_category());
+        }
+        const int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+        if (fd < 0) return last_error();
+        return fd;
+    }
+    std::optional<duration> look_up_delay(const std::string&) noexcept override {
+        return std::nullopt;
+    }
+    int look_up(const std::string& host, std::uint16_t port,
+                std::vector<endpoint>& found) noexcept override {
+        addrinfo hints{};
+        hints.ai_socktype = SOCK_STREAM;  // each address once
+        addresses list;
+        const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &list.first);
+        if (failed != 0) return failed;
+        try {
+            for (const addrinfo* a = list.first; a != nullptr; a = a->ai_next) {
+                if (a->ai_family != AF_INET && a->ai_family != AF_INET6) continue;
+                found.push_back(endpoint::from(a->ai_addr, a->ai_addrlen).with_port(port));
+            }
+        } catch (const std::bad_alloc&) {
+            return EAI_MEMORY;
+        }
+        return found.empty() ? EAI_NONAME : 0;
+    }
 
 private:
     static result<endpoint> name(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {

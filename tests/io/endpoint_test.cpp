@@ -53,4 +53,11 @@ TEST(endpoint, refuses_an_address_whose_port_is_not_one) {
     EXPECT_EQ(endpoint::unix_path("@abstract").value().path(), "@abstract");
 }
 
+TEST(endpoint, with_another_port_is_the_same_address) {
+    EXPECT_EQ(endpoint::parse("[::1]:80").value().with_port(81).to_string(), "[::1]:81");
+    EXPECT_EQ(coppice::io::loopback(80).with_port(81), coppice::io::loopback(81));
+    const endpoint path = endpoint::unix_path("/run/x").value();
+    EXPECT_EQ(path.with_port(81), path);
+}
+
 }  // namespace

@@ -25,7 +25,7 @@ protected:
     io::context loop{GetParam()};
     io::resolver resolver{loop};
 };
-INSTANTIATE_TEST_SUITE_P(rings, resolver_on, test::real_rings, test::ring_name);
+INSTANTIATE_TEST_SUITE_P(rings, resolver_on, test::all_rings, test::ring_name);
 
 TEST_P(resolver_on, a_literal_is_its_own_answer) {
     std::vector<io::endpoint> found;
@@ -45,6 +45,19 @@ TEST_P(resolver_on, localhost_is_a_loopback_address) {
     for (const io::endpoint& e : found) {
         EXPECT_TRUE(e.to_string() == "127.0.0.1:81" || e.to_string() == "[::1]:81");
     }
+}
+
+TEST_P(resolver_on, questions_asked_at_once_are_all_answered) {
+    int answered = 0;
+    auto ask = [&](std::uint16_t port) -> detached {
+        for (const io::endpoint& e : co_await resolver.resolve("localhost", port)) {
+            EXPECT_EQ(e.port(), port);
+        }
+        ++answered;
+    };
+    for (std::uint16_t port = 1; port != 21; ++port) ask(port);
+    loop.run();
+    EXPECT_EQ(answered, 20);
 }
 
 TEST_P(resolver_on, a_name_that_cannot_be_is_an_error_of_the_resolver) {

@@ -1,5 +1,4 @@
 // io/socket.hpp on both rings: streams between sockets of one loop, errors, closing, allocation.
-#include <coppice/io/signal_set.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/task/task.hpp>
@@ -9,7 +8,6 @@
 #include "rings.hpp"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -33,7 +31,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(rings, socket_on, test::all_rings, test::ring_name);
 
-// What needs the real system: other programs, its descriptors, signals, or no allocation by it.
+// What needs the real system: other programs, its descriptors, or no allocation by it.
 class real_socket_on : public socket_on {};
 INSTANTIATE_TEST_SUITE_P(rings, real_socket_on, test::real_rings, test::ring_name);
 
@@ -271,16 +269,6 @@ TEST_P(real_socket_on, nothing_stays_open_when_the_context_ends_on_either_thread
         }
     }
     EXPECT_EQ(open_files(), before);
-}
-
-TEST_P(real_socket_on, signals_arrive_as_operations) {
-    int got = 0;
-    io::signal_set signals(loop, {SIGUSR1});
-    auto wait = [&]() -> detached { got = co_await signals.wait(); };
-    wait();
-    ::raise(SIGUSR1);
-    loop.run();
-    EXPECT_EQ(got, SIGUSR1);
 }
 
 TEST_P(socket_on, two_receives_at_once_stop_the_process) {

@@ -32,6 +32,8 @@ struct endpoint {
     static endpoint from(const sockaddr* address, socklen_t size) noexcept;
 
     std::uint16_t port() const noexcept;  // 0 for a Unix address
+    // The same address with another port; a Unix address as it is.
+    endpoint with_port(std::uint16_t port) const noexcept;
     // Of which family it is; none holds for an unspecified one.
     bool is_v4() const noexcept { return family() == AF_INET; }
     bool is_v6() const noexcept { return family() == AF_INET6; }

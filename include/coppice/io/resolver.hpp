@@ -2,7 +2,8 @@
 #pragma once
 // The system's resolver (getaddrinfo) blocks, so it runs on the worker. It cannot be interrupted: a
 // stopped request ends at once, and the worker drops the answer when it comes. Literal addresses
-// are answered without the worker.
+// are answered without the worker. A simulation has hosts of its own (simulation::plant_host), and
+// answers on the loop.
 
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/request.hpp>

@@ -32,8 +32,9 @@ private:
 };
 
 // While it lives, the signals are blocked on the thread that made it, and on those it starts
-// afterwards, and are received here. Make it before other threads. The end unblocks nothing.
-// Errors: std::system_error; a simulation has no signals.
+// afterwards, and are received here. Make it before other threads. The end unblocks nothing. In a
+// simulation: what simulation::raise() sends, and the process is left alone.
+// Errors: std::system_error.
 class signal_set : public open_file {
 public:
     // Blocks the signals and opens a descriptor for them.

@@ -9,17 +9,19 @@
 //
 // The ring above it is the epoll ring's own code (src/io/readiness.hpp).
 //
-// What is simulated: TCP, UDP and Unix streams between sockets of this world, and regular files
-// that start empty. What is not: signals, and names, which are asked from the real system.
+// What is simulated: TCP, UDP and Unix streams between sockets of this world, regular files that
+// start empty, hosts that a test plants, and signals that it raises.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/io/endpoint.hpp>
 #include <coppice/io/system_calls.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace coppice::io {
 
@@ -37,6 +39,9 @@ enum class system_call : std::uint8_t {
     shutdown,
     open,
     file,
+    signals,  // the making of a signal_set
+    read,     // of a signal
+    look_up,  // of a host
 };
 
 // How hostile a simulated world is. Shares are out of 1000 calls or segments.
@@ -49,7 +54,7 @@ struct simulated_faults {
     unsigned resets = 0;             // a segment becomes a reset of its connection
     unsigned lost_datagrams = 0;
     unsigned doubled_datagrams = 0;
-    duration delay_max = std::chrono::milliseconds(2);  // of a segment, or a datagram
+    duration delay_max = std::chrono::milliseconds(2);  // of a segment, a datagram, an answer ...
 
     static simulated_faults none() noexcept;  // and no delay
 };
@@ -69,6 +74,20 @@ public:
     std::optional<system_call> failed() const noexcept;
     // How many calls that can fail were made so far.
     std::uint64_t calls() const noexcept;
+
+    // Lets a resolver find a host: these addresses, in this order, with the port that is asked for.
+    // The answer takes `time`, and as much longer as the seed says. A host that nobody planted does
+    // not exist (EAI_NONAME), but for localhost. Errors: std::bad_alloc.
+    void plant_host(std::string_view name, std::vector<endpoint> addresses,
+                    duration time = duration::zero());
+    // The same, but the answer is an error of getaddrinfo's, EAI_AGAIN for one.
+    void plant_host_failure(std::string_view name, int error, duration time = duration::zero());
+
+    // Sends a signal (1 to 64) to this world's signal_sets `after` this time, and as much later as
+    // the seed says, so that signals may pass each other. As on a system, one that comes again
+    // before it was received is one; one that no set receives waits for a set. The process gets
+    // nothing. Errors: std::bad_alloc.
+    void raise(int signal, duration after = duration::zero());
 
     // A hash of every call, its result and its time.
     std::uint64_t trace() const noexcept;

@@ -1,14 +1,19 @@
 // system_calls: what a ring's operating system does at once; the kernel's, or a simulation's.
 #pragma once
-// Everything here returns without waiting. What may wait is an operation of the ring. Sockets and
-// files are opened and closed through their context's ring, so that a simulation can replace the
-// kernel as a whole.
+// Everything here returns without waiting, but for look_up(). What may wait is an operation of the
+// ring. Sockets and files are opened and closed through their context's ring, so that a simulation
+// can replace the kernel as a whole.
 
+#include <coppice/base/clock.hpp>
 #include <coppice/base/result.hpp>
 #include <coppice/io/endpoint.hpp>
 
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace coppice::io {
 
@@ -33,6 +38,14 @@ public:
     virtual result<std::uint64_t> file_size(int fd) noexcept = 0;
     virtual std::error_code resize(int fd, std::uint64_t size) noexcept = 0;
     virtual void close(int fd) noexcept = 0;
+    // Blocks the signals on this thread, and gives a descriptor that reads them as signalfd(2).
+    virtual result<int> receive_signals(std::initializer_list<int> signals) noexcept = 0;
+
+    // After how long look_up() may be asked on the loop; nothing: it blocks, and a worker asks.
+    virtual std::optional<duration> look_up_delay(const std::string& host) noexcept = 0;
+    // Appends the host's endpoints to `found`. 0, or an error of getaddrinfo's.
+    virtual int look_up(const std::string& host, std::uint16_t port,
+                        std::vector<endpoint>& found) noexcept = 0;
 
 protected:
     ~system_calls() = default;

@@ -1,0 +1,262 @@
+// Multishot requests that the kernel ends early, after each of their completions and in each way.
+#include <coppice/io/socket.hpp>
+#include <coppice/io/uring_calls.hpp>
+
+#include "allocations.hpp"
+#include "detached.hpp"
+#include "rings.hpp"
+
+#include "../../src/io/uring_abi.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace {
+
+using namespace coppice;
+namespace uring = coppice::io::uring;
+using coppice::test::bytes_of;
+using coppice::test::detached;
+using coppice::test::open_files;
+
+// How a shot ends before its time.
+enum class way {
+    after_one,   // it brings one thing, and says that this was the last
+    no_buffers,  // ENOBUFS at once, as when all buffers are full
+    after_more,  // after something it brought, with `error` alone
+};
+
+// The kernel, but the n-th shot, or the shot of the n-th completion, ends early; with n = 0, all.
+// What it does to a shot the kernel could have done: nothing that has come is changed or lost.
+class ending_calls final : public io::uring_calls {
+public:
+    ending_calls(way how, int error, int n) noexcept : how_(how), error_(error), n_(n) {}
+    ~ending_calls() {
+        if (queues_ != nullptr) ::munmap(queues_, queue_bytes_);
+        if (entries_ != nullptr) ::munmap(entries_, entry_bytes_);
+    }
+    int planted() const noexcept { return planted_; }
+
+    int setup(std::uint32_t entries, void* parameters) noexcept override {
+        const int fd = uring_calls::setup(entries, parameters);
+        if (fd < 0) return fd;
+        p_ = *static_cast<uring::params*>(parameters);
+        queue_bytes_ =
+            std::max<std::size_t>(p_.sq_off.array + p_.sq_entries * sizeof(std::uint32_t),
+                                  p_.cq_off.cqes + p_.cq_entries * sizeof(uring::cqe));
+        entry_bytes_ = p_.sq_entries * sizeof(uring::sqe);
+        queues_ = map(fd, queue_bytes_, uring::offset_sq_ring);
+        entries_ = map(fd, entry_bytes_, uring::offset_sqes);
+        return fd;
+    }
+    int enter(int ring, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
+              const void* argument, std::size_t size) noexcept override {
+        const std::uint32_t head = word(p_.sq_off.head);
+        for (std::uint32_t i = 0; i != submit; ++i) {
+            see(reinterpret_cast<uring::sqe*>(entries_)[(head + i) & word(p_.sq_off.ring_mask)]);
+        }
+        const int entered = uring_calls::enter(ring, submit, least, flags, argument, size);
+        for (const std::uint32_t tail = word(p_.cq_off.tail); seen_ != tail; ++seen_) {
+            see(ring, reinterpret_cast<uring::cqe*>(
+                          queues_ + p_.cq_off.cqes)[seen_ & word(p_.cq_off.ring_mask)]);
+        }
+        return entered;
+    }
+
+private:
+    // The kernel's struct io_uring_sync_cancel_reg.
+    struct cancel_registration {
+        std::uint64_t user_data = 0;
+        std::int32_t fd = -1;
+        std::uint32_t flags = 0;
+        uring::kernel_timespec timeout{-1, -1};
+        std::uint64_t pad[4]{};
+    };
+    static_assert(sizeof(cancel_registration) == 64);
+    static constexpr std::uint32_t register_sync_cancel = 24;
+
+    static std::byte* map(int fd, std::size_t bytes, std::uint64_t offset) noexcept {
+        void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                static_cast<off_t>(offset));
+        return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+    }
+    // Of this thread, and of the kernel in its calls: nobody writes meanwhile.
+    std::uint32_t word(std::uint32_t offset) const noexcept {
+        return *reinterpret_cast<const volatile std::uint32_t*>(queues_ + offset);
+    }
+
+    void see(uring::sqe& entry) noexcept {
+        const bool receives =
+            entry.opcode == uring::op::recv && entry.ioprio == uring::receive_multishot;
+        const bool accepts =
+            entry.opcode == uring::op::accept && entry.ioprio == uring::accept_multishot;
+        if (!receives && !accepts) return;
+        // For an accept ENOBUFS is no early end but an error, which is the caller's.
+        if (receives || error_ != ENOBUFS) shots_.insert(entry.user_data);
+        if (how_ == way::after_more || (how_ == way::no_buffers && !receives)) return;
+        if (++count_ != n_ && n_ != 0) return;
+        ++planted_;
+        if (how_ == way::after_one) {
+            entry.ioprio = 0;
+        } else {
+            entry.buf_group = 1;  // has none
+        }
+    }
+    void see(int ring, uring::cqe& entry) noexcept {
+        if (how_ != way::after_more || !shots_.contains(entry.user_data)) return;
+        if ((entry.flags & uring::cqe_more) == 0) {
+            if (entry.result != -ECANCELED || ending_.erase(entry.user_data) == 0) return;
+            entry.result = -error_;
+            ++planted_;
+        } else if (++count_ == n_ || n_ == 0) {
+            cancel_registration shot;
+            shot.user_data = entry.user_data;
+            ending_.insert(entry.user_data);
+            (void)uring_calls::register_with(ring, register_sync_cancel, &shot, 1);
+        }
+    }
+
+    const way how_;
+    const int error_;
+    const int n_;
+    int count_ = 0;
+    int planted_ = 0;
+    uring::params p_{};
+    std::size_t queue_bytes_ = 0;
+    std::size_t entry_bytes_ = 0;
+    std::byte* queues_ = nullptr;
+    std::byte* entries_ = nullptr;
+    std::uint32_t seen_ = 0;          // completions
+    std::set<std::uint64_t> shots_;   // by user_data
+    std::set<std::uint64_t> ending_;  // cancelled by us
+};
+
+// Clients that send, in pieces of all sizes, and hear everything back, in order; some come together
+// and some when others have gone.
+struct conversation {
+    static constexpr int clients = 5;
+    static constexpr int messages = 4;
+
+    static std::string message(int client, int number) {
+        std::string text(static_cast<std::size_t>((client * 131 + number * 3571) % 9000 + 1), ' ');
+        for (std::size_t i = 0; i != text.size(); ++i) {
+            text[i] = static_cast<char>('!' + (i * 7 + static_cast<std::size_t>(client)) % 90);
+        }
+        return text;
+    }
+    void run(io::context& loop) {
+        io::tcp::acceptor acceptor(loop, io::loopback(0));
+        serve(acceptor);
+        for (int i = 0; i != 3; ++i) talk(loop, acceptor.local(), i);
+        loop.run();
+    }
+    detached serve(io::tcp::acceptor& acceptor) {
+        for (int i = 0; i != clients; ++i) echo(co_await acceptor.accept());
+        ++ended;
+    }
+    // Takes what comes by both kinds of receive.
+    detached echo(io::tcp::socket socket) {
+        std::array<std::byte, 700> small;
+        for (bool pooled = true;; pooled = !pooled) {
+            std::error_code ec;
+            std::size_t n = 0;
+            if (pooled) {
+                const io::pooled_buffer buffer = co_await socket.receive_pooled(use_await[ec]);
+                n = buffer.bytes().size();
+                if (n != 0) co_await socket.send_all(buffer.bytes(), use_await[ec]);
+            } else {
+                n = co_await socket.receive(small, use_await[ec]);
+                if (n != 0) co_await socket.send_all(std::span(small).first(n), use_await[ec]);
+            }
+            failed += ec ? 1 : 0;
+            if (ec || n == 0) break;
+        }
+        ++ended;
+    }
+    detached talk(io::context& loop, io::endpoint to, int client) {
+        {
+            io::tcp::socket socket(loop);
+            co_await socket.connect(to);
+            for (int i = 0; i != messages; ++i) {
+                const std::string text = message(client, i);
+                co_await socket.send_all(bytes_of(text));
+                std::string back(text.size(), '\0');
+                for (std::size_t got = 0; got != back.size();) {
+                    std::error_code ec;
+                    const std::size_t n = co_await socket.receive(
+                        std::as_writable_bytes(std::span(back)).subspan(got), use_await[ec]);
+                    failed += ec || n == 0 ? 1 : 0;
+                    if (ec || n == 0) break;
+                    got += n;
+                }
+                whole += back == text ? 1 : 0;
+            }
+        }
+        ++ended;
+        if (client < clients - 3) talk(loop, to, client + 3);
+    }
+
+    int whole = 0;
+    int failed = 0;
+    int ended = 0;
+};
+
+// How many ends were planted: n = 0 for all, or the n-th, if there is one.
+int planted(way how, int error, int n) {
+    const int files = open_files();
+    const std::size_t allocated = test::live_allocations();
+    int ends = 0;
+    {
+        ending_calls calls(how, error, n);
+        conversation c;
+        {
+            io::context loop(calls);
+            c.run(loop);
+        }
+        EXPECT_EQ(c.whole, conversation::clients * conversation::messages);
+        EXPECT_EQ(c.failed, 0);
+        EXPECT_EQ(c.ended, 2 * conversation::clients + 1);
+        ends = calls.planted();
+    }
+    EXPECT_EQ(open_files(), files);
+    EXPECT_EQ(test::live_allocations(), allocated);
+    return ends;
+}
+
+void plant_at_each(way how, int error, int least) {
+    int n = 1;
+    for (; n != 1000; ++n) {
+        SCOPED_TRACE(n);
+        const int ends = planted(how, error, n);
+        EXPECT_LE(ends, 1);
+        if (ends == 0 || testing::Test::HasFailure()) break;
+    }
+    EXPECT_GT(n, least) << "too few ends to prove anything";
+    EXPECT_LT(n, 1000);
+}
+
+TEST(early_ends, of_a_shot_after_its_first_completion_lose_nothing) {
+    plant_at_each(way::after_one, 0, conversation::clients);
+    EXPECT_GT(planted(way::after_one, 0, 0), conversation::clients * conversation::messages);
+}
+
+TEST(early_ends, for_want_of_buffers_before_anything_came_lose_nothing) {
+    plant_at_each(way::no_buffers, 0, conversation::clients - 1);
+}
+
+TEST(early_ends, after_each_completion_lose_nothing) {
+    for (const int error : {ECANCELED, ENOBUFS, EINTR, EAGAIN}) {
+        SCOPED_TRACE(error);
+        plant_at_each(way::after_more, error, conversation::clients);
+        EXPECT_GT(planted(way::after_more, error, 0), conversation::clients);
+    }
+}
+
+}  // namespace
