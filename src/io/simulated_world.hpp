@@ -124,7 +124,7 @@ private:
         bytes* content = nullptr;   // of a file
         std::uint64_t signals = 0;  // of a signal_set: those it receives
     };
-    struct host {
+    struct known_host {
         std::vector<endpoint> addresses;
         int failure = 0;  // of getaddrinfo
         duration time = duration::zero();
@@ -195,7 +195,7 @@ private:
     std::map<std::pair<time_point, std::uint64_t>, event> events_;
     std::vector<identity> poked_;
     std::map<std::string, bytes, std::less<>> files_;
-    std::map<std::string, host, std::less<>> hosts_;
+    std::map<std::string, known_host, std::less<>> hosts_;
     std::uint64_t signals_ = 0;  // have come, and were not received
     identity last_identity_ = 0;
     std::uint64_t last_event_ = 0;

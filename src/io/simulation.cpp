@@ -90,10 +90,11 @@ std::size_t simulation::open_descriptors() const noexcept {
     return all.size() - static_cast<std::size_t>(std::count(all.begin(), all.end(), 0u));
 }
 void simulation::plant_host(std::string_view name, std::vector<endpoint> addresses, duration time) {
-    world_->hosts_.insert_or_assign(std::string(name), world::host{std::move(addresses), 0, time});
+    world_->hosts_.insert_or_assign(std::string(name),
+                                    world::known_host{std::move(addresses), 0, time});
 }
 void simulation::plant_host_failure(std::string_view name, int error, duration time) {
-    world_->hosts_.insert_or_assign(std::string(name), world::host{{}, error, time});
+    world_->hosts_.insert_or_assign(std::string(name), world::known_host{{}, error, time});
 }
 void simulation::raise(int signal, duration after) {
     COPPICE_CHECK(signal >= 1 && signal <= 64, "a signal's number is 1 to 64");
@@ -674,6 +675,8 @@ void simulation::world::run_file_operation(ring_operation& op) noexcept {
 
 result<int> simulation::world::receive_signals(std::initializer_list<int> signals) noexcept {
     if (const int failure = begin(system_call::signals)) return system_error(failure);
+    const auto is_one = [](int s) { return s >= 1 && s <= 64; };
+    if (!std::all_of(signals.begin(), signals.end(), is_one)) return system_error(EINVAL);
     object& o = make(AF_UNSPEC, 0);
     o.is = state::signals;
     for (const int s : signals) o.signals |= bit_of(s);

@@ -3,8 +3,6 @@
 
 #include <coppice/task.hpp>
 
-#include "allocations.hpp"
-
 #include <system_error>
 
 namespace {
@@ -90,26 +88,6 @@ TEST(task_timeout, where_no_timer_is_stops_the_process) {
             this_thread::sync_wait(ex::starts_on(pool.get_scheduler(), forgets(timers.loop())));
         },
         "a timer was asked of a scheduler that has none: name one");
-}
-
-// The erased timer has its place in the operation.
-TEST(task_timeout, on_a_loop_allocate_nothing_once_frames_are_recycled) {
-    io::context loop;
-    std::size_t allocated = 1;
-    auto counting = [](io::context& l, std::size_t& of_last) -> task<> {
-        for (int i = 0; i != 4; ++i) {
-            const test::allocation_count count;
-            (void)co_await ex::timeout(two_waits(l, 1us), 1h);
-            of_last = count.so_far();
-        }
-    };
-    ex::counting_scope scope;
-    ex::spawn(ex::starts_on(loop.get_scheduler(), counting(loop, allocated)) |
-                  ex::upon_error([](auto&&) noexcept {}),
-              scope.get_token());
-    loop.run();
-    this_thread::sync_wait(scope.join());
-    EXPECT_EQ(allocated, 0u);
 }
 
 }  // namespace

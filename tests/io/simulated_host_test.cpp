@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -162,6 +163,16 @@ TEST(simulated_signals, twice_before_they_are_received_are_one_and_wait_for_a_se
     EXPECT_FALSE(loop.drain(duration::zero()));
 }
 
+TEST(simulated_signals, that_no_system_has_are_refused) {
+    io::simulation world(2);
+    io::context loop(world);
+    for (const int none : {-1, 0, 65}) {
+        EXPECT_THROW(io::signal_set(loop, {SIGTERM, none}), std::system_error);
+    }
+    EXPECT_EQ(world.open_descriptors(), 0u);
+    EXPECT_DEATH(world.raise(0), "a signal's number is 1 to 64");
+}
+
 // Questions and signals, some of which are stopped, beside timers; ends, and what was left.
 struct busy_host {
     static constexpr int questions = 6;
@@ -234,7 +245,9 @@ TEST(simulated_names, a_thousand_seeds_answer_and_signal_once_and_leak_nothing) 
                 t = world.trace();
             }
             // The first run leaves memory for callbacks behind, which is used again.
-            if (seed != 1) ASSERT_EQ(test::live_allocations(), allocated);
+            if (seed != 1) {
+                ASSERT_EQ(test::live_allocations(), allocated);
+            }
         }
         EXPECT_EQ(trace[0], trace[1]);
         traces.insert(trace[0]);
