@@ -153,6 +153,14 @@ inline double quantile(std::vector<double> values, double part) {
 inline double median(std::vector<double> values) {
     return quantile(std::move(values), 0.5);
 }
+// Ratios of repetitions that ran one after the other; so a slow moment of the machine is in both.
+inline std::vector<double> ratios(const std::vector<double>& ours,
+                                  const std::vector<double>& base) {
+    std::vector<double> all;
+    const std::size_t size = std::min(ours.size(), base.size());
+    for (std::size_t i = 0; i != size; ++i) all.push_back(ours[i] / base[i]);
+    return all;
+}
 // A record of repetitions.
 inline record of_samples(std::string workload, std::string rival, std::string unit,
                          const std::vector<double>& samples, bool more_is_better = false) {

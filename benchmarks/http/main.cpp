@@ -115,17 +115,17 @@ void compare(const scenario& s, const bench::options& options) {
         const std::string name = rivals[i].name;
         if (s.how.pipeline > 1) {
             print_budget(options, (name + ": requests/s, ratio to the raw loop").c_str(),
-                         median(ours.thousands) / median(raw.thousands), 0.85, false);
+                         median(bench::ratios(ours.thousands, raw.thousands)), 0.85, false);
         } else if (s.how.connections == 64) {
             print_budget(options, (name + ": CPU per request, ratio to the raw loop").c_str(),
-                         median(ours.cpu_us) / median(raw.cpu_us), 1.05, true);
+                         median(bench::ratios(ours.cpu_us, raw.cpu_us)), 1.05, true);
             if (!all[nginx].cpu_us.empty()) {
                 print_budget(options, (name + ": CPU per request, ratio to nginx").c_str(),
-                             median(ours.cpu_us) / median(all[nginx].cpu_us), 1, true);
+                             median(bench::ratios(ours.cpu_us, all[nginx].cpu_us)), 1, true);
             }
         } else {
             print_budget(options, (name + ": p99, ratio to the raw loop").c_str(),
-                         median(ours.p99_us) / median(raw.p99_us), 1.2, true);
+                         median(bench::ratios(ours.p99_us, raw.p99_us)), 1.2, true);
         }
     }
     std::fflush(stdout);

@@ -111,17 +111,9 @@ constexpr budget budgets[] = {
     {"shared source, 10000 callbacks on one thread", "shared", "plain locked list", 1.0, ""},
 };
 
-// Ratios of repetitions that ran one after the other; so a slow moment of the machine is in both.
-std::vector<double> ratios(const bench::figure& ours, const bench::figure& base) {
-    std::vector<double> all;
-    const std::size_t size = std::min(ours.samples.size(), base.samples.size());
-    for (std::size_t i = 0; i != size; ++i) all.push_back(ours.samples[i] / base.samples[i]);
-    return all;
-}
-
 void print_budget(const budget& b, const bench::figure& ours, const bench::figure& base,
                   const bench::figure* floor, const bench::options& options) {
-    const std::vector<double> all = ratios(ours, base);
+    const std::vector<double> all = bench::ratios(ours.samples, base.samples);
     const double ratio = bench::median(all);
     const double low = bench::quantile(all, 0.1);
     const double high = bench::quantile(all, 0.9);
@@ -129,7 +121,8 @@ void print_budget(const budget& b, const bench::figure& ours, const bench::figur
                 ratio <= b.most ? "met" : "MISSED", ratio, low, high, b.most, b.ours, b.base,
                 b.workload);
     if (floor != nullptr && ratio > b.most) {
-        std::printf("\n         %s, by itself: %.3f", b.floor, bench::median(ratios(*floor, base)));
+        std::printf("\n         %s, by itself: %.3f", b.floor,
+                    bench::median(bench::ratios(floor->samples, base.samples)));
     }
     std::printf("\n");
     bench::write_budget(options, std::string(b.workload) + ": " + b.ours + " / " + b.base, ratio,
