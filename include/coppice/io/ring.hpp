@@ -16,7 +16,7 @@
 
 namespace coppice::io {
 
-enum class backend { automatic, uring, epoll, sim };
+enum class backend { automatic, uring, epoll, sim };  // automatic: uring if it is there, else epoll
 class simulation;
 
 class context;
