@@ -81,8 +81,7 @@ private:
 #if defined(__clang__)
     [[clang::preserve_most]]  // its callers then save no registers
 #endif
-    static void*
-    allocate_slow(std::size_t bytes);
+    static void* allocate_slow(std::size_t bytes);
     static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
 
 #if defined(__SANITIZE_ADDRESS__)
