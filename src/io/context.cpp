@@ -63,8 +63,8 @@ context::~context() {
         if (moved && !d.idle()) (void)system_->shutdown(d.fd, shutdown_direction::both);
     });
     cancel_everything();
-    ending_ = true;   // for those who start something in what follows, though nobody should
-    drivers_.wait();  // their operations have just ended
+    ending_ = true;     // for those who start something in what follows, though nobody should
+    drivers_.wait();    // their operations have just ended
     worker_ = nullptr;  // joined: what it posted last is in the mailbox, answers that nobody awaits
     take_posted();
     ring_ = nullptr;
@@ -133,6 +133,7 @@ bool context::run_until(time_point limit, until_idle guards) {
     ownership_.take([this] { ring_->wake(); });
     (void)ring_->enter(*this);
     thread_slot<context, context*>() = this;
+    turn_time_known_ = false;
     bool more = true;
     bool late = false;
     while (more && !late) {
@@ -153,6 +154,7 @@ void context::drive(block_latch& done) noexcept {
     while (ownership_.await_turn(done)) {
         context* const outer = std::exchange(thread_slot<context, context*>(), this);
         (void)ring_->enter(*this);
+        turn_time_known_ = false;
         // A file operation cannot move to the thread that runs the loop next.
         while (files_ != 0 || (!done.is_set() && !ownership_.is_wanted())) {
             (void)turn(time_point::max(), until_idle::alone, files_ == 0 ? &done : nullptr);
@@ -170,11 +172,9 @@ void context::stop() noexcept {
 
 bool context::turn(time_point limit, until_idle guards, const block_latch* done) noexcept {
     if (is_stopping(guards)) return false;
-    turn_time_ = now();
-    turn_time_known_ = true;
     take_posted();
     run_deferred();
-    if (wheel_.size() != 0) wheel_.advance(tick_at(turn_time_ + duration(1)) - 1);
+    if (wheel_.size() != 0) wheel_.advance(tick_at(turn_time() + duration(1)) - 1);
     if (done != nullptr ? done->is_set() : !has_work(guards)) return false;
     const std::optional<time_point> until = wait_until(limit, guards);
     turn_time_known_ = false;  // the ring may sleep

@@ -3,7 +3,7 @@
 // system forbids io_uring, and the context then takes epoll if it was free to choose. The kernel's
 // ring starts disabled and belongs to the thread that enables it; for another thread a new one is
 // made, and what was pending is submitted there. One enter call per turn submits what was started
-// and collects what has completed.
+// and collects what has completed; the answer to what has come alone is sent without it.
 #include <coppice/io/context.hpp>
 #include <coppice/io/ring.hpp>
 
@@ -88,6 +88,7 @@ public:
     }
 
     bool start(ring_operation& op) noexcept override {
+        if (answers_at_once_ && is_send(op) && send_at_once(op)) return true;
         if (op.code == opcode::accept) {
             if (accept_stream* const a = accepts_.find_or_make(op.on->fd)) {
                 return accept_from(*a, op);
@@ -129,7 +130,7 @@ public:
         while (operation* const op = cancelled_.pop_front()) {
             submit_cancel(*static_cast<ring_operation*>(op));
         }
-        if (!over_.empty() || ring_->has_completions()) until.reset();
+        if (!over_.empty() || ring_->completions() != 0) until.reset();
         kernel_timespec timeout{};
         const bool limited = until && *until != forever;
         if (limited) {
@@ -142,7 +143,10 @@ public:
             ring_operation& ended = *static_cast<ring_operation*>(op);
             ended.on->owner->finish(ended);
         }
+        answers_at_once_ = ring_->completions() == 1;
+        has_lent_more_ = false;
         ring_->take([this](const cqe& entry) { deliver(entry); });
+        answers_at_once_ = false;
     }
 
     void wake() noexcept override {
@@ -249,6 +253,19 @@ private:
         }
     }
 
+    static bool is_send(const ring_operation& op) noexcept {
+        return op.code == opcode::send || op.code == opcode::send_message;
+    }
+    // The first send that a turn's only completion starts. Through the ring it would cost a call
+    // as well, an enter that does not wait. False: it has to wait.
+    bool send_at_once(ring_operation& op) noexcept {
+        answers_at_once_ = false;
+        constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+        const ssize_t sent = op.code == opcode::send ? ::send(op.on->fd, op.data, op.size, flags)
+                                                     : ::sendmsg(op.on->fd, op.message, flags);
+        op.result = sent < 0 ? -errno : static_cast<int>(sent);
+        return op.result != -EAGAIN && op.result != -EINTR;
+    }
     void submit(ring_operation& op) noexcept {
         sqe& entry = ring_->next_entry();
         entry.fd = op.on->fd;
@@ -355,6 +372,7 @@ private:
         }
         if (stale) return nullptr;
         s->armed = (entry.flags & cqe_more) != 0;
+        if (result == -ENOBUFS) lend_more();
         // All lent buffers were full at once, or we cancelled it: it is armed again when needed.
         const bool pause =
             result == -ENOBUFS || result == -ECANCELED || result == -EINTR || result == -EAGAIN;
@@ -476,6 +494,7 @@ private:
             return;
         }
         ring_operation& op = operation_of(entry);
+        if (is_send(op)) answers_at_once_ = false;  // what follows a send may have to wait
         if (judge(op, entry)) {
             op.on->owner->finish(op);
         } else {
@@ -497,9 +516,14 @@ private:
         }
         // All lent buffers were full at once: they are back by now, so wait again.
         const bool full = op.result == -ENOBUFS && op.code == opcode::receive_pooled;
+        if (full) lend_more();
         // Cancelled, but not by us: the thread that had the ring has ended.
         const bool orphaned = op.result == -ECANCELED;
         return op.cancelled || !(full || orphaned || op.result == -EINTR || op.result == -EAGAIN);
+    }
+    // Those who find no buffer left in one turn say so together.
+    void lend_more() noexcept {
+        if (!std::exchange(has_lent_more_, true)) lent_->lend_more();
     }
     static int connect_outcome(const ring_operation& op, int polled) noexcept {
         if (polled < 0) return polled;
@@ -527,8 +551,10 @@ private:
     std::uint64_t wake_count_ = 0;
     std::optional<kernel_ring> ring_;
     std::optional<lent_buffers> lent_;
-    std::uint64_t issuer_ = 0;   // the thread that enabled the ring; 0: none yet
-    operation_queue cancelled_;  // off the issuer's thread
+    bool has_lent_more_ = false;    // in this turn
+    bool answers_at_once_ = false;  // the only completion of this turn is being delivered
+    std::uint64_t issuer_ = 0;      // the thread that enabled the ring; 0: none yet
+    operation_queue cancelled_;     // off the issuer's thread
     receive_streams streams_;
     accept_streams accepts_;
     operation_queue over_;   // ended when the ring changed threads

@@ -104,16 +104,22 @@ public:
         // edge kernel.submit (release): the kernel acquires the tail, then reads the entries
         shared(sq_tail_).store(tail_, release);
         const std::uint32_t queued = tail_ - shared(sq_head_).load(relaxed);
-        getevents_arg arg{};
-        arg.timespec = reinterpret_cast<std::uintptr_t>(timeout);
-        (void)calls_.enter(fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg,
-                           sizeof arg);
+        if (timeout == nullptr) {
+            (void)calls_.enter(fd_.fd, queued, least, enter_getevents, nullptr, 0);
+        } else {
+            getevents_arg arg{};
+            arg.timespec = reinterpret_cast<std::uintptr_t>(timeout);
+            (void)calls_.enter(fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg,
+                               sizeof arg);
+        }
         // ETIME and EINTR are ordinary ends of a wait; EBUSY and EAGAIN mean that completions must
         // be taken first, which is what the caller does next.
     }
 
-    // Relaxed: only whether to sleep depends on it; take() acquires.
-    bool has_completions() const noexcept { return shared(cq_tail_).load(relaxed) != *cq_head_; }
+    // How many have come. Relaxed: what to do next depends on it alone; take() acquires.
+    std::uint32_t completions() const noexcept {
+        return shared(cq_tail_).load(relaxed) - *cq_head_;
+    }
 
     // Calls visit with every completion that has come by now.
     template <class Visit>
@@ -176,17 +182,20 @@ private:
     owned_file fd_;  // closed before the memory is unmapped
 };
 
-// The receive buffers that the kernel may fill, on one kernel_ring.
+// The receive buffers that the kernel may fill, on one kernel_ring. It takes them in turn, all of
+// them, however few it needs: so it is lent a few, which stay in the cache, and more when it has
+// run out of them.
 class lent_buffers : immovable {
 public:
-    static constexpr std::uint16_t count = 256;  // a power of two
+    static constexpr std::uint16_t count_min = 16;
+    static constexpr std::uint16_t count_max = 256;  // a power of two
 
     lent_buffers(buffer_pool& pool, kernel_ring& ring) : pool_(pool) {
-        places_.map(count * sizeof(provided_buffer), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (const int error = -ring.provide(places_.at<provided_buffer>(0), count)) {
+        places_.map(count_max * sizeof(provided_buffer), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (const int error = -ring.provide(places_.at<provided_buffer>(0), count_max)) {
             throw std::system_error(error, std::system_category(), "io_uring buffer ring");
         }
-        for (std::uint16_t id = 0; id != count; ++id) lend(id, pool_.take());
+        while (count_ != count_min) lend(count_++, pool_.take());
         publish();
     }
     ~lent_buffers() {
@@ -203,11 +212,22 @@ public:
         publish();
         return filled;
     }
+    // The kernel has run out of them: it gets as many again, up to count_max, as there is memory.
+    void lend_more() noexcept {
+        for (std::uint16_t more = std::min<std::uint16_t>(count_, count_max - count_); more != 0;
+             --more) {
+            std::byte* const buffer = pool_.try_take();
+            if (buffer == nullptr) break;
+            lend(count_++, buffer);
+        }
+        publish();
+    }
+    std::uint16_t count() const noexcept { return count_; }
 
 private:
     void lend(std::uint16_t id, std::byte* buffer) noexcept {
         lent_[id] = buffer;
-        provided_buffer& place = places_.at<provided_buffer>(0)[tail_ & (count - 1)];
+        provided_buffer& place = places_.at<provided_buffer>(0)[tail_ & (count_max - 1)];
         place.addr = reinterpret_cast<std::uintptr_t>(buffer);
         place.len = filled_buffer::capacity;
         place.bid = id;
@@ -219,8 +239,9 @@ private:
     }
 
     buffer_pool& pool_;
-    mapping places_;                        // outlives the ring's file, which is closed first
-    std::array<std::byte*, count> lent_{};  // by buffer id
+    mapping places_;                            // outlives the ring's file, which is closed first
+    std::array<std::byte*, count_max> lent_{};  // by buffer id, which is less than count_
+    std::uint16_t count_ = 0;
     std::uint16_t tail_ = 0;
 };
 

@@ -78,7 +78,8 @@ public:
 
     // The time of the context's clock: CLOCK_MONOTONIC, or the simulation's. Threads: any.
     time_point now() const noexcept { return ring_clock_->now(); }
-    // The time at which the present turn began, or had waited; cheap, up to a turn old.
+    // A time since the loop last waited, the same until it waits again; up to a turn old. Cost:
+    // reads the clock when asked for the first time.
     time_point turn_time() noexcept {
         if (!std::exchange(turn_time_known_, true)) turn_time_ = now();
         return turn_time_;
