@@ -22,14 +22,13 @@ constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS,
 // Answers request after request, until something has to be waited for.
 connection::step connection::advance(exchange& e) {
     for (;;) {
+        if (e.left.empty()) return step::idle;
         const parse_result parsed = e.parser.parse(e.left);
         if (parsed.status == parse_status::error) {
             put(e, refusal(e, parsed.error, parsed.reason), nullptr);
             return step::last;
         }
-        if (parsed.status == parse_status::partial) {
-            return e.left.empty() ? step::idle : step::input;
-        }
+        if (parsed.status == parse_status::partial) return step::input;
         e.in_head = false;
         e.head_bytes = parsed.consumed;
         const request_head& head = e.parser.head();
@@ -64,7 +63,6 @@ connection::step connection::settle(exchange& e, step s) {
     } else {
         e.left.remove_prefix(e.end);
     }
-    e.parser.reset();
     e.trailers.clear();
     if (e.closing) {
         e.unread = e.unread || !e.left.empty();
@@ -185,7 +183,7 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     ++served_;
     // A thread of the pool does not look at what its loop may change: the loop looks afterwards.
     e.closing = e.closing || (!away_ && loop_.draining) || r.closes() || head == nullptr ||
-               !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
+                !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
     serialize_options how;
     how.head_only = head != nullptr && head->verb() == method::head;
     how.minor_version = head == nullptr ? 1 : head->minor_version();

@@ -152,7 +152,7 @@ std::string_view date_cache::at(std::int64_t unix_seconds) noexcept {
         to.two_digits(second % 60);
         to << " GMT";
     }
-    return {text_.data(), text_.size()};
+    return last();
 }
 
 }  // namespace coppice::http

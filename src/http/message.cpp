@@ -263,14 +263,17 @@ bool bodyless(int status) noexcept {
     return status < 200 || status == 204 || status == 304;
 }
 
-void serialize_head(const response& answer, const serialize_options& options, std::string& out) {
+namespace {
+
+// Appends the head and then `body`.
+void append(const response& answer, const serialize_options& options, std::string_view body,
+            std::string& out) {
     // What fits here, and most does, is put together on the stack and appended at once: growing a
     // string first would write its bytes twice.
     constexpr std::size_t constants = 256;  // more than all that is spelled out below, with numbers
-    char small[768];
-    const std::string_view reason = reason_phrase(answer.status());
-    const std::size_t most = constants + reason.size() + options.date.size() +
-                             answer.content_type().size() + answer.fields().size();
+    char small[1024];
+    const std::size_t most = constants + options.date.size() + answer.content_type().size() +
+                             answer.fields().size() + body.size();
     const std::size_t before = out.size();
     if (most > sizeof small) out.resize(before + most);
     char* const begin = most > sizeof small ? out.data() + before : small;
@@ -281,7 +284,7 @@ void serialize_head(const response& answer, const serialize_options& options, st
     } else {
         to << "HTTP/1.1 ";
         to.number(static_cast<std::size_t>(answer.status()));
-        to << " " << reason;
+        to << " " << reason_phrase(answer.status());
     }
     if (!options.date.empty()) to << "\r\nDate: " << options.date;
     if (!bodyless(answer.status())) {
@@ -298,7 +301,10 @@ void serialize_head(const response& answer, const serialize_options& options, st
     } else if (options.minor_version == 0) {
         to << "\r\nConnection: keep-alive";
     }
-    to << "\r\n" << answer.fields() << "\r\n";
+    to << "\r\n";
+    if (!answer.fields().empty()) to << answer.fields();
+    to << "\r\n";
+    if (!body.empty()) to << body;
     const auto size = static_cast<std::size_t>(to.end() - begin);
     if (begin == small) {
         out.append(small, size);
@@ -307,9 +313,19 @@ void serialize_head(const response& answer, const serialize_options& options, st
     }
 }
 
+}  // namespace
+
+void serialize_head(const response& answer, const serialize_options& options, std::string& out) {
+    append(answer, options, {}, out);
+}
+
 void serialize(const response& answer, const serialize_options& options, std::string& out) {
-    serialize_head(answer, options, out);
-    if (!options.head_only && !bodyless(answer.status())) out.append(answer.body());
+    const bool has_body = !options.head_only && !bodyless(answer.status());
+    // A long body goes from where it lies into its place at once.
+    constexpr std::size_t short_bytes = 512;
+    const std::string_view body = has_body ? answer.body() : std::string_view();
+    append(answer, options, body.size() <= short_bytes ? body : std::string_view(), out);
+    if (body.size() > short_bytes) out.append(body);
 }
 
 }  // namespace coppice::http

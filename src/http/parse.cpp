@@ -27,10 +27,23 @@ method method_of(std::string_view text) noexcept {
     return method::other;
 }
 
+// Whether a token of that size is `name`, which is of small letters and '-', whatever its case: no
+// other byte of a token becomes one of those when its bit 0x20 is set.
+template <std::size_t Size>
+bool is_token_of_letters(std::string_view token, const char (&name)[Size]) noexcept {
+    unsigned differ = 0;
+    for (std::size_t i = 0; i != Size - 1; ++i) {
+        differ |= static_cast<unsigned char>((token[i] | 0x20) ^ name[i]);
+    }
+    return differ == 0;
+}
+
 // *DIGIT, as a port number (RFC 3986 section 3.2.3).
 bool valid_port(std::string_view digits) noexcept {
-    while (digits.starts_with('0')) digits.remove_prefix(1);
-    if (digits.size() > 5) return false;
+    if (digits.size() > 5) {
+        while (digits.starts_with('0')) digits.remove_prefix(1);
+        if (digits.size() > 5) return false;
+    }
     unsigned port = 0;
     for (const char c : digits) {
         if (!is(c, digit_byte)) return false;
@@ -52,18 +65,22 @@ bool valid_ipv6(std::string_view text) noexcept {
 enum class port_rule : bool { optional, required };
 
 // uri-host [ ":" port ], the host not empty (RFC 9110 sections 4.2.1 and 7.2). User information is
-// refused (section 4.2.4).
-bool valid_authority(std::string_view text, port_rule rule) noexcept {
+// refused (section 4.2.4). The bytes behind `text`, up to `readable`, may be looked at, so that the
+// scan of a short text is one of vectors too.
+template <class Scan>
+[[gnu::always_inline]] inline bool valid_authority(std::string_view text, port_rule rule,
+                                                   const char* readable) noexcept {
     const char* p = text.data();
     const char* const end = p + text.size();
+    const auto host = [&](const char* from) { return std::min(Scan::host(from, readable), end); };
     if (text.starts_with('[')) {
         const std::size_t bracket = text.find(']');
         if (bracket == text.npos || !valid_ipv6(text.substr(1, bracket - 1))) return false;
         p += bracket + 1;
     } else {
-        p = scalar_scan::host(p, end);
+        p = host(p);
         while (end - p > 2 && *p == '%' && is(p[1], hex_byte) && is(p[2], hex_byte)) {
-            p = scalar_scan::host(p + 3, end);
+            p = host(p + 3);
         }
         if (p == text.data()) return false;
     }
@@ -96,7 +113,7 @@ public:
                  const limits& limit) noexcept
         : base_(bytes.data()), end_(base_ + bytes.size()), s_(state), out_(out), limits_(limit) {}
 
-    parse_result run() noexcept {
+    [[gnu::always_inline]] parse_result run() noexcept {
         switch (s_.at) {
             case phase::start:
                 if (!start()) break;
@@ -122,7 +139,7 @@ private:
     using phase = head_state::phase;
 
     // At most one empty line in front (RFC 9112 section 2.2).
-    bool start() noexcept {
+    [[gnu::always_inline]] bool start() noexcept {
         const char* p = base_;
         if (p == end_) return more(phase::start, p, p);
         if (*p == '\r') {
@@ -133,7 +150,7 @@ private:
         return enter(p);
     }
 
-    bool verb() noexcept {
+    [[gnu::always_inline]] bool verb() noexcept {
         const char* const begin = base_ + s_.token;
         const char* const p =
             Scan::token(base_ + s_.scanned, begin + std::min(end_ - begin, method_bytes_max + 1));
@@ -147,7 +164,7 @@ private:
 
     // Scans to the space behind the target, or to the first byte that makes it too long. A '%' that
     // is cut off is scanned again.
-    bool target() noexcept {
+    [[gnu::always_inline]] bool target() noexcept {
         const char* const begin = base_ + s_.token;
         const bool too_long = static_cast<std::size_t>(end_ - begin) > limits_.target_bytes_max;
         const char* const limit = too_long ? begin + limits_.target_bytes_max + 1 : end_;
@@ -171,7 +188,7 @@ private:
     }
 
     // Which of the four forms it is (RFC 9112 section 3.2).
-    bool target_ends(const char* begin, const char* end) noexcept {
+    [[gnu::always_inline]] bool target_ends(const char* begin, const char* end) noexcept {
         const std::string_view text = view(begin, end);
         out_.target_ = text;
         out_.scheme_ = {};
@@ -179,7 +196,7 @@ private:
         out_.query_ = {};
         bool valid = false;
         if (out_.verb_ == method::connect) {
-            valid = valid_authority(text, port_rule::required);
+            valid = valid_authority<Scan>(text, port_rule::required, end_);
             out_.host_ = text;
             out_.path_ = {};
         } else if (text.starts_with('/')) {
@@ -213,17 +230,17 @@ private:
             // RFC 9112 section 3.2.4 for OPTIONS, RFC 9110 section 4.2.3 for the others.
             out_.path_ = out_.verb_ == method::options && path == rest.size() ? "*" : "/";
         }
-        return valid_authority(out_.host_, port_rule::optional) &&
+        return valid_authority<Scan>(out_.host_, port_rule::optional, end_) &&
                std::ranges::all_of(out_.path_, [](char c) { return is(c, path_byte) || c == '%'; });
     }
 
-    void split(std::string_view text, std::size_t question_mark) noexcept {
+    [[gnu::always_inline]] void split(std::string_view text, std::size_t question_mark) noexcept {
         out_.path_ = text.substr(0, question_mark);
         if (question_mark != text.npos) out_.query_ = text.substr(question_mark + 1);
     }
 
     // HTTP-version CRLF (RFC 9112 section 2.3); a minor version beyond 1 is read as 1.
-    bool version() noexcept {
+    [[gnu::always_inline]] bool version() noexcept {
         constexpr std::string_view pattern = "HTTP/1.1\r\n";
         const char* const p = base_ + s_.token;
         const std::size_t size = std::min(static_cast<std::size_t>(end_ - p), pattern.size());
@@ -249,7 +266,7 @@ private:
 
     // The field lines, each `name ":" value CRLF`, and the empty line behind the last.
     // `token` is where the line or its value begins, `p` how far it is known to be good.
-    bool fields() noexcept {
+    [[gnu::always_inline]] bool fields() noexcept {
         phase at = s_.at;
         const char* token = base_ + s_.token;
         const char* p = base_ + s_.scanned;
@@ -281,7 +298,7 @@ private:
         }
     }
 
-    bool line_may_begin(char byte) noexcept {
+    [[gnu::always_inline]] bool line_may_begin(char byte) noexcept {
         if (out_.count_ == std::min(limits_.fields_max, request_head::capacity)) {
             return fail(431, "there are too many fields");
         }
@@ -289,7 +306,7 @@ private:
         return true;
     }
 
-    bool last_line(const char* p) noexcept {
+    [[gnu::always_inline]] bool last_line(const char* p) noexcept {
         if (end_ - p < 2) return more(phase::line, p, p);
         if (p[1] != '\n') return fail(400, lone_cr);
         return head_ends(p + 2);
@@ -302,27 +319,29 @@ private:
     }
 
     // Fields that decide how the message is read.
-    bool known_field(const field& f) noexcept {
+    [[gnu::always_inline]] bool known_field(const field& f) noexcept {
         switch (f.name.size()) {
             case 4:
-                return !equals_ignoring_case(f.name, "host") || host(f.value);
+                return !is_token_of_letters(f.name, "host") || host(f.value);
             case 6:
-                return !equals_ignoring_case(f.name, "expect") || expect(f.value);
+                return !is_token_of_letters(f.name, "expect") || expect(f.value);
             case 10:
-                return !equals_ignoring_case(f.name, "connection") || connection(f.value);
+                return !is_token_of_letters(f.name, "connection") || connection(f.value);
             case 14:
-                return !equals_ignoring_case(f.name, "content-length") || length(f.value);
+                return !is_token_of_letters(f.name, "content-length") || length(f.value);
             case 17:
-                return !equals_ignoring_case(f.name, "transfer-encoding") || coding(f.value);
+                return !is_token_of_letters(f.name, "transfer-encoding") || coding(f.value);
             default:
                 return true;
         }
     }
 
     // RFC 9112 section 3.2: once, and valid; an authority in the target goes before it.
-    bool host(std::string_view text) noexcept {
+    [[gnu::always_inline]] bool host(std::string_view text) noexcept {
         if (s_.host_seen) return fail(400, "there is more than one Host");
-        if (!valid_authority(text, port_rule::optional)) return fail(400, "Host is invalid");
+        if (!valid_authority<Scan>(text, port_rule::optional, end_)) {
+            return fail(400, "Host is invalid");
+        }
         s_.host_seen = true;
         if (out_.host_.empty()) out_.host_ = text;
         return true;
@@ -380,7 +399,7 @@ private:
     }
 
     // What only the end can tell.
-    bool head_ends(const char* p) noexcept {
+    [[gnu::always_inline]] bool head_ends(const char* p) noexcept {
         if (!s_.host_seen && out_.minor_version_ != 0) return fail(400, "there is no Host");
         if (s_.coding_seen && !out_.chunked_) {
             return fail(400, "the last transfer coding is not chunked");
@@ -437,11 +456,27 @@ private:
 
 namespace {
 
-template <class Scan>
-parse_result run_machine(std::string_view bytes, head_state& state, request_head& out,
-                         const limits& limit) noexcept {
-    return head_machine<Scan>(bytes, state, out, limit).run();
+// The whole machine is to be one function for each instruction set: a scan with vector instructions
+// can be part only of a function that has them too.
+parse_result run_scalar(std::string_view bytes, head_state& state, request_head& out,
+                        const limits& limit) noexcept {
+    return head_machine<scalar_scan>(bytes, state, out, limit).run();
 }
+#if defined(__x86_64__)
+[[gnu::target("sse4.2")]] parse_result run_sse(std::string_view bytes, head_state& state,
+                                               request_head& out, const limits& limit) noexcept {
+    return head_machine<sse_scan>(bytes, state, out, limit).run();
+}
+[[gnu::target("avx2")]] parse_result run_avx2(std::string_view bytes, head_state& state,
+                                              request_head& out, const limits& limit) noexcept {
+    return head_machine<avx2_scan>(bytes, state, out, limit).run();
+}
+[[gnu::target("avx512bw")]] parse_result run_avx512(std::string_view bytes, head_state& state,
+                                                    request_head& out,
+                                                    const limits& limit) noexcept {
+    return head_machine<avx512_scan>(bytes, state, out, limit).run();
+}
+#endif
 
 using machine = parse_result (*)(std::string_view, head_state&, request_head&,
                                  const limits&) noexcept;
@@ -458,11 +493,11 @@ std::span<const named_machine> head_machines() noexcept {
         // AVX-512 goes before AVX2: on heads as browsers send them its masks cost more than its
         // width gains (bench_parse), and it takes the last, shorter vector no faster.
         static constexpr named_machine all[] = {
-            {"scalar", run_machine<scalar_scan>},
+            {"scalar", run_scalar},
 #if defined(__x86_64__)
-            {"sse4.2", run_machine<sse_scan>},
-            {"avx512", run_machine<avx512_scan>},
-            {"avx2", run_machine<avx2_scan>},
+            {"sse4.2", run_sse},
+            {"avx512", run_avx512},
+            {"avx2", run_avx2},
 #endif
         };
         static std::array<named_machine, std::size(all)> usable;

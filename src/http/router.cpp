@@ -4,6 +4,8 @@
 #include <coppice/http/uri.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <stdexcept>
 
 namespace coppice::http {
@@ -130,8 +132,44 @@ void route_tree::insert(std::size_t slot, std::string_view pattern) {
     }
     std::uint32_t& route = leaves_[end].routes[slot];
     if (route != none) malformed(pattern, "the route exists");
+    if (names.empty()) insert_whole(pattern, end);
     names_.push_back(std::move(names));
     route = static_cast<std::uint32_t>(names_.size() - 1);
+}
+
+// Of a path's length and its two ends, where routes differ.
+std::size_t route_tree::hash_of(std::string_view path) noexcept {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    if (path.size() >= sizeof first) {
+        std::memcpy(&first, path.data(), sizeof first);
+        std::memcpy(&last, path.data() + path.size() - sizeof last, sizeof last);
+    } else {
+        for (const char c : path) first = first << 8 | static_cast<unsigned char>(c);
+    }
+    const std::uint64_t mixed = (first ^ std::rotl(last, 29) ^ path.size()) * 0x9e3779b97f4a7c15;
+    return static_cast<std::size_t>(mixed >> 32);
+}
+
+// Where that path is, or would be.
+std::size_t route_tree::place_of(std::string_view path) const noexcept {
+    const std::size_t mask = wholes_.size() - 1;
+    std::size_t at = hash_of(path) & mask;
+    while (wholes_[at].end != none && wholes_[at].path != path) at = (at + 1) & mask;
+    return at;
+}
+
+void route_tree::insert_whole(std::string_view path, std::uint32_t end) {
+    if (wholes_[place_of(path)].end != none) return;  // for another method
+    if (2 * (whole_count_ + 1) > wholes_.size()) {
+        std::vector<whole> smaller(2 * wholes_.size());
+        smaller.swap(wholes_);
+        for (whole& w : smaller) {
+            if (w.end != none) wholes_[place_of(w.path)] = std::move(w);
+        }
+    }
+    wholes_[place_of(path)] = {std::string(path), end};
+    ++whole_count_;
 }
 
 // The node behind a segment, made if there is none.
@@ -226,6 +264,12 @@ struct route_tree::search {
 
 route_tree::match_result route_tree::match(method verb, std::string_view path) const noexcept {
     match_result result;
+    // Literals go first in the tree too, and have nothing in them that is not safe.
+    if (search{*this, verb, result}.take(wholes_[place_of(path)].end)) {
+        result.status = match_status::found;
+        return result;
+    }
+    result.allowed = {};
     if (!path.starts_with('/')) return result;
     if (!safe(path)) {
         result.status = match_status::bad_path;

@@ -169,6 +169,9 @@ void serving_loop::hand_log_over() noexcept {
 }
 
 std::string_view serving_loop::date() noexcept {
+    const time_point turn = context.turn_time();
+    if (turn == dated) return dates.last();
+    dated = turn;
     return dates.at(std::time(nullptr));
 }
 

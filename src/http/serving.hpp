@@ -98,8 +98,8 @@ struct exchange : io::timer_entry {
         exchange& of;
     };
     sending sender{*this};
-    bool given_up = false;  // the handler did not end in time, and answers nobody any more
-    bool sending_late = false;            // what give_up() has to say
+    bool given_up = false;      // the handler did not end in time, and answers nobody any more
+    bool sending_late = false;  // what give_up() has to say
     std::coroutine_handle<> late_waiter;  // wants that to end
     read_ahead ahead;
     right_to_answer right;
@@ -198,6 +198,7 @@ struct serving_loop : immovable {
     void give_exchange(exchange& used) noexcept;
     // The connection waits for a request from now on; it is the last to have begun to.
     void add_idle(connection& c) noexcept;
+    // Of the present turn.
     std::string_view date() noexcept;
     // Takes over the log lines of answers that have been written.
     void log(std::string& lines) noexcept;
@@ -222,6 +223,7 @@ struct serving_loop : immovable {
     time_point batch_ended{};                                 // the last one
     std::string log_lines;
     date_cache dates;
+    time_point dated = time_point::min();  // the turn of the last date
     bool draining = false;
     loop_counts counts;
     // Ends before what is above: its end resumes sessions that use them.

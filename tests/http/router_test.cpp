@@ -57,6 +57,30 @@ TEST(router, literals_match_whole_segments) {
     }
 }
 
+// So many that their hashes collide and the table of whole paths grows: the answers are those of
+// the segments, whether a path is a whole pattern or not.
+TEST(router, many_literals_are_told_apart) {
+    table t;
+    std::vector<std::string> paths;
+    for (int i = 0; i != 200; ++i) {
+        // The same length and ends; and short ones.
+        const std::string number = std::to_string(1000 + i);
+        paths.push_back("/items/number/" + number + "/details");
+        paths.push_back("/" + std::to_string(i));
+    }
+    for (const std::string& path : paths) t.add(method::get, path, path);
+    for (const std::string& path : paths) t.add(method::post, path, "post " + path);
+    for (const std::string& path : paths) {
+        EXPECT_EQ(answer(t, path), path);
+        EXPECT_EQ(answer(t, path, method::head), path);
+        EXPECT_EQ(answer(t, path, method::post), "post " + path);
+        EXPECT_EQ(answer(t, path, method::del), "allow GET, HEAD, POST");
+        EXPECT_EQ(answer(t, path + "/"), "not found");
+    }
+    EXPECT_EQ(answer(t, "/items/number/1200/details"), "not found");
+    EXPECT_EQ(answer(t, "/%31"), "/1");
+}
+
 TEST(router, a_parameter_is_one_segment_that_is_not_empty) {
     const table t = routes({"/users/{name}", "/users/{name}/posts/{post}"});
     EXPECT_EQ(answer(t, "/users/x"), "/users/{name} name=x");

@@ -14,6 +14,8 @@ public:
     // "Sun, 06 Nov 1994 08:49:37 GMT". Years 1970 to 9999; other times stop the process.
     // Lifetime: the view is valid until the next call.
     std::string_view at(std::int64_t unix_seconds) noexcept;
+    // What at() gave last; it has been called. Lifetime: as said there.
+    std::string_view last() const noexcept { return {text_.data(), text_.size()}; }
 
 private:
     std::int64_t second_ = -1;

@@ -78,7 +78,8 @@ public:
         method_set allowed;  // method_not_allowed: what the path has
         path_parameters parameters;
     };
-    // Cost: no allocation; O(nodes) at worst, O(segments * log(siblings)) without ambiguity.
+    // Cost: no allocation. A path that is a pattern without parameters: a look into a hash table;
+    // otherwise O(segments * log(siblings)) without ambiguity, O(nodes) at worst.
     match_result match(method, std::string_view path) const noexcept;
 
 private:
@@ -100,12 +101,23 @@ private:
     static constexpr auto text_of = [](const auto& literal) {
         return std::string_view(literal.first);
     };
+    // A pattern without parameters, and its leaf.
+    struct whole {
+        std::string path;
+        std::uint32_t end = none;
+    };
+    static std::size_t hash_of(std::string_view path) noexcept;
+    std::size_t place_of(std::string_view path) const noexcept;
+    void insert_whole(std::string_view path, std::uint32_t end);
     static segment parse_segment(std::string_view pattern, std::string_view text, bool last);
     void insert(std::size_t slot, std::string_view pattern);
     std::uint32_t descend(std::uint32_t from, const segment&);
 
     std::vector<node> nodes_ = std::vector<node>(1);
     std::vector<leaf> leaves_;
+    // Hashed, with linear probing: a power of two places, at most half of them used.
+    std::vector<whole> wholes_ = std::vector<whole>(2);
+    std::size_t whole_count_ = 0;
     std::vector<std::vector<std::string>> names_;  // by route: its parameters' names, in order
 };
 

@@ -128,9 +128,12 @@ constexpr bool equals_ignoring_case(std::string_view text, std::string_view othe
 
 // A field value without the spaces and tabs around it.
 constexpr std::string_view trim(std::string_view text) noexcept {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    return text;
+    const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+    const char* begin = text.data();
+    const char* end = begin + text.size();
+    while (begin != end && is_space(*begin)) ++begin;
+    while (begin != end && is_space(end[-1])) --end;
+    return {begin, static_cast<std::size_t>(end - begin)};
 }
 
 // Calls visit(member) for each member of a comma-separated list, trimmed, empty ones included,
