@@ -46,8 +46,9 @@ bool valid_port(std::string_view digits) noexcept {
     }
     unsigned port = 0;
     for (const char c : digits) {
-        if (!is(c, digit_byte)) return false;
-        port = port * 10 + static_cast<unsigned>(c - '0');
+        const unsigned digit = static_cast<unsigned char>(c) - unsigned{'0'};
+        if (digit > 9) return false;
+        port = port * 10 + digit;
     }
     return port <= 65535;
 }

@@ -1,6 +1,8 @@
 // How stop sources wait and wake: asleep, without a timeout, and with no system call while nobody
 // sleeps; and the same sources where membarrier(2) is missing.
+#include "call_filter.hpp"
 #include "families.hpp"
+#include "without_call.hpp"
 
 #include <coppice/stop/list.hpp>
 #include <coppice/stop/sleepers.hpp>
@@ -9,7 +11,6 @@
 
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -20,12 +21,8 @@
 #include <string>
 #include <thread>
 
-#include <linux/filter.h>
 #include <linux/futex.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -41,19 +38,12 @@ constexpr bool sanitized = __has_feature(thread_sanitizer) || __has_feature(addr
 constexpr bool sanitized = false;
 #endif
 
-// From here on the kernel answers this system call of the process with `action`.
-void forbid(unsigned call, unsigned action, bool all_but_this = false) {
-    std::array<sock_filter, 4> program{{
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, all_but_this ? SECCOMP_RET_ALLOW : action),
-        BPF_STMT(BPF_RET | BPF_K, all_but_this ? action : SECCOMP_RET_ALLOW),
-    }};
-    const sock_fprog filter{program.size(), program.data()};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
-        std::_Exit(99);
-    }
+// What comes now may not make this call, or no other.
+void forbid(unsigned call, unsigned action = SECCOMP_RET_KILL_PROCESS) {
+    if (!filter_calls(call, action)) std::_Exit(99);
+}
+void forbid_all_but(unsigned call) {
+    if (!filter_calls(call, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS)) std::_Exit(99);
 }
 
 // What needs no waiting: register, remove, request with and without a callback, register late, end
@@ -102,9 +92,9 @@ TYPED_TEST(stop_waiting, nobody_waits_so_nobody_calls_the_system) {
     EXPECT_EXIT(
         {
             if (sanitized || needs_membarrier) {
-                forbid(SYS_futex, SECCOMP_RET_KILL_PROCESS);
+                forbid(SYS_futex);
             } else {
-                forbid(SYS_exit_group, SECCOMP_RET_KILL_PROCESS, true);
+                forbid_all_but(SYS_exit_group);
             }
             use_without_waiting<TypeParam>();
             std::_Exit(0);
@@ -115,7 +105,7 @@ TYPED_TEST(stop_waiting, nobody_waits_so_nobody_calls_the_system) {
 TEST(stop_waiting_control, the_filters_do_kill) {
     EXPECT_EXIT(
         {
-            forbid(SYS_futex, SECCOMP_RET_KILL_PROCESS);
+            forbid(SYS_futex);
             atomic<std::uint32_t> word{0};
             futex_wake_all(word);
             std::_Exit(0);
@@ -123,7 +113,7 @@ TEST(stop_waiting_control, the_filters_do_kill) {
         testing::KilledBySignal(SIGSYS), "");
     EXPECT_EXIT(
         {
-            forbid(SYS_exit_group, SECCOMP_RET_KILL_PROCESS, true);
+            forbid_all_but(SYS_exit_group);
             ::getppid();
             std::_Exit(0);
         },
@@ -139,9 +129,9 @@ TEST(stop_waiting_shared, nobody_waits_so_nobody_calls_the_system) {
             auto count = [&runs] { ++runs; };
             token.subscribe(count).unsubscribe();  // allocates the node
             if (sanitized) {
-                forbid(SYS_futex, SECCOMP_RET_KILL_PROCESS);
+                forbid(SYS_futex);
             } else {
-                forbid(SYS_exit_group, SECCOMP_RET_KILL_PROCESS, true);
+                forbid_all_but(SYS_exit_group);
             }
             for (int i = 0; i != 100; ++i) {
                 stop_callback removed(token, count);
@@ -298,34 +288,21 @@ TEST(stop_waiting_many, each_sleeper_is_woken_by_its_own_callback) {
     }
 }
 
-constexpr const char* without_membarrier = "COPPICE_TEST_WITHOUT_MEMBARRIER";
-
-// Only in the child of the test below.
+// Only in the process that the test below starts.
 TEST(stop_fallback, is_in_force) {
-    if (std::getenv(without_membarrier) == nullptr) GTEST_SKIP() << "membarrier is allowed here";
+    if (missing_call() != SYS_membarrier) GTEST_SKIP() << "membarrier is allowed here";
     EXPECT_FALSE(light_fence_is_free.load(relaxed));
 }
 
 // A kernel or a filter without membarrier(2): the whole behaviour, with full fences.
 TEST(stop_fallback, everything_holds_without_membarrier) {
-    if (std::getenv(without_membarrier) != nullptr) GTEST_SKIP() << "the child does not ask again";
-    std::array<char, PATH_MAX> self{};
-    ASSERT_GT(::readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-        ::setenv(without_membarrier, "1", 1);
-        forbid(SYS_membarrier, SECCOMP_RET_ERRNO | ENOSYS);
-        ::execl(self.data(), self.data(), "--gtest_brief=1", "--gtest_fail_fast",
-                "--gtest_filter=stop_fallback.is_in_force:stop_family*:stop_finite*:stop_inplace*:"
-                "stop_shared*:stop_subscription*:stop_race*:stop_waiting*sleep*:"
-                "-*terminates*:*stops_the_process*",
-                static_cast<char*>(nullptr));
-        std::_Exit(97);
-    }
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (missing_call() == SYS_membarrier) GTEST_SKIP() << "that process does not ask again";
+    const rerun outcome = without_call(
+        SYS_membarrier, ENOSYS,
+        "stop_fallback.is_in_force:stop_family*:stop_finite*:stop_inplace*:stop_shared*:"
+        "stop_subscription*:stop_race*:stop_waiting*sleep*:-*terminates*:*stops_the_process*");
+    if (outcome == rerun::impossible) GTEST_SKIP() << "the system has no filters";
+    EXPECT_EQ(outcome, rerun::passed);
 }
 
 // A filter that comes later takes away what light fences rely on: no lost wake-up, but an end.
