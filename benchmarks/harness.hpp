@@ -161,6 +161,22 @@ inline std::vector<double> ratios(const std::vector<double>& ours,
     for (std::size_t i = 0; i != size; ++i) all.push_back(ours[i] / base[i]);
     return all;
 }
+// Prints and writes what was promised of a figure; `how` says how the figure was made.
+inline void judge(const options& o, const std::string& what, double value, double most,
+                  const std::string& how) {
+    std::printf("  budget: %-62s %.3f, at most %.3g: %s%s%s\n", what.c_str(), value, most,
+                value <= most ? "met" : "missed", how.empty() ? "" : "; ", how.c_str());
+    std::fflush(stdout);
+    write_budget(o, what, value, most);
+}
+// The same of a ratio: the median of those of neighbouring repetitions.
+inline void judge(const options& o, const std::string& what, const std::vector<double>& ratios,
+                  double most) {
+    char how[100];
+    std::snprintf(how, sizeof how, "median of %zu ratios of neighbours, half are %.3f to %.3f",
+                  ratios.size(), quantile(ratios, 0.25), quantile(ratios, 0.75));
+    judge(o, what, median(ratios), most, how);
+}
 // A record of repetitions.
 inline record of_samples(std::string workload, std::string rival, std::string unit,
                          const std::vector<double>& samples, bool more_is_better = false) {

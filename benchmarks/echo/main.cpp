@@ -61,15 +61,12 @@ const contender& named(const std::vector<contender>& all, const std::string& nam
                          [&](const contender& c) { return c.what->name == name; });
 }
 
-// What ours must show: the median of the ratios of neighbouring repetitions.
+// What ours must show.
 void judge(const std::vector<contender>& all, int connections, const bench::options& o) {
     const auto budget = [&](const contender& ours, const std::string& base, double most) {
-        const double ratio = bench::median(bench::ratios(ours.times, named(all, base).times));
-        const std::string what =
-            std::to_string(connections) + " connection(s), " + ours.what->name + " / " + base;
-        std::printf("  budget: %-62s %.3f, at most %.2f: %s\n", what.c_str(), ratio, most,
-                    ratio <= most ? "met" : "missed");
-        bench::write_budget(o, what, ratio, most);
+        bench::judge(
+            o, std::to_string(connections) + " connection(s), " + ours.what->name + " / " + base,
+            bench::ratios(ours.times, named(all, base).times), most);
     };
     for (const contender& c : all) {
         if (std::string_view(c.what->name).substr(0, 7) != "coppice") continue;

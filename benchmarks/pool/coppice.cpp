@@ -9,7 +9,7 @@
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/wait_for_tasks.hpp>
 
-#include <array>
+#include <map>
 
 namespace bench_pool {
 
@@ -18,12 +18,8 @@ namespace {
 using namespace coppice;
 
 thread_pool& pool(std::size_t threads) {
-    static std::unique_ptr<thread_pool> kept;
-    if (kept == nullptr || kept->size() != threads) {
-        kept.reset();
-        kept = std::make_unique<thread_pool>(threads);
-    }
-    return *kept;
+    static std::map<std::size_t, thread_pool> kept;
+    return kept.try_emplace(threads, threads).first->second;
 }
 
 template <class T>

@@ -1,4 +1,5 @@
-// bench_pool: the thesis's chapter 6 as a report, with each budget's ratio, met or missed.
+// bench_pool: the thesis's chapter 6 as a report; then what was promised, each ratio by a contest
+// of its own, in which the two that are compared run one after the other.
 #include "companion.hpp"
 #include "rivals.hpp"
 
@@ -32,24 +33,24 @@ struct contest {
     std::vector<contender> contenders;
 };
 
-// Median times in ms, and variances in ms^2, by contest, threads and contender.
-std::map<std::string, double> medians;
+// In ms^2, by contest, threads and contender.
 std::map<std::string, double> variances;
 
 std::string key(const std::string& contest_name, std::size_t threads, const std::string& name) {
     return contest_name + "/" + std::to_string(threads) + "/" + name;
 }
 
-// Who has taken longer than this in all is not asked again in the same contest.
-constexpr double patience_ms = 3000;
+// In a table, who has run so often is not asked again once it has taken so long in all.
+constexpr std::size_t table_repetitions_min = 3;
+constexpr double patience_ms = 400;
 
-double time_ms(const contender& c, std::size_t threads, std::size_t size) {
+template <class Run>
+double time_ms(const Run& run, std::size_t threads, std::size_t size) {
     // The threads of the one before have gone to sleep.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    const auto begin = std::chrono::steady_clock::now();
-    bench::keep(c.run(threads, size));
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-        .count();
+    const double begin = bench::now(false);
+    bench::keep(run(threads, size));
+    return (bench::now(false) - begin) / 1e6;
 }
 
 void measure(const contest& c, const bench::options& o) {
@@ -58,13 +59,13 @@ void measure(const contest& c, const bench::options& o) {
     std::vector<double> spent(c.contenders.size());
     for (int i = 0; i != o.repetitions; ++i) {
         for (std::size_t r = 0; r != c.contenders.size(); ++r) {
-            if (spent[r] > patience_ms) continue;  // OpenMP's spin when their lock is preempted
-            times[r].push_back(time_ms(c.contenders[r], c.threads, c.size));
+            if (spent[r] > patience_ms && times[r].size() >= table_repetitions_min) continue;
+            times[r].push_back(time_ms(c.contenders[r].run, c.threads, c.size));
             spent[r] += times[r].back();
         }
     }
-    std::printf("%s, %zu threads, ms (standard deviation in %%)\n", c.name, c.threads);
-    const double base = bench::median(times[0]);
+    std::printf("%s, %zu threads, ms (standard deviation in %%) x of the first, round by round\n",
+                c.name, c.threads);
     for (std::size_t r = 0; r != c.contenders.size(); ++r) {
         const double median = bench::median(times[r]);
         double mean = 0, square = 0;
@@ -72,8 +73,8 @@ void measure(const contest& c, const bench::options& o) {
         for (const double t : times[r])
             square += (t - mean) * (t - mean) / static_cast<double>(times[r].size());
         std::printf("  %-34s %10.2f  (%4.1f)  x %.3f\n", c.contenders[r].name, median,
-                    100 * std::sqrt(square) / mean, median / base);
-        medians[key(c.name, c.threads, c.contenders[r].name)] = median;
+                    100 * std::sqrt(square) / mean,
+                    bench::median(bench::ratios(times[r], times[0])));
         variances[key(c.name, c.threads, c.contenders[r].name)] = square;
         bench::write(o, bench::of_samples(
                             std::string(c.name) + ", " + std::to_string(c.threads) + " threads",
@@ -208,80 +209,114 @@ void variance_table() {
     }
 }
 
-// How much more two threads do than one if they have nothing to do with each other: what the
-// machine, and what else it runs, leaves to be won.
-double machine_speed_up() {
-    std::vector<double> ratios;
-    for (int i = 0; i != 9; ++i) {
-        const double one = time_ms({"", fib_serial}, 1, 36);
-        const contender both{"", [](std::size_t threads, std::size_t size) {
-                                 std::thread beside([=] { bench::keep(fib_serial(1, size)); });
-                                 const std::uint64_t result = fib_serial(threads, size);
-                                 beside.join();
-                                 return result;
-                             }};
-        const double two = time_ms(both, 1, 36);
-        ratios.push_back(2 * one / two);
+// One of those that take turns.
+struct turn {
+    const char* name;
+    work run;
+    std::size_t threads;
+    std::size_t size;
+};
+using turns_taken = std::map<std::string, std::vector<double>>;  // ms, by name
+
+// Neighbours in the list run one after the other, either of them first.
+turns_taken take_turns(std::vector<turn> turns, int repetitions) {
+    turns_taken times;
+    for (const turn& each : turns) bench::keep(each.run(each.threads, each.size));
+    for (int i = 0; i != repetitions; ++i) {
+        for (const turn& each : turns) {
+            times[each.name].push_back(time_ms(each.run, each.threads, each.size));
+        }
+        std::reverse(turns.begin(), turns.end());
     }
-    return bench::median(ratios);
+    return times;
 }
 
-double speed_up(const char* name) {
-    return medians[key("fib(30)", 1, name)] / medians[key("fib(30)", 2, name)];
-}
-
-void budget(const bench::options& o, const char* what, double value, double most) {
-    bench::write_budget(o, what, value, most);
-    std::printf("  %-52s %8.3f  <= %-6.3g %s\n", what, value, most,
-                value <= most ? "met" : "MISSED");
-}
-
-double ratio(const char* contest_name, std::size_t threads, const char* ours, const char* theirs) {
-    return medians[key(contest_name, threads, ours)] / medians[key(contest_name, threads, theirs)];
-}
-
-void budgets(const bench::options& o, const std::map<std::string, long>& memory) {
+#ifdef BENCH_WITH_TBB
+void judge_beside_tbb(const bench::options& o) {
 #if defined(__clang__)
     constexpr double task_budget = 0.17;
 #else
     constexpr double task_budget = 0.27;
 #endif
+    for (const std::size_t n : {1, 2}) {
+        const turns_taken fib = take_turns({{"tasks", fib_tasks, n, 30},
+                                            {"oneTBB", fib_parallel_invoke, n, 30},
+                                            {"fork_join", fib_fork_join, n, 30}},
+                                           o.repetitions * static_cast<int>(n));
+        const std::string where = n == 1 ? ", fib, 1 thread" : ", fib, 2 threads";
+        bench::judge(o, "tasks / oneTBB" + where, bench::ratios(fib.at("tasks"), fib.at("oneTBB")),
+                     task_budget);
+        bench::judge(o, "fork_join / oneTBB" + where,
+                     bench::ratios(fib.at("fork_join"), fib.at("oneTBB")), 0.04);
+    }
+    const turns_taken skynet =
+        take_turns({{"tasks", skynet_tasks, 2, 1'000'000}, {"oneTBB", skynet_tbb, 2, 1'000'000}},
+                   5 * o.repetitions);
+    bench::judge(o, "tasks / oneTBB, skynet, 2 threads",
+                 bench::ratios(skynet.at("tasks"), skynet.at("oneTBB")), 0.3);
+    const turns_taken submit = take_turns(
+        {{"submit", submit_coppice, 1, 1'000'000}, {"enqueue", submit_tbb, 1, 1'000'000}},
+        (o.repetitions + 1) / 2);
+    bench::judge(o, "submit / oneTBB enqueue, a million",
+                 bench::ratios(submit.at("submit"), submit.at("enqueue")), 0.5);
+    const turns_taken matmul = take_turns(
+        {{"coppice", matmul_coppice, 2, 1024}, {"oneTBB", matmul_tbb, 2, 1024}}, 4 * o.repetitions);
+    bench::judge(o, "parallel_for / oneTBB, matmul, 2 threads",
+                 bench::ratios(matmul.at("coppice"), matmul.at("oneTBB")), 1.0);
+}
+#endif
+
+// Two that have nothing to do with each other: what the machine leaves to be won.
+std::uint64_t two_plain_functions(std::size_t, std::size_t size) {
+    std::thread beside([=] { bench::keep(fib_serial(1, size)); });
+    const std::uint64_t result = fib_serial(1, size);
+    beside.join();
+    return result;
+}
+
+void judge_speed_up(const bench::options& o) {
+    const turns_taken times = take_turns({{"tasks 1", fib_tasks, 1, 30},
+                                          {"tasks 2", fib_tasks, 2, 30},
+                                          {"fork_join 1", fib_fork_join, 1, 30},
+                                          {"fork_join 2", fib_fork_join, 2, 30},
+                                          {"plain 1", fib_serial, 1, 34},
+                                          {"plain 2", two_plain_functions, 2, 34}},
+                                         3 * o.repetitions);
+    const auto speed_ups = [&](const std::string& name) {
+        return bench::ratios(times.at(name + " 1"), times.at(name + " 2"));
+    };
+    for (const std::string name : {"tasks", "fork_join"}) {
+        std::vector<double> shares;
+        for (const double speed_up : speed_ups(name)) shares.push_back(1.85 / speed_up);
+        bench::judge(o, "1.85 / speed-up from 1 to 2 threads, coppice " + name, shares, 1.0);
+    }
+    std::printf(
+        "  speed-up: tasks %.2f, fork_join %.2f; two plain functions at once %.2f "
+        "(medians of ratios of neighbours)\n",
+        bench::median(speed_ups("tasks")), bench::median(speed_ups("fork_join")),
+        2 * bench::median(speed_ups("plain")));
+}
+
+void budgets(const bench::options& o, [[maybe_unused]] const std::map<std::string, long>& memory) {
     std::printf("budgets\n");
 #ifdef BENCH_WITH_TBB
-    const char* const tbb = "oneTBB parallel_invoke";
-    budget(o, "tasks / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice tasks", tbb),
-           task_budget);
-    budget(o, "tasks / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice tasks", tbb),
-           task_budget);
-    budget(o, "fork_join / oneTBB, fib, 1 thread", ratio("fib(30)", 1, "coppice fork_join", tbb),
-           0.04);
-    budget(o, "fork_join / oneTBB, fib, 2 threads", ratio("fib(30)", 2, "coppice fork_join", tbb),
-           0.04);
-    budget(o, "tasks / oneTBB, skynet, 2 threads",
-           ratio("skynet", 2, "coppice tasks", "oneTBB task_group"), 0.3);
-    budget(o, "submit / oneTBB enqueue, a million",
-           ratio("a million jobs from outside", 1, "coppice submit", "oneTBB enqueue"), 0.5);
-    budget(o, "parallel_for / oneTBB, matmul, 2 threads",
-           ratio("matmul 1024", 2, "coppice parallel_for", "oneTBB parallel_for"), 1.0);
-    budget(o, "peak memory beyond oneTBB's, MiB",
-           static_cast<double>(memory.at("coppice tasks") - memory.at(tbb)) / 1024, 2);
+    judge_beside_tbb(o);
+    const long more = memory.at("coppice tasks") - memory.at("oneTBB parallel_invoke");
+    bench::judge(o, "peak memory beyond oneTBB's, MiB", static_cast<double>(more) / 1024, 2,
+                 "each in a process of its own");
 #endif
-    budget(o, "fork_join / plain function, 1 thread",
-           ratio("fib(30)", 1, "coppice fork_join", "the plain function"), 2.5);
-    for (const char* const name : {"coppice tasks", "coppice fork_join"}) {
-        const std::string what = std::string("1.85 / speed-up from 1 to 2 threads, ") + name;
-        budget(o, what.c_str(), 1.85 / speed_up(name), 1.0);
-    }
-    std::printf("  speed-up: tasks %.2f, fork_join %.2f; two plain functions at once %.2f\n",
-                speed_up("coppice tasks"), speed_up("coppice fork_join"), machine_speed_up());
-    budget(o, "CPU of an idle pool in two seconds, ms", idle_cpu_ms(), 0.5);
+    const turns_taken fib = take_turns(
+        {{"fork_join", fib_fork_join, 1, 30}, {"plain", fib_serial, 1, 30}}, 5 * o.repetitions);
+    bench::judge(o, "fork_join / plain function, 1 thread",
+                 bench::ratios(fib.at("fork_join"), fib.at("plain")), 2.5);
+    judge_speed_up(o);
+    bench::judge(o, "CPU of an idle pool in two seconds, ms", idle_cpu_ms(), 0.5, "once");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench::options o = bench::parse(argc, argv);
-    o.repetitions = std::min(o.repetitions, 5);
+    const bench::options o = bench::parse(argc, argv);
     const std::vector<contest> all = contests();
     if (o.tiny) {
         bool agree = true;

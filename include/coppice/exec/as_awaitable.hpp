@@ -184,7 +184,7 @@ concept can_be_awaited = sender_in<Sndr, env_of_t<Promise>> &&
 // An awaitable for expr in a coroutine with promise p. Source: [exec.as.awaitable] p7.
 struct as_awaitable_t {
     template <class T, class Promise>
-    decltype(auto) operator()(T&& expr, Promise& promise) const {
+    [[gnu::always_inline]] decltype(auto) operator()(T&& expr, Promise& promise) const {
         if constexpr (requires { static_cast<T&&>(expr).as_awaitable(promise); }) {
             using Result = decltype(static_cast<T&&>(expr).as_awaitable(promise));
             static_assert(is_awaitable<Result, Promise>, "as_awaitable must return an awaitable");

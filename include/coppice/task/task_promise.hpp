@@ -391,7 +391,7 @@ public:
         return typename task_promise_base<Env>::template ending<true>(*this);
     }
     template <class V>
-    decltype(auto) await_transform(V&& value) {
+    [[gnu::always_inline]] decltype(auto) await_transform(V&& value) {
         Derived& promise = static_cast<Derived&>(*this);
         using Plain = std::remove_cvref_t<V>;
         if constexpr (!awaits_tasks<V>) this->detach();
@@ -439,7 +439,7 @@ private:
         V value_;
     };
     template <class V>
-    static decltype(auto) as_is(V&& value, Derived& promise) {
+    [[gnu::always_inline]] static decltype(auto) as_is(V&& value, Derived& promise) {
         using Result = call_result_t<as_awaitable_t, V, Derived&>;
         if constexpr (std::is_rvalue_reference_v<Result>) {
             using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<V&&>(value), promise)));

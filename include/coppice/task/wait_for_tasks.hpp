@@ -133,6 +133,41 @@ struct waiting_child<Task&> : immovable {
     const std::coroutine_handle<promise_type> coroutine;
 };
 
+// References to tasks, and their children. No std::tuple: clang calls the constructor of a large
+// one, and then keeps the address of every task that the waiting coroutine made.
+template <std::size_t I, class Task>
+struct numbered_task {
+    Task&& task;
+};
+template <class Indices, class... Tasks>
+struct numbered_tasks;
+template <std::size_t... I, class... Tasks>
+struct numbered_tasks<std::index_sequence<I...>, Tasks...> : numbered_task<I, Tasks>... {};
+
+template <std::size_t I, class Task>
+struct numbered_child : waiting_child<Task> {
+    [[gnu::always_inline]] explicit numbered_child(const numbered_task<I, Task>& given) noexcept
+        : waiting_child<Task>(static_cast<Task&&>(given.task)) {}
+};
+template <class Indices, class... Tasks>
+struct numbered_children;
+template <std::size_t... I, class... Tasks>
+struct numbered_children<std::index_sequence<I...>, Tasks...> : numbered_child<I, Tasks>... {
+    using tasks_type = numbered_tasks<std::index_sequence<I...>, Tasks...>;
+    [[gnu::always_inline]] explicit numbered_children(const tasks_type& tasks) noexcept
+        : numbered_child<I, Tasks>(static_cast<const numbered_task<I, Tasks>&>(tasks))... {}
+    // function(child...)
+    template <class Function>
+    [[gnu::always_inline]] auto apply(Function function) {
+        return function(
+            static_cast<waiting_child<Tasks>&>(static_cast<numbered_child<I, Tasks>&>(*this))...);
+    }
+};
+template <std::size_t I, class Task>
+waiting_child<Task>& child_of(numbered_child<I, Task>& children) noexcept {
+    return children;
+}
+
 // Refers to l-values, owns r-values until they run.
 template <class Promise, class... Tasks>
 class task_wait_awaiter final : public main_line_waiter<task_wait_awaiter<Promise, Tasks...>>,
@@ -140,7 +175,7 @@ class task_wait_awaiter final : public main_line_waiter<task_wait_awaiter<Promis
     using env_type =
         typename task_parameters<std::remove_reference_t<std::tuple_element_t<
             0, std::tuple<Tasks...>>>>::environment;
-    using children_type = std::tuple<waiting_child<Tasks>...>;
+    using children_type = numbered_children<std::index_sequence_for<Tasks...>, Tasks...>;
     static constexpr std::size_t count = sizeof...(Tasks);
     static constexpr bool gives_results = !(std::is_reference_v<Tasks> && ...);
     using main_line = main_line_waiter<task_wait_awaiter>;
@@ -148,11 +183,12 @@ class task_wait_awaiter final : public main_line_waiter<task_wait_awaiter<Promis
 
 public:
     template <class... P>
-    explicit task_wait_awaiter(std::tuple<Tasks&&...>& tasks, P&... promise)
-        : task_wait_awaiter(std::index_sequence_for<Tasks...>(), tasks, promise...) {}
+    [[gnu::always_inline]] explicit task_wait_awaiter(
+        const typename children_type::tasks_type& tasks, P&... promise)
+        : children_(tasks), parent_(promise...) {}
     ~task_wait_awaiter() {
         if (context_ == nullptr) [[unlikely]]
-            std::apply([](auto&... each) { (each.destroy(), ...); }, children_);
+            children_.apply([](auto&... each) { (each.destroy(), ...); });
     }
 
     bool await_ready() const noexcept { return false; }
@@ -170,9 +206,10 @@ public:
         return !meet(away) || stop_if_stopped();
     }
     // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
-    auto await_resume() {
+    [[gnu::always_inline]] auto await_resume() {
         if constexpr (gives_results) {
-            return std::apply([](auto&... each) { return results(each...); }, children_);
+            return children_.apply([](auto&... each)
+                                       __attribute__((always_inline)) { return results(each...); });
         }
     }
 
@@ -182,19 +219,15 @@ private:
     template <class>
     friend class elsewhere_waiter;
 
-    template <std::size_t... I, class... P>
-    task_wait_awaiter(std::index_sequence<I...>, std::tuple<Tasks&&...>& tasks, P&... promise)
-        : children_(static_cast<Tasks&&>(std::get<I>(tasks))...), parent_(promise...) {}
-
     // The main line. Gives how many children have not ended on it.
     [[gnu::always_inline]] std::int32_t run(bool& left) noexcept {
-        const auto first = std::get<0>(children_).coroutine;  // read before the rest is written
+        const auto first = child_of<0>(children_).coroutine;  // read before the rest is written
         fork_deque* const deque = fork_deque::current();
         fork_slot* slots[count] = {};
         if (deque != nullptr) [[likely]]
             offer<count - 1>(*deque, slots);
         std::int32_t away = 0;
-        if (!run_child(std::get<0>(children_), first, left)) [[unlikely]]
+        if (!run_child(child_of<0>(children_), first, left)) [[unlikely]]
             ++away;
         run_rest(deque, slots, left, away, std::make_index_sequence<count - 1>());
         return away;
@@ -218,7 +251,7 @@ private:
     template <std::size_t I>
     [[gnu::always_inline]] void run_next(fork_deque* deque, fork_slot* slot, bool& left,
                                          std::int32_t& away) noexcept {
-        auto& child = std::get<I>(children_);
+        auto& child = child_of<I>(children_);
         if (slot != nullptr && !deque->pop(slot)) [[unlikely]] {
             deque->let_go(slot);
             ++away;
@@ -238,7 +271,7 @@ private:
     template <std::size_t I>
     static void run_stolen(void* frame, fork_slot&) noexcept {
         task_wait_awaiter& self = *static_cast<task_wait_awaiter*>(frame);
-        auto& child = std::get<I>(self.children_);
+        auto& child = child_of<I>(self.children_);
         child.begin(child.coroutine.promise(), *self.context_, static_cast<elsewhere&>(self),
                     nullptr);
         execution::resume_from_outside(child.coroutine);
@@ -282,7 +315,7 @@ private:
         return true;
     }
     template <class... Child>
-    [[gnu::flatten]] static auto results(Child&... child) {
+    [[gnu::always_inline, gnu::flatten]] static auto results(Child&... child) {
         if constexpr ((Child::keeps || ...)) {
             return std::tuple_cat(child.result()...);
         } else {
@@ -312,11 +345,11 @@ public:
     using keeps_scheduler = void;
     using awaits_tasks = void;
 
-    explicit task_wait(Tasks&&... tasks) noexcept : tasks_(static_cast<Tasks&&>(tasks)...) {}
+    explicit task_wait(Tasks&&... tasks) noexcept : tasks_{{static_cast<Tasks&&>(tasks)}...} {}
     task_wait(task_wait&&) = delete;
 
     template <class Promise>
-    task_wait_awaiter<Promise, Tasks...> as_awaitable(Promise& promise) && {
+    [[gnu::always_inline]] task_wait_awaiter<Promise, Tasks...> as_awaitable(Promise& promise) && {
         return task_wait_awaiter<Promise, Tasks...>(tasks_, promise);
     }
     task_wait_awaiter<void, Tasks...> operator co_await() && {
@@ -324,7 +357,7 @@ public:
     }
 
 private:
-    std::tuple<Tasks&&...> tasks_;
+    numbered_tasks<std::index_sequence_for<Tasks...>, Tasks...> tasks_;
 };
 
 // `co_await wait_for_tasks(a, b, ...)` runs all tasks, side by side on a pool, and goes on when all
