@@ -19,10 +19,7 @@
 
 namespace coppice::io {
 
-struct ready_event {
-    descriptor* on;        // nullptr: woken
-    std::uint32_t events;  // of epoll
-};
+using ready_event = epoll_event;  // data.ptr: the descriptor; nullptr: woken
 
 template <class Kernel>
 class readiness_ring final : public ring {
@@ -72,8 +69,10 @@ public:
             next_ = 0;
         }
         while (next_ != count_) {
-            const ready_event event = events_[next_++];
-            if (event.on != nullptr) dispatch(*event.on, event.events);
+            const ready_event& event = events_[next_++];
+            if (auto* const on = static_cast<descriptor*>(event.data.ptr)) {
+                dispatch(*on, event.events);
+            }
         }
         while (operation* const op = cancelled_.pop_front()) {
             ring_operation& cancelled = *static_cast<ring_operation*>(op);
