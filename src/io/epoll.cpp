@@ -48,21 +48,11 @@ public:
     }
 
     int wait(ready_event* ready, std::optional<time_point> until) noexcept {
-        timespec timeout{};
-        timespec* limit = &timeout;
-        if (until == ring::forever) {
-            limit = nullptr;
-        } else if (until) {
-            const duration left = std::max(*until - clock_.now(), duration::zero());
-            timeout.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000);
-            timeout.tv_nsec = static_cast<long>(left.count() % 1'000'000'000);
-        }
-        epoll_event events[events_max];
-        const int count = wait_for(events, limit);
-        for (int i = 0; i < count; ++i) {
-            ready[i] = {static_cast<descriptor*>(events[i].data.ptr), events[i].events};
-        }
-        return count;
+        if (!until) return ::epoll_wait(epoll_, ready, events_max, 0);
+        if (*until == ring::forever) return ::epoll_wait(epoll_, ready, events_max, -1);
+        const duration left = std::max(*until - clock_.now(), duration::zero());
+        return wait_for(ready, {.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
+                                .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)});
     }
 
     void wake() noexcept {
@@ -109,21 +99,17 @@ public:
 private:
     // Kernels before 5.11 have only milliseconds, and so do sandboxes that do not know the newer
     // call: then waits are rounded up.
-    int wait_for(epoll_event* events, const timespec* limit) noexcept {
+    int wait_for(ready_event* ready, const timespec& limit) noexcept {
         if (has_nanoseconds_) {
-            const int count = ::epoll_pwait2(epoll_, events, events_max, limit, nullptr);
+            const int count = ::epoll_pwait2(epoll_, ready, events_max, &limit, nullptr);
             if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
             has_nanoseconds_ = false;
         }
-        int most = -1;
-        if (limit != nullptr) {
-            constexpr time_t seconds_max = 1'000'000;  // the loop waits again
-            most = limit->tv_sec > seconds_max
-                       ? static_cast<int>(seconds_max * 1000)
-                       : static_cast<int>(limit->tv_sec * 1000 +
-                                          (limit->tv_nsec + 999'999) / 1'000'000);
-        }
-        return ::epoll_wait(epoll_, events, events_max, most);
+        constexpr time_t seconds_max = 1'000'000;  // the loop waits again
+        const time_t most = limit.tv_sec > seconds_max
+                                ? seconds_max * 1000
+                                : limit.tv_sec * 1000 + (limit.tv_nsec + 999'999) / 1'000'000;
+        return ::epoll_wait(epoll_, ready, events_max, static_cast<int>(most));
     }
     static long outcome(long returned) noexcept { return returned < 0 ? -errno : returned; }
 

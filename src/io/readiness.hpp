@@ -23,11 +23,7 @@
 
 namespace coppice::io {
 
-struct ready_event {
-    descriptor* on;                      // nullptr: woken
-    std::uint32_t events;                // of epoll
-    ring_operation* received = nullptr;  // has its result, and is to be completed
-};
+using ready_event = epoll_event;  // data.ptr: the descriptor; nullptr: woken
 
 template <class Kernel>
 class readiness_ring final : public ring {
@@ -78,11 +74,11 @@ public:
         }
         while (next_ != count_) {
             if (next_ == received_) receive();
-            const ready_event event = events_[next_++];
-            if (event.received != nullptr) end(*event.received);
+            auto* const d = static_cast<descriptor*>(events_[next_].data.ptr);
+            ring_operation* const op = results_[next_++ % receive_at_once];
+            if (op != nullptr) end(*op);
             // The completion may have closed the descriptor, and even let the slot be used again;
             // both are harmless, since flags and operations are then those of the new file.
-            descriptor* const d = event.on;
             if (d != nullptr && d->writable && d->writing != nullptr) try_again(*d->writing);
         }
         while (operation* const op = cancelled_.pop_front()) {
@@ -101,19 +97,19 @@ private:
     void receive() noexcept {
         const int end = std::min(count_, received_ + receive_at_once);
         for (; received_ != end; ++received_) {
-            ready_event& event = events_[received_];
-            event.received = nullptr;
-            if (event.on == nullptr) continue;
-            descriptor& d = *event.on;
-            if (d.fd < 0) continue;  // closed by an earlier event of this batch
-            if (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d.hung_up = true;
-            if (event.events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d.readable = true;
-            if (event.events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) d.writable = true;
-            if (!d.readable || d.reading == nullptr || d.reading->cancelled) continue;
-            if (attempt(*d.reading)) {
-                d.reading->ended = true;
-                event.received = d.reading;
-            }
+            const ready_event& event = events_[received_];
+            auto* const d = static_cast<descriptor*>(event.data.ptr);
+            ring_operation*& result = results_[received_ % receive_at_once];
+            result = nullptr;
+            if (d == nullptr || d->fd < 0) continue;  // woken, or closed earlier in this batch
+            const std::uint32_t events = event.events;
+            if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d->hung_up = true;
+            if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d->readable = true;
+            if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) d->writable = true;
+            ring_operation* const op = d->reading;
+            if (!d->readable || op == nullptr || op->cancelled || !attempt(*op)) continue;
+            op->ended = true;
+            result = op;
         }
     }
     void try_again(ring_operation& op) noexcept {
@@ -201,6 +197,8 @@ private:
     int next_ = 0;
     int received_ = 0;  // receive() has seen what is before
     int count_ = 0;
+    // Of the events that receive() saw last: the operation that is to be completed, or nullptr.
+    ring_operation* results_[receive_at_once];
 };
 
 }  // namespace coppice::io

@@ -373,7 +373,8 @@ int simulation::world::report(ready_event* ready, int most) noexcept {
         o->poked = false;
         const std::uint32_t events = readiness(*o);
         if (events == 0) continue;
-        ready[count++] = {o->watched_by, events};
+        ready[count].events = events;
+        ready[count++].data.ptr = o->watched_by;
         end(system_call::watch, o->watched_by->fd, events);
     }
     poked_ = std::move(passed);

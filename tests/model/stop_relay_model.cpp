@@ -31,7 +31,9 @@ struct loop {
 
 struct request : io::stop_relay<loop, item> {
     using relay = io::stop_relay<loop, item>;
-    request() noexcept : relay(&interrupt, &complete) {}
+    void listen(loop& l, inplace_stop_token token) noexcept {
+        relay::listen(l, token, &interrupt, &complete);
+    }
     static void interrupt(relay& r) noexcept {
         request& self = static_cast<request&>(r);
         require(!self.completed, "an operation was interrupted after it had completed");

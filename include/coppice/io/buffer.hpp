@@ -15,17 +15,18 @@
 namespace coppice::io {
 
 // Threads: its loop's. Cost: take and give are a pop and a push; a slab is allocated when none is
-// free, and kept until the pool ends.
+// free, and kept until the pool ends. What has never been taken has never been touched.
 class buffer_pool : immovable {
 public:
     static constexpr std::size_t buffer_bytes = 4096;
 
     // Errors: std::bad_alloc.
     std::byte* take() {
-        if (free_.empty()) grow();
-        std::byte* const buffer = free_.back();
-        free_.pop_back();
-        return buffer;
+        if (free_ == nullptr) [[unlikely]]
+            return take_fresh();
+        free_buffer* const first = free_;
+        free_ = first->next;
+        return reinterpret_cast<std::byte*>(first);
     }
     // nullptr: there is no memory.
     std::byte* try_take() noexcept {
@@ -35,14 +36,20 @@ public:
             return nullptr;
         }
     }
-    void give(std::byte* buffer) noexcept { free_.push_back(buffer); }  // never over its capacity
+    void give(std::byte* buffer) noexcept {
+        free_ = ::new (static_cast<void*>(buffer)) free_buffer{free_};
+    }
 
 private:
     static constexpr std::size_t slab_buffers = 32;
-    void grow();
+    struct free_buffer {  // at the begin of its memory
+        free_buffer* next;
+    };
+    std::byte* take_fresh();
 
     std::vector<std::unique_ptr<std::byte[]>> slabs_;
-    std::vector<std::byte*> free_;
+    std::size_t fresh_ = 0;  // of the last slab, at its end: never taken
+    free_buffer* free_ = nullptr;
 };
 
 // Bytes in a buffer that goes back to its pool when this ends. Move-only. Threads: its loop's.

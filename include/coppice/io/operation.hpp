@@ -22,15 +22,16 @@ struct operation : immovable {
 };
 using operation_queue = intrusive_queue<operation, &operation::next>;
 
+// In this order: what reads, what writes, operations on files.
 enum class opcode : std::uint8_t {
     accept,           // result: the new file descriptor
-    connect,          // to peer
     receive,          // into data/size; result: bytes, 0 at the end of the stream
     receive_pooled,   // data becomes a buffer of the context's pool if result > 0
     receive_message,  // into what message describes; result: bytes
+    read,             // read(2), for signalfd
+    connect,          // to peer
     send,             // from data/size; result: bytes taken by the kernel
     send_message,     // what message describes; result: bytes taken by the kernel
-    read,             // read(2), for signalfd
     read_at,          // into data/size from offset of a file; result: bytes, 0 at its end
     write_at,         // from data/size to offset of a file; result: bytes
     sync,             // a file to its disk
@@ -39,9 +40,9 @@ enum class opcode : std::uint8_t {
 constexpr bool is_file_operation(opcode code) noexcept {
     return code >= opcode::read_at;
 }
-// Operations that wait until the file takes bytes, or is connected.
+// Of the others, those that wait until the file takes bytes, or is connected.
 constexpr bool is_writing(opcode code) noexcept {
-    return code == opcode::send || code == opcode::send_message || code == opcode::connect;
+    return code >= opcode::connect;
 }
 
 struct descriptor;
@@ -79,7 +80,7 @@ struct descriptor : operation {
     ring_operation* reading = nullptr;  // at most one pending operation for each direction
     ring_operation* writing = nullptr;
     intrusive_list<ring_operation, of_one_file> file_operations;
-    bool readable = false;         // epoll: reading may succeed; cleared by EAGAIN and short reads
+    bool readable = false;  // epoll: reading may succeed; cleared by EAGAIN and short reads
     bool writable = false;
     bool hung_up = false;   // epoll: the end of the stream has been announced
     bool closing = false;   // close() was called and an operation is still pending

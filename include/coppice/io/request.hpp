@@ -16,6 +16,7 @@
 
 #include <coppice/io/event_loop.hpp>
 #include <coppice/io/stop_relay.hpp>
+#include <coppice/token/completion.hpp>
 
 #include <system_error>
 
@@ -40,8 +41,9 @@ public:
     }
 
     std::error_code error() const noexcept {
-        return outcome_ < 0 ? std::error_code(-outcome_, std::system_category())
-                            : std::error_code();
+        if (outcome_ >= 0) [[likely]]
+            return no_error;
+        return std::error_code(-outcome_, std::system_category());
     }
     // It ended because of a stop request or its deadline: error() is operation_canceled.
     bool stopped() const noexcept { return stopped_ && outcome_ == -ECANCELED; }
@@ -49,9 +51,7 @@ public:
 protected:
     template <class... Args>
     explicit basic_request(context& owner, Args... args) noexcept
-        : Item(&launch_posted, args...),
-          relay(&interrupt_relayed, &complete_relayed),
-          owner_(&owner) {}
+        : Item(&launch_posted, args...), owner_(&owner) {}
     ~basic_request() = default;
 
     // On the loop. submit() is true if the operation ended at once, with its result set. Else ended
@@ -63,7 +63,9 @@ protected:
     virtual void completed() noexcept = 0;
 
     // For submit(): that the operation is pending is certain, a stop may interrupt it.
-    void listen() noexcept { relay::listen(*owner_, token_); }
+    void listen() noexcept {
+        relay::listen(*owner_, token_, &interrupt_relayed, &complete_relayed);
+    }
     // The operation has ended in a later turn than it was started in.
     void ended() noexcept {
         if (relay::settle()) completed();

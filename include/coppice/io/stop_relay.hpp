@@ -26,19 +26,23 @@ public:
     // Both are called on the loop. interrupt() makes the operation end soon, but not before it
     // returns; completed() may destroy the relay.
     using function = void (*)(stop_relay&) noexcept;
-    stop_relay(function interrupt, function completed) noexcept
-        : interrupt_(interrupt), completed_(completed), item_(*this) {}
+    stop_relay() noexcept {}
 
-    // May interrupt before it returns.
-    void listen(Loop& loop, inplace_stop_token token) noexcept {
+    // May interrupt before it returns. Cost: none if the token can never be stopped.
+    void listen(Loop& loop, inplace_stop_token token, function interrupt,
+                function completed) noexcept {
         if (!token.stop_possible()) return;
         loop_ = &loop;
+        interrupt_ = interrupt;
+        completed_ = completed;
+        item_.construct(*this);
         callback_.construct(token, on_stop(*this));
     }
     // The operation has ended; called before the end of one that listens. True: it may complete
     // now. False: completed() will be called.
     [[nodiscard]] bool settle() noexcept {
-        if (loop_ == nullptr) return true;
+        if (loop_ == nullptr) [[likely]]
+            return true;
         callback_.destroy();
         if (!posted_.read() || planted("stop_relay.settle_early")) return true;
         settling_ = true;
@@ -65,7 +69,7 @@ private:
             return;
         }
         posted_.write(true);
-        loop_->post(item_);  // it may arrive before this returns, but settle() waits for that
+        loop_->post(item_.get());  // it may arrive before this returns, but settle() waits for that
     }
     static void arrive(Item* item) noexcept {
         stop_relay& self = static_cast<posted_item*>(item)->relay;
@@ -73,10 +77,10 @@ private:
         (self.settling_ ? self.completed_ : self.interrupt_)(self);
     }
 
+    Loop* loop_ = nullptr;  // not null: it listens, and has what follows
     function interrupt_;
     function completed_;
-    Loop* loop_ = nullptr;  // not null: it listens
-    posted_item item_;
+    manual_lifetime<posted_item> item_;                         // from listen() on
     manual_lifetime<inplace_stop_callback<on_stop>> callback_;  // from listen() to settle()
     // Written by the callback before the post, then by the loop when the item has arrived.
     plain<bool> posted_{false};

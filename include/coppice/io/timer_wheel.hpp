@@ -22,13 +22,13 @@ namespace coppice::io {
 struct timer_entry : list_hook<> {
     explicit timer_entry(void (*function)(timer_entry*) noexcept) noexcept : expire(function) {}
     void (*expire)(timer_entry*) noexcept;
-    std::uint64_t tick = 0;  // when it is due; owned by the wheel while armed
+    std::uint64_t tick;  // when it is due; the wheel's while armed, which writes all of these
     bool armed() const noexcept { return linked(); }
 
 private:
     friend class timer_wheel;
-    std::uint8_t level_ = 0;
-    std::uint8_t slot_ = 0;
+    std::uint8_t level_;
+    std::uint8_t slot_;
 };
 
 // Threads: its owner's. Blocks: never. No allocation.

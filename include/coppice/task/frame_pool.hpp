@@ -78,11 +78,13 @@ private:
         --c.room;
         poison(frame, index);
     }
-#if defined(__clang__)
-    [[clang::preserve_most]]  // its callers then save no registers
-#endif
+#if defined(__clang__)  // their callers then save no registers
+    [[clang::preserve_most]] static void* allocate_slow(std::size_t bytes);
+    [[clang::preserve_most]] static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
+#else
     static void* allocate_slow(std::size_t bytes);
     static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
     static constexpr bool poisons = true;
