@@ -142,21 +142,24 @@ TEST_F(uring_work, a_connection_that_is_alone_needs_few_buffers_and_is_answered_
     EXPECT_LT(calls.submitted, 10);  // an accept, a receive and what closes them
 }
 
+// A busy machine may deliver them one by one, and a lone one needs no ring: but not every time.
 TEST_F(uring_work, answers_to_several_at_once_go_through_the_ring) {
     constexpr int count = 8;
+    constexpr int rounds_max = 100;
     serve(count);
     std::vector<client> clients;
     for (int i = 0; i != count; ++i) clients.emplace_back(acceptor.local());
-    for (const client& c : clients) c.send("first");
-    run_until_received(5 * count);
-    for (const client& c : clients) EXPECT_EQ(c.receive(5), "first");
-    (void)loop.run_for(1ms);  // the completions of those sends
-    const int before = calls.submitted;
-    for (const client& c : clients) c.send("again");
-    run_until_received(10 * count);
-    (void)loop.run_for(1ms);
-    for (const client& c : clients) EXPECT_EQ(c.receive(5), "again");
-    EXPECT_GE(calls.submitted - before, count);
+    bool together = false;
+    for (int round = 1; !together && round != rounds_max; ++round) {
+        const int before = calls.submitted;
+        for (const client& c : clients) c.send("hello");
+        run_until_received(5 * count * round);
+        (void)loop.run_for(1ms);  // the completions of those sends
+        for (const client& c : clients) EXPECT_EQ(c.receive(5), "hello");
+        // The first round has accepts and receives besides.
+        together = round != 1 && calls.submitted - before >= count;
+    }
+    EXPECT_TRUE(together);
     clients.clear();
     loop.run();
 }
