@@ -183,7 +183,7 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     ++served_;
     // A thread of the pool does not look at what its loop may change: the loop looks afterwards.
     e.closing = e.closing || (!away_ && loop_.draining) || r.closes() || head == nullptr ||
-                !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
+               !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
     serialize_options how;
     how.head_only = head != nullptr && head->verb() == method::head;
     how.minor_version = head == nullptr ? 1 : head->minor_version();

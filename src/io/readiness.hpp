@@ -6,8 +6,7 @@
 // the socket was empty (epoll(7)), so a request costs one read and one write.
 //
 // Of a batch of events, receive_at_once operations make their call one after the other before the
-// first of them completes: the kernel's way through a receive stays in the caches then, which is
-// worth more than any work saved here.
+// first of them completes: the kernel's way through a receive stays in the caches then.
 //
 // Kernel makes the calls. Those that may have to wait give bytes, a descriptor or 0, or a negative
 // errno; wait() gives how many events it wrote. Files are never ready or not: the kernel runs their

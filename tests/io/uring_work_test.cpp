@@ -4,6 +4,7 @@
 
 #include "detached.hpp"
 #include "rings.hpp"
+#include "sanitizers.hpp"
 
 #include "../../src/io/uring_kernel.hpp"
 
@@ -29,14 +30,7 @@ using namespace std::chrono_literals;
 namespace uring = coppice::io::uring;
 using coppice::test::bytes_of;
 using coppice::test::detached;
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
+using coppice::test::sanitized;
 
 constexpr int few = uring::lent_buffers::count_min;
 constexpr int most = uring::lent_buffers::count_max;

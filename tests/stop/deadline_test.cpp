@@ -3,6 +3,7 @@
 #include <coppice/stop_token.hpp>
 
 #include "allocations.hpp"
+#include "sanitizers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,14 +23,6 @@ namespace {
 
 using namespace coppice;
 using namespace std::chrono_literals;
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool thread_sanitizer = true;
-#elif defined(__has_feature)
-constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
-#else
-constexpr bool thread_sanitizer = false;
-#endif
 
 // Waits until the token is stopped and its callbacks have run.
 void await_stop(const stop_token& token) {
@@ -172,7 +165,8 @@ TEST(stop_deadline, arming_again_allocates_nothing) {
 
 // A child of fork() has no timer thread until it asks for one.
 TEST(stop_deadline, works_in_a_forked_child) {
-    if (thread_sanitizer) GTEST_SKIP() << "the thread sanitizer lets no forked child start threads";
+    if (test::under_thread_sanitizer)
+        GTEST_SKIP() << "the thread sanitizer lets no forked child start threads";
     stop_source before;
     before.request_stop_after(1h);
     const pid_t child = ::fork();

@@ -3,6 +3,7 @@
 #include "families.hpp"
 
 #include "allocations.hpp"
+#include "sanitizers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,14 +21,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::test;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int many = 5'000;
-#elif defined(__has_feature)
-constexpr int many =
-    __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) ? 5'000 : 100'000;
-#else
-constexpr int many = 100'000;
-#endif
+constexpr int many = sanitized ? 5'000 : 100'000;
 
 // All threads of one round begin at once, as far as the machine has processors for them.
 class start_line {

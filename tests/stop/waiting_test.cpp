@@ -2,6 +2,7 @@
 // sleeps; and the same sources where membarrier(2) is missing.
 #include "call_filter.hpp"
 #include "families.hpp"
+#include "sanitizers.hpp"
 #include "without_call.hpp"
 
 #include <coppice/stop/list.hpp>
@@ -29,14 +30,6 @@ namespace {
 
 using namespace coppice;
 using namespace coppice::test;
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
 
 // What comes now may not make this call, or no other.
 void forbid(unsigned call, unsigned action = SECCOMP_RET_KILL_PROCESS) {
