@@ -3,7 +3,7 @@
 
   recipes_test.py SOURCE CMAKE VERSION
 
-What is not here is `conan create` itself: see docs/packaging.md.
+What is not here is `conan create` and `vcpkg install` themselves: see docs/packaging.md.
 """
 import json
 import pathlib
@@ -38,16 +38,21 @@ class Vcpkg(unittest.TestCase):
         for package in set(needed) - {"Threads"}:
             self.assertIn(package.lower(), names)
 
+    def run_port(self, port, folder):
+        script = pathlib.Path(folder, "port.cmake")
+        script.write_text(f'set(SAID "{folder}/said")\nset(PORT coppice)\n'
+                          f'set(CURRENT_PORT_DIR "{port}")\n'
+                          f'set(CURRENT_PACKAGES_DIR "{folder}/packages")\n{STUBS}\n'
+                          f'include("{port}/portfile.cmake")\n')
+        return subprocess.run([CMAKE, "-P", script], capture_output=True, text=True)
+
     def test_the_portfile_configures_this_checkout_with_options_that_exist(self):
         with tempfile.TemporaryDirectory() as folder:
-            said = pathlib.Path(folder, "said")
-            script = pathlib.Path(folder, "port.cmake")
-            script.write_text(f'set(SAID "{said}")\nset(CURRENT_PORT_DIR "{PORT}")\n'
-                              f'set(CURRENT_PACKAGES_DIR "{folder}/packages")\n{STUBS}\n'
-                              f'include("{PORT}/portfile.cmake")\n')
-            done = subprocess.run([CMAKE, "-P", script], capture_output=True, text=True)
+            done = self.run_port(PORT, folder)
             self.assertEqual(done.returncode, 0, done.stderr)
-            calls = said.read_text()
+            calls = pathlib.Path(folder, "said").read_text()
+            usage = pathlib.Path(folder, "packages/share/coppice/usage").read_text()
+        self.assertIn("coppice::coppice", usage)
         self.assertIn(f"SOURCE_PATH;{SOURCE.resolve()}", calls)
         build = (SOURCE / "CMakeLists.txt").read_text()
         options = re.findall(r"-D(COPPICE_\w+)=", calls)
@@ -56,6 +61,15 @@ class Vcpkg(unittest.TestCase):
             self.assertRegex(build, rf"(option|set)\({option} ")
         place = re.search(r"CONFIG_PATH;lib/(\S+)", calls).group(1)
         self.assertIn("/" + place, (SOURCE / "cmake/coppice_install.cmake").read_text())
+
+    def test_a_port_outside_of_a_checkout_says_so_and_builds_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            port = pathlib.Path(folder, "some/ports/coppice")
+            shutil.copytree(PORT, port)
+            done = self.run_port(port, folder)
+            self.assertFalse(pathlib.Path(folder, "said").exists())
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--overlay-ports", done.stderr)
 
 
 class Conan(unittest.TestCase):
