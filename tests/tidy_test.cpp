@@ -552,8 +552,9 @@ const std::vector<example> text_examples = {
 
     {"macros", "defined", {{library, "#define X 1\n  # define Y\n"}}, {1, 2}},
     {"macros",
-     "the two",
+     "the three",
      {{"include/coppice/base/check.hpp", "#define COPPICE_CHECK(c, m)\n"},
+      {"include/coppice/base/cold_call.hpp", "#define COPPICE_COLD_CALL\n"},
       {"include/coppice/base/version.hpp", "#define COPPICE_VERSION 100\n"}},
      {}},
     {"macros",

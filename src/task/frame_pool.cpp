@@ -2,6 +2,7 @@
 #include <coppice/task/frame_pool.hpp>
 
 #include <new>
+#include <utility>
 
 // The sanitizer's runtime, where the program is linked with it.
 extern "C" {
@@ -22,17 +23,15 @@ void give_back(void* memory) noexcept {
 // Gives a thread's frames back when it ends. Constructed only by threads that pool frames.
 struct frame_pool::cleanup {
     cleanup() noexcept {
-        for (size_class& c : mine().classes) c.room = frames_per_class_max;
+        for (node*& list : mine().lists) list = &empty;
     }
     ~cleanup() {
         thread_lists& lists = mine();
         for (std::size_t i = 0; i != class_count; ++i) {
-            size_class& c = lists.classes[i];
-            c.room = 0;
-            while (node* const frame = c.head) {
+            node* frame = std::exchange(lists.lists[i], &closed);
+            while (frame->next != nullptr) {
                 unpoison(frame, i);
-                c.head = frame->next;
-                give_back(frame);
+                give_back(std::exchange(frame, frame->next));
             }
         }
     }
@@ -54,7 +53,7 @@ void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
     lists.used = true;
     static thread_local cleanup at_thread_exit;
     (void)at_thread_exit;
-    push(lists.classes[index], memory, index);
+    push(lists.lists[index], memory, index);
 }
 
 void frame_pool::poison_bytes(void* memory, std::size_t bytes) noexcept {

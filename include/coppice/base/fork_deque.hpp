@@ -27,6 +27,7 @@
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/cold_call.hpp>
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
 
@@ -160,9 +161,9 @@ public:
         return reclaim(slot);
     }
     // Blocks: until the thief has finished; helps meanwhile, then sleeps.
-    inline void join(fork_slot* slot) noexcept;
+    [[gnu::noinline]] inline void join(fork_slot* slot) noexcept;
     // The thief's call ends elsewhere. Blocks: until the thief has read it, some instructions.
-    inline void let_go(fork_slot* slot) noexcept;
+    [[gnu::noinline]] inline void let_go(fork_slot* slot) noexcept;
 
     // By another worker, which gives its number.
     [[nodiscard]] inline fork_steal steal(taken_call& out, std::uint32_t thief) noexcept;
@@ -201,7 +202,7 @@ private:
     std::uint32_t index_of(const fork_slot* slot) const noexcept {
         return static_cast<std::uint32_t>(slot - slots_);
     }
-    [[gnu::noinline]] inline fork_slot* push_slow(fork_slot* slot) noexcept;
+    COPPICE_COLD_CALL inline fork_slot* push_slow(fork_slot* slot) noexcept;
     [[gnu::noinline]] inline bool reclaim(fork_slot* slot) noexcept;
     // Relaxed: hints without a fence; what is published comes with fork.publish.
     void raise_limits() noexcept {
@@ -352,7 +353,7 @@ bool fork_deque::reclaim(fork_slot* slot) noexcept {
     return true;
 }
 
-inline void fork_deque::let_go(fork_slot* slot) noexcept {
+void fork_deque::let_go(fork_slot* slot) noexcept {
     if (!planted("fork.skip_reader")) {
         // edge fork.read (acquire): the thief reads the slot no more
         while (slot->state_.load(acquire) == fork_slot::published) spin_hint();
@@ -371,7 +372,7 @@ inline void fork_deque::close(fork_slot* slot) noexcept {
     unlock();
 }
 
-inline void fork_deque::join(fork_slot* slot) noexcept {
+void fork_deque::join(fork_slot* slot) noexcept {
     unsigned idle_rounds = 0;
     for (;;) {
         // edge fork.done (acquire): what the call did

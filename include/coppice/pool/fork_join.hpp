@@ -78,56 +78,6 @@ inline constexpr bool forks_copy =
 template <class F>
 using fork_access = std::conditional_t<forks_copy<F>, const F, F&>;
 
-// A function in the deque, and where its outcome waits if a thief runs it. Only then is anything
-// but the closure or its address written.
-template <class F>
-class forked_function : immovable {
-    using value_type = forked_value_t<F>;
-    static constexpr bool is_reference = std::is_reference_v<value_type>;
-    using stored_type =
-        std::conditional_t<is_reference, std::remove_reference_t<value_type>*, value_type>;
-
-public:
-    explicit forked_function(F& f) noexcept : f_(f) {}
-
-    static void run(void* frame, fork_slot& slot) noexcept {
-        auto& self = *static_cast<forked_function*>(frame);
-        outcome& result = self.outcome_.construct();
-        try {
-            if constexpr (is_reference) {
-                auto&& value = forked_value(self.f_);
-                result.value.emplace(__builtin_addressof(value));
-            } else {
-                result.value.emplace(forked_value(self.f_));
-            }
-        } catch (...) {
-            result.error = std::current_exception();
-        }
-        slot.finish();
-    }
-    // After the thief has finished. Errors: what it threw.
-    [[gnu::noinline]] value_type take() {
-        const scope_exit end([this]() noexcept { outcome_.destroy(); });
-        outcome& result = outcome_.get();
-        if (result.error) std::rethrow_exception(std::move(result.error));
-        if constexpr (is_reference) {
-            return static_cast<value_type>(**result.value);
-        } else {
-            return static_cast<value_type&&>(*result.value);
-        }
-    }
-    // After the thief has finished, when nobody wants to know.
-    void drop() noexcept { outcome_.destroy(); }
-
-private:
-    struct outcome {
-        std::optional<stored_type> value;
-        std::exception_ptr error;
-    };
-    fork_access<F> f_;
-    manual_lifetime<outcome> outcome_;  // constructed by the thief
-};
-
 // Calls g, whose exception is not the first: it is given to nobody.
 template <class G>
 void call_unheard(G& g) noexcept {
@@ -139,18 +89,110 @@ void call_unheard(G& g) noexcept {
     }
 }
 
-// f() has thrown: the forked function runs to its end.
-template <class G>
-[[gnu::noinline, gnu::cold]] void end_forked(fork_deque& deque, fork_slot* slot,
-                                             forked_function<G>& forked,
-                                             fork_access<G> g) noexcept {
-    if (deque.pop(slot)) {
-        call_unheard(g);
-    } else {
-        deque.join(slot);
-        forked.drop();
+// Two functions side by side: the second while it lies in the deque, its outcome if a thief runs
+// it, which only then is written, and what the caller wants to know after the first has returned.
+// It is all kept here, where the caller reads it again, and nothing in registers: every call would
+// have to save those, also one that forks nothing. For that, the first's exception is caught.
+template <class F, class G>
+class fork_frame : immovable {
+    using first_type = forked_value_t<F>;
+    using second_type = forked_value_t<G>;
+    static constexpr bool is_reference = std::is_reference_v<second_type>;
+    using stored_type =
+        std::conditional_t<is_reference, std::remove_reference_t<second_type>*, second_type>;
+
+public:
+    explicit fork_frame(G& second) noexcept : second_(second) {}
+
+    // False: the deque is full.
+    [[gnu::always_inline]] bool push(fork_deque& deque) noexcept {
+        slot_ = deque.push(&run_stolen, this);
+        return slot_ != nullptr;
     }
-}
+    // Errors: what it throws: first_threw() must be called in its handler.
+    [[gnu::always_inline]] void call_first(F& first) {
+        first_.construct_with([&] { return first_value{forked_value(first)}; });
+    }
+    [[gnu::always_inline]] first_type&& first() noexcept {
+        return static_cast<first_type&&>(first_.get().value);
+    }
+    void destroy_first() noexcept { first_.destroy(); }
+    // Runs the second to its end, and keeps what the first has thrown for throw_first().
+    [[gnu::noinline, gnu::cold]] void first_threw() noexcept {
+        fork_deque& deque = *fork_deque::current();
+        if (deque.pop(slot_)) {
+            call_unheard(second_);
+        } else {
+            deque.join(slot_);
+            outcome_.destroy();
+        }
+        outcome_.construct().error = std::current_exception();
+    }
+    // Named by its part: the frame's own address would be kept in a register.
+    [[noreturn, gnu::always_inline]] void throw_first() { rethrow(outcome_); }
+    // The deque is asked for again, here and below, since it would be kept in a register.
+    [[gnu::always_inline]] bool pop() noexcept { return fork_deque::current()->pop(slot_); }
+    void join() noexcept { fork_deque::current()->join(slot_); }
+    [[gnu::always_inline]] second_type call_second() { return forked_value(second_); }
+    // What the thief, who has finished, was given. Errors: what was thrown to it.
+    [[gnu::noinline]] second_type take_second() {
+        if (outcome_.get().error) rethrow(outcome_);
+        const scope_exit end([this]() noexcept { outcome_.destroy(); });
+        outcome& result = outcome_.get();
+        if constexpr (is_reference) {
+            return static_cast<second_type>(**result.value);
+        } else {
+            return static_cast<second_type&&>(*result.value);
+        }
+    }
+
+private:
+    struct first_value {
+        first_type value;
+    };
+    struct outcome {
+        std::optional<stored_type> value;
+        std::exception_ptr error;
+    };
+    [[noreturn, gnu::noinline, gnu::cold]] static void rethrow(manual_lifetime<outcome>& from) {
+        std::exception_ptr error = std::move(from.get().error);
+        from.destroy();
+        std::rethrow_exception(std::move(error));
+    }
+    static void run_stolen(void* frame, fork_slot& slot) noexcept {
+        auto& self = *static_cast<fork_frame*>(frame);
+        outcome& result = self.outcome_.construct();
+        try {
+            if constexpr (is_reference) {
+                auto&& value = forked_value(self.second_);
+                result.value.emplace(__builtin_addressof(value));
+            } else {
+                result.value.emplace(forked_value(self.second_));
+            }
+        } catch (...) {
+            result.error = std::current_exception();
+        }
+        slot.finish();
+    }
+
+    fork_access<G> second_;
+    fork_slot* slot_;
+    manual_lifetime<first_value> first_;
+    manual_lifetime<outcome> outcome_;  // constructed by the thief
+};
+
+// Destroys the first's result at the end of the scope.
+template <class F, class G>
+class destroys_first : immovable {
+public:
+    explicit destroys_first(fork_frame<F, G>& frame) noexcept : frame_(frame) {}
+    ~destroys_first() {
+        if constexpr (!std::is_trivially_destructible_v<forked_value_t<F>>) frame_.destroy_first();
+    }
+
+private:
+    fork_frame<F, G>& frame_;
+};
 
 // Both, one after the other, though the first may throw.
 template <class F, class G>
@@ -168,23 +210,22 @@ template <class F, class G>
     using result = std::tuple<forked_value_t<F>, forked_value_t<G>>;
     fork_deque* const deque = fork_deque::current();
     if (deque != nullptr) [[likely]] {
-        forked_function<G> second(g);
-        fork_slot* const slot = deque->push(&forked_function<G>::run, &second);
-        if (slot != nullptr) [[likely]] {
-            forked_value_t<F> first = [&]() -> forked_value_t<F> {
-                try {
-                    return forked_value(f);
-                } catch (...) {
-                    end_forked<G>(*fork_deque::current(), slot, second, g);
-                    throw;
-                }
-            }();
-            // Asked for again, here and below: a register less that every call would have to save.
-            if (fork_deque::current()->pop(slot)) [[likely]] {
-                return result(static_cast<forked_value_t<F>&&>(first), forked_value(g));
+        fork_frame<F, G> frame(g);
+        if (frame.push(*deque)) [[likely]] {
+            bool thrown = false;
+            try {
+                frame.call_first(f);
+            } catch (...) {
+                frame.first_threw();
+                thrown = true;
             }
-            fork_deque::current()->join(slot);
-            return result(static_cast<forked_value_t<F>&&>(first), second.take());
+            if (thrown) [[unlikely]]
+                frame.throw_first();
+            const destroys_first<F, G> end(frame);
+            if (frame.pop()) [[likely]]
+                return result(frame.first(), frame.call_second());
+            frame.join();
+            return result(frame.first(), frame.take_second());
         }
     }
     auto [first, second] = both_in_order<F, G>(f, g);

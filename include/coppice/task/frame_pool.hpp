@@ -9,6 +9,7 @@
 // Source: ours; the idea is as old as slab allocators.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/cold_call.hpp>
 
 #include <cstddef>
 
@@ -27,11 +28,11 @@ public:
     [[gnu::always_inline]] static void* allocate(std::size_t bytes) {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
-            size_class& c = mine().classes[index];
-            if (node* const frame = c.head) [[likely]] {
+            node*& list = mine().lists[index];
+            node* const frame = list;
+            if (node* const next = frame->next) [[likely]] {
+                list = next;
                 unpoison(frame, index);
-                c.head = frame->next;
-                ++c.room;
                 return frame;
             }
         }
@@ -42,9 +43,9 @@ public:
     [[gnu::always_inline]] static void deallocate(void* memory, std::size_t bytes) noexcept {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
-            size_class& c = mine().classes[index];
-            if (c.room != 0) [[likely]] {
-                push(c, memory, index);
+            node*& list = mine().lists[index];
+            if (list->count != frames_per_class_max) [[likely]] {
+                push(list, memory, index);
                 return;
             }
         }
@@ -56,35 +57,35 @@ private:
 
     struct node {
         node* next;
+        unsigned count;  // of the frames in the list from here on
     };
-    struct size_class {
-        node* head = nullptr;
-        unsigned room = 0;  // for so many more frames
-    };
-    // Trivially destructible, so that access needs no guard. There is no room before the thread's
-    // clean-up is registered, nor after it (frame_pool.cpp): frames go straight back to the system.
+    // What ends a list, and is not a frame: only that has no next. No frame goes in front of the
+    // first.
+    static inline constinit node closed{nullptr, frames_per_class_max};
+    static inline constinit node empty{nullptr, 0};
+    // Trivially destructible, so that access needs no guard. The lists are closed before the
+    // thread's clean-up is registered, and after it (frame_pool.cpp): frames go straight back to
+    // the system.
     struct thread_lists {
-        size_class classes[class_count];
+        constexpr thread_lists() noexcept {
+            for (node*& list : lists) list = &closed;
+        }
+        node* lists[class_count];
         bool used = false;
     };
     struct cleanup;
 
     static std::size_t class_of(std::size_t bytes) noexcept { return (bytes - 1) / class_bytes; }
     static thread_lists& mine() noexcept { return thread_slot<frame_pool, thread_lists>(); }
-    static void push(size_class& c, void* memory, std::size_t index) noexcept {
+    static void push(node*& list, void* memory, std::size_t index) noexcept {
         node* const frame = static_cast<node*>(memory);
-        frame->next = c.head;
-        c.head = frame;
-        --c.room;
+        frame->next = list;
+        frame->count = list->count + 1;
+        list = frame;
         poison(frame, index);
     }
-#if defined(__clang__)  // their callers then save no registers
-    [[clang::preserve_most]] static void* allocate_slow(std::size_t bytes);
-    [[clang::preserve_most]] static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
-#else
-    static void* allocate_slow(std::size_t bytes);
-    static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
-#endif
+    COPPICE_COLD_CALL static void* allocate_slow(std::size_t bytes);
+    COPPICE_COLD_CALL static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
 
 #if defined(__SANITIZE_ADDRESS__)
     static constexpr bool poisons = true;

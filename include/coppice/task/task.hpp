@@ -105,6 +105,7 @@ public:
         context_.listen();
         return context_.get();
     }
+    task_context<Env>& context() noexcept { return context_.get(); }
     task_chain* chain() const noexcept { return chain_; }
     std::coroutine_handle<> resumed() const noexcept { return self_; }
     stopped_coroutine stopped() const noexcept {
@@ -124,20 +125,20 @@ template <class Env, class Promise>
     requires std::derived_from<Promise, task_promise_base<Env>>
 class waiting_coroutine<Env, Promise> : immovable {
 public:
-    explicit waiting_coroutine(Promise& promise) noexcept : promise_(promise) {}
-    task_context<Env>& suspend(std::coroutine_handle<Promise>) noexcept {
-        return promise_.context();
+    explicit waiting_coroutine(Promise& promise) noexcept
+        : self_(std::coroutine_handle<Promise>::from_promise(promise)) {}
+    task_context<Env>& suspend(std::coroutine_handle<Promise> self) noexcept {
+        return self.promise().context();
     }
-    task_chain* chain() const noexcept { return &promise_; }
-    std::coroutine_handle<> resumed() const noexcept {
-        return std::coroutine_handle<Promise>::from_promise(promise_);
-    }
+    task_context<Env>& context() const noexcept { return self_.promise().context(); }
+    task_chain* chain() const noexcept { return &self_.promise(); }
+    std::coroutine_handle<> resumed() const noexcept { return self_; }
     // For what goes up the chain, and for what does not.
-    stopped_coroutine stopped() const noexcept { return {resumed(), &promise_}; }
-    std::coroutine_handle<> stop() const noexcept { return promise_.stop(resumed()); }
+    stopped_coroutine stopped() const noexcept { return {self_, &self_.promise()}; }
+    std::coroutine_handle<> stop() const noexcept { return self_.promise().stop(self_); }
 
 private:
-    Promise& promise_;
+    const std::coroutine_handle<Promise> self_;
 };
 
 // The operation of a connected task.
@@ -159,7 +160,7 @@ public:
     void start() & noexcept {
         root_.listen(execution::get_env(rcvr_));
         const auto coroutine = std::exchange(coroutine_, {});
-        coroutine.promise().begin(root_.context(), *this, nullptr, outcome_);
+        coroutine.promise().begin(root_.context(), *this, false, outcome_);
         execution::resume_from_outside(coroutine);
     }
 
@@ -179,7 +180,7 @@ private:
         execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
         return {std::noop_coroutine(), nullptr};
     }
-    task_chain* leave(task_chain&) noexcept override { return nullptr; }
+    task_chain* leave() noexcept override { return nullptr; }
     std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
 
     template <class V>
@@ -226,12 +227,13 @@ public:
         task_context<Env>& context = parent_.suspend(parent);
         bool left = false;
         if (!transfer_loop::has_room(&left)) [[unlikely]] {
-            coroutine.promise().begin(context, *this, nullptr, outcome_);
+            coroutine.promise().begin(context, *this, false, outcome_);
             put_off();
             return true;
         }
         coroutine_ = {};
-        coroutine.promise().begin(context, *this, &left, outcome_);
+        left_ = &left;
+        coroutine.promise().begin(context, *this, true, outcome_);
         coroutine.resume();
         return left;  // then this may be gone
     }
@@ -246,13 +248,17 @@ private:
         if (coroutine_) return std::exchange(coroutine_, {});
         return parent_.resumed();
     }
-    task_chain* leave(task_chain&) noexcept override { return parent_.chain(); }
+    task_chain* leave() noexcept override {
+        *left_ = true;
+        return parent_.chain();
+    }
     std::coroutine_handle<> ended() noexcept override {
         return transfer_loop::next(*this, parent_.resumed());
     }
     stopped_coroutine stopped() noexcept override { return parent_.stopped(); }
 
     std::coroutine_handle<promise_type> coroutine_;  // until it runs
+    bool* left_;  // on the stack: a child that has left may end this
     [[no_unique_address]] waiting_coroutine<Env, Promise> parent_;
     typename promise_type::outcome_type outcome_;
 };

@@ -35,7 +35,7 @@ public:
     // The child was stopped, and is gone. Gives what is to be stopped next, or resumed.
     virtual stopped_coroutine stopped() noexcept = 0;
     // The child is detached. Gives the chain of the task that waits, which is to be detached too.
-    virtual task_chain* leave(task_chain& child) noexcept = 0;
+    virtual task_chain* leave() noexcept = 0;
     // What was put off, by a transfer_loop. Gives the coroutine to resume.
     virtual std::coroutine_handle<> go_on() noexcept = 0;
 
@@ -49,18 +49,20 @@ protected:
 // The part of a task's promise that other tasks know.
 class task_chain : immovable {
 public:
-    // Before the task runs: attached, if there is `left`, which is written to when it is detached.
-    void set_waiter(task_waiter& waiter, bool* left) noexcept {
+    // The last two are what few tasks have: one that has any of it is not destroyed at its end
+    // without a look.
+    enum state : unsigned char { none = 0, attached = 1, own_context = 2, kept_outcome = 4 };
+
+    // Before the task runs.
+    void set_waiter(task_waiter& waiter, state initial) noexcept {
         waiter_ = &waiter;
-        left_ = left;
+        state_ = initial;
     }
-    void change_waiter(task_waiter& waiter) noexcept { waiter_ = &waiter; }
     // Before the task may be resumed by others, or goes on where its waiter does not wait.
     void detach() noexcept {
-        for (task_chain* here = this; here != nullptr && here->left_ != nullptr;) {
-            *here->left_ = true;
-            here->left_ = nullptr;
-            here = here->waiter_->leave(*here);
+        for (task_chain* here = this; here != nullptr && here->has(attached);) {
+            here->remove(attached);
+            here = here->waiter_->leave();
         }
     }
     // The body ends here without a result, and so do those of the tasks that wait for it, one after
@@ -82,28 +84,46 @@ protected:
     ~task_chain() = default;
 
     // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
-    bool ends_attached() const noexcept {
-        if (left_ == nullptr) return false;
-        return extras_ == 0;
-    }
-    // Otherwise: the frame is destroyed, and the waiter is told.
+    bool ends_attached() const noexcept { return state_ == attached; }
+    // Otherwise: the frame is destroyed unless it keeps the outcome, and the waiter is told unless
+    // it is whoever resumed the task.
     std::coroutine_handle<> end(std::coroutine_handle<> self) noexcept {
         task_waiter& waiter = *waiter_;
-        if (!keeps_outcome()) self.destroy();
+        if (keeps_outcome()) {
+            if (has(attached)) return std::noop_coroutine();
+        } else {
+            self.destroy();
+        }
         return waiter.ended();
     }
 
-    // What few tasks have. One that has any of it is not destroyed at its end without a look.
-    enum extra : unsigned char { own_context = 1, kept_outcome = 2 };
-    bool has(extra which) const noexcept { return (extras_ & which) != 0; }
-    void add(extra which) noexcept { extras_ = static_cast<unsigned char>(extras_ | which); }
+    bool has(state which) const noexcept { return (state_ & which) != 0; }
+    void add(state which) noexcept { state_ = static_cast<state>(state_ | which); }
 
 private:
+    void remove(state which) noexcept { state_ = static_cast<state>(state_ & ~which); }
     bool keeps_outcome() const noexcept { return has(kept_outcome); }
 
     task_waiter* waiter_;
-    bool* left_;  // not null: attached
-    unsigned char extras_ = 0;
+    state state_ = none;
+};
+
+// The end of the body, which final_suspend() gives to be awaited: a part of the promise, so that
+// the frame need not hold it.
+template <class Promise>
+class end_of_body {
+public:
+    bool await_ready() const noexcept {
+        return static_cast<const Promise&>(*this).ends_attached();
+    }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> self) noexcept {
+        return static_cast<Promise&>(*this).end_or_go_back(self);
+    }
+    void await_resume() const noexcept {}
+
+protected:
+    end_of_body() = default;
+    ~end_of_body() = default;
 };
 
 }  // namespace coppice::execution

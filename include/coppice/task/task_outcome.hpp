@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/cold_call.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/completion_signatures.hpp>
@@ -27,7 +28,12 @@ public:
 
     outcome_of_task() noexcept {}
     ~outcome_of_task() {
-        if (std::is_trivially_destructible_v<T> ? which_ > value : which_ != none) destroy();
+        if constexpr (std::is_trivially_destructible_v<T>) {
+            if (which_ > value) [[unlikely]]
+                destroy_error();
+        } else {
+            if (which_ != none) destroy();
+        }
     }
 
     template <class... Args>
@@ -94,6 +100,7 @@ private:
         destroy();
         which_ = none;
     }
+    COPPICE_COLD_CALL void destroy_error() noexcept { destroy(); }
     void destroy() noexcept {
         if (clear_if<T>(value)) return;
         static_cast<void>((clear_if<std::decay_t<Errors>>(number<std::decay_t<Errors>>()) || ...));

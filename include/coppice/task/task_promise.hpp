@@ -269,7 +269,8 @@ using affine_result_t =
 
 // What does not depend on the result.
 template <class Env>
-class task_promise_base : public task_frame<typename task_allocator<Env>::type>,
+class task_promise_base : public end_of_body<task_promise_base<Env>>,
+                          public task_frame<typename task_allocator<Env>::type>,
                           public task_frame_allocator<typename task_allocator<Env>::type>,
                           public task_chain {
     using allocator_type = typename task_allocator<Env>::type;
@@ -286,24 +287,19 @@ public:
     }
     std::suspend_always initial_suspend() const noexcept { return {}; }
 
-    // The end of the body, reached or (by_error) cut short.
-    template <bool by_error>
-    class ending {
+    // The end of the body, cut short by an error.
+    class cut_short {
     public:
-        explicit ending(task_promise_base& promise) noexcept : promise_(promise) {}
-        bool await_ready() const noexcept { return !by_error && promise_.ends_attached(); }
+        bool await_ready() const noexcept { return false; }
         template <class Promise>
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
             task_promise_base& promise = self.promise();  // this may be gone
-            if constexpr (by_error) promise.detach();
+            promise.detach();
             return promise.end_or_go_back(self);
         }
         void await_resume() const noexcept {}
-
-    private:
-        task_promise_base& promise_;
     };
-    ending<false> final_suspend() noexcept { return ending<false>(*this); }
+    end_of_body<task_promise_base>& final_suspend() noexcept { return *this; }
 
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
@@ -332,6 +328,7 @@ private:
         return std::noop_coroutine();
     }
     friend class changed_context<Env>;
+    friend class end_of_body<task_promise_base>;
 
     task_context<Env>* context_;  // the task's own, if it has changed its scheduler
 };
@@ -357,18 +354,18 @@ public:
             kept_.destroy();
     }
 
-    // Before the task is resumed for the first time: who waits for it, and where he wants the
-    // outcome; the promise keeps it if he does not say.
-    void begin(task_context<Env>& context, task_waiter& waiter, bool* left,
+    // Before the task is resumed for the first time: who waits for it, whether it is attached, and
+    // where the waiter wants the outcome; the promise keeps it if he does not say.
+    void begin(task_context<Env>& context, task_waiter& waiter, bool attached,
                outcome_type& outcome) noexcept {
         this->set_context(context);
-        this->set_waiter(waiter, left);
+        this->set_waiter(waiter, attached ? task_chain::attached : task_chain::none);
         outcome_ = &outcome;
     }
-    void begin(task_context<Env>& context, task_waiter& waiter, bool* left) noexcept {
+    void begin(task_context<Env>& context, task_waiter& waiter, bool attached) noexcept {
         COPPICE_CHECK(!this->has(this->kept_outcome), "a task was waited for twice");
+        begin(context, waiter, attached, kept_.construct());
         this->add(this->kept_outcome);
-        begin(context, waiter, left, kept_.construct());
     }
     // The outcome of a task that has ended and kept it, or nullptr.
     outcome_type* outcome_kept() noexcept {
@@ -388,7 +385,7 @@ public:
         static_assert(signature_among<set_error_t(Error)>(static_cast<errors*>(nullptr)),
                       "with_error: Env's error_types do not name this error");
         outcome_->template set_error<Error>(static_cast<Error&&>(ended.error));
-        return typename task_promise_base<Env>::template ending<true>(*this);
+        return typename task_promise_base<Env>::cut_short();
     }
     template <class V>
     [[gnu::always_inline]] decltype(auto) await_transform(V&& value) {

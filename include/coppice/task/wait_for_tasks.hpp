@@ -10,10 +10,12 @@
 // SharedBarrier); the counting is libfork's idea.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/cold_call.hpp>
 #include <coppice/base/fork_deque.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/task/task_join.hpp>
 
+#include <array>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -42,48 +44,6 @@ using forked_task_value_t =
     std::conditional_t<std::is_void_v<forked_task_result_t<Task>>, std::monostate,
                        forked_task_result_t<Task>>;
 
-// Who waits for the children that are called one after the other, and for those that end elsewhere.
-template <class Awaiter>
-class main_line_waiter : public task_waiter {
-protected:
-    main_line_waiter() noexcept = default;
-    ~main_line_waiter() = default;
-
-private:
-    std::coroutine_handle<> ended() noexcept override { return std::noop_coroutine(); }
-    stopped_coroutine stopped() noexcept override { std::terminate(); }  // it has left before
-    task_chain* leave(task_chain& child) noexcept override {
-        return static_cast<Awaiter&>(*this).child_left(child);
-    }
-    // The whole wait was put off.
-    std::coroutine_handle<> go_on() noexcept override {
-        return static_cast<Awaiter&>(*this).run_put_off();
-    }
-};
-template <class Awaiter>
-class elsewhere_waiter : public task_waiter {
-protected:
-    elsewhere_waiter() noexcept = default;
-    ~elsewhere_waiter() = default;
-
-private:
-    std::coroutine_handle<> ended() noexcept override {
-        Awaiter& awaiter = static_cast<Awaiter&>(*this);
-        if (!awaiter.child_ended(false)) return std::noop_coroutine();
-        return transfer_loop::next(*this, awaiter.parent());
-    }
-    stopped_coroutine stopped() noexcept override {
-        Awaiter& awaiter = static_cast<Awaiter&>(*this);
-        if (!awaiter.child_ended(true)) return {std::noop_coroutine(), nullptr};
-        return awaiter.stopped_parent();
-    }
-    task_chain* leave(task_chain&) noexcept override { return nullptr; }
-    // The parent's resumption was put off.
-    std::coroutine_handle<> go_on() noexcept override {
-        return static_cast<Awaiter&>(*this).parent();
-    }
-};
-
 // One child of a wait: its coroutine and, for an r-value, its outcome.
 template <class Task>
 struct waiting_child : immovable {  // an r-value, owned until it runs
@@ -95,8 +55,8 @@ struct waiting_child : immovable {  // an r-value, owned until it runs
         COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
     }
     void begin(promise_type& promise, context_type& context, task_waiter& waiter,
-               bool* left) noexcept {
-        promise.begin(context, waiter, left, outcome);
+               bool attached) noexcept {
+        promise.begin(context, waiter, attached, outcome);
     }
     void destroy() const noexcept { coroutine.destroy(); }
     auto result() {
@@ -124,8 +84,8 @@ struct waiting_child<Task&> : immovable {
         COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
     }
     static void begin(promise_type& promise, context_type& context, task_waiter& waiter,
-                      bool* left) noexcept {
-        promise.begin(context, waiter, left);
+                      bool attached) noexcept {
+        promise.begin(context, waiter, attached);
     }
     static void destroy() noexcept {}
     static std::tuple<> result() noexcept { return {}; }
@@ -170,16 +130,15 @@ waiting_child<Task>& child_of(numbered_child<I, Task>& children) noexcept {
 
 // Refers to l-values, owns r-values until they run.
 template <class Promise, class... Tasks>
-class task_wait_awaiter final : public main_line_waiter<task_wait_awaiter<Promise, Tasks...>>,
-                                public elsewhere_waiter<task_wait_awaiter<Promise, Tasks...>> {
+class task_wait_awaiter final : task_waiter {
     using env_type =
         typename task_parameters<std::remove_reference_t<std::tuple_element_t<
             0, std::tuple<Tasks...>>>>::environment;
     using children_type = numbered_children<std::index_sequence_for<Tasks...>, Tasks...>;
     static constexpr std::size_t count = sizeof...(Tasks);
     static constexpr bool gives_results = !(std::is_reference_v<Tasks> && ...);
-    using main_line = main_line_waiter<task_wait_awaiter>;
-    using elsewhere = elsewhere_waiter<task_wait_awaiter>;
+    static constexpr std::int16_t not_begun = -1;
+    static_assert(count <= INT16_MAX);
 
 public:
     template <class... P>
@@ -187,23 +146,24 @@ public:
         const typename children_type::tasks_type& tasks, P&... promise)
         : children_(tasks), parent_(promise...) {}
     ~task_wait_awaiter() {
-        if (context_ == nullptr) [[unlikely]]
-            children_.apply([](auto&... each) { (each.destroy(), ...); });
+        if (away_ == not_begun) [[unlikely]]
+            destroy_children();
     }
 
     bool await_ready() const noexcept { return false; }
     template <class Other>
     [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
-        context_ = &parent_.suspend(parent);
-        bool left;
-        if (!transfer_loop::has_room(&left)) [[unlikely]] {
+        task_context<env_type>& context = parent_.suspend(parent);
+        away_ = 0;
+        char here;
+        if (!transfer_loop::has_room(&here)) [[unlikely]] {
             put_off();
             return true;
         }
-        const std::int32_t away = run(left);
-        if (away == 0) [[likely]]
+        run(context);
+        if (away_ == 0) [[likely]]
             return false;
-        return !meet(away) || stop_if_stopped();
+        return !meet() || stop_if_stopped();
     }
     // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
     [[gnu::always_inline]] auto await_resume() {
@@ -214,89 +174,80 @@ public:
     }
 
 private:
-    template <class>
-    friend class main_line_waiter;
-    template <class>
-    friend class elsewhere_waiter;
-
-    // The main line. Gives how many children have not ended on it.
-    [[gnu::always_inline]] std::int32_t run(bool& left) noexcept {
+    // The main line. It keeps here what it wants to know after a child, where it reads it again: a
+    // register would have to be saved by every task that is resumed.
+    [[gnu::always_inline]] void run(task_context<env_type>& context) noexcept {
         const auto first = child_of<0>(children_).coroutine;  // read before the rest is written
-        fork_deque* const deque = fork_deque::current();
-        fork_slot* slots[count] = {};
-        if (deque != nullptr) [[likely]]
-            offer<count - 1>(*deque, slots);
-        std::int32_t away = 0;
-        if (!run_child(child_of<0>(children_), first, left)) [[unlikely]]
-            ++away;
-        run_rest(deque, slots, left, away, std::make_index_sequence<count - 1>());
-        return away;
+        if (fork_deque* const deque = fork_deque::current()) [[likely]] {
+            offer<count - 1>(*deque);
+        } else {
+            slots_.fill(nullptr);
+        }
+        run_child(child_of<0>(children_), first, context);
+        run_rest(std::make_index_sequence<count - 1>());
     }
     // From the last to the second, so that they are taken back in order.
     template <std::size_t I>
-    [[gnu::always_inline]] void offer(fork_deque& deque, fork_slot** slots) noexcept {
+    [[gnu::always_inline]] void offer(fork_deque& deque) noexcept {
         if constexpr (I != 0) {
-            slots[I] = deque.push(&run_stolen<I>, this);
-            offer<I - 1>(deque, slots);
+            slots_[I - 1] = deque.push(&run_stolen<I>, this);
+            offer<I - 1>(deque);
         }
     }
     template <std::size_t... I>
-    [[gnu::always_inline]] void run_rest([[maybe_unused]] fork_deque* deque,
-                                         [[maybe_unused]] fork_slot** slots,
-                                         [[maybe_unused]] bool& left,
-                                         [[maybe_unused]] std::int32_t& away,
-                                         std::index_sequence<I...>) noexcept {
-        (run_next<I + 1>(deque, slots[I + 1], left, away), ...);
+    [[gnu::always_inline]] void run_rest(std::index_sequence<I...>) noexcept {
+        (run_next<I + 1>(), ...);
     }
     template <std::size_t I>
-    [[gnu::always_inline]] void run_next(fork_deque* deque, fork_slot* slot, bool& left,
-                                         std::int32_t& away) noexcept {
+    [[gnu::always_inline]] void run_next() noexcept {
         auto& child = child_of<I>(children_);
-        if (slot != nullptr && !deque->pop(slot)) [[unlikely]] {
-            deque->let_go(slot);
-            ++away;
-        } else if (!run_child(child, child.coroutine, left)) [[unlikely]] {
-            ++away;
+        fork_slot* const slot = slots_[I - 1];
+        if (slot != nullptr && !fork_deque::current()->pop(slot)) [[unlikely]] {
+            let_go(slot);
+        } else {
+            run_child(child, child.coroutine, parent_.context());
         }
     }
-    // False: it has left, and ends elsewhere.
+    // If it leaves, it is counted (leave()), and the next is run all the same.
     template <class Child, class Coroutine>
-    [[gnu::always_inline]] bool run_child(Child& child, Coroutine coroutine, bool& left) noexcept {
-        left = false;
-        child.begin(coroutine.promise(), *context_, static_cast<main_line&>(*this), &left);
+    [[gnu::always_inline]] void run_child(Child& child, Coroutine coroutine,
+                                          task_context<env_type>& context) noexcept {
+        child.begin(coroutine.promise(), context, *this, true);
         coroutine.resume();
-        return !left;
+    }
+    COPPICE_COLD_CALL void destroy_children() noexcept {
+        children_.apply([](auto&... each) { (each.destroy(), ...); });
+    }
+    // A thief has the child.
+    [[gnu::noinline]] void let_go(fork_slot* slot) noexcept {
+        fork_deque::current()->let_go(slot);
+        ++away_;
     }
     // By who took child I out of the deque.
     template <std::size_t I>
     static void run_stolen(void* frame, fork_slot&) noexcept {
         task_wait_awaiter& self = *static_cast<task_wait_awaiter*>(frame);
         auto& child = child_of<I>(self.children_);
-        child.begin(child.coroutine.promise(), *self.context_, static_cast<elsewhere&>(self),
-                    nullptr);
+        child.begin(child.coroutine.promise(), self.parent_.context(), self, false);
         execution::resume_from_outside(child.coroutine);
     }
     // Some children end elsewhere. True: they have. False: the last goes on with the parent.
-    [[gnu::noinline]] bool meet(std::int32_t away) noexcept {
+    [[gnu::noinline]] bool meet() noexcept {
         detach();
-        return join_.main_line_ended(away);
+        return join_.main_line_ended(away_);
     }
     void detach() noexcept {
         if (parent_.chain() != nullptr) parent_.chain()->detach();
     }
     [[gnu::noinline, gnu::cold]] void put_off() noexcept {
+        away_ = not_begun;
         detach();
-        transfer_loop::put_off(static_cast<main_line&>(*this));
+        transfer_loop::put_off(*this);
     }
     std::coroutine_handle<> run_put_off() noexcept {
-        bool left;
-        const std::int32_t away = run(left);
-        return away == 0 || meet(away) ? parent() : std::noop_coroutine();
-    }
-    // A child of the main line will end elsewhere.
-    task_chain* child_left(task_chain& child) noexcept {
-        child.change_waiter(static_cast<elsewhere&>(*this));
-        return parent_.chain();
+        away_ = 0;
+        run(parent_.context());
+        return away_ == 0 || meet() ? parent() : std::noop_coroutine();
     }
     // A child has ended elsewhere. True: it was the last.
     bool child_ended(bool stopped) noexcept {
@@ -307,7 +258,6 @@ private:
     std::coroutine_handle<> parent() noexcept {
         return stopped_.load(relaxed) != 0 ? parent_.stop() : parent_.resumed();
     }
-    stopped_coroutine stopped_parent() noexcept { return parent_.stopped(); }
     bool stop_if_stopped() noexcept {
         if (stopped_.load(relaxed) == 0) [[likely]]
             return false;
@@ -323,11 +273,30 @@ private:
         }
     }
 
+    // The child that the main line has called will end elsewhere.
+    task_chain* leave() noexcept override {
+        ++away_;
+        return parent_.chain();
+    }
+    std::coroutine_handle<> ended() noexcept override {
+        if (!child_ended(false)) return std::noop_coroutine();
+        return transfer_loop::next(*this, parent());
+    }
+    stopped_coroutine stopped() noexcept override {
+        if (!child_ended(true)) return {std::noop_coroutine(), nullptr};
+        return parent_.stopped();
+    }
+    // The whole wait was put off, or the parent's resumption.
+    std::coroutine_handle<> go_on() noexcept override {
+        return away_ == not_begun ? run_put_off() : parent();
+    }
+
     children_type children_;
     [[no_unique_address]] waiting_coroutine<env_type, Promise> parent_;
-    task_context<env_type>* context_ = nullptr;  // null: the children do not run yet
     task_join join_;
-    atomic<std::int32_t> stopped_{0};  // 1: set by any child
+    atomic<std::int16_t> stopped_{0};  // 1: set by any child
+    std::int16_t away_ = not_begun;    // children that have not ended on the main line
+    std::array<fork_slot*, count - 1> slots_;  // of the second and further children
 };
 
 // Refers to the tasks. Lifetime: it is awaited in the expression that makes it.
