@@ -321,7 +321,8 @@ protected:
     void set_context(task_context<Env>& context) noexcept { context_ = &context; }
 
 private:
-    std::coroutine_handle<> end_or_go_back(std::coroutine_handle<> self) noexcept {
+    [[gnu::always_inline]] std::coroutine_handle<> end_or_go_back(
+        std::coroutine_handle<> self) noexcept {
         if (!this->has(this->own_context)) [[likely]]
             return this->end(self);
         static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
@@ -372,9 +373,9 @@ public:
         return this->has(this->kept_outcome) && kept_.get().is_set() ? &kept_.get() : nullptr;
     }
 
-    void unhandled_exception() noexcept {
+    [[gnu::always_inline]] void unhandled_exception() noexcept {
         if constexpr (task_outcome<Value, errors>::holds_exceptions) {
-            outcome_->template set_error<std::exception_ptr>(std::current_exception());
+            outcome_->set_current_exception();
         } else {
             std::terminate();  // Env says that the task sends no exceptions
         }
