@@ -299,7 +299,7 @@ public:
         }
         void await_resume() const noexcept {}
     };
-    end_of_body<task_promise_base>& final_suspend() noexcept { return *this; }
+    decltype(auto) final_suspend() noexcept { return this->to_be_awaited(); }
 
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
@@ -357,15 +357,15 @@ public:
 
     // Before the task is resumed for the first time: who waits for it, whether it is attached, and
     // where the waiter wants the outcome; the promise keeps it if he does not say.
-    void begin(task_context<Env>& context, task_waiter& waiter, bool attached,
+    void begin(task_context<Env>& context, task_waiter& waiter, bool is_attached,
                outcome_type& outcome) noexcept {
         this->set_context(context);
-        this->set_waiter(waiter, attached ? task_chain::attached : task_chain::none);
+        this->set_waiter(waiter, is_attached ? task_chain::attached : task_chain::none);
         outcome_ = &outcome;
     }
-    void begin(task_context<Env>& context, task_waiter& waiter, bool attached) noexcept {
+    void begin(task_context<Env>& context, task_waiter& waiter, bool is_attached) noexcept {
         COPPICE_CHECK(!this->has(this->kept_outcome), "a task was waited for twice");
-        begin(context, waiter, attached, kept_.construct());
+        begin(context, waiter, is_attached, kept_.construct());
         this->add(this->kept_outcome);
     }
     // The outcome of a task that has ended and kept it, or nullptr.
