@@ -123,7 +123,7 @@ void client_call::fail(std::error_code error, const char* what) const {
 }
 
 task<std::optional<client_response>> client_call::perform() {
-    co_return co_await result_of(inplace_stop_token(), request());
+    co_return co_await result_of({inplace_stop_token(), client_.loop_}, request());
 }
 
 task<client_response> client_call::request() {

@@ -162,7 +162,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
         co_await loop_.shared.pool->get_scheduler().schedule();
     }
     try {
-        made = co_await result_of(e.origin.stop, e.match.handler->start(r));
+        made = co_await result_of({e.origin.stop, loop_.context}, e.match.handler->start(r));
     } catch (const refused& why) {
         made.emplace(refusal(e, why.status, why.reason));
     } catch (...) {
@@ -269,7 +269,7 @@ task<connection::step> connection::send_stream(exchange& e) {
     std::exception_ptr error;
     std::optional<bool> whole;
     try {
-        whole = co_await end_of(e.origin.stop, answer.source()->write_to(out));
+        whole = co_await end_of({e.origin.stop, loop_.context}, answer.source()->write_to(out));
     } catch (...) {
         error = std::current_exception();
     }

@@ -3,8 +3,11 @@
 // A stop ends a task and its awaiters without a result, up to whoever handles it: for handlers and
 // producers that is this coroutine. Its frame owns theirs, and is destroyed by the awaiter.
 
+#include <coppice/exec/as_awaitable.hpp>
 #include <coppice/exec/env.hpp>
 #include <coppice/exec/queries.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
+#include <coppice/io/context.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/task/frame_pool.hpp>
 #include <coppice/task/task.hpp>
@@ -16,14 +19,21 @@
 
 namespace coppice::http {
 
-// The coroutine's first parameter is the token that what it awaits may ask for.
+// What a handler or a producer, and all that it awaits, finds in its environment: when to stop, and
+// timers for what is given a limited time, wherever it runs.
+struct waiting_env {
+    inplace_stop_token stop;
+    io::context& loop;
+};
+
+// The coroutine's first parameter is that environment.
 template <class T>
 class [[nodiscard]] until_stopped {
 public:
     class promise_type {
     public:
         template <class... Rest>
-        explicit promise_type(inplace_stop_token token, const Rest&...) noexcept : token_(token) {}
+        explicit promise_type(const waiting_env& env, const Rest&...) noexcept : env_(env) {}
         static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
         static void operator delete(void* memory, std::size_t bytes) noexcept {
             frame_pool::deallocate(memory, bytes);
@@ -44,13 +54,21 @@ public:
         final_awaiter final_suspend() const noexcept { return {}; }
         void return_value(T value) { result_.emplace(std::move(value)); }
         void unhandled_exception() noexcept { error_ = std::current_exception(); }
+        template <class Awaited>
+        decltype(auto) await_transform(Awaited&& awaited) {
+            return execution::as_awaitable(static_cast<Awaited&&>(awaited), *this);
+        }
         // What was awaited has stopped: goes on with the awaiter, which finds no result.
         std::coroutine_handle<> unhandled_stopped() noexcept { return continuation_; }
-        auto get_env() const noexcept { return execution::prop(get_stop_token, token_); }
+        auto get_env() const noexcept {
+            return execution::env(execution::prop(get_stop_token, env_.stop),
+                                  execution::prop(execution::get_timed_scheduler,
+                                                  env_.loop.get_scheduler()));
+        }
 
     private:
         friend until_stopped;
-        inplace_stop_token token_;
+        const waiting_env env_;
         std::coroutine_handle<> continuation_;
         std::optional<T> result_;
         std::exception_ptr error_;
@@ -77,11 +95,11 @@ private:
 
 // The result of a task, or nothing if it was stopped. Errors: what the task throws.
 template <class T>
-until_stopped<T> result_of(inplace_stop_token, task<T> awaited) {
+until_stopped<T> result_of(waiting_env, task<T> awaited) {
     co_return co_await std::move(awaited);
 }
 // True: the task has ended; nothing: it was stopped.
-inline until_stopped<bool> end_of(inplace_stop_token, task<> awaited) {
+inline until_stopped<bool> end_of(waiting_env, task<> awaited) {
     co_await std::move(awaited);
     co_return true;
 }

@@ -1,4 +1,5 @@
 // When the server stops waiting: clients that go away, deadlines, limits on connections, drains.
+#include <coppice/exec/timeout.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
@@ -37,6 +38,16 @@ protected:
                      while (!q.stop_token().stop_requested()) co_await http::pause(q, 0ms);
                      co_return response::text("never");
                  })
+            .get("/bounded",
+                 [](request& q) -> task<response> {
+                     auto slow = [](request& of) -> task<> { co_await http::pause(of, 1h); };
+                     try {
+                         co_await execution::timeout(slow(q), 1ms);
+                     } catch (const std::system_error& error) {
+                         if (error.code() == std::errc::timed_out) co_return response::status(504);
+                     }
+                     co_return response::text("never");
+                 })
             .get("/computes", http::offload([this](request& q) {
                      entered.fetch_add(1, release);
                      while (!q.stop_token().stop_requested()) std::this_thread::yield();
@@ -63,6 +74,15 @@ TEST_P(stopping_on, a_client_that_resets_its_connection_stops_its_handler) {
         wait_for_entry(++round);
         c.reset();
         while (server->statistics().open != 0) std::this_thread::yield();
+    }
+}
+
+TEST_P(stopping_on, what_a_handler_awaits_may_have_a_limit_of_its_own) {
+    running_server server(options_of(GetParam()), routes());
+    client c(server.port());
+    for (int i = 0; i != 3; ++i) {
+        ASSERT_TRUE(c.send("GET /bounded HTTP/1.1\r\nHost: a\r\n\r\n"));
+        EXPECT_TRUE(has_status(c.receive(), 504));
     }
 }
 

@@ -239,6 +239,21 @@ TEST(task_sender, a_changed_scheduler_is_where_awaits_resume_and_the_awaiter_is_
     EXPECT_EQ(sync_wait(child()), std::tuple(true));
 }
 
+TEST(task_sender, a_scheduler_changed_to_inline_can_be_changed_again) {
+    other_thread other;
+    auto body = [&]() -> task<bool> {
+        const ex::task_scheduler home = co_await ex::read_env(ex::get_scheduler);
+        const std::thread::id thread = std::this_thread::get_id();
+        co_await ex::change_coroutine_scheduler(ex::task_scheduler(ex::inline_scheduler()));
+        co_await ex::schedule(other.scheduler());
+        const bool anywhere = std::this_thread::get_id() == other.thread.get_id();
+        co_await ex::change_coroutine_scheduler(home);
+        co_await ex::schedule(other.scheduler());
+        co_return anywhere&& std::this_thread::get_id() == thread;
+    };
+    EXPECT_EQ(sync_wait(body()), std::tuple(true));
+}
+
 TEST(task_sender, what_it_awaits_sees_the_stop_token_of_its_receiver) {
     coppice::inplace_stop_source source;
     auto child = [](coppice::inplace_stop_token expected) -> task<bool> {

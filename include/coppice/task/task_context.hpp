@@ -94,8 +94,12 @@ public:
           is_inline_(runs_inline(scheduler)),
           inherited_(inherited) {}
 
-    scheduler_type scheduler;
+    scheduler_type scheduler;  // changed by change_scheduler()
     stop_token_type stop_token;
+    void change_scheduler(scheduler_type sch) noexcept {
+        scheduler = static_cast<scheduler_type&&>(sch);
+        is_inline_ = runs_inline(scheduler);
+    }
     const Env& environment() const noexcept { return *environment_; }
     // Whether there is no place to come back to after an await.
     bool is_inline() const noexcept { return is_inline_; }
@@ -119,7 +123,7 @@ private:
         }
     }
     const Env* environment_;
-    const bool is_inline_;
+    bool is_inline_;
     const inherited_timer inherited_;
 };
 

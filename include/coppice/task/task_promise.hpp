@@ -309,7 +309,7 @@ protected:
         typename task_context<Env>::scheduler_type sch) {
         auto before = context_->scheduler;
         if (this->has(this->own_context)) {
-            context_->scheduler = static_cast<decltype(sch)&&>(sch);
+            context_->change_scheduler(static_cast<decltype(sch)&&>(sch));
         } else {
             this->detach();
             context_ = new changed_context<Env>(static_cast<decltype(sch)&&>(sch), *context_);
