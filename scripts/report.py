@@ -25,7 +25,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEVEL = 0.03  # ratios this close to 1 are called level
 RIVAL_PACKAGES = ["libtbb-dev", "libomp-19-dev", "libboost1.81-dev", "libconcurrentqueue-dev",
-                  "libasio-dev", "libhttp-parser-dev", "nginx-light", "wrk"]
+                  "libasio-dev", "libhttp-parser-dev", "nginx-light", "wrk", "g++-12", "libgomp1"]
 
 
 # ---- The history: one line per run of a benchmark program ----------------------------------------
@@ -231,10 +231,15 @@ def slug(text):
 
 
 def provenance(runs):
-    blocks = [("table", ["benchmark", "commit", "when", "how", "compiler", "load at its end"],
+    """How each benchmark was run, and where: the last runs of two may be of different machines."""
+    blocks = [("table", ["benchmark", "commit", "when", "how", "compiler", "machine",
+                         "load at its end"],
                [[(run["bench"], ""), (run["commit"], ""), (run["time"], ""), (run["mode"], ""),
-                 (run["compiler"], ""), (str(run.get("load", "–")), "")]
+                 (run["compiler"], ""), (run["machine"], ""), (str(run.get("load", "–")), "")]
                 for run in sorted(runs.values(), key=lambda r: r["bench"])])]
+    if len({run["machine"] for run in runs.values()}) > 1:
+        blocks.append(("p", "Not all were run on one machine: compare figures of different "
+                            "benchmarks with care."))
     busy = [name for name, run in sorted(runs.items())
             if run.get("load", 0) > 2 * run.get("processors", 1)]
     if busy:
@@ -244,11 +249,11 @@ def provenance(runs):
     if unknown:
         blocks.append(("p", f"Whether other programs used the machine during {', '.join(unknown)} "
                             "was not recorded: run ./bench again before relying on these figures."))
-    for place in sorted({run["machine"] for run in runs.values()}):
-        blocks.append(("p", f"Machine: {place}."))
     packages = sorted({f"{name} {version}" for run in runs.values()
                        for name, version in run.get("packages", {}).items()})
-    blocks.append(("p", "Rivals' packages: " + (", ".join(packages) or "none are installed") + "."))
+    blocks.append(("p", "Packages: " + (", ".join(packages) or "none of rivals are installed") +
+                   ". What ./bench builds is built by the compiler named above, but OpenMP "
+                   "(libgomp), by g++-12."))
     return blocks
 
 

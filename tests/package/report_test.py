@@ -131,6 +131,18 @@ class Tables(unittest.TestCase):
         text = report.as_markdown(blocks_of([figure("ours", 5)]))
         self.assertIn("Whether other programs used the machine during b was not recorded", text)
 
+    def test_each_benchmark_names_its_machine_and_compiler(self):
+        def written(second):
+            runs = {"b": run([figure("ours", 5)]),
+                    "c": run([figure("ours", 5)], bench="c", compiler="gcc", machine=second)}
+            return report.as_markdown(report.report(runs, [DOCUMENT], lambda *_: None))
+        self.assertIn("| b | aaa | 2026-01-01T00:00:00Z | full | clang | a machine |",
+                      written("another"))
+        self.assertIn("| c | aaa | 2026-01-01T00:00:00Z | full | gcc | another |",
+                      written("another"))
+        self.assertIn("Not all were run on one machine", written("another"))
+        self.assertNotIn("Not all were run on one machine", written("a machine"))
+
     def test_markup_in_names_is_escaped(self):
         blocks = blocks_of([figure("a<b>|c", 5, workload="elsewhere")])
         self.assertIn("a&lt;b&gt;|c", report.as_html(blocks))
