@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Keeps what the benchmarks measured, and makes the report of it.
 
-  report.py add BENCH FIGURES --commit C --compiler TEXT --mode MODE   appends a run to the history
+  report.py add BENCH FIGURES --commit C --compiler TEXT --mode MODE [--past]
+                                                         appends a run to the history; of a past
+                                                         commit it is for compare alone
   report.py write [--out FOLDER]                         the report: Markdown, HTML and plots
   report.py compare OLD NEW [BENCH...]                   what changed between two commits
   report.py has COMMIT [BENCH...]                        exit 0 if the history has runs of all
@@ -81,7 +83,7 @@ def add(arguments, history):
            "mode": arguments.mode, "machine": machine(), "packages": package_versions(),
            "load": round(os.getloadavg()[0], 1), "processors": os.cpu_count(),
            "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-           "figures": figures, "budgets": budgets}
+           "figures": figures, "budgets": budgets, **({"past": True} if arguments.past else {})}
     with history.open("a") as out:
         out.write(json.dumps(run, separators=(",", ":")) + "\n")
 
@@ -435,7 +437,7 @@ def plotter(folder):
 # ---- Commands ------------------------------------------------------------------------------------
 
 def write(arguments, history):
-    runs = latest(read_history(history))
+    runs = latest(run for run in read_history(history) if not run.get("past"))
     if not runs:
         sys.exit(f"{history} has no runs; ./bench makes some")
     documents = json.loads(arguments.documents.read_text())["documents"]
@@ -496,6 +498,7 @@ def main():
     each.add_argument("figures", type=pathlib.Path)
     for flag in ("--commit", "--compiler", "--mode"):
         each.add_argument(flag, required=True)
+    each.add_argument("--past", action="store_true")
     each = commands.add_parser("write")
     each.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     each.add_argument("--documents", type=pathlib.Path, default=ROOT / "benchmarks/documents.json")

@@ -196,8 +196,12 @@ class Commands(unittest.TestCase):
         self.assertIn("3 of 4 figures changed", said)
         self.command("compare", "aaa", "nothing", status=1)
 
-    def test_the_last_run_of_a_benchmark_is_the_one_reported(self):
+    def test_the_last_run_of_a_benchmark_here_is_the_one_reported(self):
         self.plant(run([figure("ours", 5)]), run([figure("ours", 7)]))
+        figures = self.work / "figures"
+        figures.write_text(json.dumps(figure("ours", 9)) + "\n")
+        self.command("add", "b", figures, "--commit", "old", "--compiler", "clang", "--mode",
+                     "full", "--past")  # measured to be compared with
         (self.work / "documents.json").write_text(json.dumps({"documents": [DOCUMENT]}))
         self.command("write", "--out", self.work / "out", "--documents",
                      self.work / "documents.json")
