@@ -269,10 +269,18 @@ def missed_budgets(runs):
                       f"at {budget['sense']} {number(budget['limit'])} was promised"
 
 
+def tables(document, runs):
+    """The document's tables; what was measured with g++ too has a second one behind the first."""
+    for text in document["tables"]:
+        yield text
+        if text["bench"] + "-gcc" in runs:
+            yield text | {"bench": text["bench"] + "-gcc", "title": text["title"] + " (g++)"}
+
+
 def uncovered(runs, documents):
     """Workloads that no table shows, so that nothing that was measured is hidden."""
-    shown = {(each["bench"], column[1]) for document in documents for each in document["tables"]
-             for column in each["columns"]}
+    shown = {(each["bench"], column[1]) for document in documents
+             for each in tables(document, runs) for column in each["columns"]}
     for name, run in sorted(runs.items()):
         rows = [[(figure["workload"], ""), (figure["rival"], ""),
                  (f"{number(figure['value'])} [{number(figure['low'])} to "
@@ -289,7 +297,7 @@ def report(runs, documents, plot):
     for document in documents:
         body.append(("h2", document["title"]))
         body.extend(("p", text) for text in document.get("notes", []))
-        for text in document["tables"]:
+        for text in tables(document, runs):
             made = table(text, runs.get(text["bench"]))
             body.append(("h3", text["title"]))
             body.extend(("p", note) for note in text.get("notes", []))

@@ -110,6 +110,15 @@ class Tables(unittest.TestCase):
         self.assertIn("| elsewhere | odd one | 5.00", section(text, "Everything else that was "
                                                               "measured"))
 
+    def test_what_was_measured_with_gcc_too_has_a_table_of_its_own(self):
+        runs = {"b": run([figure("ours", 5), figure("rival", 10)]),
+                "b-gcc": run([figure("ours", 30), figure("rival", 10)], bench="b-gcc")}
+        text = report.as_markdown(report.report(runs, [DOCUMENT], lambda *_: None))
+        self.assertIn("### A table\n", text)
+        self.assertIn("A table (g++), one: ours: 3.00× worse than rival",
+                      section(text, "Where we lose"))
+        self.assertNotIn("Everything else", text)
+
     def test_a_missed_budget_is_listed_and_a_kept_one_counted(self):
         budgets = [{"budget": "slow", "value": 3, "limit": 2, "sense": "most"},
                    {"budget": "few", "value": 3, "limit": 4, "sense": "least"},

@@ -18,6 +18,7 @@
 // it is suspended in the middle. Source: [exec.task].
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/cold_call.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/task/task_promise.hpp>
 
@@ -295,7 +296,7 @@ public:
         return *this;
     }
     ~task() {
-        if (coroutine_) coroutine_.destroy();
+        if (coroutine_) destroy(coroutine_);
     }
     void swap(task& other) noexcept { std::swap(coroutine_, other.coroutine_); }
 
@@ -350,6 +351,9 @@ private:
     void check() const noexcept {
         COPPICE_CHECK(coroutine_, "a task was awaited twice, or after it was moved from");
     }
+    // By value, so that a task need not lie in memory.
+    COPPICE_COLD_CALL static void destroy(handle_type unused) noexcept { unused.destroy(); }
+
     handle_type coroutine_;
 };
 

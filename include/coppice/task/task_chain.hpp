@@ -12,6 +12,7 @@
 // A chain is detached by who runs it, before it is suspended; so its links are plain fields.
 
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/as_awaitable.hpp>
 
 #include <coroutine>
 
@@ -108,10 +109,10 @@ private:
     state state_ = none;
 };
 
-// The end of the body, which final_suspend() gives to be awaited: a part of the promise, so that
-// the frame need not hold it.
+// The end of the body, which final_suspend() gives to be awaited. With clang a part of the promise,
+// so that the frame need not hold it; g++ 12 copies what final_suspend() refers to.
 template <class Promise>
-class end_of_body {
+class end_of_body : immovable {
 public:
     bool await_ready() const noexcept {
         return static_cast<const Promise&>(*this).ends_attached();
@@ -120,6 +121,12 @@ public:
         return static_cast<Promise&>(*this).end_or_go_back(self);
     }
     void await_resume() const noexcept {}
+
+#if defined(__clang__)
+    end_of_body& to_be_awaited() noexcept { return *this; }
+#else
+    auto to_be_awaited() noexcept { return awaiter_reference<end_of_body>(*this); }
+#endif
 
 protected:
     end_of_body() = default;

@@ -47,6 +47,9 @@ public:
         ::new (memory()) Error(static_cast<From&&>(error));
         which_ = number<Error>();
     }
+    [[gnu::noinline, gnu::cold]] void set_current_exception() noexcept {
+        set_error<std::exception_ptr>(std::current_exception());
+    }
     bool is_set() const noexcept { return which_ != none; }
 
     // Errors: the error, as an exception. Misuse: a task that has no result stops the process.

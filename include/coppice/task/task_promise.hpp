@@ -299,7 +299,7 @@ public:
         }
         void await_resume() const noexcept {}
     };
-    end_of_body<task_promise_base>& final_suspend() noexcept { return *this; }
+    decltype(auto) final_suspend() noexcept { return this->to_be_awaited(); }
 
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
@@ -321,7 +321,8 @@ protected:
     void set_context(task_context<Env>& context) noexcept { context_ = &context; }
 
 private:
-    std::coroutine_handle<> end_or_go_back(std::coroutine_handle<> self) noexcept {
+    [[gnu::always_inline]] std::coroutine_handle<> end_or_go_back(
+        std::coroutine_handle<> self) noexcept {
         if (!this->has(this->own_context)) [[likely]]
             return this->end(self);
         static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
@@ -356,15 +357,15 @@ public:
 
     // Before the task is resumed for the first time: who waits for it, whether it is attached, and
     // where the waiter wants the outcome; the promise keeps it if he does not say.
-    void begin(task_context<Env>& context, task_waiter& waiter, bool attached,
+    void begin(task_context<Env>& context, task_waiter& waiter, bool is_attached,
                outcome_type& outcome) noexcept {
         this->set_context(context);
-        this->set_waiter(waiter, attached ? task_chain::attached : task_chain::none);
+        this->set_waiter(waiter, is_attached ? task_chain::attached : task_chain::none);
         outcome_ = &outcome;
     }
-    void begin(task_context<Env>& context, task_waiter& waiter, bool attached) noexcept {
+    void begin(task_context<Env>& context, task_waiter& waiter, bool is_attached) noexcept {
         COPPICE_CHECK(!this->has(this->kept_outcome), "a task was waited for twice");
-        begin(context, waiter, attached, kept_.construct());
+        begin(context, waiter, is_attached, kept_.construct());
         this->add(this->kept_outcome);
     }
     // The outcome of a task that has ended and kept it, or nullptr.
@@ -372,9 +373,9 @@ public:
         return this->has(this->kept_outcome) && kept_.get().is_set() ? &kept_.get() : nullptr;
     }
 
-    void unhandled_exception() noexcept {
+    [[gnu::always_inline]] void unhandled_exception() noexcept {
         if constexpr (task_outcome<Value, errors>::holds_exceptions) {
-            outcome_->template set_error<std::exception_ptr>(std::current_exception());
+            outcome_->set_current_exception();
         } else {
             std::terminate();  // Env says that the task sends no exceptions
         }

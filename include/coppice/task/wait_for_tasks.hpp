@@ -145,7 +145,7 @@ public:
     [[gnu::always_inline]] explicit task_wait_awaiter(
         const typename children_type::tasks_type& tasks, P&... promise)
         : children_(tasks), parent_(promise...) {}
-    ~task_wait_awaiter() {
+    [[gnu::always_inline]] ~task_wait_awaiter() {
         if (away_ == not_begun) [[unlikely]]
             destroy_children();
     }
