@@ -178,7 +178,9 @@ void compose(Start start, Finish finish) {
         EXPECT_EQ(mark::living.load(relaxed), 0) << "seed " << seed;
         // The first round makes what the process keeps. The sanitizers' runtimes count their own
         // memory too; at the end of the process they tell what was lost.
-        if (seed != 1 && !sanitized) EXPECT_EQ(live_allocations(), memory) << "seed " << seed;
+        if (seed != 1 && !sanitized) {
+            EXPECT_EQ(live_allocations(), memory) << "seed " << seed;
+        }
     }
 }
 template <class Place, class Start>
