@@ -1,4 +1,5 @@
-// timeout of a whole task, awaited by a task: the timer is that of where the task runs.
+// timeout of a whole task, awaited by a task: the timer is that of where the task runs, or one that
+// is named: at the timeout, or around the task at the root.
 #include "compose.hpp"
 
 #include <coppice/task.hpp>
@@ -74,6 +75,136 @@ TYPED_TEST(task_timeouts, a_stop_from_outside_is_a_stop_and_no_timeout) {
     auto first = ex::when_any(ex::starts_on(this->place.scheduler(), this->wait(1h, 1h)),
                               timer.wait_for(1ms) | ex::then([] { return 3; }));
     EXPECT_EQ(std::get<0>(*this_thread::sync_wait(std::move(first))), 3);
+}
+
+// Where the timer is named once, around the root: no task below names it again.
+template <class Place>
+struct inherited_timeouts : testing::Test {
+    // As in task_timeouts.
+    task<int> wait(std::chrono::nanoseconds each, std::chrono::nanoseconds limit) {
+        int got = 0;
+        try {
+            got = co_await ex::timeout(two_waits(clock.loop(), each), limit);
+        } catch (const std::system_error& error) {
+            got = error.code() == std::errc::timed_out ? -1 : -2;
+        }
+        co_return place.is_here() ? got : -3;
+    }
+    task<int> wait_below(int depth, std::chrono::nanoseconds each, std::chrono::nanoseconds limit) {
+        if (depth == 0) co_return co_await wait(each, limit);
+        const int got = co_await wait_below(depth - 1, each, limit);
+        co_return place.is_here() ? got : -3;
+    }
+    auto rooted(task<int> t) {
+        return ex::write_env(ex::starts_on(place.scheduler(), std::move(t)),
+                             ex::prop(ex::get_timed_scheduler, clock.loop().get_scheduler()));
+    }
+    int run(task<int> t) { return std::get<0>(*this_thread::sync_wait(rooted(std::move(t)))); }
+
+    test::clock_loop clock;
+    Place place{clock};
+};
+TYPED_TEST_SUITE(inherited_timeouts, test::all_places, );
+
+TYPED_TEST(inherited_timeouts, a_task_that_is_in_time_gives_its_value) {
+    EXPECT_EQ(this->run(this->wait(100us, 1h)), 7);
+    EXPECT_EQ(this->run(this->wait_below(3, 100us, 1h)), 7);
+}
+
+TYPED_TEST(inherited_timeouts, a_task_that_is_late_is_stopped_and_timed_out_is_thrown) {
+    EXPECT_EQ(this->run(this->wait(1h, 2ms)), -1);
+    EXPECT_EQ(this->run(this->wait_below(3, 1h, 2ms)), -1);
+}
+
+TYPED_TEST(inherited_timeouts, a_timeout_within_a_timeout_ends_the_inner_task_alone) {
+    auto outer = [](inherited_timeouts<TypeParam>& self) -> task<int> {
+        co_return co_await ex::timeout(self.wait_below(1, 1h, 1ms), 1h);
+    };
+    EXPECT_EQ(this->run(outer(*this)), -1);
+}
+
+TYPED_TEST(inherited_timeouts, an_outer_timeout_ends_all_below_by_a_stop) {
+    auto outer = [](inherited_timeouts<TypeParam>& self) -> task<int> {
+        try {
+            co_return co_await ex::timeout(self.wait_below(1, 1h, 2h), 1ms);
+        } catch (const std::system_error& error) {
+            if (error.code() != std::errc::timed_out) co_return -2;
+        }
+        co_return self.place.is_here() ? -1 : -3;
+    };
+    EXPECT_EQ(this->run(outer(*this)), -1);
+}
+
+TYPED_TEST(inherited_timeouts, a_stop_from_outside_is_a_stop_and_no_timeout) {
+    io::timer timer(this->clock.loop());
+    auto first = ex::when_any(this->rooted(this->wait_below(2, 1h, 1h)),
+                              timer.wait_for(1ms) | ex::then([] { return 3; }));
+    EXPECT_EQ(std::get<0>(*this_thread::sync_wait(std::move(first))), 3);
+}
+
+// The timer, the task and a stop end at about the same time, each on another thread.
+TYPED_TEST(inherited_timeouts, race_with_the_task_and_a_stop_and_end_once_in_their_place) {
+    constexpr int rounds = 50;
+    for (int i = 0; i != rounds; ++i) {
+        const auto limit = std::chrono::microseconds(i % 10 * 30);
+        EXPECT_NE(this->run(this->wait_below(1, 70us, limit)), -3);
+        EXPECT_NE(this->run(this->wait_below(1, 70us, limit)), -2);
+        io::timer timer(this->clock.loop());
+        auto first = ex::when_any(this->rooted(this->wait_below(1, 100us, limit)),
+                                  timer.wait_for(150us) | ex::then([] { return 3; }));
+        const int got = std::get<0>(*this_thread::sync_wait(std::move(first)));
+        EXPECT_TRUE(got == 3 || got == 7 || got == -1) << got;
+    }
+}
+
+// Tasks that run side by side, on other threads than their timers.
+TYPED_TEST(inherited_timeouts, serve_tasks_side_by_side) {
+    auto both = [](inherited_timeouts<TypeParam>& self) -> task<int> {
+        const auto [a, b] =
+            co_await wait_for_tasks(self.wait_below(1, 1h, 1ms), self.wait_below(1, 10us, 1h));
+        const auto [c, d] =
+            co_await ex::when_all(self.wait_below(1, 1h, 1ms), self.wait_below(1, 10us, 1h));
+        co_return a == -1 && b == 7 && c == -1 && d == 7 && self.place.is_here() ? 1 : 0;
+    };
+    EXPECT_EQ(this->run(both(*this)), 1);
+}
+
+// Nobody names the loop's timers: the task above runs on it.
+TYPED_TEST(inherited_timeouts, are_those_of_the_task_above_after_a_hop) {
+    auto child = [](inherited_timeouts<TypeParam>& self) -> task<int> {
+        const int late = co_await self.wait_below(1, 1h, 1ms);
+        const int in_time = co_await self.wait_below(1, 10us, 1h);
+        co_return late == -1 && in_time == 7 && self.place.is_here() ? 1 : 0;
+    };
+    auto root = [child](inherited_timeouts<TypeParam>& self) -> task<int> {
+        const int below = co_await ex::starts_on(self.place.scheduler(), child(self));
+        if (!self.clock.is_here()) co_return -3;
+        co_await ex::change_coroutine_scheduler(ex::task_scheduler(self.place.scheduler()));
+        const int changed = co_await child(self);
+        co_return below + changed;
+    };
+    EXPECT_EQ(
+        this_thread::sync_wait(ex::starts_on(this->clock.loop().get_scheduler(), root(*this))),
+        std::tuple(2));
+}
+
+// An operation of a loop says for certain where its timers are. Nobody runs the loop that is named.
+TEST(task_timeout, of_an_operation_takes_its_loops_timers_before_those_named_around_the_task) {
+    test::clock_loop clock;
+    thread_pool pool(1);
+    ex::run_loop unused;
+    auto limits = [](io::context& loop) -> task<bool> {
+        io::timer timer(loop);
+        try {
+            co_await ex::timeout(timer.wait_for(1h), 1ms);
+        } catch (const std::system_error& error) {
+            co_return error.code() == std::errc::timed_out;
+        }
+        co_return false;
+    };
+    auto root = ex::write_env(ex::starts_on(pool.get_scheduler(), limits(clock.loop())),
+                              ex::prop(ex::get_timed_scheduler, unused.get_scheduler()));
+    EXPECT_EQ(this_thread::sync_wait(std::move(root)), std::tuple(true));
 }
 
 // What a task's scheduler can do is known only when it runs.

@@ -155,6 +155,30 @@ TEST(fork_join, when_the_first_throws_a_stolen_one_has_ended_before) {
     }
 }
 
+TEST(fork_join, a_result_whose_sibling_throws_is_destroyed) {
+    const auto held = std::make_shared<int>(1);
+    const auto check = [&](auto second) {
+        EXPECT_THROW(fork_join([&] { return held; }, second), std::runtime_error);
+        EXPECT_EQ(held.use_count(), 1);
+        const auto [kept, none] = fork_join([&] { return held; }, [] {});
+        EXPECT_EQ(held.use_count(), 2);
+    };
+    const auto fail = [] { throw std::runtime_error("second"); };
+    check(fail);  // off the pool
+    thread_pool pool(2);
+    pool.run([&] { check(fail); });
+    pool.run([&] {
+        meeting both;
+        EXPECT_THROW(fork_join([&] { return both.come(), held; },
+                               [&] {
+                                   both.come();
+                                   throw std::runtime_error("stolen");
+                               }),
+                     std::runtime_error);
+        EXPECT_EQ(held.use_count(), 1);
+    });
+}
+
 TEST(fork_join, a_stop_request_reaches_children_wherever_they_run) {
     const auto check = [] {
         coppice::inplace_stop_source source;

@@ -64,9 +64,47 @@ template <class Sch>
 concept certainly_timed_scheduler =
     timed_scheduler<Sch> && !requires(const Sch& sch) { sch.has_timers(); };
 
+class any_scheduler;
+
+// What tasks hand down to what they await, since their environment's type cannot say it.
+class inherited_timer {
+public:
+    constexpr inherited_timer() noexcept = default;
+    // `sch` has timers; is_named: an environment above names it, it is not only where a task runs.
+    constexpr inherited_timer(const any_scheduler& sch, bool is_named) noexcept
+        : scheduler_(&sch), is_named_(is_named) {}
+
+    // nullptr: there is none. Lifetime: of the task that hands it down.
+    constexpr const any_scheduler* scheduler() const noexcept { return scheduler_; }
+    constexpr bool is_named() const noexcept { return is_named_; }
+    // Whether it is used in place of a scheduler that may have no timers.
+    template <class Sch>
+    constexpr bool is_before(const Sch& sch) const noexcept {
+        return is_named_ || (scheduler_ != nullptr && !sch.has_timers());
+    }
+
+private:
+    const any_scheduler* scheduler_ = nullptr;
+    bool is_named_ = false;
+};
+struct get_inherited_timer_t {
+    template <class Env>
+    constexpr inherited_timer operator()(const Env& env) const noexcept {
+        if constexpr (has_query<Env, get_inherited_timer_t>) {
+            return env.query(*this);
+        } else {
+            return {};
+        }
+    }
+    static constexpr bool query(forwarding_query_t) noexcept { return true; }
+};
+inline constexpr get_inherited_timer_t get_inherited_timer{};
+
 // The timed scheduler of an environment: the one it names, or else its start scheduler, its own
-// scheduler or its delegation scheduler, the first of them that is timed for certain; or else the
-// first that may be, as a task's: that one stops the process if it has no timers.
+// scheduler or its delegation scheduler, the first of them that is timed for certain. Or else the
+// first that may be, as a task's: before it comes one that was named around the task, or around
+// those that await it; behind it, if it has no timers, the nearest of those tasks' that has. If
+// there is none, that is known only when a timer is asked for, and stops the process.
 struct get_timed_scheduler_t {
     template <class Env>
     static consteval auto find() noexcept {
@@ -90,12 +128,19 @@ struct get_timed_scheduler_t {
         if constexpr (has_query<Env, get_timed_scheduler_t>) {
             return env.query(*this);
         } else {
-            return find<Env>()(env);
+            return choose(find<Env>()(env), get_inherited_timer(env));
         }
     }
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
 
 private:
+    template <class Sch>
+    static constexpr Sch choose(Sch sch, [[maybe_unused]] inherited_timer inherited) noexcept {
+        if constexpr (std::is_same_v<Sch, any_scheduler>) {
+            if (inherited.is_before(sch)) return *inherited.scheduler();
+        }
+        return sch;
+    }
     template <class Query, class Env>
     static consteval bool names_timed() noexcept {
         if constexpr (callable<Query, const Env&>) {

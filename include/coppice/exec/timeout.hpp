@@ -4,8 +4,9 @@
 // sender finds the time of its end in its environment (get_deadline), or the receiver's deadline if
 // that comes sooner. The timer is that of the environment's timed scheduler, or, where it names
 // none for certain, that of the sender's attributes: an operation of an io::context names its
-// context's; or else that of the scheduler of the task that awaits, if it has timers. A sender that
-// completes inside its start needs no timer.
+// context's; or else what the task that awaits has: the one that was named around it, or around
+// those that await it, or its scheduler, if that has timers. A sender that completes inside its
+// start needs no timer.
 //
 //   outcome_   running -> finished | expired, by who is first
 //   pending_   the sender and the timer; the last to arrive completes the receiver

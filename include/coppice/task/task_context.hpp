@@ -1,7 +1,12 @@
-// task_context: the scheduler, stop token and environment that a task inherits, by its Env.
+// task_context: the scheduler, stop token, timer and environment that a task inherits, by its Env.
 #pragma once
 // One context serves a task that was connected, or awaited by a strange coroutine, and all tasks of
 // the same Env that it awaits: they hold its address, so that an awaited task costs one pointer.
+//
+// A timed scheduler that is named around a task reaches all that it awaits. A deadline around it
+// does not: it would put a timer into the loop for each operation below, where the stop at its end
+// is one for all; and an operation that is made unstoppable, to take leave after that, would end at
+// once.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
@@ -81,17 +86,29 @@ public:
     using stop_token_type =
         decltype(std::declval<typename task_stop_source<Env>::type&>().get_token());
 
-    task_context(scheduler_type sch, stop_token_type token, const Env& environment) noexcept
+    task_context(scheduler_type sch, stop_token_type token, const Env& environment,
+                 inherited_timer inherited) noexcept
         : scheduler(static_cast<scheduler_type&&>(sch)),
           stop_token(static_cast<stop_token_type&&>(token)),
           environment_(&environment),
-          is_inline_(runs_inline(scheduler)) {}
+          is_inline_(runs_inline(scheduler)),
+          inherited_(inherited) {}
 
     scheduler_type scheduler;
     stop_token_type stop_token;
     const Env& environment() const noexcept { return *environment_; }
     // Whether there is no place to come back to after an await.
     bool is_inline() const noexcept { return is_inline_; }
+    // What is handed down: the timer that is named, or this scheduler if it has timers, or that of
+    // a task above. A scheduler of another type than any_scheduler is not.
+    inherited_timer timer() const noexcept {
+        if constexpr (std::same_as<scheduler_type, any_scheduler>) {
+            if (!inherited_.is_named() && scheduler.has_timers()) {
+                return inherited_timer(scheduler, false);
+            }
+        }
+        return inherited_;
+    }
 
 private:
     static bool runs_inline(const scheduler_type& sch) noexcept {
@@ -103,6 +120,7 @@ private:
     }
     const Env* environment_;
     const bool is_inline_;
+    const inherited_timer inherited_;
 };
 
 // The environment of what a task awaits. Source: [task.promise], get_env.
@@ -125,9 +143,10 @@ public:
         return context_->stop_token;
     }
     allocator_type query(get_allocator_t) const noexcept { return allocator_; }
+    inherited_timer query(get_inherited_timer_t) const noexcept { return context_->timer(); }
     template <class Query, class... Args>
         requires(!one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
-                         get_allocator_t>) &&
+                         get_allocator_t, get_inherited_timer_t>) &&
                 is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return context_->environment().query(tag, static_cast<Args&&>(args)...);
@@ -196,6 +215,30 @@ Sch task_scheduler_from(const Outer& outer) noexcept {
     }
 }
 
+// The timed scheduler that an outer environment has for a task: what the tasks above hand down, or
+// what the environment names, kept here.
+template <class Outer>
+class outer_timer {
+public:
+    explicit outer_timer(const Outer&) noexcept {}
+    static inherited_timer get(const Outer& outer) noexcept { return get_inherited_timer(outer); }
+};
+template <class Outer>
+    requires has_query<Outer, get_timed_scheduler_t> &&
+             std::constructible_from<any_scheduler,
+                                     call_result_t<get_timed_scheduler_t, const Outer&>>
+class outer_timer<Outer> : immovable {
+public:
+    explicit outer_timer(const Outer& outer) : named_(get_timed_scheduler(outer)) {}
+    // One whose timers may fail is of no use to any_scheduler.
+    inherited_timer get(const Outer& outer) const noexcept {
+        return named_.has_timers() ? inherited_timer(named_, true) : get_inherited_timer(outer);
+    }
+
+private:
+    any_scheduler named_;
+};
+
 // A context made from an outer environment, with what it refers to. Not a task's own: see above.
 template <class Env, class Outer>
 class task_root : immovable {
@@ -208,8 +251,9 @@ public:
         : own_env_(make_own(outer)),
           environment_(make_environment(own_env_, outer)),
           stop_(get_stop_token(outer)),
+          timer_(outer),
           context_(task_scheduler_from<typename task_context<Env>::scheduler_type>(outer),
-                   stop_.token(), environment_) {}
+                   stop_.token(), environment_, timer_.get(outer)) {}
 
     task_context<Env>& context() noexcept { return context_; }
     // Before the task starts, and when it has ended.
@@ -236,6 +280,7 @@ private:
     [[no_unique_address]] own_env_type own_env_;
     [[no_unique_address]] Env environment_;
     stop_type stop_;
+    [[no_unique_address]] outer_timer<Outer> timer_;
     task_context<Env> context_;
 };
 

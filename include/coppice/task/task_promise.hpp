@@ -162,7 +162,7 @@ class changed_context : public task_context<Env> {
 public:
     changed_context(scheduler_type sch, task_context<Env>& outer)
         : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
-                            outer.environment()),
+                            outer.environment(), outer.timer()),
           outer_(outer) {}
     ~changed_context() {
         if (going_back_) back_.destroy();
