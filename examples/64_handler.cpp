@@ -1,9 +1,12 @@
-// A request handler that forks its computation on the pool, and stops when its client leaves.
+// A request handler that asks a database, forks its computation on the pool, has a deadline, and
+// stops when its client leaves.
 #include <coppice/coppice.hpp>
 
+#include <sqlite3.h>
 #include <atomic>
 #include <cstdio>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -22,53 +25,125 @@ bool is_prime(std::uint64_t n) {
 
 // What the handlers of this program did, for the program to say.
 struct diary {
-    std::atomic<bool> begun{false};
+    std::atomic<int> begun{0};
     std::atomic<int> stopped{0};
 };
 
-// [handler]
-// Counts primes below n: in parallel on the pool, while the connection's loop serves others. The
-// request's token is stopped when the client resets its connection, when the deadline has passed,
-// and when the server cuts off; the loop over the numbers then ends within a few of them.
-task<http::response> primes(http::request& r, thread_pool& pool, diary& notes) {
-    const auto n = r.parameter<std::uint64_t>("n");
-    if (!n) co_return http::response::status(400, "n must be a number");
-    const inplace_stop_token stop = r.stop_token();
+// [database]
+// Numbers by name, in SQLite. Its calls block, so they are made on a thread of their own.
+class numbers {
+public:
+    numbers() {
+        check(::sqlite3_open(":memory:", &database_));
+        check(::sqlite3_exec(database_,
+                             "CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER);"
+                             "INSERT INTO numbers VALUES ('thousand', 1000), ('trillion', 1e12)",
+                             nullptr, nullptr, nullptr));
+        check(::sqlite3_prepare_v2(database_, "SELECT value FROM numbers WHERE name = ?", -1,
+                                   &find_, nullptr));
+    }
+    numbers(const numbers&) = delete;
+    ~numbers() {
+        ::sqlite3_finalize(find_);
+        ::sqlite3_close(database_);
+    }
+
+    // Nothing: there is no such name. Ends stopped when its caller is; a long query does, too.
+    task<std::optional<std::uint64_t>> find(std::string name) {
+        inplace_stop_token stop = co_await ex::read_env(get_stop_token);
+        co_await worker_.get_scheduler().schedule();
+        ::sqlite3_progress_handler(database_, 1000, asked_to_stop, &stop);
+        ::sqlite3_bind_text(find_, 1, name.c_str(), -1, SQLITE_STATIC);
+        const int status = ::sqlite3_step(find_);
+        std::optional<std::uint64_t> value;
+        if (status == SQLITE_ROW) value = ::sqlite3_column_int64(find_, 0);
+        ::sqlite3_reset(find_);
+        if (status == SQLITE_INTERRUPT) co_await ex::just_stopped();
+        if (status != SQLITE_ROW && status != SQLITE_DONE) check(status);
+        co_return value;
+    }
+
+private:
+    static int asked_to_stop(void* token) {
+        return static_cast<inplace_stop_token*>(token)->stop_requested();
+    }
+    void check(int status) const {
+        if (status != SQLITE_OK) throw std::runtime_error(::sqlite3_errstr(status));
+    }
+
+    sqlite3* database_ = nullptr;
+    sqlite3_stmt* find_ = nullptr;
+    thread_pool worker_{1};
+};
+// [/database]
+
+// [work]
+// Counts the primes below a number of the database, in parallel on the pool. The loop over them
+// ends within a few when the task is stopped, whoever asks for it.
+task<std::optional<std::uint64_t>> count_primes(numbers& of, std::string name, thread_pool& pool,
+                                                diary& notes) {
+    const std::optional<std::uint64_t> below = co_await of.find(std::move(name));
+    if (!below) co_return std::nullopt;
+    const inplace_stop_token stop = co_await ex::read_env(get_stop_token);
     co_await pool.get_scheduler().schedule();
-    notes.begun = true;
+    ++notes.begun;
     std::atomic<std::uint64_t> count{0};
     const auto [all] = fork_join(stop, [&] {
-        return parallel_for(std::uint64_t{0}, *n, [&](std::uint64_t i) {
+        return parallel_for(std::uint64_t{0}, *below, [&](std::uint64_t i) {
             if (is_prime(i)) count.fetch_add(1, std::memory_order_relaxed);
         });
     });
     if (!all) {
         ++notes.stopped;
-        co_return http::response::status(503, "stopped");  // nobody reads it
+        co_await ex::just_stopped();
     }
-    co_return http::response::text(std::to_string(count.load()));
+    co_return count.load();
+}
+// [/work]
+
+// [handler]
+// The connection's loop serves others meanwhile. The work is stopped when its time is up, which the
+// client may say (?ms=20); when the client resets its connection; and when the server cuts off.
+task<http::response> primes(http::request& r, numbers& of, thread_pool& pool, diary& notes) {
+    const std::chrono::milliseconds limit(r.query<unsigned>("ms").value_or(10'000));
+    std::string name(r.parameter("name").value_or(""));
+    try {
+        auto limited =
+            ex::write_env(ex::timeout(count_primes(of, std::move(name), pool, notes), limit),
+                          ex::prop(ex::get_timed_scheduler, r.loop().get_scheduler()));
+        const std::optional<std::uint64_t> count = co_await std::move(limited);
+        if (!count) co_return http::response::status(404, "no such number");
+        co_return http::response::text(std::to_string(*count));
+    } catch (const std::system_error& error) {
+        if (error.code() != std::errc::timed_out) throw;
+        co_return http::response::status(503, "out of time");
+    }
 }
 // [/handler]
 
-// Asks, and is gone as soon as the handler computes.
-task<> leave(io::context& loop, io::endpoint server, diary& notes) {
+// Asks, and is gone as soon as the handler computes. How many handlers were stopped by that.
+task<int> leave(io::context& loop, io::endpoint server, diary& notes) {
+    const int begun = notes.begun, stopped = notes.stopped;
     io::tcp::socket socket(loop);
     co_await socket.connect(server);
-    const std::string_view request = "GET /primes/1000000000000 HTTP/1.1\r\nHost: x\r\n\r\n";
+    const std::string_view request = "GET /primes/trillion HTTP/1.1\r\nHost: x\r\n\r\n";
     co_await socket.send_all(std::as_bytes(std::span(request)));
     io::timer timer(loop);
-    while (!notes.begun) co_await timer.wait_for(1ms);
+    while (notes.begun == begun) co_await timer.wait_for(1ms);
     socket.set(io::linger(0s));  // closing is a reset
     socket.close();
-    while (notes.stopped == 0) co_await timer.wait_for(1ms);
+    while (notes.stopped == stopped) co_await timer.wait_for(1ms);
+    co_return notes.stopped - stopped;
 }
 
 task<> visit(io::context& loop, http::server& server, diary& notes) {
     http::client client(loop);
-    http::client_response answer = co_await client.get(server.local(), "/primes/1000");
-    std::printf("below 1000: %s primes\n", std::string(answer.body()).c_str());
-    co_await leave(loop, server.local(), notes);
-    std::printf("handlers stopped by their client: %d\n", notes.stopped.load());
+    http::client_response answer = co_await client.get(server.local(), "/primes/thousand");
+    std::printf("below a thousand: %s primes\n", std::string(answer.body()).c_str());
+    http::client_response late = co_await client.get(server.local(), "/primes/trillion?ms=20");
+    std::printf("below a trillion, in 20 ms: %d\n", late.status());
+    const int stopped = co_await leave(loop, server.local(), notes);
+    std::printf("stopped by its client: %d\n", stopped);
     server.drain();
 }
 
@@ -76,13 +151,13 @@ task<> visit(io::context& loop, http::server& server, diary& notes) {
 
 int main() {
     thread_pool pool(2);
+    numbers known;
     diary notes;
     http::router routes;
-    // [route]
-    routes.get("/primes/{n:int}",
-               [&](http::request& r) -> task<http::response> { return primes(r, pool, notes); });
+    routes.get("/primes/{name}", [&](http::request& r) -> task<http::response> {
+        return primes(r, known, pool, notes);
+    });
     http::server server({.endpoint = io::loopback(0), .threads = 1}, std::move(routes));
-    // [/route]
     std::thread visitor([&] {
         io::context loop;
         std::optional<io::context::work_guard> guard(loop);

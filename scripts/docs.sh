@@ -17,6 +17,11 @@ version=$(sed -nE 's/^#define COPPICE_VERSION_[A-Z]+ ([0-9]+)$/\1/p' \
 
 say "the guide"
 mkdocs build --quiet --clean --config-file "$root/scripts/site/mkdocs.yml" --site-dir "$site"
+# Debian's theme has another version of it than its pages name.
+wanted=$site/js/jquery-3.6.0.min.js
+[ -e "$wanted" ] || cp "$site"/js/jquery-*.min.js "$wanted"
+# What pages link to outside of docs/.
+(cd "$root" && cp --parents -t "$site" examples/*.cpp include/coppice/*/PROTOCOL.md)
 say "the reference"
 (cd "$root" && doxygen - <<END
 @INCLUDE = scripts/site/Doxyfile

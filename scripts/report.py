@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Keeps what the benchmarks measured, and makes the report of it.
 
-  report.py add BENCH FIGURES --commit C --compiler TEXT --mode MODE   appends a run to the history
+  report.py add BENCH FIGURES --commit C --compiler TEXT --mode MODE [--past]
+                                                         appends a run to the history; of a past
+                                                         commit it is for compare alone
   report.py write [--out FOLDER]                         the report: Markdown, HTML and plots
   report.py compare OLD NEW [BENCH...]                   what changed between two commits
   report.py has COMMIT [BENCH...]                        exit 0 if the history has runs of all
@@ -25,7 +27,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEVEL = 0.03  # ratios this close to 1 are called level
 RIVAL_PACKAGES = ["libtbb-dev", "libomp-19-dev", "libboost1.81-dev", "libconcurrentqueue-dev",
-                  "libasio-dev", "libhttp-parser-dev", "nginx-light", "wrk"]
+                  "libasio-dev", "libhttp-parser-dev", "nginx-light", "wrk", "g++-12", "libgomp1"]
 
 
 # ---- The history: one line per run of a benchmark program ----------------------------------------
@@ -81,7 +83,7 @@ def add(arguments, history):
            "mode": arguments.mode, "machine": machine(), "packages": package_versions(),
            "load": round(os.getloadavg()[0], 1), "processors": os.cpu_count(),
            "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-           "figures": figures, "budgets": budgets}
+           "figures": figures, "budgets": budgets, **({"past": True} if arguments.past else {})}
     with history.open("a") as out:
         out.write(json.dumps(run, separators=(",", ":")) + "\n")
 
@@ -231,10 +233,15 @@ def slug(text):
 
 
 def provenance(runs):
-    blocks = [("table", ["benchmark", "commit", "when", "how", "compiler", "load at its end"],
+    """How each benchmark was run, and where: the last runs of two may be of different machines."""
+    blocks = [("table", ["benchmark", "commit", "when", "how", "compiler", "machine",
+                         "load at its end"],
                [[(run["bench"], ""), (run["commit"], ""), (run["time"], ""), (run["mode"], ""),
-                 (run["compiler"], ""), (str(run.get("load", "–")), "")]
+                 (run["compiler"], ""), (run["machine"], ""), (str(run.get("load", "–")), "")]
                 for run in sorted(runs.values(), key=lambda r: r["bench"])])]
+    if len({run["machine"] for run in runs.values()}) > 1:
+        blocks.append(("p", "Not all were run on one machine: compare figures of different "
+                            "benchmarks with care."))
     busy = [name for name, run in sorted(runs.items())
             if run.get("load", 0) > 2 * run.get("processors", 1)]
     if busy:
@@ -244,11 +251,11 @@ def provenance(runs):
     if unknown:
         blocks.append(("p", f"Whether other programs used the machine during {', '.join(unknown)} "
                             "was not recorded: run ./bench again before relying on these figures."))
-    for place in sorted({run["machine"] for run in runs.values()}):
-        blocks.append(("p", f"Machine: {place}."))
     packages = sorted({f"{name} {version}" for run in runs.values()
                        for name, version in run.get("packages", {}).items()})
-    blocks.append(("p", "Rivals' packages: " + (", ".join(packages) or "none are installed") + "."))
+    blocks.append(("p", "Packages: " + (", ".join(packages) or "none of rivals are installed") +
+                   ". What ./bench builds is built by the compiler named above, but OpenMP "
+                   "(libgomp), by g++-12."))
     return blocks
 
 
@@ -438,7 +445,7 @@ def plotter(folder):
 # ---- Commands ------------------------------------------------------------------------------------
 
 def write(arguments, history):
-    runs = latest(read_history(history))
+    runs = latest(run for run in read_history(history) if not run.get("past"))
     if not runs:
         sys.exit(f"{history} has no runs; ./bench makes some")
     documents = json.loads(arguments.documents.read_text())["documents"]
@@ -499,6 +506,7 @@ def main():
     each.add_argument("figures", type=pathlib.Path)
     for flag in ("--commit", "--compiler", "--mode"):
         each.add_argument(flag, required=True)
+    each.add_argument("--past", action="store_true")
     each = commands.add_parser("write")
     each.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/results")
     each.add_argument("--documents", type=pathlib.Path, default=ROOT / "benchmarks/documents.json")

@@ -118,6 +118,15 @@ TEST_P(the_tree, keeps) {
 INSTANTIATE_TEST_SUITE_P(law, the_tree, testing::ValuesIn(checks),
                          [](const auto& each) { return std::string(each.param.name); });
 
+// What docs/architecture.md shows is there: its table is the law's, and each room has a header.
+TEST(rooms, are_all_on_disk) {
+    for (const auto& [room, others] : rooms()) {
+        EXPECT_TRUE(std::any_of(project().begin(), project().end(), [&](const source_file& f) {
+            return f.is_header() && room_of(f) == room;
+        })) << room;
+    }
+}
+
 // An exception whose reason is gone must go too.
 TEST(exceptions, are_all_still_needed) {
     const auto file = [](std::string_view path) {

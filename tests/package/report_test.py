@@ -140,6 +140,18 @@ class Tables(unittest.TestCase):
         text = report.as_markdown(blocks_of([figure("ours", 5)]))
         self.assertIn("Whether other programs used the machine during b was not recorded", text)
 
+    def test_each_benchmark_names_its_machine_and_compiler(self):
+        def written(second):
+            runs = {"b": run([figure("ours", 5)]),
+                    "c": run([figure("ours", 5)], bench="c", compiler="gcc", machine=second)}
+            return report.as_markdown(report.report(runs, [DOCUMENT], lambda *_: None))
+        self.assertIn("| b | aaa | 2026-01-01T00:00:00Z | full | clang | a machine |",
+                      written("another"))
+        self.assertIn("| c | aaa | 2026-01-01T00:00:00Z | full | gcc | another |",
+                      written("another"))
+        self.assertIn("Not all were run on one machine", written("another"))
+        self.assertNotIn("Not all were run on one machine", written("a machine"))
+
     def test_markup_in_names_is_escaped(self):
         blocks = blocks_of([figure("a<b>|c", 5, workload="elsewhere")])
         self.assertIn("a&lt;b&gt;|c", report.as_html(blocks))
@@ -193,8 +205,12 @@ class Commands(unittest.TestCase):
         self.assertIn("3 of 4 figures changed", said)
         self.command("compare", "aaa", "nothing", status=1)
 
-    def test_the_last_run_of_a_benchmark_is_the_one_reported(self):
+    def test_the_last_run_of_a_benchmark_here_is_the_one_reported(self):
         self.plant(run([figure("ours", 5)]), run([figure("ours", 7)]))
+        figures = self.work / "figures"
+        figures.write_text(json.dumps(figure("ours", 9)) + "\n")
+        self.command("add", "b", figures, "--commit", "old", "--compiler", "clang", "--mode",
+                     "full", "--past")  # measured to be compared with
         (self.work / "documents.json").write_text(json.dumps({"documents": [DOCUMENT]}))
         self.command("write", "--out", self.work / "out", "--documents",
                      self.work / "documents.json")
