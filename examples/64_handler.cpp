@@ -108,10 +108,8 @@ task<http::response> primes(http::request& r, numbers& of, thread_pool& pool, di
     const std::chrono::milliseconds limit(r.query<unsigned>("ms").value_or(10'000));
     std::string name(r.parameter("name").value_or(""));
     try {
-        auto limited =
-            ex::write_env(ex::timeout(count_primes(of, std::move(name), pool, notes), limit),
-                          ex::prop(ex::get_timed_scheduler, r.loop().get_scheduler()));
-        const std::optional<std::uint64_t> count = co_await std::move(limited);
+        const std::optional<std::uint64_t> count =
+            co_await ex::timeout(count_primes(of, std::move(name), pool, notes), limit);
         if (!count) co_return http::response::status(404, "no such number");
         co_return http::response::text(std::to_string(*count));
     } catch (const std::system_error& error) {
