@@ -21,6 +21,39 @@ using http::response;
 constexpr std::string_view get_plain = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
 constexpr std::string_view get_pause = "GET /pause HTTP/1.1\r\nHost: a\r\n\r\n";
 
+// Waits for nothing, and ends inside the stop request.
+struct until_told {
+    using sender_concept = execution::sender_tag;
+    using completion_signatures =
+        execution::completion_signatures<execution::set_value_t(), execution::set_stopped_t()>;
+    template <class Rcvr>
+    class operation : immovable {
+    public:
+        using operation_state_concept = execution::operation_state_tag;
+        explicit operation(Rcvr rcvr) noexcept : rcvr_(std::move(rcvr)) {}
+        void start() & noexcept {
+            callback_.emplace(get_stop_token(execution::get_env(rcvr_)), on_stop{this});
+        }
+
+    private:
+        struct on_stop {
+            operation* self;
+            void operator()() const noexcept {
+                operation& op = *self;  // this is gone after the next line
+                op.callback_.reset();
+                execution::set_stopped(std::move(op.rcvr_));
+            }
+        };
+        using token_type = stop_token_of_t<execution::env_of_t<Rcvr>>;
+        Rcvr rcvr_;
+        std::optional<stop_callback_for_t<token_type, on_stop>> callback_;
+    };
+    template <class Rcvr>
+    operation<Rcvr> connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(std::move(rcvr));
+    }
+};
+
 class stopping_on : public testing::TestWithParam<way> {
 protected:
     http::router routes() {
@@ -30,6 +63,12 @@ protected:
                  [this](request& q) -> task<response> {
                      entered.fetch_add(1, release);
                      co_await http::pause(q, 1h);
+                     co_return response::text("never");
+                 })
+            .get("/waits",
+                 [this](request&) -> task<response> {
+                     entered.fetch_add(1, release);
+                     co_await until_told();
                      co_return response::text("never");
                  })
             .get("/polls",
@@ -67,7 +106,7 @@ TEST_P(stopping_on, a_client_that_resets_its_connection_stops_its_handler) {
     running_server server(options_of(GetParam()), routes());
     const bool has_pool = server->pool() != nullptr;
     int round = 0;
-    for (const char* const path : {"/pause", "/polls", "/computes"}) {
+    for (const char* const path : {"/pause", "/waits", "/polls", "/computes"}) {
         if (path == std::string_view("/computes") && !has_pool) continue;  // it has the loop
         client c(server.port());
         ASSERT_TRUE(c.send("GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n"));
