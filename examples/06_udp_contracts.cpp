@@ -61,8 +61,9 @@ public:
     void send(std::string_view message) {
         require(::send(descriptor_, message.data(), message.size(), 0) >= 0, "send");
     }
-    void send_to(sockaddr_in to, std::string_view message) {
-        require(::sendto(descriptor_, message.data(), message.size(), 0, as_sockaddr(to),
+    void send_to(sockaddr_in to, std::string_view message) { send_from(descriptor_, to, message); }
+    static void send_from(int descriptor, sockaddr_in to, std::string_view message) {
+        require(::sendto(descriptor, message.data(), message.size(), 0, as_sockaddr(to),
                          sizeof to) >= 0,
                 "sendto");
     }
@@ -141,12 +142,15 @@ int main() {
     }
     // [/threads]
 
-    const sockaddr_in to_second = second.address();
+    const sockaddr_in to_first = first.address(), to_second = second.address();
     second.send("guess what?");
     first.send_to(to_second, "chicken butt!");
     second.send("is that all?");
-    second.send("bye");
     first.send_to(to_second, "bye");
+    // The second may be closed as soon as it has heard that: a third tells the first.
+    const int third = ::socket(AF_INET, SOCK_DGRAM, 0);
+    udp_socket::send_from(third, to_first, "bye");
+    ::close(third);
     poller.join();
     done.request_stop();
     for (std::thread& worker : workers) worker.join();
