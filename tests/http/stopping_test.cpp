@@ -32,21 +32,25 @@ struct until_told {
         using operation_state_concept = execution::operation_state_tag;
         explicit operation(Rcvr rcvr) noexcept : rcvr_(std::move(rcvr)) {}
         void start() & noexcept {
-            callback_.emplace(get_stop_token(execution::get_env(rcvr_)), on_stop{this});
+            callback_.construct(get_stop_token(execution::get_env(rcvr_)), on_stop{this});
+            arrive();
         }
 
     private:
         struct on_stop {
             operation* self;
-            void operator()() const noexcept {
-                operation& op = *self;  // this is gone after the next line
-                op.callback_.reset();
-                execution::set_stopped(std::move(op.rcvr_));
-            }
+            void operator()() const noexcept { self->arrive(); }
         };
+        // The later of start() and the request, which may come from another thread, ends this.
+        void arrive() noexcept {
+            if (arrived_.fetch_add(1, acq_rel) == 0) return;
+            callback_.destroy();
+            execution::set_stopped(std::move(rcvr_));
+        }
         using token_type = stop_token_of_t<execution::env_of_t<Rcvr>>;
         Rcvr rcvr_;
-        std::optional<stop_callback_for_t<token_type, on_stop>> callback_;
+        atomic<int> arrived_{0};
+        manual_lifetime<stop_callback_for_t<token_type, on_stop>> callback_;
     };
     template <class Rcvr>
     operation<Rcvr> connect(Rcvr rcvr) const noexcept {
