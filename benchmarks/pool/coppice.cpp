@@ -93,6 +93,9 @@ struct job : work_item {
 std::uint64_t fib_serial(std::size_t, std::size_t size) {
     return plain_fib(size);
 }
+std::uint64_t fib_serial_on_worker(std::size_t, std::size_t size) {
+    return pool(1).run([size] { return plain_fib(size); });
+}
 std::uint64_t fib_fork_join(std::size_t threads, std::size_t size) {
     return pool(threads).run([size] { return forked_fib(size); });
 }

@@ -129,7 +129,7 @@ std::vector<contest> contests() {
 #endif
     fib.push_back({"coppice tasks", fib_tasks});
     fib.push_back({"coppice fork_join", fib_fork_join});
-    fib.push_back({"the plain function", fib_serial});
+    fib.push_back({"the plain function", fib_serial_on_worker});
     matmul.push_back({"coppice parallel_for", matmul_coppice});
     skynet.push_back({"coppice tasks", skynet_tasks});
     skynet.push_back({"coppice fork_join", skynet_fork_join});
@@ -279,7 +279,7 @@ void judge_speed_up(const bench::options& o) {
                                           {"tasks 2", fib_tasks, 2, 30},
                                           {"fork_join 1", fib_fork_join, 1, 30},
                                           {"fork_join 2", fib_fork_join, 2, 30},
-                                          {"plain 1", fib_serial, 1, 34},
+                                          {"plain 1", fib_serial_on_worker, 1, 34},
                                           {"plain 2", two_plain_functions, 2, 34}},
                                          3 * o.repetitions);
     const auto speed_ups = [&](const std::string& name) {

@@ -13,6 +13,8 @@ using work = std::uint64_t (*)(std::size_t threads, std::size_t size);
 
 // fib(size), one task per call.
 std::uint64_t fib_serial(std::size_t threads, std::size_t size);
+// The same on the thread that runs fib_fork_join on one worker: at the speed of its processor.
+std::uint64_t fib_serial_on_worker(std::size_t threads, std::size_t size);
 std::uint64_t fib_fork_join(std::size_t threads, std::size_t size);
 std::uint64_t fib_tasks(std::size_t threads, std::size_t size);
 std::uint64_t fib_parallel_invoke(std::size_t threads, std::size_t size);
