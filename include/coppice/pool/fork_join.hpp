@@ -181,19 +181,6 @@ private:
     manual_lifetime<outcome> outcome_;  // constructed by the thief
 };
 
-// Destroys the first's result at the end of the scope.
-template <class F, class G>
-class destroys_first : immovable {
-public:
-    explicit destroys_first(fork_frame<F, G>& frame) noexcept : frame_(frame) {}
-    ~destroys_first() {
-        if constexpr (!std::is_trivially_destructible_v<forked_value_t<F>>) frame_.destroy_first();
-    }
-
-private:
-    fork_frame<F, G>& frame_;
-};
-
 // Both, one after the other, though the first may throw.
 template <class F, class G>
 [[gnu::noinline]] std::tuple<forked_value_t<F>, forked_value_t<G>> both_in_order(fork_access<F> f,
@@ -221,7 +208,10 @@ template <class F, class G>
             }
             if (thrown) [[unlikely]]
                 frame.throw_first();
-            const destroys_first<F, G> end(frame);
+            const scope_exit end([&]() noexcept {
+                if constexpr (!std::is_trivially_destructible_v<forked_value_t<F>>)
+                    frame.destroy_first();
+            });
             if (frame.pop()) [[likely]]
                 return result(frame.first(), frame.call_second());
             frame.join();
