@@ -53,7 +53,7 @@ void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
     lists.used = true;
     static thread_local cleanup at_thread_exit;
     (void)at_thread_exit;
-    push(lists.lists[index], memory, index);
+    push(lists.lists[index], memory, index, frames_per_class_max - 1);
 }
 
 void frame_pool::poison_bytes(void* memory, std::size_t bytes) noexcept {

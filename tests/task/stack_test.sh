@@ -78,6 +78,20 @@ task<long> catches(task<long> child) {
         co_return n;
     }
 }
+task<long> throwing_loop() {
+    long sum = 0;
+    for (long i = 0; i != 20'000; ++i) {
+        bool caught = false;
+        try {
+            const auto [a, b] = co_await wait_for_tasks(one(), deep_throw(1));
+            sum += a + b;
+        } catch (long) {
+            caught = true;
+        }
+        if (caught) sum += co_await catches(deep_throw(1)) + 1;
+    }
+    co_return sum;
+}
 task<long> deep_stop(long n) {
     if (n == 0) co_await ex::just_stopped();
     co_return co_await deep_stop(n - 1);
@@ -102,6 +116,7 @@ int main() {
     right &= gives("recursion by wait_for_tasks, last", deep_wait(levels), levels);
     right &= gives("recursion by wait_for_tasks, first", deep_wait_first(levels), levels);
     right &= gives("an exception through a recursion", catches(deep_throw(20'000)), 0);
+    right &= gives("exceptions one after the other", throwing_loop(), 20'000);
     right &= gives("a stop through a recursion", deep_stop(levels), std::nullopt);
     return right ? 0 : 1;
 }

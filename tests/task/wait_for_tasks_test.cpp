@@ -93,6 +93,43 @@ TEST(wait_for_tasks, the_first_exception_of_an_r_value_leaves_it_after_all_have_
     EXPECT_EQ(order, (std::vector{1, 3}));
 }
 
+TEST(wait_for_tasks, a_failure_that_was_caught_is_forgotten) {
+    auto once = [](bool fails) -> task<int> {
+        task<int> second = fails ? thrower("now and then") : number(2);
+        const auto [a, b, c] =
+            co_await wait_for_tasks(number(1), std::move(second), number(3));
+        co_return a * 100 + b * 10 + c;
+    };
+    auto body = [&]() -> task<std::vector<int>> {
+        std::vector<int> got;
+        for (const bool fails : {true, false, true, true, false}) {
+            try {
+                got.push_back(co_await once(fails));
+            } catch (const std::runtime_error&) {
+                got.push_back(0);
+            }
+        }
+        const auto [a, b] = co_await wait_for_tasks(once(false), number(4));
+        got.push_back(a + b);
+        co_return got;
+    };
+    EXPECT_EQ(sync_wait(body()), std::tuple(std::vector{0, 123, 0, 0, 123, 127}));
+}
+
+TEST(wait_for_tasks, results_beside_a_failure_are_destroyed) {
+    auto counted = std::make_shared<int>(7);
+    auto gives = [&]() -> task<std::shared_ptr<int>> { co_return counted; };
+    auto body = [&]() -> task<int> {
+        try {
+            const auto [a, none, b] = co_await wait_for_tasks(gives(), thrower("beside"), gives());
+            co_return *a + none + *b;
+        } catch (const std::runtime_error&) {
+            co_return static_cast<int>(counted.use_count());
+        }
+    };
+    EXPECT_EQ(sync_wait(body()), std::tuple(1));
+}
+
 TEST(wait_for_tasks, the_exception_of_an_l_value_waits_for_whoever_reads_it) {
     auto body = []() -> task<bool> {
         task<int> fails = thrower("kept");

@@ -147,6 +147,7 @@ public:
         // Relaxed, here and in pop(): a hint of thieves, or the owner's own value.
         if (slot >= push_limit_.load(relaxed)) [[unlikely]]
             return push_slow(slot);
+        if (slot == nullptr) __builtin_unreachable();  // callers look for what push_slow() gives
         return slot;
     }
 
@@ -203,7 +204,7 @@ private:
         return static_cast<std::uint32_t>(slot - slots_);
     }
     COPPICE_COLD_CALL inline fork_slot* push_slow(fork_slot* slot) noexcept;
-    [[gnu::noinline]] inline bool reclaim(fork_slot* slot) noexcept;
+    COPPICE_COLD_CALL inline bool reclaim(fork_slot* slot) noexcept;
     // Relaxed: hints without a fence; what is published comes with fork.publish.
     void raise_limits() noexcept {
         push_limit_.store(slots_, relaxed);

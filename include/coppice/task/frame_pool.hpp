@@ -44,8 +44,9 @@ public:
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
             node*& list = mine().lists[index];
-            if (list->count != frames_per_class_max) [[likely]] {
-                push(list, memory, index);
+            unsigned room;
+            if (!__builtin_sub_overflow(list->room, 1u, &room)) [[likely]] {
+                push(list, memory, index, room);
                 return;
             }
         }
@@ -57,12 +58,12 @@ private:
 
     struct node {
         node* next;
-        unsigned count;  // of the frames in the list from here on
+        unsigned room;  // how many frames may come in front of this one
     };
     // What ends a list, and is not a frame: only that has no next. No frame goes in front of the
     // first.
-    static inline constinit node closed{nullptr, frames_per_class_max};
-    static inline constinit node empty{nullptr, 0};
+    static inline constinit node closed{nullptr, 0};
+    static inline constinit node empty{nullptr, frames_per_class_max};
     // Trivially destructible, so that access needs no guard. The lists are closed before the
     // thread's clean-up is registered, and after it (frame_pool.cpp): frames go straight back to
     // the system.
@@ -77,10 +78,10 @@ private:
 
     static std::size_t class_of(std::size_t bytes) noexcept { return (bytes - 1) / class_bytes; }
     static thread_lists& mine() noexcept { return thread_slot<frame_pool, thread_lists>(); }
-    static void push(node*& list, void* memory, std::size_t index) noexcept {
+    static void push(node*& list, void* memory, std::size_t index, unsigned room) noexcept {
         node* const frame = static_cast<node*>(memory);
         frame->next = list;
-        frame->count = list->count + 1;
+        frame->room = room;
         list = frame;
         poison(frame, index);
     }

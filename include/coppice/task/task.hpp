@@ -106,9 +106,10 @@ public:
         context_.listen();
         return context_.get();
     }
-    task_context<Env>& context() noexcept { return context_.get(); }
+    // Of the same coroutine: a task that is at hand need not be looked up.
+    task_context<Env>& context(std::coroutine_handle<>) noexcept { return context_.get(); }
     task_chain* chain() const noexcept { return chain_; }
-    std::coroutine_handle<> resumed() const noexcept { return self_; }
+    std::coroutine_handle<> self() const noexcept { return self_; }
     stopped_coroutine stopped() const noexcept {
         return {chain_ != nullptr ? self_ : stop_(self_.address()), chain_};
     }
@@ -131,9 +132,11 @@ public:
     task_context<Env>& suspend(std::coroutine_handle<Promise> self) noexcept {
         return self.promise().context();
     }
-    task_context<Env>& context() const noexcept { return self_.promise().context(); }
+    static task_context<Env>& context(std::coroutine_handle<Promise> self) noexcept {
+        return self.promise().context();
+    }
     task_chain* chain() const noexcept { return &self_.promise(); }
-    std::coroutine_handle<> resumed() const noexcept { return self_; }
+    std::coroutine_handle<Promise> self() const noexcept { return self_; }
     // For what goes up the chain, and for what does not.
     stopped_coroutine stopped() const noexcept { return {self_, &self_.promise()}; }
     std::coroutine_handle<> stop() const noexcept { return self_.promise().stop(self_); }
@@ -205,63 +208,84 @@ private:
 template <class T, class Env, class Promise>
 class task_awaiter final : task_waiter {
     using promise_type = task_promise<T, Env>;
+    using outcome_type = typename promise_type::outcome_type;
+    enum class child : unsigned char { ended_here, not_begun, left };
 
 public:
     template <class... P>
     explicit task_awaiter(std::coroutine_handle<promise_type> coroutine, P&... promise)
-        : coroutine_(coroutine), parent_(promise...) {}
-    ~task_awaiter() {
-        if (coroutine_) [[unlikely]]
-            coroutine_.destroy();
+        : coroutine_(coroutine), parent_(promise...) {
+        outcome_.construct();
+    }
+    [[gnu::always_inline]] ~task_awaiter() {
+        if constexpr (outcome_type::is_plain) {
+            if (child_ != child::ended_here) [[unlikely]]
+                clean_up();
+        } else {
+            if (child_ == child::not_begun) [[unlikely]]
+                coroutine_.destroy();
+            outcome_.destroy();
+        }
     }
     // A task that wait_for_tasks has run is not run again.
     bool await_ready() {
         auto* const kept = coroutine_.promise().outcome_kept();
         if (kept == nullptr) [[likely]]
             return false;
-        outcome_.move_from(*kept);
+        outcome_.get().move_from(*kept);
         return true;
     }
     template <class Other>
     [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
         const auto coroutine = coroutine_;
         task_context<Env>& context = parent_.suspend(parent);
+        child_ = child::ended_here;
         bool left = false;
         if (!transfer_loop::has_room(&left)) [[unlikely]] {
-            coroutine.promise().begin(context, *this, false, outcome_);
+            coroutine.promise().begin(context, *this, false, outcome_.get());
             put_off();
             return true;
         }
-        coroutine_ = {};
         left_ = &left;
-        coroutine.promise().begin(context, *this, true, outcome_);
+        coroutine.promise().begin(context, *this, true, outcome_.get());
         coroutine.resume();
         return left;  // then this may be gone
     }
-    T await_resume() { return take_result<T>(outcome_); }
+    [[gnu::always_inline]] T await_resume() {
+        if (child_ != child::ended_here) [[unlikely]]
+            outcome_.get().check();
+        return take_known_result<T>(outcome_.get());
+    }
 
 private:
+    COPPICE_COLD_CALL void clean_up() noexcept {
+        if (child_ == child::not_begun) coroutine_.destroy();
+        outcome_.destroy();
+    }
     [[gnu::noinline, gnu::cold]] void put_off() noexcept {
+        child_ = child::not_begun;
         if (parent_.chain() != nullptr) parent_.chain()->detach();
         transfer_loop::put_off(*this);
     }
     std::coroutine_handle<> go_on() noexcept override {
-        if (coroutine_) return std::exchange(coroutine_, {});
-        return parent_.resumed();
+        if (std::exchange(child_, child::left) == child::not_begun) return coroutine_;
+        return parent_.self();
     }
     task_chain* leave() noexcept override {
         *left_ = true;
+        child_ = child::left;
         return parent_.chain();
     }
     std::coroutine_handle<> ended() noexcept override {
-        return transfer_loop::next(*this, parent_.resumed());
+        return transfer_loop::next(*this, parent_.self());
     }
     stopped_coroutine stopped() noexcept override { return parent_.stopped(); }
 
-    std::coroutine_handle<promise_type> coroutine_;  // until it runs
+    const std::coroutine_handle<promise_type> coroutine_;
     bool* left_;  // on the stack: a child that has left may end this
     [[no_unique_address]] waiting_coroutine<Env, Promise> parent_;
-    typename promise_type::outcome_type outcome_;
+    child child_ = child::not_begun;
+    manual_lifetime<outcome_type> outcome_;
 };
 
 // A coroutine that returns T, a T& or nothing. Move-only; awaited once, as an r-value.

@@ -55,9 +55,9 @@ public:
     enum state : unsigned char { none = 0, attached = 1, own_context = 2, kept_outcome = 4 };
 
     // Before the task runs.
-    void set_waiter(task_waiter& waiter, state initial) noexcept {
+    void set_waiter(task_waiter& waiter, bool is_attached) noexcept {
         waiter_ = &waiter;
-        state_ = initial;
+        if (!is_attached) state_ = none;
     }
     // Before the task may be resumed by others, or goes on where its waiter does not wait.
     void detach() noexcept {
@@ -106,7 +106,7 @@ private:
     bool keeps_outcome() const noexcept { return has(kept_outcome); }
 
     task_waiter* waiter_;
-    state state_ = none;
+    state state_ = attached;
 };
 
 // The end of the body, which final_suspend() gives to be awaited. With clang a part of the promise,

@@ -19,16 +19,19 @@ namespace coppice::execution {
 
 struct no_task_value {};  // the result of a task that gives nothing
 
-// T: an object type. Threads: one at a time.
+// T: an object type. Where its destructor does nothing, an outcome is taken for a value until an error
+// is set: who waits knows better whether there is one, and neither side writes it down.
+// Threads: one at a time.
 template <class T, class... Errors>
 class outcome_of_task : immovable {
 public:
+    static constexpr bool is_plain = std::is_trivially_destructible_v<T>;
     static constexpr bool holds_exceptions =
         (std::is_same_v<std::decay_t<Errors>, std::exception_ptr> || ...);
 
     outcome_of_task() noexcept {}
     ~outcome_of_task() {
-        if constexpr (std::is_trivially_destructible_v<T>) {
+        if constexpr (is_plain) {
             if (which_ > value) [[unlikely]]
                 destroy_error();
         } else {
@@ -39,7 +42,7 @@ public:
     template <class... Args>
     void set_value(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
         ::new (memory()) T(static_cast<Args&&>(args)...);
-        which_ = value;
+        if constexpr (!is_plain) which_ = value;
     }
     template <class Error, class From>
     void set_error(From&& error) {
@@ -50,13 +53,21 @@ public:
     [[gnu::noinline, gnu::cold]] void set_current_exception() noexcept {
         set_error<std::exception_ptr>(std::current_exception());
     }
-    bool is_set() const noexcept { return which_ != none; }
+    bool is_error() const noexcept { return which_ > value; }
 
     // Errors: the error, as an exception. Misuse: a task that has no result stops the process.
-    T take() {
+    void check() {
         if (which_ != value) [[unlikely]]
             rethrow();
+    }
+    // Of one that is known to have a value.
+    T take_value() noexcept(std::is_nothrow_move_constructible_v<T>) {
         return static_cast<T&&>(object<T>());
+    }
+    // Of one that is an error, or misused.
+    [[noreturn, gnu::noinline, gnu::cold]] void rethrow() {
+        (rethrow_if<std::decay_t<Errors>>(), ...);
+        check_failed("which_ != none", "a task's result was taken before it ended", __FILE__, __LINE__);
     }
     // Calls with_value(T&&) or with_error(E&&) with what was moved out of here.
     template <class WithValue, class WithError>
@@ -114,10 +125,6 @@ private:
             std::rethrow_exception(as_exception(static_cast<Error&&>(object<Error>())));
         }
     }
-    [[noreturn, gnu::noinline, gnu::cold]] void rethrow() {
-        (rethrow_if<std::decay_t<Errors>>(), ...);
-        check_failed("is_set()", "a task's result was taken before it ended", __FILE__, __LINE__);
-    }
     template <class Error, class WithError>
     bool deliver_error(WithError& with_error) {
         if (which_ != number<Error>()) return false;
@@ -128,7 +135,7 @@ private:
 
     static constexpr std::size_t size = std::max({sizeof(T), sizeof(std::decay_t<Errors>)...});
     alignas(T) alignas(std::exception_ptr) alignas(Errors...) std::byte storage_[size];
-    unsigned char which_ = none;
+    unsigned char which_ = is_plain ? value : none;
 };
 
 // Sigs: completion_signatures<set_error_t(E)...>.
@@ -141,16 +148,22 @@ struct task_outcome_for<T, completion_signatures<set_error_t(Errors)...>> {
 template <class T, class Sigs>
 using task_outcome = typename task_outcome_for<T, Sigs>::type;
 
-// The result of a task of type T. Errors: its error, as an exception.
+// The result of a task of type T, which is known to have one.
+template <class T, class Outcome>
+[[gnu::always_inline]] inline T take_known_result(Outcome& outcome) {
+    if constexpr (std::is_void_v<T>) {
+        outcome.take_value();
+    } else if constexpr (std::is_reference_v<T>) {
+        return *outcome.take_value();
+    } else {
+        return outcome.take_value();
+    }
+}
+// The same where it may be an error. Errors: the error, as an exception.
 template <class T, class Outcome>
 [[gnu::always_inline]] inline T take_result(Outcome& outcome) {
-    if constexpr (std::is_void_v<T>) {
-        outcome.take();
-    } else if constexpr (std::is_reference_v<T>) {
-        return *outcome.take();
-    } else {
-        return outcome.take();
-    }
+    outcome.check();
+    return take_known_result<T>(outcome);
 }
 
 }  // namespace coppice::execution

@@ -321,7 +321,7 @@ protected:
     void set_context(task_context<Env>& context) noexcept { context_ = &context; }
 
 private:
-    [[gnu::always_inline]] std::coroutine_handle<> end_or_go_back(
+    [[gnu::noinline]] std::coroutine_handle<> end_or_go_back(
         std::coroutine_handle<> self) noexcept {
         if (!this->has(this->own_context)) [[likely]]
             return this->end(self);
@@ -360,7 +360,7 @@ public:
     void begin(task_context<Env>& context, task_waiter& waiter, bool is_attached,
                outcome_type& outcome) noexcept {
         this->set_context(context);
-        this->set_waiter(waiter, is_attached ? task_chain::attached : task_chain::none);
+        this->set_waiter(waiter, is_attached);
         outcome_ = &outcome;
     }
     void begin(task_context<Env>& context, task_waiter& waiter, bool is_attached) noexcept {
@@ -370,12 +370,14 @@ public:
     }
     // The outcome of a task that has ended and kept it, or nullptr.
     outcome_type* outcome_kept() noexcept {
-        return this->has(this->kept_outcome) && kept_.get().is_set() ? &kept_.get() : nullptr;
+        if (!this->has(this->kept_outcome)) [[likely]]
+            return nullptr;
+        return self().done() || kept_.get().is_error() ? &kept_.get() : nullptr;
     }
 
     [[gnu::always_inline]] void unhandled_exception() noexcept {
         if constexpr (task_outcome<Value, errors>::holds_exceptions) {
-            outcome_->set_current_exception();
+            fail(self());
         } else {
             std::terminate();  // Env says that the task sends no exceptions
         }
@@ -411,8 +413,7 @@ public:
         }
     }
     std::coroutine_handle<> unhandled_stopped() noexcept {
-        return this->stop(
-            std::coroutine_handle<Derived>::from_promise(static_cast<Derived&>(*this)));
+        return this->stop(self());
     }
 
 protected:
@@ -421,6 +422,15 @@ protected:
 private:
     manual_lifetime<outcome_type> kept_;
 
+    std::coroutine_handle<Derived> self() noexcept {
+        return std::coroutine_handle<Derived>::from_promise(static_cast<Derived&>(*this));
+    }
+    // A task that is detached is looked at closely by who waits for it; so nobody who waits for an
+    // attached one need ask whether it failed.
+    [[gnu::noinline, gnu::cold]] static void fail(std::coroutine_handle<Derived> self) noexcept {
+        self.promise().outcome_->set_current_exception();
+        self.promise().detach();
+    }
     template <class Signature, class... Fns>
     static consteval bool signature_among(completion_signatures<Fns...>*) noexcept {
         return (std::same_as<Signature, Fns> || ...);

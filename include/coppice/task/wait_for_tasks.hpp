@@ -12,9 +12,11 @@
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/cold_call.hpp>
 #include <coppice/base/fork_deque.hpp>
+#include <coppice/base/lifetime.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/task/task_join.hpp>
 
+#include <algorithm>
 #include <array>
 #include <coroutine>
 #include <cstddef>
@@ -53,26 +55,30 @@ struct waiting_child : immovable {  // an r-value, owned until it runs
 
     explicit waiting_child(Task&& task) noexcept : coroutine(task.take_coroutine()) {
         COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
+        outcome.construct();
     }
     void begin(promise_type& promise, context_type& context, task_waiter& waiter,
                bool attached) noexcept {
-        promise.begin(context, waiter, attached, outcome);
+        promise.begin(context, waiter, attached, outcome.get());
     }
-    void destroy() const noexcept { coroutine.destroy(); }
+    void destroy_coroutine() const noexcept { coroutine.destroy(); }
+    void destroy_outcome() noexcept { outcome.destroy(); }
+    // Errors: the task's, as an exception.
+    void check() { outcome.get().check(); }
     auto result() {
         return std::tuple<forked_task_value_t<Task>>(value());
     }
     forked_task_value_t<Task> value() {
         if constexpr (std::is_void_v<forked_task_result_t<Task>>) {
-            outcome.take();
             return {};
         } else {
-            return take_result<forked_task_result_t<Task>>(outcome);
+            return take_known_result<forked_task_result_t<Task>>(outcome.get());
         }
     }
 
+    static constexpr bool is_plain = promise_type::outcome_type::is_plain;
     const std::coroutine_handle<promise_type> coroutine;
-    typename promise_type::outcome_type outcome;
+    manual_lifetime<typename promise_type::outcome_type> outcome;  // the awaiter destroys it
 };
 template <class Task>
 struct waiting_child<Task&> : immovable {
@@ -87,9 +93,12 @@ struct waiting_child<Task&> : immovable {
                       bool attached) noexcept {
         promise.begin(context, waiter, attached);
     }
-    static void destroy() noexcept {}
+    static void destroy_coroutine() noexcept {}
+    static void destroy_outcome() noexcept {}
+    static void check() noexcept {}
     static std::tuple<> result() noexcept { return {}; }
 
+    static constexpr bool is_plain = true;
     const std::coroutine_handle<promise_type> coroutine;
 };
 
@@ -137,6 +146,7 @@ class task_wait_awaiter final : task_waiter {
     using children_type = numbered_children<std::index_sequence_for<Tasks...>, Tasks...>;
     static constexpr std::size_t count = sizeof...(Tasks);
     static constexpr bool gives_results = !(std::is_reference_v<Tasks> && ...);
+    static constexpr bool is_plain = (waiting_child<Tasks>::is_plain && ...);
     static constexpr std::int16_t not_begun = -1;
     static_assert(count <= INT16_MAX);
 
@@ -146,21 +156,25 @@ public:
         const typename children_type::tasks_type& tasks, P&... promise)
         : children_(tasks), parent_(promise...) {}
     [[gnu::always_inline]] ~task_wait_awaiter() {
-        if (away_ == not_begun) [[unlikely]]
+        if constexpr (is_plain) {
+            if (away_ != 0) [[unlikely]]
+                clean_up();
+        } else {
             destroy_children();
+        }
     }
 
     bool await_ready() const noexcept { return false; }
     template <class Other>
     [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
-        task_context<env_type>& context = parent_.suspend(parent);
+        parent_.suspend(parent);
         away_ = 0;
         char here;
         if (!transfer_loop::has_room(&here)) [[unlikely]] {
             put_off();
             return true;
         }
-        run(context);
+        run(parent);
         if (away_ == 0) [[likely]]
             return false;
         return !meet() || stop_if_stopped();
@@ -168,6 +182,8 @@ public:
     // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
     [[gnu::always_inline]] auto await_resume() {
         if constexpr (gives_results) {
+            if (away_ != 0) [[unlikely]]
+                check();
             return children_.apply([](auto&... each)
                                        __attribute__((always_inline)) { return results(each...); });
         }
@@ -176,47 +192,72 @@ public:
 private:
     // The main line. It keeps here what it wants to know after a child, where it reads it again: a
     // register would have to be saved by every task that is resumed.
-    [[gnu::always_inline]] void run(task_context<env_type>& context) noexcept {
+    template <class Parent>
+    [[gnu::always_inline]] void run(Parent parent) noexcept {
         const auto first = child_of<0>(children_).coroutine;  // read before the rest is written
-        if (fork_deque* const deque = fork_deque::current()) [[likely]] {
-            offer<count - 1>(*deque);
+        fork_deque* const deque = fork_deque::current();
+        if (deque != nullptr && offer<count - 1>(*deque)) [[likely]] {
+            run_child<0>(parent, first);
+            run_rest<true>(parent, std::make_index_sequence<count - 1>());
         } else {
-            slots_.fill(nullptr);
-        }
-        run_child(child_of<0>(children_), first, context);
-        run_rest(std::make_index_sequence<count - 1>());
-    }
-    // From the last to the second, so that they are taken back in order.
-    template <std::size_t I>
-    [[gnu::always_inline]] void offer(fork_deque& deque) noexcept {
-        if constexpr (I != 0) {
-            slots_[I - 1] = deque.push(&run_stolen<I>, this);
-            offer<I - 1>(deque);
+            run_partly_offered();
         }
     }
-    template <std::size_t... I>
-    [[gnu::always_inline]] void run_rest(std::index_sequence<I...>) noexcept {
-        (run_next<I + 1>(), ...);
+    // Off a pool, or where the deque is full.
+    [[gnu::noinline]] void run_partly_offered() noexcept {
+        auto without = slots_.rbegin();
+        if (fork_deque::current() != nullptr) without = std::find(without, slots_.rend(), nullptr);
+        std::fill(without, slots_.rend(), nullptr);
+        const auto parent = parent_.self();
+        run_child<0>(parent, child_of<0>(children_).coroutine);
+        run_rest<false>(parent, std::make_index_sequence<count - 1>());
     }
+    // From the last to the second, so that they are taken back in order. False: the deque is full.
     template <std::size_t I>
-    [[gnu::always_inline]] void run_next() noexcept {
-        auto& child = child_of<I>(children_);
+    [[gnu::always_inline]] bool offer(fork_deque& deque) noexcept {
+        if constexpr (I == 0) {
+            return true;
+        } else {
+            fork_slot* const slot = deque.push(&run_stolen<I>, this);
+            if (slot == nullptr) [[unlikely]] {
+                slots_[I - 1] = nullptr;
+                return false;
+            }
+            slots_[I - 1] = slot;
+            return offer<I - 1>(deque);
+        }
+    }
+    template <bool all_offered, class Parent, std::size_t... I>
+    [[gnu::always_inline]] void run_rest([[maybe_unused]] Parent parent,
+                                         std::index_sequence<I...>) noexcept {
+        (run_next<all_offered, I + 1>(parent), ...);
+    }
+    template <bool all_offered, std::size_t I, class Parent>
+    [[gnu::always_inline]] void run_next(Parent parent) noexcept {
         fork_slot* const slot = slots_[I - 1];
-        if (slot != nullptr && !fork_deque::current()->pop(slot)) [[unlikely]] {
-            let_go(slot);
+        if ((!all_offered && slot == nullptr) || fork_deque::current()->pop(slot)) [[likely]] {
+            run_child<I>(parent, child_of<I>(children_).coroutine);
         } else {
-            run_child(child, child.coroutine, parent_.context());
+            let_go(slot);
         }
     }
     // If it leaves, it is counted (leave()), and the next is run all the same.
-    template <class Child, class Coroutine>
-    [[gnu::always_inline]] void run_child(Child& child, Coroutine coroutine,
-                                          task_context<env_type>& context) noexcept {
-        child.begin(coroutine.promise(), context, *this, true);
+    template <std::size_t I, class Parent, class Coroutine>
+    [[gnu::always_inline]] void run_child(Parent parent, Coroutine coroutine) noexcept {
+        child_of<I>(children_).begin(coroutine.promise(), parent_.context(parent), *this, true);
         coroutine.resume();
     }
-    COPPICE_COLD_CALL void destroy_children() noexcept {
-        children_.apply([](auto&... each) { (each.destroy(), ...); });
+    // Not all children have ended on the main line, or none has begun; so any may have failed.
+    COPPICE_COLD_CALL void clean_up() noexcept { destroy_children(); }
+    [[gnu::always_inline]] void destroy_children() noexcept {
+        children_.apply([this](auto&... each) {
+            if (away_ == not_begun) (each.destroy_coroutine(), ...);
+            (each.destroy_outcome(), ...);
+        });
+    }
+    // Errors: the first child's that failed.
+    [[gnu::noinline]] void check() {
+        children_.apply([](auto&... each) { (each.check(), ...); });
     }
     // A thief has the child.
     [[gnu::noinline]] void let_go(fork_slot* slot) noexcept {
@@ -228,7 +269,8 @@ private:
     static void run_stolen(void* frame, fork_slot&) noexcept {
         task_wait_awaiter& self = *static_cast<task_wait_awaiter*>(frame);
         auto& child = child_of<I>(self.children_);
-        child.begin(child.coroutine.promise(), self.parent_.context(), self, false);
+        child.begin(child.coroutine.promise(), self.parent_.context(self.parent_.self()), self,
+                    false);
         execution::resume_from_outside(child.coroutine);
     }
     // Some children end elsewhere. True: they have. False: the last goes on with the parent.
@@ -246,7 +288,7 @@ private:
     }
     std::coroutine_handle<> run_put_off() noexcept {
         away_ = 0;
-        run(parent_.context());
+        run(parent_.self());
         return away_ == 0 || meet() ? parent() : std::noop_coroutine();
     }
     // A child has ended elsewhere. True: it was the last.
@@ -256,7 +298,7 @@ private:
         return join_.ended_elsewhere();
     }
     std::coroutine_handle<> parent() noexcept {
-        return stopped_.load(relaxed) != 0 ? parent_.stop() : parent_.resumed();
+        return stopped_.load(relaxed) != 0 ? parent_.stop() : parent_.self();
     }
     bool stop_if_stopped() noexcept {
         if (stopped_.load(relaxed) == 0) [[likely]]
