@@ -22,17 +22,17 @@ void give_back(void* memory) noexcept {
 
 // Gives a thread's frames back when it ends. Constructed only by threads that pool frames.
 struct frame_pool::cleanup {
-    cleanup() noexcept {
-        for (node*& list : mine().lists) list = &empty;
-    }
     ~cleanup() {
-        thread_lists& lists = mine();
+        thread_stacks& stacks = mine();
+        stacks.life = thread_stacks::life::ended;
         for (std::size_t i = 0; i != class_count; ++i) {
-            node* frame = std::exchange(lists.lists[i], &closed);
-            while (frame->next != nullptr) {
-                unpoison(frame, i);
-                give_back(std::exchange(frame, frame->next));
+            void** top = std::exchange(stacks.tops[i], none.places + frames_per_class_max);
+            if (top == none.places + frames_per_class_max) continue;
+            for (; *top != nullptr; --top) {
+                unpoison(*top, i);
+                give_back(*top);
             }
+            delete reinterpret_cast<stack*>(top);
         }
     }
 };
@@ -45,15 +45,21 @@ void* frame_pool::allocate_slow(std::size_t bytes) {
 
 void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
-    thread_lists& lists = mine();
-    if (index >= class_count || lists.used) {
-        give_back(memory);  // too large, too late, or the list is full
+    thread_stacks& stacks = mine();
+    const bool pools = index < class_count && stacks.life != thread_stacks::life::ended &&
+                       stacks.tops[index] == none.places + frames_per_class_max;
+    stack* const first = pools ? new (std::nothrow) stack{} : nullptr;
+    if (first == nullptr) {
+        give_back(memory);  // too large, too late, the stack is full, or there is no memory for one
         return;
     }
-    lists.used = true;
-    static thread_local cleanup at_thread_exit;
-    (void)at_thread_exit;
-    push(lists.lists[index], memory, index, frames_per_class_max - 1);
+    if (stacks.life == thread_stacks::life::young) {
+        stacks.life = thread_stacks::life::used;
+        static thread_local cleanup at_thread_exit;
+        (void)at_thread_exit;
+    }
+    stacks.tops[index] = first->places;
+    deallocate(memory, bytes);
 }
 
 void frame_pool::poison_bytes(void* memory, std::size_t bytes) noexcept {

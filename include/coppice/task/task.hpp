@@ -206,18 +206,18 @@ private:
 
 // The await of one task; owns it until it runs.
 template <class T, class Env, class Promise>
-class task_awaiter final : task_waiter {
+class waiter_for_task final : task_waiter {
     using promise_type = task_promise<T, Env>;
     using outcome_type = typename promise_type::outcome_type;
     enum class child : unsigned char { ended_here, not_begun, left };
 
 public:
     template <class... P>
-    explicit task_awaiter(std::coroutine_handle<promise_type> coroutine, P&... promise)
+    explicit waiter_for_task(std::coroutine_handle<promise_type> coroutine, P&... promise)
         : coroutine_(coroutine), parent_(promise...) {
         outcome_.construct();
     }
-    [[gnu::always_inline]] ~task_awaiter() {
+    [[gnu::always_inline]] void destroy() noexcept {
         if constexpr (outcome_type::is_plain) {
             if (child_ != child::ended_here) [[unlikely]]
                 clean_up();
@@ -228,7 +228,7 @@ public:
         }
     }
     // A task that wait_for_tasks has run is not run again.
-    bool await_ready() {
+    bool is_ready() {
         auto* const kept = coroutine_.promise().outcome_kept();
         if (kept == nullptr) [[likely]]
             return false;
@@ -236,7 +236,7 @@ public:
         return true;
     }
     template <class Other>
-    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
+    [[gnu::always_inline]] bool suspends(std::coroutine_handle<Other> parent) noexcept {
         const auto coroutine = coroutine_;
         task_context<Env>& context = parent_.suspend(parent);
         child_ = child::ended_here;
@@ -251,7 +251,7 @@ public:
         coroutine.resume();
         return left;  // then this may be gone
     }
-    [[gnu::always_inline]] T await_resume() {
+    [[gnu::always_inline]] T result() {
         if (child_ != child::ended_here) [[unlikely]]
             outcome_.get().check();
         return take_known_result<T>(outcome_.get());
@@ -287,6 +287,8 @@ private:
     child child_ = child::not_begun;
     manual_lifetime<outcome_type> outcome_;
 };
+template <class T, class Env, class Promise>
+using task_awaiter = waiting_awaiter<waiter_for_task<T, Env, Promise>>;
 
 // A coroutine that returns T, a T& or nothing. Move-only; awaited once, as an r-value.
 // Env's members, all optional: allocator_type (std::allocator<std::byte>), start_scheduler_type or

@@ -47,6 +47,27 @@ protected:
     ~task_waiter() = default;
 };
 
+// The awaiter that a task_waiter is. Not the waiter itself: a destructor that does something, in a
+// class with virtual functions, writes their address once more.
+template <class Waiter>
+class waiting_awaiter : immovable {
+public:
+    template <class... Args>
+    [[gnu::always_inline]] explicit waiting_awaiter(Args&&... args) noexcept
+        : waiter_(static_cast<Args&&>(args)...) {}
+    [[gnu::always_inline]] ~waiting_awaiter() { waiter_.destroy(); }
+
+    [[gnu::always_inline]] bool await_ready() { return waiter_.is_ready(); }
+    template <class Promise>
+    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Promise> parent) noexcept {
+        return waiter_.suspends(parent);
+    }
+    [[gnu::always_inline]] decltype(auto) await_resume() { return waiter_.result(); }
+
+private:
+    Waiter waiter_;
+};
+
 // The part of a task's promise that other tasks know.
 class task_chain : immovable {
 public:

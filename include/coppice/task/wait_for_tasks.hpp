@@ -139,7 +139,7 @@ waiting_child<Task>& child_of(numbered_child<I, Task>& children) noexcept {
 
 // Refers to l-values, owns r-values until they run.
 template <class Promise, class... Tasks>
-class task_wait_awaiter final : task_waiter {
+class waiter_for_tasks final : task_waiter {
     using env_type =
         typename task_parameters<std::remove_reference_t<std::tuple_element_t<
             0, std::tuple<Tasks...>>>>::environment;
@@ -152,10 +152,10 @@ class task_wait_awaiter final : task_waiter {
 
 public:
     template <class... P>
-    [[gnu::always_inline]] explicit task_wait_awaiter(
+    [[gnu::always_inline]] explicit waiter_for_tasks(
         const typename children_type::tasks_type& tasks, P&... promise)
         : children_(tasks), parent_(promise...) {}
-    [[gnu::always_inline]] ~task_wait_awaiter() {
+    [[gnu::always_inline]] void destroy() noexcept {
         if constexpr (is_plain) {
             if (away_ != 0) [[unlikely]]
                 clean_up();
@@ -164,9 +164,9 @@ public:
         }
     }
 
-    bool await_ready() const noexcept { return false; }
+    static bool is_ready() noexcept { return false; }
     template <class Other>
-    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<Other> parent) noexcept {
+    [[gnu::always_inline]] bool suspends(std::coroutine_handle<Other> parent) noexcept {
         parent_.suspend(parent);
         away_ = 0;
         char here;
@@ -174,13 +174,13 @@ public:
             put_off();
             return true;
         }
-        run(parent);
+        run(parent_.self());
         if (away_ == 0) [[likely]]
             return false;
         return !meet() || stop_if_stopped();
     }
     // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
-    [[gnu::always_inline]] auto await_resume() {
+    [[gnu::always_inline]] auto result() {
         if constexpr (gives_results) {
             if (away_ != 0) [[unlikely]]
                 check();
@@ -267,7 +267,7 @@ private:
     // By who took child I out of the deque.
     template <std::size_t I>
     static void run_stolen(void* frame, fork_slot&) noexcept {
-        task_wait_awaiter& self = *static_cast<task_wait_awaiter*>(frame);
+        waiter_for_tasks& self = *static_cast<waiter_for_tasks*>(frame);
         auto& child = child_of<I>(self.children_);
         child.begin(child.coroutine.promise(), self.parent_.context(self.parent_.self()), self,
                     false);
@@ -340,6 +340,9 @@ private:
     std::int16_t away_ = not_begun;    // children that have not ended on the main line
     std::array<fork_slot*, count - 1> slots_;  // of the second and further children
 };
+
+template <class Promise, class... Tasks>
+using task_wait_awaiter = waiting_awaiter<waiter_for_tasks<Promise, Tasks...>>;
 
 // Refers to the tasks. Lifetime: it is awaited in the expression that makes it.
 template <class... Tasks>
