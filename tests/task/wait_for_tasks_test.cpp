@@ -96,8 +96,7 @@ TEST(wait_for_tasks, the_first_exception_of_an_r_value_leaves_it_after_all_have_
 TEST(wait_for_tasks, a_failure_that_was_caught_is_forgotten) {
     auto once = [](bool fails) -> task<int> {
         task<int> second = fails ? thrower("now and then") : number(2);
-        const auto [a, b, c] =
-            co_await wait_for_tasks(number(1), std::move(second), number(3));
+        const auto [a, b, c] = co_await wait_for_tasks(number(1), std::move(second), number(3));
         co_return a * 100 + b * 10 + c;
     };
     auto body = [&]() -> task<std::vector<int>> {

@@ -135,9 +135,7 @@ private:
 template <class Promise>
 class end_of_body : immovable {
 public:
-    bool await_ready() const noexcept {
-        return static_cast<const Promise&>(*this).ends_attached();
-    }
+    bool await_ready() const noexcept { return static_cast<const Promise&>(*this).ends_attached(); }
     std::coroutine_handle<> await_suspend(std::coroutine_handle<> self) noexcept {
         return static_cast<Promise&>(*this).end_or_go_back(self);
     }

@@ -19,8 +19,8 @@ namespace coppice::execution {
 
 struct no_task_value {};  // the result of a task that gives nothing
 
-// T: an object type. Where its destructor does nothing, an outcome is taken for a value until an error
-// is set: who waits knows better whether there is one, and neither side writes it down.
+// T: an object type. Where its destructor does nothing, an outcome is taken for a value until an
+// error is set: who waits knows better whether there is one, and neither side writes it down.
 // Threads: one at a time.
 template <class T, class... Errors>
 class outcome_of_task : immovable {
@@ -67,7 +67,8 @@ public:
     // Of one that is an error, or misused.
     [[noreturn, gnu::noinline, gnu::cold]] void rethrow() {
         (rethrow_if<std::decay_t<Errors>>(), ...);
-        check_failed("which_ != none", "a task's result was taken before it ended", __FILE__, __LINE__);
+        check_failed("which_ != none", "a task's result was taken before it ended", __FILE__,
+                     __LINE__);
     }
     // Calls with_value(T&&) or with_error(E&&) with what was moved out of here.
     template <class WithValue, class WithError>

@@ -42,9 +42,8 @@ struct task_parameters<task<T, Env>> {
 template <class Task>
 using forked_task_result_t = typename task_parameters<std::remove_reference_t<Task>>::result;
 template <class Task>
-using forked_task_value_t =
-    std::conditional_t<std::is_void_v<forked_task_result_t<Task>>, std::monostate,
-                       forked_task_result_t<Task>>;
+using forked_task_value_t = std::conditional_t<std::is_void_v<forked_task_result_t<Task>>,
+                                               std::monostate, forked_task_result_t<Task>>;
 
 // One child of a wait: its coroutine and, for an r-value, its outcome.
 template <class Task>
@@ -65,9 +64,7 @@ struct waiting_child : immovable {  // an r-value, owned until it runs
     void destroy_outcome() noexcept { outcome.destroy(); }
     // Errors: the task's, as an exception.
     void check() { outcome.get().check(); }
-    auto result() {
-        return std::tuple<forked_task_value_t<Task>>(value());
-    }
+    auto result() { return std::tuple<forked_task_value_t<Task>>(value()); }
     forked_task_value_t<Task> value() {
         if constexpr (std::is_void_v<forked_task_result_t<Task>>) {
             return {};
@@ -140,9 +137,8 @@ waiting_child<Task>& child_of(numbered_child<I, Task>& children) noexcept {
 // Refers to l-values, owns r-values until they run.
 template <class Promise, class... Tasks>
 class waiter_for_tasks final : task_waiter {
-    using env_type =
-        typename task_parameters<std::remove_reference_t<std::tuple_element_t<
-            0, std::tuple<Tasks...>>>>::environment;
+    using env_type = typename task_parameters<
+        std::remove_reference_t<std::tuple_element_t<0, std::tuple<Tasks...>>>>::environment;
     using children_type = numbered_children<std::index_sequence_for<Tasks...>, Tasks...>;
     static constexpr std::size_t count = sizeof...(Tasks);
     static constexpr bool gives_results = !(std::is_reference_v<Tasks> && ...);
@@ -336,8 +332,8 @@ private:
     children_type children_;
     [[no_unique_address]] waiting_coroutine<env_type, Promise> parent_;
     task_join join_;
-    atomic<std::int16_t> stopped_{0};  // 1: set by any child
-    std::int16_t away_ = not_begun;    // children that have not ended on the main line
+    atomic<std::int16_t> stopped_{0};          // 1: set by any child
+    std::int16_t away_ = not_begun;            // children that have not ended on the main line
     std::array<fork_slot*, count - 1> slots_;  // of the second and further children
 };
 
