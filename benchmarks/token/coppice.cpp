@@ -17,9 +17,10 @@ int parameter_of(std::size_t left) {
     return static_cast<int>(left & 7);
 }
 
+template <class Initiation>
 detached awaits(std::size_t left, std::uint64_t& sum) {
     for (; left != 0; --left) {
-        sum += static_cast<std::uint64_t>(co_await async_xyz(parameter_of(left)));
+        sum += static_cast<std::uint64_t>(co_await async_xyz<Initiation>(parameter_of(left)));
     }
 }
 detached awaits_at_once(std::size_t left, std::uint64_t& sum) {
@@ -88,7 +89,13 @@ auto with_allocator(Allocator allocator) {
 
 std::uint64_t await_coppice(std::size_t size) {
     std::uint64_t sum = 0;
-    awaits(size, sum);
+    awaits<xyz_later_initiation>(size, sum);
+    os_run();
+    return bench::hash().add(sum).value();
+}
+std::uint64_t await_looking(std::size_t size) {
+    std::uint64_t sum = 0;
+    awaits<xyz_initiation>(size, sum);
     os_run();
     return bench::hash().add(sum).value();
 }

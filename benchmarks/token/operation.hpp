@@ -34,10 +34,17 @@ private:
     coppice::completion<int> done_;
 };
 
-template <class Token = coppice::use_await_t>
+// Says what is true of the system: it never calls back while it is being called.
+class xyz_later_initiation : public xyz_initiation {
+public:
+    static constexpr bool completes_inside = false;
+    using xyz_initiation::xyz_initiation;
+};
+
+template <class Initiation = xyz_later_initiation, class Token = coppice::use_await_t>
 auto async_xyz(int parameter, Token&& token = {}) {
     return coppice::completion_token_transform<void(std::error_code, int)>(
-        static_cast<Token&&>(token), xyz_initiation(parameter));
+        static_cast<Token&&>(token), Initiation(parameter));
 }
 
 template <class Token = coppice::use_await_t>

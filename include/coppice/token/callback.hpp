@@ -135,7 +135,7 @@ public:
 
     // The hop has come to an end: inside its start, or later.
     void arrived() noexcept {
-        if (!initiation_mark::completed_inside(this, mark_)) run_stored(*this);
+        if (!start_.completed_inside(this)) run_stored(*this);
     }
 
 private:
@@ -143,15 +143,13 @@ private:
         if constexpr (may_be_stopped<env_type>) {
             this->set_env(completion_env_of(execution::get_env(callable_), link_));
         }
-        const initiation_mark mark(this);
-        mark_ = &mark;
-        initiation_(completion<R...>(*this));  // on another thread, this may be gone
-        return mark.completed();
+        // If it completes on another thread, this may be gone.
+        return start_.begin(this, [this]() noexcept { initiation_(completion<R...>(*this)); });
     }
     static void completed(completion_state<R...>& state, std::error_code error,
                           R... results) noexcept {
         callback_state& self = static_cast<callback_state&>(state);
-        if (initiation_mark::completed_inside(&self, self.mark_)) {
+        if (self.start_.completed_inside(&self)) {
             self.outcome_.put(error, static_cast<R&&>(results)...);
         } else if constexpr (hop_type::needed) {
             self.outcome_.put(error, static_cast<R&&>(results)...);
@@ -164,10 +162,10 @@ private:
     void completed_inside() noexcept {
         if constexpr (hop_type::needed) {
             link_.reset();
-            const initiation_mark mark(this);
-            mark_ = &mark;
-            hop_.start(*this, execution::get_env(callable_));  // elsewhere, this may be gone
-            if (!mark.completed()) return;
+            const bool inside = start_.begin(this, [this]() noexcept {
+                hop_.start(*this, execution::get_env(callable_));  // elsewhere, this may be gone
+            });
+            if (!inside) return;
         }
         callback_scope::run_or_queue(*this, &run_stored);
     }
@@ -190,7 +188,8 @@ private:
     [[no_unique_address]] Initiation initiation_;
     [[no_unique_address]] stop_link_for<env_type> link_;
     [[no_unique_address]] hop_type hop_;
-    const initiation_mark* mark_;  // set before the initiation
+    [[no_unique_address]] marked_start<hop_type::needed || may_complete_inside<Initiation>()>
+        start_;
     outcome_slot<R...> outcome_;
 };
 

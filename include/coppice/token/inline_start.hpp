@@ -12,6 +12,10 @@
 // belong to an earlier owner of that memory, both together cannot, since two states of one address
 // live one after the other, and marks under which they were started are not both alive at one
 // address.
+//
+// An operation that never completes inside its initiation, on the thread that calls it, says so by
+// a member `static constexpr bool completes_inside = false` of its initiation; then nobody marks or
+// asks. Should it do so all the same, its waiter goes on on top of the initiator's stack.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -46,6 +50,46 @@ private:
     }
     const void* state_;  // null: it has completed
     initiation_mark* outer_;
+};
+
+template <class Initiation>
+consteval bool may_complete_inside() noexcept {
+    if constexpr (requires { Initiation::completes_inside; }) {
+        return Initiation::completes_inside;
+    } else {
+        return true;
+    }
+}
+
+// How a state begins its operation. Threads: begin() on the initiator's, completed_inside() on
+// whichever completes.
+template <bool may_complete_inside>
+class marked_start : immovable {
+public:
+    // True: completed inside, and the caller goes on. False: elsewhere, this may be gone.
+    template <class Initiate>
+    bool begin(const void* state, Initiate initiate) noexcept {
+        const initiation_mark mark(state);
+        mark_ = &mark;
+        initiate();
+        return mark.completed();
+    }
+    bool completed_inside(const void* state) const noexcept {
+        return initiation_mark::completed_inside(state, mark_);
+    }
+
+private:
+    const initiation_mark* mark_;  // set by begin()
+};
+template <>
+class marked_start<false> : immovable {
+public:
+    template <class Initiate>
+    bool begin(const void*, Initiate initiate) noexcept {
+        initiate();
+        return false;
+    }
+    static bool completed_inside(const void*) noexcept { return false; }
 };
 
 // A callback whose operation completed inside its initiation, queued behind the running one.

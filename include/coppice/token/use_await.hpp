@@ -129,24 +129,24 @@ public:
     // As an awaiter, in a coroutine of any type.
     bool await_ready() const noexcept { return false; }
     template <class Promise>
-    execution::suspension await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
         use();
         coroutine_ = coroutine;
         this->set_function(&completed<Promise>);
         if constexpr (!std::is_void_v<Promise>) listen_to(coroutine.promise());
-        {
-            const initiation_mark mark(this);
-            mark_ = &mark;
-            initiation_(completion<R...>(*this));  // on another thread, this may be gone
-            if (!mark.completed()) return execution::stay_suspended();
-        }
-        if constexpr (ends_by_stop<Promise>) {
-            if (stopped()) [[unlikely]] {
-                go_on_stopped(coroutine.promise());
-                return execution::stay_suspended();
+        // If it completes on another thread, this may be gone.
+        const bool inside = start_.begin(
+            this, [this]() noexcept { initiation_(completion<R...>(*this)); });
+        if constexpr (may_complete_inside<Initiation>()) {
+            if (!inside) return execution::stay_suspended();
+            if constexpr (ends_by_stop<Promise>) {
+                if (stopped()) [[unlikely]] {
+                    go_on_stopped(coroutine.promise());
+                    return execution::stay_suspended();
+                }
             }
+            return execution::go_on(coroutine);
         }
-        return execution::go_on(coroutine);
     }
     outcome_t<R...> await_resume() {
         errors_.report(outcome_.error(), operation_name<Initiation>());
@@ -222,7 +222,7 @@ private:
                           R... results) noexcept {
         await_operation& self = static_cast<await_operation&>(state);
         self.outcome_.put(error, static_cast<R&&>(results)...);
-        if (initiation_mark::completed_inside(&self, self.mark_)) return;
+        if (self.start_.completed_inside(&self)) return;
         if constexpr (ends_by_stop<Promise>) {
             if (self.stopped()) [[unlikely]] {
                 go_on_stopped(
@@ -244,7 +244,7 @@ private:
     [[no_unique_address]] Initiation initiation_;
     [[no_unique_address]] Errors errors_;
     std::coroutine_handle<> coroutine_;  // null until it is used; then not null
-    const initiation_mark* mark_;        // set by await_suspend
+    [[no_unique_address]] marked_start<may_complete_inside<Initiation>()> start_;
     outcome_slot<R...> outcome_;
 };
 
