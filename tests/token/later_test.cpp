@@ -22,8 +22,8 @@ using coppice::this_thread::sync_wait;
 // Whatever the operation does, it says so.
 template <class Initiation>
 struct promising : Initiation {
-    explicit promising(Initiation&& initiation) noexcept
-        : Initiation(static_cast<Initiation&&>(initiation)) {}
+    explicit promising(Initiation&& given) noexcept
+        : Initiation(static_cast<Initiation&&>(given)) {}
     static constexpr bool completes_inside = false;
 };
 template <class Initiation, class Token>
