@@ -129,6 +129,32 @@ TEST(wait_for_tasks, results_beside_a_failure_are_destroyed) {
     EXPECT_EQ(sync_wait(body()), std::tuple(1));
 }
 
+struct refusing_env {
+    refusing_env() { throw std::runtime_error("no environment"); }
+};
+task<int, refusing_env> never_runs(std::shared_ptr<int>) {
+    co_return 1;
+}
+
+TEST(wait_for_tasks, whose_environment_cannot_be_made_destroys_them) {
+    const auto counted = std::make_shared<int>(0);
+    auto refused = [&](bool two) -> task<bool> {
+        try {
+            if (two) {
+                co_await wait_for_tasks(never_runs(counted), never_runs(counted));
+            } else {
+                co_await never_runs(counted);
+            }
+        } catch (const std::runtime_error&) {
+            co_return true;
+        }
+        co_return false;
+    };
+    EXPECT_EQ(sync_wait(refused(false)), std::tuple(true));
+    EXPECT_EQ(sync_wait(refused(true)), std::tuple(true));
+    EXPECT_EQ(counted.use_count(), 1);
+}
+
 TEST(wait_for_tasks, the_exception_of_an_l_value_waits_for_whoever_reads_it) {
     auto body = []() -> task<bool> {
         task<int> fails = thrower("kept");

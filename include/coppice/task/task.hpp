@@ -213,8 +213,8 @@ class waiter_for_task final : task_waiter {
 
 public:
     template <class... P>
-    explicit waiter_for_task(std::coroutine_handle<promise_type> coroutine, P&... promise)
-        : coroutine_(coroutine), parent_(promise...) {
+    [[gnu::always_inline]] explicit waiter_for_task(task<T, Env>& awaited, P&... promise)
+        : parent_(promise...), coroutine_(awaited.take_coroutine()) {
         outcome_.construct();
     }
     [[gnu::always_inline]] void destroy() noexcept {
@@ -281,9 +281,9 @@ private:
     }
     stopped_coroutine stopped() noexcept override { return parent_.stopped(); }
 
+    [[no_unique_address]] waiting_coroutine<Env, Promise> parent_;  // may throw: nothing is taken
     const std::coroutine_handle<promise_type> coroutine_;
     bool* left_;  // on the stack: a child that has left may end this
-    [[no_unique_address]] waiting_coroutine<Env, Promise> parent_;
     child child_ = child::not_begun;
     manual_lifetime<outcome_type> outcome_;
 };
@@ -357,11 +357,11 @@ public:
     template <class Promise>
     task_awaiter<T, Env, Promise> as_awaitable(Promise& promise) && {
         check();
-        return task_awaiter<T, Env, Promise>(std::exchange(coroutine_, {}), promise);
+        return task_awaiter<T, Env, Promise>(*this, promise);
     }
     task_awaiter<T, Env, void> operator co_await() && {
         check();
-        return task_awaiter<T, Env, void>(std::exchange(coroutine_, {}));
+        return task_awaiter<T, Env, void>(*this);
     }
 
     // For wait_for_tasks: the coroutine, which stays the task's, or does not.

@@ -53,7 +53,7 @@ template <class Waiter>
 class waiting_awaiter : immovable {
 public:
     template <class... Args>
-    [[gnu::always_inline]] explicit waiting_awaiter(Args&&... args) noexcept
+    [[gnu::always_inline]] explicit waiting_awaiter(Args&&... args)
         : waiter_(static_cast<Args&&>(args)...) {}
     [[gnu::always_inline]] ~waiting_awaiter() { waiter_.destroy(); }
 

@@ -150,7 +150,7 @@ public:
     template <class... P>
     [[gnu::always_inline]] explicit waiter_for_tasks(
         const typename children_type::tasks_type& tasks, P&... promise)
-        : children_(tasks), parent_(promise...) {}
+        : parent_(promise...), children_(tasks) {}
     [[gnu::always_inline]] void destroy() noexcept {
         if constexpr (is_plain) {
             if (away_ != 0) [[unlikely]]
@@ -329,8 +329,8 @@ private:
         return away_ == not_begun ? run_put_off() : parent();
     }
 
+    [[no_unique_address]] waiting_coroutine<env_type, Promise> parent_;  // may throw: first
     children_type children_;
-    [[no_unique_address]] waiting_coroutine<env_type, Promise> parent_;
     task_join join_;
     atomic<std::int16_t> stopped_{0};          // 1: set by any child
     std::int16_t away_ = not_begun;            // children that have not ended on the main line
