@@ -14,6 +14,10 @@
 // stays until the operation completes. So it may hold what the operating system needs while the
 // operation runs, and nothing else has to be allocated.
 //
+// What else an initiation may say: `name`, for messages (completion.hpp); `get_env()`, its
+// attributes as a sender (use_await.hpp); `drive()`, how a blocked thread runs what completes it
+// (block.hpp); `completes_inside = false`, for cheaper waiting (inline_start.hpp).
+//
 // A token is use_await or use_await[ec] (use_await.hpp), a callable void(std::error_code, R...)
 // (callback.hpp), use_future, block or block[ec], one of these with an environment (bind_env.hpp),
 // or a user's class with a member
