@@ -24,10 +24,10 @@ void give_back(void* memory) noexcept {
 struct frame_pool::cleanup {
     ~cleanup() {
         thread_stacks& stacks = mine();
-        stacks.life = thread_stacks::life::ended;
+        stacks.ended = true;
         for (std::size_t i = 0; i != class_count; ++i) {
-            void** top = std::exchange(stacks.tops[i], none.places + frames_per_class_max);
-            if (top == none.places + frames_per_class_max) continue;
+            void** top = std::exchange(stacks.tops[i], no_stack());
+            if (top == no_stack()) continue;
             for (; *top != nullptr; --top) {
                 unpoison(*top, i);
                 give_back(*top);
@@ -46,18 +46,14 @@ void* frame_pool::allocate_slow(std::size_t bytes) {
 void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
     thread_stacks& stacks = mine();
-    const bool pools = index < class_count && stacks.life != thread_stacks::life::ended &&
-                       stacks.tops[index] == none.places + frames_per_class_max;
+    const bool pools = index < class_count && !stacks.ended && stacks.tops[index] == no_stack();
     stack* const first = pools ? new (std::nothrow) stack{} : nullptr;
     if (first == nullptr) {
         give_back(memory);  // too large, too late, the stack is full, or there is no memory for one
         return;
     }
-    if (stacks.life == thread_stacks::life::young) {
-        stacks.life = thread_stacks::life::used;
-        static thread_local cleanup at_thread_exit;
-        (void)at_thread_exit;
-    }
+    static thread_local cleanup at_thread_exit;
+    (void)at_thread_exit;
     stacks.tops[index] = first->places;
     deallocate(memory, bytes);
 }

@@ -62,8 +62,8 @@ public:
 private:
     static constexpr std::size_t class_count = pooled_bytes_max / class_bytes;
 
-    // The lowest place holds no frame, and tells that the stack is empty; it is full where the next
-    // place would be the lowest of another. (A literal: the address is looked at.)
+    // The lowest place holds no frame, and tells that the stack is empty. Aligned to its size: it
+    // is full where the next place would be the lowest of another.
     struct alignas(2048) stack {
         void* places[1 + frames_per_class_max];
     };
@@ -71,13 +71,14 @@ private:
     // What a thread has that has no stack, before it frees a frame of the class and when it has
     // ended: empty and full.
     static inline constinit stack none{};
+    static constexpr void** no_stack() noexcept { return none.places + frames_per_class_max; }
     // Trivially destructible, so that access needs no guard.
     struct thread_stacks {
         constexpr thread_stacks() noexcept {
-            for (void**& top : tops) top = none.places + frames_per_class_max;
+            for (void**& top : tops) top = no_stack();
         }
         void** tops[class_count];
-        enum class life : unsigned char { young, used, ended } life = life::young;
+        bool ended = false;
     };
     struct cleanup;
 
