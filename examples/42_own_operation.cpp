@@ -62,8 +62,39 @@ auto double_it(device& d, int n, Token&& token = {}) noexcept(nothrow_token<Toke
 }
 // [/operation]
 
+// [direct]
+// The same for waiters that the compiler knows, by a template: nothing is kept of the completion,
+// and the waiter is called directly.
+class tripling : device_context {
+public:
+    static constexpr bool completes_inside = false;
+    tripling(device& d, int parameter) noexcept : device_(&d), parameter_(parameter) {}
+
+    template <class Completion>
+    void operator()(Completion) noexcept {
+        callback = [](int result, device_context* context) {
+            tripling& self = *static_cast<tripling*>(context);
+            const int tripled = result + self.parameter_;
+            Completion::of(self)(no_error, tripled);  // the last thing: self may be gone
+        };
+        device_->start(parameter_, this);
+    }
+
+private:
+    device* device_;
+    int parameter_;
+};
+
+template <class Token = use_await_t>
+auto triple_it(device& d, int n, Token&& token = {}) noexcept(nothrow_token<Token>) {
+    return completion_token_transform<void(std::error_code, int)>(static_cast<Token&&>(token),
+                                                                  tripling(d, n));
+}
+// [/direct]
+
 task<> use(device& d) {
     std::printf("awaited %d\n", co_await double_it(d, 21));
+    std::printf("awaited directly %d\n", co_await triple_it(d, 14));
     try {
         co_await double_it(d, -1);
     } catch (const std::system_error& e) {

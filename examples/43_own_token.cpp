@@ -28,24 +28,21 @@ public:
     void initiate(signature<R...>, Initiation&& initiation) const {
         using kept_type = std::remove_cvref_t<Initiation>;
         auto* const s = new state<kept_type, R...>(*tally_, static_cast<Initiation&&>(initiation));
-        s->initiation(completion<R...>(*s));  // may have ended s
+        s->begin();  // may have ended s
     }
 
 private:
     template <class Initiation, class... R>
-    struct state : completion_state<R...> {
+    struct state : initiated_state<Initiation, R...> {
         state(tally& t, Initiation&& i)
-            : completion_state<R...>(&completed),
-              counts(t),
-              initiation(static_cast<Initiation&&>(i)) {}
-        static void completed(completion_state<R...>& self, std::error_code error,
-                              R...) noexcept {
+            : initiated_state<Initiation, R...>(static_cast<Initiation&&>(i)), counts(t) {}
+        void begin() noexcept { this->template call_initiation<&completed>(); }
+        static void completed(completion_state<R...>& self, std::error_code error, R...) noexcept {
             const std::unique_ptr<state> s(static_cast<state*>(&self));
             ++s->counts.ended;
             if (error) ++s->counts.failed;
         }
         tally& counts;
-        Initiation initiation;
     };
     tally* tally_;
 };

@@ -89,6 +89,12 @@ auto with_allocator(Allocator allocator) {
 
 std::uint64_t await_coppice(std::size_t size) {
     std::uint64_t sum = 0;
+    awaits<xyz_direct_initiation>(size, sum);
+    os_run();
+    return bench::hash().add(sum).value();
+}
+std::uint64_t await_any(std::size_t size) {
+    std::uint64_t sum = 0;
     awaits<xyz_later_initiation>(size, sum);
     os_run();
     return bench::hash().add(sum).value();

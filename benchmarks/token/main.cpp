@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
                              {"intrusive callback by hand", intrusive_by_hand},
                              {"the paper's awaiter by hand", awaiter_by_hand},
                              {"await", await_coppice},
+                             {"await, by a completion", await_any},
                              {"await, if it might end inside", await_looking},
                              {"await in a task", await_in_task},
                              {"callback, recycled (default)", callback_default},

@@ -41,7 +41,29 @@ public:
     using xyz_initiation::xyz_initiation;
 };
 
-template <class Initiation = xyz_later_initiation, class Token = coppice::use_await_t>
+// The same, for waiters that the compiler knows.
+class xyz_direct_initiation : public os_context {
+public:
+    static constexpr bool completes_inside = false;
+    explicit xyz_direct_initiation(int p) noexcept { parameter = p; }
+    xyz_direct_initiation(const xyz_direct_initiation& other) noexcept : os_context() {
+        parameter = other.parameter;
+    }
+    template <class Completion>
+    void operator()(Completion) noexcept {
+        callback = [](int result, os_context* context) {
+            Completion::of (*static_cast<xyz_direct_initiation*>(context))(coppice::no_error,
+                                                                           result);
+        };
+        os_xyz(parameter, this);
+    }
+    // For block: the calling thread runs the system.
+    void drive(coppice::block_latch& done) noexcept {
+        while (!done.is_set()) os_run_one();
+    }
+};
+
+template <class Initiation = xyz_direct_initiation, class Token = coppice::use_await_t>
 auto async_xyz(int parameter, Token&& token = {}) {
     return coppice::completion_token_transform<void(std::error_code, int)>(
         static_cast<Token&&>(token), Initiation(parameter));

@@ -16,18 +16,19 @@
 namespace coppice {
 
 template <class Env, class Initiation, class... R>
-class blocked_operation final : completion_state<R...> {
+class blocked_operation final : initiated_state<Initiation, R...> {
 public:
-    blocked_operation(const Env& env, Initiation& initiation) noexcept
-        : completion_state<R...>(&completed), initiation_(initiation) {
+    template <class From>
+    blocked_operation(const Env& env, From&& initiation)
+        : initiated_state<Initiation, R...>(static_cast<From&&>(initiation)) {
         this->set_env(completion_env_of(env, link_));
     }
     // Blocks: until the operation has completed.
     std::error_code run() noexcept {
-        initiation_(completion<R...>(*this));
+        this->template call_initiation<&completed>();
         if (!done_.is_set()) callback_scope::run_before_blocking();
-        if constexpr (requires { initiation_.drive(done_); }) {
-            initiation_.drive(done_);
+        if constexpr (requires { this->initiation().drive(done_); }) {
+            this->initiation().drive(done_);
         } else {
             done_.wait();
         }
@@ -44,7 +45,6 @@ private:
         self.done_.set();  // the waiter may end this at once
     }
 
-    Initiation& initiation_;
     [[no_unique_address]] stop_link_for<Env> link_;
     outcome_slot<R...> outcome_;
     block_latch done_;
@@ -60,8 +60,8 @@ public:
     }
     template <class Env, class... R, class Initiation>
     outcome_t<R...> initiate_in(const Env& env, signature<R...>, Initiation&& initiation) const {
-        std::remove_cvref_t<Initiation> kept(static_cast<Initiation&&>(initiation));
-        blocked_operation<Env, decltype(kept), R...> operation(env, kept);
+        using kept = std::remove_cvref_t<Initiation>;
+        blocked_operation<Env, kept, R...> operation(env, static_cast<Initiation&&>(initiation));
         *target_ = operation.run();
         return operation.take();
     }
@@ -82,10 +82,10 @@ struct block_t {
     }
     template <class Env, class... R, class Initiation>
     outcome_t<R...> initiate_in(const Env& env, signature<R...>, Initiation&& initiation) const {
-        std::remove_cvref_t<Initiation> kept(static_cast<Initiation&&>(initiation));
-        blocked_operation<Env, decltype(kept), R...> operation(env, kept);
+        using kept = std::remove_cvref_t<Initiation>;
+        blocked_operation<Env, kept, R...> operation(env, static_cast<Initiation&&>(initiation));
         if (const std::error_code error = operation.run(); error.value() != 0) {
-            throw_error(error, operation_name<decltype(kept)>());
+            throw_error(error, operation_name<kept>());
         }
         return operation.take();
     }

@@ -113,16 +113,15 @@ private:
 
 // Lives from the initiation to the moment before the callable is called.
 template <class Callable, class Initiation, class... R>
-class callback_state final : completion_state<R...>, waiting_callback {
+class callback_state final : initiated_state<Initiation, R...>, waiting_callback {
     using env_type = execution::env_of_t<const Callable&>;
     using hop_type = callback_hop<callback_state, env_type>;
 
 public:
     template <class F, class I>
     callback_state(F&& callable, I&& initiation)
-        : completion_state<R...>(&completed),
-          callable_(static_cast<F&&>(callable)),
-          initiation_(static_cast<I&&>(initiation)) {}
+        : initiated_state<Initiation, R...>(static_cast<I&&>(initiation)),
+          callable_(static_cast<F&&>(callable)) {}
 
     // Allocates and initiates. Errors: what the allocator and the callable's constructor throw.
     template <class F, class I>
@@ -144,7 +143,8 @@ private:
             this->set_env(completion_env_of(execution::get_env(callable_), link_));
         }
         // If it completes on another thread, this may be gone.
-        return start_.begin(this, [this]() noexcept { initiation_(completion<R...>(*this)); });
+        return start_.begin(this,
+                            [this]() noexcept { this->template call_initiation<&completed>(); });
     }
     static void completed(completion_state<R...>& state, std::error_code error,
                           R... results) noexcept {
@@ -185,7 +185,6 @@ private:
     }
 
     Callable callable_;
-    [[no_unique_address]] Initiation initiation_;
     [[no_unique_address]] stop_link_for<env_type> link_;
     [[no_unique_address]] hop_type hop_;
     [[no_unique_address]] marked_start<hop_type::needed || may_complete_inside<Initiation>()>

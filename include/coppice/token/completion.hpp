@@ -96,6 +96,79 @@ private:
     completion_state<R...>* state_ = nullptr;
 };
 
+// Where a token's state keeps the initiation: the address of either leads to the other. It has no
+// base and one member, which lies where it begins.
+template <class Initiation>
+class kept_initiation {
+public:
+    template <class From>
+    explicit kept_initiation(From&& initiation) : initiation_(static_cast<From&&>(initiation)) {}
+    Initiation& initiation() noexcept { return initiation_; }
+    const Initiation& initiation() const noexcept { return initiation_; }
+    static kept_initiation& of(Initiation& initiation) noexcept {
+        return reinterpret_cast<kept_initiation&>(initiation);
+    }
+
+private:
+    [[no_unique_address]] Initiation initiation_;
+};
+
+template <class Initiation, class... R>
+class initiated_state;
+
+// A completion of which the compiler knows who waits: what tokens call an initiation with. It
+// becomes a completion<R...> where one is wanted; an initiation that is a template can do without:
+//
+//   template <class Completion>
+//   void operator()(Completion) noexcept;      keeps nothing, and when the operation has ended:
+//   Completion::of(*this)(error, results...);
+//
+// Then the waiter is called directly, and is part of the operation's own callback. Everything else
+// is as completion says.
+template <auto* completed, class Initiation, class... R>
+class direct_completion {
+    using state_type = initiated_state<Initiation, R...>;
+
+public:
+    explicit direct_completion(state_type& state) noexcept : state_(&state) {}
+    // Of the operation of the initiation, called with such a completion, that `part` is, or is a
+    // base of.
+    template <class Part>
+    static direct_completion of(Part& part) noexcept {
+        Initiation& initiation = static_cast<Initiation&>(part);
+        return direct_completion(
+            static_cast<state_type&>(kept_initiation<Initiation>::of(initiation)));
+    }
+
+    void operator()(std::error_code error, R... results) && noexcept {
+        completed(*state_, error, static_cast<R&&>(results)...);
+    }
+    operator completion<R...>() const noexcept { return completion<R...>(*state_); }
+    completion_env get_env() const noexcept { return state_->env(); }
+    void tell_stopped() noexcept { state_->tell_stopped(); }
+
+private:
+    state_type* state_;
+};
+
+// What a token's state derives from if it keeps the initiation itself.
+template <class Initiation, class... R>
+class initiated_state : public completion_state<R...>, public kept_initiation<Initiation> {
+public:
+    template <class From>
+    explicit initiated_state(From&& initiation)
+        : completion_state<R...>(nullptr),
+          kept_initiation<Initiation>(static_cast<From&&>(initiation)) {}
+
+    // `completed` will be called, once, by any thread; maybe before this returns. Lifetime: it may
+    // end this.
+    template <auto* completed>
+    void call_initiation() noexcept {
+        this->set_function(completed);
+        this->initiation()(direct_completion<completed, Initiation, R...>(*this));
+    }
+};
+
 // What one outcome is worth to who waits for it: nothing, the result, or a tuple of several.
 template <class... R>
 struct outcome_of {

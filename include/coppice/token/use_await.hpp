@@ -61,19 +61,18 @@ inline constexpr use_await_t use_await{};
 
 // The operation state of the sender.
 template <class Initiation, class Errors, class Rcvr, class... R>
-class sent_operation final : completion_state<R...> {
+class sent_operation final : initiated_state<Initiation, R...> {
     using env_type = execution::env_of_t<Rcvr>;
 
 public:
     using operation_state_concept = execution::operation_state_tag;
     sent_operation(Initiation&& initiation, Errors errors, Rcvr rcvr) noexcept
-        : completion_state<R...>(&completed),
-          initiation_(static_cast<Initiation&&>(initiation)),
+        : initiated_state<Initiation, R...>(static_cast<Initiation&&>(initiation)),
           errors_(errors),
           rcvr_(static_cast<Rcvr&&>(rcvr)) {}
     void start() & noexcept {
         this->set_env(completion_env_of(execution::get_env(rcvr_), link_));
-        initiation_(completion<R...>(*this));  // may have completed, and ended this
+        this->template call_initiation<&completed>();  // may have completed, and ended this
     }
 
 private:
@@ -99,7 +98,6 @@ private:
         execution::set_error(static_cast<Rcvr&&>(rcvr_), error);
     }
 
-    [[no_unique_address]] Initiation initiation_;
     [[no_unique_address]] Errors errors_;
     [[no_unique_address]] Rcvr rcvr_;
     [[no_unique_address]] stop_link_for<env_type> link_;
@@ -110,18 +108,15 @@ private:
 // stops the process. Cost: no allocation.
 template <class Initiation, class Errors, class... R>
 class [[nodiscard("await it or connect it: it has not begun")]] await_operation final
-    : completion_state<R...> {
+    : initiated_state<Initiation, R...> {
 public:
     using sender_concept = execution::sender_tag;
 
     template <class From>
     await_operation(From&& initiation, Errors errors) noexcept
-        : completion_state<R...>(nullptr),
-          initiation_(static_cast<From&&>(initiation)),
-          errors_(errors) {}
+        : initiated_state<Initiation, R...>(static_cast<From&&>(initiation)), errors_(errors) {}
     await_operation(await_operation&& other) noexcept
-        : completion_state<R...>(nullptr),
-          initiation_(static_cast<Initiation&&>(other.use())),
+        : initiated_state<Initiation, R...>(static_cast<Initiation&&>(other.use())),
           errors_(other.errors_) {
         other.coroutine_ = std::noop_coroutine();
     }
@@ -132,11 +127,10 @@ public:
     auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
         use();
         coroutine_ = coroutine;
-        this->set_function(&completed<Promise>);
         if constexpr (!std::is_void_v<Promise>) listen_to(coroutine.promise());
         // If it completes on another thread, this may be gone.
         const bool inside = start_.begin(
-            this, [this]() noexcept { initiation_(completion<R...>(*this)); });
+            this, [this]() noexcept { this->template call_initiation<&completed<Promise>>(); });
         if constexpr (may_complete_inside<Initiation>()) {
             if (!inside) return execution::stay_suspended();
             if constexpr (ends_by_stop<Promise>) {
@@ -162,8 +156,8 @@ public:
 
     // As a sender. Its attributes are those of the initiation, if it has get_env().
     decltype(auto) get_env() const noexcept {
-        if constexpr (requires { initiation_.get_env(); }) {
-            return initiation_.get_env();
+        if constexpr (requires { this->initiation().get_env(); }) {
+            return this->initiation().get_env();
         } else {
             return execution::env<>();
         }
@@ -205,7 +199,7 @@ private:
     Initiation& use() noexcept {
         COPPICE_CHECK(coroutine_ == nullptr,
                       "an operation was used twice, or after it was moved from");
-        return initiation_;
+        return this->initiation();
     }
     template <class Promise>
     void listen_to(Promise& promise) noexcept {
@@ -241,7 +235,6 @@ private:
         static_cast<std::coroutine_handle<>>(promise.unhandled_stopped()).resume();
     }
 
-    [[no_unique_address]] Initiation initiation_;
     [[no_unique_address]] Errors errors_;
     std::coroutine_handle<> coroutine_;  // null until it is used; then not null
     [[no_unique_address]] marked_start<may_complete_inside<Initiation>()> start_;
