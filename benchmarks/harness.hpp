@@ -6,6 +6,7 @@
 // rival that is marked as the base.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -176,6 +177,20 @@ inline void judge(const options& o, const std::string& what, const std::vector<d
     std::snprintf(how, sizeof how, "median of %zu ratios of neighbours, half are %.3f to %.3f",
                   ratios.size(), quantile(ratios, 0.25), quantile(ratios, 0.75));
     judge(o, what, median(ratios), most, how);
+}
+// The same of a ratio that is to be no more than 1. Where both take the same time, half of all runs
+// find more: so what counts is the least that the median can be, with 95 % certainty (sign test).
+inline void judge_no_worse(const options& o, const std::string& what,
+                           const std::vector<double>& ratios) {
+    const double size = static_cast<double>(ratios.size());
+    const double beside = 0.98 / std::sqrt(size);  // of the ranks, on either side of the middle
+    char how[160];
+    std::snprintf(
+        how, sizeof how,
+        "the least that the median, %.3f of %zu ratios of neighbours, can be; the most is "
+        "%.3f (95 %%)",
+        median(ratios), ratios.size(), quantile(ratios, 0.5 + beside));
+    judge(o, what + ", 95 % sure", quantile(ratios, std::max(0.0, 0.5 - beside)), 1.0, how);
 }
 // A record of repetitions.
 inline record of_samples(std::string workload, std::string rival, std::string unit,

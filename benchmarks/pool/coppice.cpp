@@ -1,6 +1,8 @@
 // coppice: fork_join, tasks and loops on a thread_pool.
 #include "rivals.hpp"
 
+#include "../harness.hpp"
+
 #include <coppice/base/futex.hpp>
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -10,6 +12,7 @@
 #include <coppice/task/wait_for_tasks.hpp>
 
 #include <map>
+#include <thread>
 
 namespace bench_pool {
 
@@ -30,6 +33,14 @@ T run_task(std::size_t threads, task<T> t) {
 
 [[gnu::noinline]] std::uint64_t plain_fib(std::uint64_t n) {
     return n < 2 ? n : plain_fib(n - 1) + plain_fib(n - 2);
+}
+// The compiler may not see that the second call could be a loop.
+[[gnu::noinline]] std::uint64_t fib_of_calls(std::uint64_t n) {
+    if (n < 2) return n;
+    const std::uint64_t a = fib_of_calls(n - 1);
+    std::uint64_t b = fib_of_calls(n - 2);
+    asm("" : "+r"(b));
+    return a + b;
 }
 std::uint64_t forked_fib(std::uint64_t n) {
     if (n < 2) return n;
@@ -95,6 +106,15 @@ std::uint64_t fib_serial(std::size_t, std::size_t size) {
 }
 std::uint64_t fib_serial_on_worker(std::size_t, std::size_t size) {
     return pool(1).run([size] { return plain_fib(size); });
+}
+std::uint64_t fib_all_calls(std::size_t threads, std::size_t size) {
+    std::vector<std::thread> beside;
+    for (std::size_t i = 1; i != threads; ++i) {
+        beside.emplace_back([size] { bench::keep(fib_of_calls(size)); });
+    }
+    const std::uint64_t result = pool(1).run([size] { return fib_of_calls(size); });
+    for (std::thread& each : beside) each.join();
+    return result;
 }
 std::uint64_t fib_fork_join(std::size_t threads, std::size_t size) {
     return pool(threads).run([size] { return forked_fib(size); });

@@ -255,14 +255,23 @@ void judge_beside_tbb(const bench::options& o) {
         // The quick ones make more calls: all run for some tenths of a second.
         const turns_taken fib = take_turns({{"tasks", fib_tasks, n, long_fib + 2},
                                             {"oneTBB", fib_parallel_invoke, n, long_fib},
-                                            {"fork_join", fib_fork_join, n, long_fib + 4}},
-                                           o.repetitions * static_cast<int>(n));
+                                            {"fork_join", fib_fork_join, n, long_fib + 4},
+                                            {"calls", fib_all_calls, n, long_fib + 4}},
+                                           3 * o.repetitions);
         const std::vector<double> rival = per_call(fib.at("oneTBB"), long_fib);
         const std::string where = n == 1 ? ", fib, 1 thread" : ", fib, 2 threads";
         bench::judge(o, "tasks / oneTBB" + where,
                      bench::ratios(per_call(fib.at("tasks"), long_fib + 2), rival), task_budget);
+        // No fork_join can beat the calls themselves: on some processors they are more than 0.04
+        // of oneTBB, whose locked instructions are cheap there.
+        std::vector<double> calls = per_call(fib.at("calls"), long_fib + 4);
+        for (double& time : calls) time /= static_cast<double>(n);
+        const double floor = bench::median(bench::ratios(calls, rival));
+        std::printf("  a plain function that makes both calls / oneTBB%s: %.3f\n", where.c_str(),
+                    floor);
         bench::judge(o, "fork_join / oneTBB" + where,
-                     bench::ratios(per_call(fib.at("fork_join"), long_fib + 4), rival), 0.04);
+                     bench::ratios(per_call(fib.at("fork_join"), long_fib + 4), rival),
+                     std::max(0.04, 1.05 * floor));
     }
     const turns_taken skynet =
         take_turns({{"tasks", skynet_tasks, 2, 1'000'000}, {"oneTBB", skynet_tbb, 2, 1'000'000}},
@@ -276,8 +285,8 @@ void judge_beside_tbb(const bench::options& o) {
                  bench::ratios(submit.at("submit"), submit.at("enqueue")), 0.5);
     const turns_taken matmul = take_turns(
         {{"coppice", matmul_coppice, 2, 1024}, {"oneTBB", matmul_tbb, 2, 1024}}, 4 * o.repetitions);
-    bench::judge(o, "parallel_for / oneTBB, matmul, 2 threads",
-                 bench::ratios(matmul.at("coppice"), matmul.at("oneTBB")), 1.0);
+    bench::judge_no_worse(o, "parallel_for / oneTBB, matmul, 2 threads",
+                          bench::ratios(matmul.at("coppice"), matmul.at("oneTBB")));
 }
 #endif
 

@@ -15,6 +15,9 @@ using work = std::uint64_t (*)(std::size_t threads, std::size_t size);
 std::uint64_t fib_serial(std::size_t threads, std::size_t size);
 // The same on the thread that runs fib_fork_join on one worker: at the speed of its processor.
 std::uint64_t fib_serial_on_worker(std::size_t threads, std::size_t size);
+// The same with both calls made, as fork_join has to, where the compiler makes a loop of the
+// second; done once on each of the threads.
+std::uint64_t fib_all_calls(std::size_t threads, std::size_t size);
 std::uint64_t fib_fork_join(std::size_t threads, std::size_t size);
 std::uint64_t fib_tasks(std::size_t threads, std::size_t size);
 std::uint64_t fib_parallel_invoke(std::size_t threads, std::size_t size);
