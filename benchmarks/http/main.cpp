@@ -1,8 +1,7 @@
 // bench_http: requests and processor time per request, beside raw loops of both kinds and nginx;
 // memory of idle connections; and chapter 8 of the thesis in the four models.
-// Servers run one after the other on processor 0, wrk on the last one, interleaved over the
-// repetitions; every figure is a median with its spread, and the ratio is to the raw loop of the
-// same kind.
+// Servers on processor 0 take turns of a second with wrk on the last one, each beside the raw loop
+// of its kind; every figure is a median with its spread, and ratios are of neighbouring turns.
 #include "processes.hpp"
 #include "rivals.hpp"
 
@@ -12,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,23 +39,20 @@ struct scenario {
     load how;
 };
 constexpr scenario scenarios[] = {
-    {"keep-alive, 64 connections", {64, 1, false, 2}},
-    {"keep-alive, 256 connections", {256, 1, false, 2}},
-    {"pipelined x16, 64 connections", {64, 16, false, 2}},
-    {"a connection per request, 64 at once", {64, 1, true, 2}},
+    {"keep-alive, 64 connections", {64, 1, false, 1}},
+    {"keep-alive, 256 connections", {256, 1, false, 1}},
+    {"pipelined x16, 64 connections", {64, 16, false, 1}},
+    {"a connection per request, 64 at once", {64, 1, true, 1}},
 };
+// Who follows whom, or the other way round.
+constexpr rival_index turns[] = {raw_epoll, ours_epoll, nginx, ours_uring, raw_uring};
 
 struct figures {
     std::vector<double> thousands, cpu_us, p99_us;
     std::uint64_t errors = 0;
 };
 
-void measure_once(const rival& r, const load& how, figures& into) {
-    const server_process server(r.serve);
-    if (!server.ready()) return;
-    load warm = how;
-    warm.seconds = 1;
-    (void)run_wrk(server.port(), warm);
+void measure_once(const server_process& server, const load& how, figures& into) {
     const std::uint64_t before = server.cpu_ns();
     const load_result result = run_wrk(server.port(), how);
     const auto used = static_cast<double>(server.cpu_ns() - before);
@@ -94,13 +91,21 @@ void print_budget(const bench::options& options, const char* what, double measur
 
 // All rivals in one scenario, and what the server is held to there.
 void compare(const scenario& s, const bench::options& options) {
-    const int repetitions = options.repetitions;
+    const int repetitions = (s.how.close ? 1 : 4) * options.repetitions;
     std::printf("%s\n", s.name);
     std::vector<figures> all(std::size(rivals));
+    std::unique_ptr<server_process> servers[std::size(rivals)];
+    const auto warm = [&](std::size_t r) {
+        servers[r] = std::make_unique<server_process>(rivals[r].serve);
+        if (servers[r]->ready()) (void)run_wrk(servers[r]->port(), s.how);
+    };
+    for (std::size_t r = 0; r != std::size(rivals); ++r) warm(r);
     for (int i = 0; i != repetitions; ++i) {
-        for (std::size_t r = 0; r != std::size(rivals); ++r) {
-            std::fprintf(stderr, "\r%s: repetition %d of %d ", s.name, i + 1, repetitions);
-            measure_once(rivals[r], s.how, all[r]);
+        std::fprintf(stderr, "\r%s: repetition %d of %d ", s.name, i + 1, repetitions);
+        for (std::size_t turn = 0; turn != std::size(turns); ++turn) {
+            const std::size_t r = turns[i % 2 == 0 ? turn : std::size(turns) - 1 - turn];
+            if (s.how.close && i != 0) warm(r);  // a port has only so many connections in a minute
+            if (servers[r]->ready()) measure_once(*servers[r], s.how, all[r]);
         }
     }
     std::fprintf(stderr, "\n");
