@@ -183,7 +183,7 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     ++served_;
     // A thread of the pool does not look at what its loop may change: the loop looks afterwards.
     e.closing = e.closing || (!away_ && loop_.draining) || r.closes() || head == nullptr ||
-               !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
+                !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
     serialize_options how;
     how.head_only = head != nullptr && head->verb() == method::head;
     how.minor_version = head == nullptr ? 1 : head->minor_version();
@@ -208,8 +208,11 @@ void connection::put(exchange& e, const response& r, const request_head* head) {
 
 // Remembers that a request was answered, until the loop counts it.
 void connection::note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
-    if (e.answered.empty() || e.answered.back().status != status) e.answered.push_back({status, 0});
-    ++e.answered.back().count;
+    if (e.latest.status != status) {
+        if (e.latest.count != 0) e.earlier.push_back(e.latest);
+        e.latest = {status, 0};
+    }
+    ++e.latest.count;
     if (loop_.options.access_log != nullptr) log(e, status, body_bytes, head);
 }
 

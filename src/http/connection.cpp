@@ -126,6 +126,7 @@ bool connection::take_input() noexcept {
 // ended.
 bool connection::send_answers() noexcept {
     exchange& e = *batch_;
+    bool at_once = false;
     while (e.sent != e.output.size() && socket_.is_open()) {
         e.sender.on = socket_.slot();
         e.sender.complete = &answers_sent;
@@ -139,9 +140,11 @@ bool connection::send_answers() noexcept {
             return false;
         }
         if (!note_sent(e)) break;
+        at_once = true;
     }
     const bool all = e.sent == e.output.size();
-    end_batch();
+    // What the loop finds sent was sent by the time that it looked.
+    end_batch(at_once ? loop_.context.now() : loop_.context.turn_time());
     if (!all) end();
     return all;
 }
@@ -157,7 +160,7 @@ void connection::answers_sent(operation* op) noexcept {
     exchange& e = static_cast<exchange::sending*>(op)->of;
     connection& c = *e.owner;
     if (!c.note_sent(e)) {
-        c.end_batch();
+        c.end_batch(c.loop_.context.turn_time());
         c.end();
     } else if (c.send_answers()) {
         c.serve();
@@ -219,21 +222,21 @@ session connection::attend(step s) {
             more = false;
             break;
         }
-        account(e);
+        account(e, loop_.context.now());
         e.clear();
         begin_batch(e, std::move(more_input));
         const step reached = advance(e);
         more = co_await converse(e, reached);
     }
     if (more && !loop_.draining && socket_.is_open()) {
-        end_batch();
+        end_batch(loop_.context.now());
         rest();
         co_return;
     }
     if ((e.unread || e.given_up) && socket_.is_open()) co_await linger();
     socket_.close();
     if (e.sending_late) co_await end_of_late_answer(e);
-    end_batch();
+    end_batch(loop_.context.now());
     end();
 }
 
@@ -274,9 +277,9 @@ void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
     date.copy(e.date.data(), e.date.size());
 }
 
-void connection::end_batch() noexcept {
+void connection::end_batch(time_point sent) noexcept {
     exchange& e = *batch_;
-    account(e);
+    account(e, sent);
     batch_ = nullptr;
     loop_.give_exchange(e);
 }
@@ -285,7 +288,7 @@ void connection::end_batch() noexcept {
 // it counted.
 void connection::count(exchange& e) noexcept {
     loop_counts& counts = loop_.counts;
-    for (const exchange::run& r : e.answered) {
+    const auto count_run = [&](const exchange::run& r) noexcept {
         const auto index = static_cast<std::size_t>(r.status - 100);
         if (away_) {
             // Relaxed: a count.
@@ -294,19 +297,23 @@ void connection::count(exchange& e) noexcept {
             counts.by_status[index].add(r.count);
         }
         e.written_requests += r.count;
+    };
+    if (!e.earlier.empty()) {
+        for (const exchange::run& r : e.earlier) count_run(r);
+        e.earlier.clear();
     }
-    e.answered.clear();
+    if (e.latest.count != 0) count_run(std::exchange(e.latest, {}));
     if (away_) return;
     if (e.stops != 0) counts.stopped.add(std::exchange(e.stops, 0));
     if (e.exceptions != 0) counts.exceptions.add(std::exchange(e.exceptions, 0));
 }
 
-// On the loop, after a write.
-void connection::account(exchange& e) noexcept {
+// On the loop, after a write that had ended by `sent`.
+void connection::account(exchange& e, time_point sent) noexcept {
     count(e);
     if (e.written_requests != 0) {
-        loop_.batch_ended = loop_.context.now();
-        const duration taken = loop_.batch_ended - e.began;
+        loop_.batch_ended = std::max(loop_.batch_ended, sent);
+        const duration taken = std::max(sent, e.began) - e.began;
         loop_.counts.latency.record(static_cast<std::uint64_t>(taken.count()), e.written_requests);
         e.written_requests = 0;
     }
@@ -590,7 +597,7 @@ task<bool> connection::write(exchange& e) {
     e.output.clear();
     e.sent = 0;
     phase_ = phase::handling;
-    account(e);
+    account(e, loop_.context.now());
     co_return !ec;
 }
 

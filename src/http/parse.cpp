@@ -44,13 +44,10 @@ bool valid_port(std::string_view digits) noexcept {
         while (digits.starts_with('0')) digits.remove_prefix(1);
         if (digits.size() > 5) return false;
     }
-    unsigned port = 0;
     for (const char c : digits) {
-        const unsigned digit = static_cast<unsigned char>(c) - unsigned{'0'};
-        if (digit > 9) return false;
-        port = port * 10 + digit;
+        if (!is(c, digit_byte)) return false;
     }
-    return port <= 65535;
+    return digits.size() < 5 || digits[0] < '6' || digits <= "65535";
 }
 
 // The text between the brackets of an IPv6 address; it has no NUL, the scans have seen to that.

@@ -120,7 +120,9 @@ void serving_loop::give_exchange(exchange& used) noexcept {
 }
 
 void exchange::clear() noexcept {
-    for (std::string* const text : {&input, &output, &rest, &log, &trailers, &peer}) text->clear();
+    for (std::string* const text : {&input, &output, &rest, &log, &trailers, &peer}) {
+        if (!text->empty()) text->clear();
+    }
     parser.reset();
     buffer.release();
     left = {};

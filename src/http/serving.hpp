@@ -134,12 +134,13 @@ struct exchange : io::timer_entry {
     // Handlers are being waited for, or run elsewhere: engaged and reset on the loop.
     std::optional<inplace_stop_source> stop;
 
-    // What the loop has not counted yet: answers, mostly of one status.
+    // What the loop has not counted yet: runs of answers of one status, mostly one of one.
     struct run {
         int status;
         unsigned count;
     };
-    std::vector<run> answered;
+    run latest{};                      // the last ones
+    std::vector<run> earlier;          // others
     std::size_t written_requests = 0;  // counted, but for how long they took
     std::size_t exceptions = 0;
     std::size_t stops = 0;
@@ -345,7 +346,7 @@ private:
     static void late_answer_sent(operation* op) noexcept;
     duration transfer_time(duration base, std::uint64_t bytes) const noexcept;
     void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
-    void end_batch() noexcept;
+    void end_batch(time_point sent) noexcept;
     task<bool> converse(exchange& e, step s);
     task<step> receive_head(exchange& e);
     task<step> receive_body(exchange& e);
@@ -358,7 +359,7 @@ private:
     task<bool> write(exchange& e);
     bool send_directly(exchange& e) noexcept;
     void count(exchange& e) noexcept;
-    void account(exchange& e) noexcept;
+    void account(exchange& e, time_point sent) noexcept;
     task<> linger();
     void begin_run(exchange& e);
     void end_run(exchange& e) noexcept;
