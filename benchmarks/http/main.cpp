@@ -2,11 +2,14 @@
 // memory of idle connections; and chapter 8 of the thesis in the four models.
 // Servers on processor 0 take turns of a second with wrk on the last one, each beside the raw loop
 // of its kind; every figure is a median with its spread, and ratios are of neighbouring turns.
+// Where processor time is held to a budget, the turns are slices of 50 ms: whoever else is on the
+// machine disturbs all rivals alike then.
 #include "processes.hpp"
 #include "rivals.hpp"
 
 #include "../harness.hpp"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -37,9 +40,10 @@ constexpr rival rivals[] = {
 struct scenario {
     const char* name;
     load how;
+    bool in_slices = false;  // the processor time
 };
 constexpr scenario scenarios[] = {
-    {"keep-alive, 64 connections", {64, 1, false, 1}},
+    {"keep-alive, 64 connections", {64, 1, false, 1}, true},
     {"keep-alive, 256 connections", {256, 1, false, 1}},
     {"pipelined x16, 64 connections", {64, 16, false, 1}},
     {"a connection per request, 64 at once", {64, 1, true, 1}},
@@ -54,12 +58,48 @@ struct figures {
 
 void measure_once(const server_process& server, const load& how, figures& into) {
     const std::uint64_t before = server.cpu_ns();
-    const load_result result = run_wrk(server.port(), how);
+    const load_result result = wrk(server.port(), how).result();
     const auto used = static_cast<double>(server.cpu_ns() - before);
     into.thousands.push_back(result.per_second / 1e3);
     into.cpu_us.push_back(used / 1e3 / static_cast<double>(result.requests));
     into.p99_us.push_back(result.p99_us);
     into.errors += result.errors;
+}
+
+using server_processes = std::unique_ptr<server_process>[std::size(rivals)];
+
+// One sample of every rival's processor time. `first` goes first.
+void measure_in_slices(const server_processes& servers, load how, std::size_t first,
+                       std::vector<figures>& all) {
+    constexpr int slice_us = 50'000;
+    constexpr int slices = 30;  // of each
+    how.seconds = std::size(rivals) * slices * slice_us * 1e-6 + 1;
+    std::unique_ptr<wrk> clients[std::size(rivals)];
+    std::uint64_t before[std::size(rivals)] = {};
+    for (std::size_t r = 0; r != std::size(rivals); ++r) {
+        if (!servers[r]->ready()) continue;
+        before[r] = servers[r]->cpu_ns();
+        clients[r] = std::make_unique<wrk>(servers[r]->port(), how);
+        ::usleep(30'000);  // it connects
+        clients[r]->pause();
+    }
+    for (std::size_t i = 0; i != std::size(rivals) * slices; ++i) {
+        const auto& client = clients[turns[(first + i) % std::size(turns)]];
+        if (client == nullptr) continue;
+        client->go_on();
+        ::usleep(slice_us);
+        client->pause();
+    }
+    for (const auto& client : clients) {
+        if (client != nullptr) client->go_on();
+    }
+    for (std::size_t r = 0; r != std::size(rivals); ++r) {
+        if (clients[r] == nullptr) continue;
+        const load_result result = clients[r]->result();
+        const auto used = static_cast<double>(servers[r]->cpu_ns() - before[r]);
+        all[r].cpu_us.push_back(used / 1e3 / static_cast<double>(result.requests));
+        all[r].errors += result.errors;
+    }
 }
 
 void print_row(const char* scenario_name, const char* name, const figures& f, double floor,
@@ -91,13 +131,13 @@ void print_budget(const bench::options& options, const char* what, double measur
 
 // All rivals in one scenario, and what the server is held to there.
 void compare(const scenario& s, const bench::options& options) {
-    const int repetitions = (s.how.close ? 1 : 4) * options.repetitions;
+    const int repetitions = (s.how.close || s.in_slices ? 1 : 4) * options.repetitions;
     std::printf("%s\n", s.name);
     std::vector<figures> all(std::size(rivals));
-    std::unique_ptr<server_process> servers[std::size(rivals)];
+    server_processes servers;
     const auto warm = [&](std::size_t r) {
         servers[r] = std::make_unique<server_process>(rivals[r].serve);
-        if (servers[r]->ready()) (void)run_wrk(servers[r]->port(), s.how);
+        if (servers[r]->ready()) (void)wrk(servers[r]->port(), s.how).result();
     };
     for (std::size_t r = 0; r != std::size(rivals); ++r) warm(r);
     for (int i = 0; i != repetitions; ++i) {
@@ -106,6 +146,14 @@ void compare(const scenario& s, const bench::options& options) {
             const std::size_t r = turns[i % 2 == 0 ? turn : std::size(turns) - 1 - turn];
             if (s.how.close && i != 0) warm(r);  // a port has only so many connections in a minute
             if (servers[r]->ready()) measure_once(*servers[r], s.how, all[r]);
+        }
+    }
+    if (s.in_slices) {
+        for (figures& f : all) f.cpu_us.clear();
+        const int samples = 3 * options.repetitions;
+        for (int i = 0; i != samples; ++i) {
+            std::fprintf(stderr, "\r%s: sample %d of %d ", s.name, i + 1, samples);
+            measure_in_slices(servers, s.how, static_cast<std::size_t>(i), all);
         }
     }
     std::fprintf(stderr, "\n");
@@ -122,15 +170,15 @@ void compare(const scenario& s, const bench::options& options) {
             print_budget(options, (name + ": requests/s, ratio to the raw loop").c_str(),
                          median(bench::ratios(ours.thousands, raw.thousands)), 0.85, false);
         } else if (s.how.connections == 64) {
-            print_budget(options, (name + ": CPU per request, ratio to the raw loop").c_str(),
-                         median(bench::ratios(ours.cpu_us, raw.cpu_us)), 1.05, true);
+            bench::judge(options, name + ": CPU per request, ratio to the raw loop",
+                         bench::ratios(ours.cpu_us, raw.cpu_us), 1.05);
             if (!all[nginx].cpu_us.empty()) {
-                print_budget(options, (name + ": CPU per request, ratio to nginx").c_str(),
-                             median(bench::ratios(ours.cpu_us, all[nginx].cpu_us)), 1, true);
+                bench::judge(options, name + ": CPU per request, ratio to nginx",
+                             bench::ratios(ours.cpu_us, all[nginx].cpu_us), 1);
             }
         } else {
-            print_budget(options, (name + ": p99, ratio to the raw loop").c_str(),
-                         median(bench::ratios(ours.p99_us, raw.p99_us)), 1.2, true);
+            bench::judge(options, name + ": p99, ratio to the raw loop",
+                         bench::ratios(ours.p99_us, raw.p99_us), 1.2);
         }
     }
     std::fflush(stdout);
@@ -183,7 +231,7 @@ void chapter_8(const bench::options& options) {
                     const server_process server(t.models[m].serve, processors::all);
                     load how{connections, 1, true, options.quick ? 1.0 : 2.0};
                     how.target = t.target;
-                    all[m].push_back(run_wrk(server.port(), how));
+                    all[m].push_back(wrk(server.port(), how).result());
                 }
             }
             const auto middle = [&](std::size_t m, double load_result::* figure) {

@@ -4,6 +4,7 @@
 #include "../harness.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 #include <vector>
 
 namespace bench_http {
@@ -115,10 +117,10 @@ std::uint64_t server_process::memory_kib() const {
     return 0;
 }
 
-load_result run_wrk(int port, const load& how) {
-    char script[] = "/tmp/coppice-bench-wrk-XXXXXX";
-    std::string command = "taskset -c $(($(nproc) - 1)) wrk -t1 --timeout 30s --latency";
+wrk::wrk(int port, const load& how) : how_(how) {
+    std::string command = "exec taskset -c $(($(nproc) - 1)) wrk -t1 --timeout 30s --latency";
     if (how.pipeline > 1) {
+        char script[] = "/tmp/coppice-bench-wrk-XXXXXX";
         const int fd = ::mkstemp(script);
         const std::string lua =
             "init = function(args) local r = {} for i = 1, " + std::to_string(how.pipeline) +
@@ -126,13 +128,44 @@ load_result run_wrk(int port, const load& how) {
             "request = function() return all end\n";
         if (fd < 0 || ::write(fd, lua.data(), lua.size()) < 0) std::exit(1);
         ::close(fd);
-        command += " -s " + std::string(script);
+        script_ = script;
+        command += " -s " + script_;
     }
     if (how.close) command += " -H 'Connection: close'";
     command += " -c" + std::to_string(how.connections) + " -d" +
                std::to_string(static_cast<int>(how.seconds)) +
                "s http://127.0.0.1:" + std::to_string(port) + how.target + " 2>&1";
-    std::FILE* const output = ::popen(command.c_str(), "r");
+    int out[2];
+    if (::pipe2(out, O_CLOEXEC) != 0) std::exit(1);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::dup2(out[1], STDOUT_FILENO);
+        ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+        std::_Exit(127);
+    }
+    ::close(out[1]);
+    output_ = out[0];
+}
+
+wrk::~wrk() {
+    if (pid_ > 0) {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    if (output_ >= 0) ::close(output_);
+    if (!script_.empty()) ::unlink(script_.c_str());
+}
+
+void wrk::pause() const {
+    ::kill(pid_, SIGSTOP);
+}
+void wrk::go_on() const {
+    ::kill(pid_, SIGCONT);
+}
+
+load_result wrk::result() {
+    std::FILE* const output = ::fdopen(std::exchange(output_, -1), "r");
     load_result result;
     char line[256];
     while (output != nullptr && std::fgets(line, sizeof line, output) != nullptr) {
@@ -154,15 +187,17 @@ load_result run_wrk(int port, const load& how) {
         if (std::sscanf(line, " Socket errors: connect %llu, read %llu, write %llu, timeout %llu",
                         &connect, &read, &write, &timeout) == 4) {
             // A connection that the server closes, as it said it would, is a read error to wrk.
-            result.errors += connect + write + timeout + (how.close ? 0 : read);
+            result.errors += connect + write + timeout + (how_.close ? 0 : read);
         }
         if (std::sscanf(line, " Non-2xx or 3xx responses: %llu", &n) == 1) result.errors += n;
     }
-    if (output == nullptr || ::pclose(output) != 0 || result.requests == 0) {
+    if (output != nullptr) std::fclose(output);
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    if (status != 0 || result.requests == 0) {
         std::fprintf(stderr, "bench_http: wrk did not run: is the package wrk installed?\n");
         std::exit(1);
     }
-    if (how.pipeline > 1) ::unlink(script);
     return result;
 }
 

@@ -50,8 +50,25 @@ struct load {
     const char* target = "/plaintext";
 };
 
-// Runs wrk with one thread on the last processor. Exits the program where wrk is not installed.
-load_result run_wrk(int port, const load& how);
+// wrk with one thread on the last processor, for how.seconds from now. Exits the program where wrk
+// is not installed.
+class wrk {
+public:
+    wrk(int port, const load& how);
+    wrk(const wrk&) = delete;
+    ~wrk();
+
+    void pause() const;
+    void go_on() const;
+    // Blocks: until its time is over; the pauses count.
+    load_result result();
+
+private:
+    load how_;
+    pid_t pid_ = -1;
+    int output_ = -1;
+    std::string script_;  // "": none
+};
 
 // Opens connections that say nothing after one answered request each; gives how many KiB the server
 // has grown by. -1 if the machine does not let this process have so many files.

@@ -187,7 +187,7 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     serialize_options how;
     how.head_only = head != nullptr && head->verb() == method::head;
     how.minor_version = head == nullptr ? 1 : head->minor_version();
-    how.date = {e.date.data(), e.date.size()};
+    how.date = date_for(e);
     if (r.source() != nullptr) {
         how.length = r.source()->length();
         how.chunked = !how.length && how.minor_version != 0;
@@ -206,6 +206,10 @@ void connection::put(exchange& e, const response& r, const request_head* head) {
     note(e, r.status(), r.body().size(), head);
 }
 
+std::string_view connection::date_for(const exchange& e) noexcept {
+    return away_ ? std::string_view(e.date.data(), e.date.size()) : loop_.date();
+}
+
 // Remembers that a request was answered, until the loop counts it.
 void connection::note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
     if (e.latest.status != status) {
@@ -221,7 +225,7 @@ void connection::log(exchange& e, int status, std::uint64_t body_bytes, const re
     if (e.peer.empty()) {
         e.peer = request(e.parser.head(), {}, {}, &e.origin).peer().to_string();
     }
-    const std::string_view date(e.date.data(), e.date.size());  // Sat, 21 Nov 2026 10:05:50 GMT
+    const std::string_view date = date_for(e);  // Sat, 21 Nov 2026 10:05:50 GMT
     e.log.append(e.peer).append(" [").append(date.substr(5, 2)).append("/");
     e.log.append(date.substr(8, 3)).append("/").append(date.substr(12, 4)).append(":");
     e.log.append(date.substr(17, 8)).append(" +0000] \"");

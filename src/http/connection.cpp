@@ -119,12 +119,14 @@ bool connection::take_input() noexcept {
         return false;
     }
     count(e);
-    return send_answers();
+    if (!loop_.sends_in_groups) return send_answers(std::nullopt);
+    loop_.send_soon(e);
+    return false;
 }
 
-// True: all are sent, and the batch is over. False: they are being sent, or the connection has
-// ended.
-bool connection::send_answers() noexcept {
+// `sent`: when, if it is known. True: all are sent, and the batch is over. False: they are being
+// sent, or the connection has ended.
+bool connection::send_answers(std::optional<time_point> sent) noexcept {
     exchange& e = *batch_;
     bool at_once = false;
     while (e.sent != e.output.size() && socket_.is_open()) {
@@ -143,8 +145,8 @@ bool connection::send_answers() noexcept {
         at_once = true;
     }
     const bool all = e.sent == e.output.size();
-    // What the loop finds sent was sent by the time that it looked.
-    end_batch(at_once ? loop_.context.now() : loop_.context.turn_time());
+    if (!sent) sent = at_once ? loop_.context.now() : loop_.context.turn_time();
+    end_batch(*sent);
     if (!all) end();
     return all;
 }
@@ -159,12 +161,18 @@ bool connection::note_sent(exchange& e) noexcept {
 void connection::answers_sent(operation* op) noexcept {
     exchange& e = static_cast<exchange::sending*>(op)->of;
     connection& c = *e.owner;
+    // What the loop finds sent was sent by the time that it looked.
+    const time_point sent = c.loop_.context.turn_time();
     if (!c.note_sent(e)) {
-        c.end_batch(c.loop_.context.turn_time());
+        c.end_batch(sent);
         c.end();
-    } else if (c.send_answers()) {
+    } else if (c.send_answers(sent)) {
         c.serve();
     }
+}
+
+void connection::send_kept(time_point now) noexcept {
+    if (send_answers(now)) serve();
 }
 
 // Gives the next buffer that has come, or will come; empty at the end.
@@ -273,8 +281,6 @@ void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
     e.origin.loop = &loop_.context;
     e.origin.connection = socket_.native();
     e.origin.trailers = &e.trailers;
-    const std::string_view date = loop_.date();
-    date.copy(e.date.data(), e.date.size());
 }
 
 void connection::end_batch(time_point sent) noexcept {
@@ -530,6 +536,7 @@ void connection::request_stop() noexcept {
 // The batch is about to go to a thread of the pool.
 void connection::prepare_departure(exchange& e) {
     begin_run(e);
+    loop_.date().copy(e.date.data(), e.date.size());
     away_ = true;
 }
 
@@ -709,7 +716,7 @@ duration connection::transfer_time(duration base, std::uint64_t bytes) const noe
 
 void connection::drain() noexcept {
     if (phase_ == phase::idle) {
-        socket_.close();
+        if (batch_ == nullptr) socket_.close();  // else it has answers that are about to be sent
     } else if (phase_ == phase::header || phase_ == phase::body) {
         const time_point latest = loop_.context.turn_time() + loop_.options.timeouts.drain_request;
         if (latest < batch_->deadline) set_deadline(latest);

@@ -45,7 +45,7 @@ bool valid_port(std::string_view digits) noexcept {
         if (digits.size() > 5) return false;
     }
     for (const char c : digits) {
-        if (!is(c, digit_byte)) return false;
+        if (c < '0' || c > '9') return false;
     }
     return digits.size() < 5 || digits[0] < '6' || digits <= "65535";
 }
@@ -150,6 +150,11 @@ private:
 
     [[gnu::always_inline]] bool verb() noexcept {
         const char* const begin = base_ + s_.token;
+        if (end_ - begin >= 4 && std::memcmp(begin, "GET ", 4) == 0) {  // as most are
+            out_.method_text_ = view(begin, begin + 3);
+            out_.verb_ = method::get;
+            return enter(begin + 4);
+        }
         const char* const p =
             Scan::token(base_ + s_.scanned, begin + std::min(end_ - begin, method_bytes_max + 1));
         if (p - begin > method_bytes_max) return fail(501, "the method is too long");

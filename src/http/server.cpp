@@ -25,6 +25,8 @@ constexpr duration accept_pause = std::chrono::milliseconds(50);
 constexpr std::size_t log_bytes = 32 * 1024;  // handed over at once
 constexpr duration log_delay = std::chrono::milliseconds(100);
 constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model worker
+constexpr unsigned group_size_most = 16;     // answers that are sent in a row
+constexpr duration slow_answer = std::chrono::microseconds(50);
 
 bool out_of_resources(std::error_code ec) noexcept {
     return ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
@@ -168,6 +170,37 @@ void serving_loop::log(std::string& lines) noexcept {
 void serving_loop::hand_log_over() noexcept {
     if (log_hand_over_.armed()) context.disarm(log_hand_over_);
     options.access_log->write(log_lines);
+}
+
+void serving_loop::send_soon(exchange& e) noexcept {
+    group.senders.push_back(&e.sender);
+    ++group.size;
+    if (group.size >= group.size_max && !group.sending) {
+        send_group();
+    } else if (!std::exchange(group.deferred, true)) {
+        context.defer(group);
+    }
+}
+
+// How many are kept is settled by how long the last ones took to make: an answer must not wait for
+// handlers that are slow. Sending one may make more, and run turns of the loop (block does).
+void serving_loop::send_group() noexcept {
+    const time_point now = context.now();
+    const duration taken = now - std::max(group.sent, context.turn_time());
+    const bool slow = taken > std::exchange(group.size, 0) * slow_answer;
+    group.size_max = slow ? 1 : std::min(2 * group.size_max, group_size_most);
+    group.sent = now;
+    const bool sending = std::exchange(group.sending, true);
+    while (io::operation* const op = group.senders.pop_front()) {
+        static_cast<exchange::sending*>(op)->of.owner->send_kept(now);
+    }
+    group.sending = sending;
+}
+
+void serving_loop::answer_group::end(operation* op) noexcept {
+    answer_group& group = *static_cast<answer_group*>(op);
+    group.deferred = false;
+    if (!group.senders.empty()) group.loop.send_group();
 }
 
 std::string_view serving_loop::date() noexcept {

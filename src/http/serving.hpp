@@ -38,15 +38,15 @@ struct read_ahead {
     void clear() noexcept {
         while (count != 0) pop();
         first = 0;
-        ended = false;
+        if (!std::exchange(ended, false)) return;
         error = {};
     }
 
     std::array<io::pooled_buffer, buffers_max> kept;
     unsigned first = 0;
     unsigned count = 0;
-    bool ended = false;  // nothing more will come
-    std::error_code error;
+    bool ended = false;              // nothing more will come
+    std::error_code error;           // only if ended
     std::coroutine_handle<> waiter;  // wants the next buffer, or the end
 };
 
@@ -98,53 +98,52 @@ struct exchange : io::timer_entry {
         exchange& of;
     };
     sending sender{*this};
-    bool given_up = false;      // the handler did not end in time, and answers nobody any more
-    bool sending_late = false;  // what give_up() has to say
-    std::coroutine_handle<> late_waiter;  // wants that to end
-    read_ahead ahead;
-    right_to_answer right;
 
-    head_parser parser;
+    // What every batch touches lies together, here; what few need follows.
     time_point began{};
     io::pooled_buffer buffer;  // what was received, until it is consumed or has to be kept
-    std::string input;         // bytes of a request that did not come in one piece
-    std::string_view left;     // of one of the two: what has not been consumed
+    std::string_view left;     // of it or of `input`: what has not been consumed
     std::string output;        // answers not yet written
     std::size_t sent = 0;      // of `output`
-    bool closing = false;      // the answers now in it are the last
-    bool unread = false;       // closing while the client may still send
-    std::string trailers;
-    std::string log;  // lines of the answers in `output`
-    std::array<char, 29> date;
-
-    // The request that is being answered.
-    std::size_t head_bytes = 0;
-    std::size_t body_bytes = 0;
-    std::string_view body;
-    std::size_t end = 0;         // where it ends in `left`
-    bool in_head = false;        // its head is being waited for
-    bool body_was_read = false;  // by its handler: what follows is in `rest`
-    std::string rest;
-    std::string head;  // of a request whose handler reads the body
-    std::string peer;  // for the log; "": not asked for yet
-    route_match<handler> match;
-    request_origin origin;
-    std::optional<response> streamed;  // its answer, if the body comes in pieces
-
-    // Handlers are being waited for, or run elsewhere: engaged and reset on the loop.
-    std::optional<inplace_stop_source> stop;
-
     // What the loop has not counted yet: runs of answers of one status, mostly one of one.
     struct run {
         int status;
         unsigned count;
     };
     run latest{};                      // the last ones
-    std::vector<run> earlier;          // others
     std::size_t written_requests = 0;  // counted, but for how long they took
+    std::size_t bytes_sent = 0;
     std::size_t exceptions = 0;
     std::size_t stops = 0;
-    std::size_t bytes_sent = 0;
+    // The request that is being answered.
+    std::size_t head_bytes = 0;
+    std::size_t body_bytes = 0;
+    std::size_t end = 0;  // where it ends in `left`
+    std::string_view body;
+    request_origin origin;
+    bool closing = false;        // the answers now in `output` are the last
+    bool unread = false;         // closing while the client may still send
+    bool in_head = false;        // its head is being waited for
+    bool body_was_read = false;  // by its handler: what follows is in `rest`
+    bool given_up = false;       // the handler did not end in time, and answers nobody any more
+    bool sending_late = false;   // what give_up() has to say
+    right_to_answer right;
+    std::string input;  // bytes of a request that did not come in one piece
+    std::string rest;
+    std::string trailers;
+    std::string log;           // lines of the answers in `output`
+    std::string peer;          // for the log; "": not asked for yet
+    std::vector<run> earlier;  // than `latest`
+    route_match<handler> match;
+    head_parser parser;
+
+    read_ahead ahead;
+    std::coroutine_handle<> late_waiter;  // wants what is sent late to end
+    std::string head;                     // of a request whose handler reads the body
+    std::array<char, 29> date;            // for answers of a thread of the pool
+    std::optional<response> streamed;     // the answer, if its body comes in pieces
+    // Handlers are being waited for, or run elsewhere: engaged and reset on the loop.
+    std::optional<inplace_stop_source> stop;
 };
 
 // Counts of one loop; written by its thread.
@@ -203,6 +202,9 @@ struct serving_loop : immovable {
     std::string_view date() noexcept;
     // Takes over the log lines of answers that have been written.
     void log(std::string& lines) noexcept;
+    // The answers in `e` are to be sent with others of this turn, one after the other, so that the
+    // kernel's way through a send stays in the caches; before this returns if they are enough.
+    void send_soon(exchange& e) noexcept;
 
     // Whether the handler runs on the pool.
     bool on_pool(const handler& h) const noexcept {
@@ -227,8 +229,23 @@ struct serving_loop : immovable {
     time_point dated = time_point::min();  // the turn of the last date
     bool draining = false;
     loop_counts counts;
+    // What send_soon() keeps, and who sends it when the ring has told everything that there was.
+    struct answer_group : io::operation {
+        explicit answer_group(serving_loop& l) noexcept : operation(&end), loop(l) {}
+        static void end(operation* op) noexcept;
+        serving_loop& loop;
+        io::operation_queue senders;  // of exchanges
+        unsigned size = 0;
+        unsigned size_max = 1;  // small while handlers are slow
+        bool deferred = false;
+        bool sending = false;
+        time_point sent{};  // the last group
+    };
+    answer_group group{*this};
     // Ends before what is above: its end resumes sessions that use them.
     io::context context;
+    // A ring that is io_uring keeps what it is to send until its next turn anyway.
+    const bool sends_in_groups = context.kind() != io::backend::uring;
     io::tcp::acceptor acceptor;
 
 private:
@@ -240,6 +257,7 @@ private:
         serving_loop& owner;
         void (serving_loop::*function)() noexcept;
     };
+    void send_group() noexcept;
     void cut_off() noexcept;
     void end_idle() noexcept;
     void hand_log_over() noexcept;
@@ -291,6 +309,8 @@ public:
     bool is_cut() const noexcept { return cut_; }
     time_point idle_until() const noexcept { return idle_until_; }
     static void expired(io::timer_entry* entry) noexcept;  // an exchange's timer
+    // Of serving_loop::send_soon(): sends the answers, by `now`, and goes on. May end it.
+    void send_kept(time_point now) noexcept;
 
 private:
     connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
@@ -332,7 +352,7 @@ private:
     static void received(operation* op) noexcept;
     bool take_input() noexcept;
     io::pooled_buffer take_received() noexcept;
-    bool send_answers() noexcept;
+    bool send_answers(std::optional<time_point> sent) noexcept;
     static void answers_sent(operation* op) noexcept;
     bool note_sent(exchange& e) noexcept;
     session attend(step s);
@@ -385,6 +405,7 @@ private:
     void report_exception(exchange& e, std::exception_ptr error) noexcept;
     serialize_options framing(exchange& e, const response& r, const request_head* head);
     void put(exchange& e, const response& r, const request_head* head);
+    std::string_view date_for(const exchange& e) noexcept;
     void note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
     void log(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
 
