@@ -188,7 +188,7 @@ void serving_loop::send_group() noexcept {
     const time_point now = context.now();
     const duration taken = now - std::max(group.sent, context.turn_time());
     const bool slow = taken > std::exchange(group.size, 0) * slow_answer;
-    group.size_max = slow ? 1 : std::min(2 * group.size_max, group_size_most);
+    group.size_max = slow ? 1 : std::min(group.size_max + 1, group_size_most);
     group.sent = now;
     const bool sending = std::exchange(group.sending, true);
     while (io::operation* const op = group.senders.pop_front()) {
