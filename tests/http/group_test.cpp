@@ -112,7 +112,9 @@ TEST_P(answers_on, each_of_many_in_one_turn_gets_its_own) {
     for (int round = 0; round != 3; ++round) {
         for (std::size_t i = 0; i != others.size(); ++i) {
             EXPECT_EQ(body_of(others[i]->receive()), std::to_string(i));
-            if (round == 0) ASSERT_TRUE(others[i]->send(ask(i)));
+            if (round == 0) {
+                ASSERT_TRUE(others[i]->send(ask(i)));
+            }
         }
     }
     EXPECT_EQ((*server)->statistics().requests, 101u + 1 + 300);

@@ -11,6 +11,7 @@
 //                        checker reports a data race if none does
 //   fence(order)         std::atomic_thread_fence
 //   spin_hint()          the processor's pause; a scheduling point under the model
+//   thread_yield()       lets others have the processor: who is waited for may have lost it
 //   thread_slot<Tag, T>  one thread_local T per tag; per simulated thread under the model
 //   planted("name")      false, at no cost; true under the model while the mutant of that name runs
 //
@@ -23,6 +24,7 @@
 
 #if !defined(COPPICE_MODEL)
 
+#include <sched.h>
 #include <atomic>
 
 namespace coppice {
@@ -60,6 +62,8 @@ inline void spin_hint() noexcept {
     asm volatile("yield");
 #endif
 }
+
+inline void thread_yield() noexcept { ::sched_yield(); }
 
 template <class Tag, class T>
 inline T& thread_slot() noexcept {

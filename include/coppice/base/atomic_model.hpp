@@ -161,6 +161,9 @@ private:
 inline void spin_hint(source_point at = {}) {
     rl::yield(1, at.info);
 }
+inline void thread_yield(source_point at = {}) {
+    rl::yield(1, at.info);
+}
 
 // Per simulated thread; the driver clears nothing, so a slot must be back at T{} when a run ends.
 template <class Tag, class T>

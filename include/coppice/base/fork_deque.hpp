@@ -215,6 +215,14 @@ private:
     inline void close(fork_slot* slot) noexcept;
     inline const void* context_of(const fork_slot* slot) const noexcept;
     static inline void sleep_on(const fork_slot& slot) noexcept;
+    // For what takes another thread some instructions, unless it has lost its processor.
+    static void wait_a_little(unsigned tries) noexcept {
+        if (tries % 32 != 0) {
+            spin_hint();
+        } else {
+            thread_yield();
+        }
+    }
     inline void lock() noexcept;
     void unlock() noexcept {
         // edge fork.lock (release): what the holder did
@@ -263,7 +271,7 @@ inline void taken_call::run() const noexcept {
 
 inline void fork_deque::lock() noexcept {
     // edge fork.lock (acquire): what the last holder did
-    while (lock_.exchange(1, acquire) != 0) spin_hint();
+    for (unsigned tries = 1; lock_.exchange(1, acquire) != 0; ++tries) wait_a_little(tries);
 }
 
 inline void fork_deque::set_context(const fork_context* innermost) noexcept {
@@ -357,7 +365,9 @@ bool fork_deque::reclaim(fork_slot* slot) noexcept {
 void fork_deque::let_go(fork_slot* slot) noexcept {
     if (!planted("fork.skip_reader")) {
         // edge fork.read (acquire): the thief reads the slot no more
-        while (slot->state_.load(acquire) == fork_slot::published) spin_hint();
+        for (unsigned tries = 1; slot->state_.load(acquire) == fork_slot::published; ++tries) {
+            wait_a_little(tries);
+        }
     }
     close(slot);
 }

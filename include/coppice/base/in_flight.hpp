@@ -8,7 +8,6 @@
 #include <coppice/base/lifetime.hpp>
 
 #include <cstdint>
-#include <sched.h>
 
 namespace coppice {
 
@@ -32,17 +31,10 @@ public:
     // Blocks: until the calls under way are over.
     void wait() const noexcept {
         // edge in_flight.over (acquire): the calls' last accesses are before what follows
-        while (count_.load(acquire) != 0) yield();
+        while (count_.load(acquire) != 0) thread_yield();
     }
 
 private:
-    static void yield() noexcept {
-#if defined(COPPICE_MODEL)
-        spin_hint();
-#else
-        ::sched_yield();  // the caller may have been preempted: let it run
-#endif
-    }
     atomic<std::uint32_t> count_{0};  // calls under way
 };
 
