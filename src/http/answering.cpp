@@ -63,7 +63,7 @@ connection::step connection::settle(exchange& e, step s) {
     } else {
         e.left.remove_prefix(e.end);
     }
-    e.trailers.clear();
+    if (e.more) e.trailers.clear();
     if (e.closing) {
         e.unread = e.unread || !e.left.empty();
         return step::last;
@@ -222,6 +222,7 @@ void connection::note(exchange& e, int status, std::uint64_t body_bytes, const r
 
 // See access_log.hpp for the format.
 void connection::log(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
+    e.more = true;
     if (e.peer.empty()) {
         e.peer = request(e.parser.head(), {}, {}, &e.origin).peer().to_string();
     }

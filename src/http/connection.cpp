@@ -85,7 +85,7 @@ bool connection::start_receiving(void (*then)(operation*) noexcept) noexcept {
     complete = then;
     if (receiving_) return false;  // as it has been since a handler was waited for
     on = socket_.slot();
-    receiving_ = !loop_.context.start(*this);
+    receiving_ = !loop_.context.start_here(*this);
     return !receiving_;
 }
 
@@ -130,17 +130,7 @@ bool connection::send_answers(std::optional<time_point> sent) noexcept {
     exchange& e = *batch_;
     bool at_once = false;
     while (e.sent != e.output.size() && socket_.is_open()) {
-        e.sender.on = socket_.slot();
-        e.sender.complete = &answers_sent;
-        e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
-        e.sender.size = e.output.size() - e.sent;
-        if (!loop_.context.start(e.sender)) {
-            if (phase_ == phase::idle) {
-                become_busy();
-                enter(phase::writing, transfer_time(loop_.options.timeouts.write, e.sender.size));
-            }
-            return false;
-        }
+        if (!start_sending()) return false;
         if (!note_sent(e)) break;
         at_once = true;
     }
@@ -151,6 +141,12 @@ bool connection::send_answers(std::optional<time_point> sent) noexcept {
     return all;
 }
 
+void connection::wait_for_sending() noexcept {
+    if (phase_ != phase::idle) return;
+    become_busy();
+    enter(phase::writing, transfer_time(loop_.options.timeouts.write, batch_->sender.size));
+}
+
 bool connection::note_sent(exchange& e) noexcept {
     if (e.sender.result <= 0) return false;
     e.sent += static_cast<std::size_t>(e.sender.result);
@@ -159,20 +155,18 @@ bool connection::note_sent(exchange& e) noexcept {
 }
 
 void connection::answers_sent(operation* op) noexcept {
-    exchange& e = static_cast<exchange::sending*>(op)->of;
-    connection& c = *e.owner;
+    connection& c = *static_cast<exchange::sending*>(op)->of.owner;
     // What the loop finds sent was sent by the time that it looked.
-    const time_point sent = c.loop_.context.turn_time();
-    if (!c.note_sent(e)) {
-        c.end_batch(sent);
-        c.end();
-    } else if (c.send_answers(sent)) {
-        c.serve();
-    }
+    c.go_on(c.loop_.context.turn_time());
 }
 
-void connection::send_kept(time_point now) noexcept {
-    if (send_answers(now)) serve();
+void connection::go_on(time_point sent) noexcept {
+    if (!note_sent(*batch_)) {
+        end_batch(sent);
+        end();
+    } else if (send_answers(sent)) {
+        serve();
+    }
 }
 
 // Gives the next buffer that has come, or will come; empty at the end.
@@ -222,6 +216,7 @@ private:
 // Answers what takes waiting: the rest of the batch, and what comes meanwhile.
 session connection::attend(step s) {
     exchange& e = *batch_;
+    e.more = true;
     bool more = co_await converse(e, s);
     while (more && e.ahead.has_news()) {
         std::error_code ec;
@@ -308,7 +303,10 @@ void connection::count(exchange& e) noexcept {
         for (const exchange::run& r : e.earlier) count_run(r);
         e.earlier.clear();
     }
-    if (e.latest.count != 0) count_run(std::exchange(e.latest, {}));
+    if (e.latest.count != 0) {  // not exchanged: its halves were written apart, and not long ago
+        count_run(e.latest);
+        e.latest.count = 0;
+    }
     if (away_) return;
     if (e.stops != 0) counts.stopped.add(std::exchange(e.stops, 0));
     if (e.exceptions != 0) counts.exceptions.add(std::exchange(e.exceptions, 0));
@@ -324,7 +322,7 @@ void connection::account(exchange& e, time_point sent) noexcept {
         e.written_requests = 0;
     }
     if (e.bytes_sent != 0) loop_.counts.bytes_sent.add(std::exchange(e.bytes_sent, 0));
-    if (!e.log.empty()) loop_.log(e.log);
+    if (e.more && !e.log.empty()) loop_.log(e.log);
 }
 
 // Answers the rest of a batch. True: everything was answered and the connection is idle.

@@ -108,11 +108,14 @@ exchange& serving_loop::take_exchange(connection& owner) {
 
 void serving_loop::give_exchange(exchange& used) noexcept {
     used.clear();
-    used.ahead.clear();
     used.owner = nullptr;
-    const bool large =
-        used.input.capacity() > spare_text_max || used.output.capacity() > spare_text_max ||
-        used.rest.capacity() > spare_text_max || used.log.capacity() > spare_text_max;
+    bool large = used.output.capacity() > spare_text_max;
+    if (used.more) {
+        used.ahead.clear();
+        used.more = false;
+        large = large || used.input.capacity() > spare_text_max ||
+                used.rest.capacity() > spare_text_max || used.log.capacity() > spare_text_max;
+    }
     if (large || exchanges.size() == exchanges.capacity()) {
         if (used.armed()) context.disarm(used);
         delete &used;
@@ -122,16 +125,16 @@ void serving_loop::give_exchange(exchange& used) noexcept {
 }
 
 void exchange::clear() noexcept {
-    for (std::string* const text : {&input, &output, &rest, &log, &trailers, &peer}) {
-        if (!text->empty()) text->clear();
-    }
-    parser.reset();
+    output.clear();
     buffer.release();
     left = {};
-    streamed.reset();
-    right.reset();
     sent = 0;
     given_up = closing = unread = in_head = body_was_read = false;
+    if (!more) return;
+    for (std::string* const text : {&input, &rest, &log, &trailers, &peer}) text->clear();
+    parser.reset();
+    streamed.reset();
+    right.reset();
 }
 
 void serving_loop::add_idle(connection& c) noexcept {
@@ -183,17 +186,23 @@ void serving_loop::send_soon(exchange& e) noexcept {
 }
 
 // How many are kept is settled by how long the last ones took to make: an answer must not wait for
-// handlers that are slow. Sending one may make more, and run turns of the loop (block does).
+// handlers that are slow. Going on may make more, and run turns of the loop (block does).
 void serving_loop::send_group() noexcept {
     const time_point now = context.now();
     const duration taken = now - std::max(group.sent, context.turn_time());
     const bool slow = taken > std::exchange(group.size, 0) * slow_answer;
     group.size_max = slow ? 1 : std::min(group.size_max + 1, group_size_most);
     group.sent = now;
-    const bool sending = std::exchange(group.sending, true);
+    const auto owner_of = [](io::operation* op) noexcept -> connection& {
+        return *static_cast<exchange::sending*>(op)->of.owner;
+    };
+    // First the kernel's calls, then what follows them: each finds its own way in the caches.
+    io::operation_queue done;
     while (io::operation* const op = group.senders.pop_front()) {
-        static_cast<exchange::sending*>(op)->of.owner->send_kept(now);
+        if (owner_of(op).start_sending()) done.push_back(op);
     }
+    const bool sending = std::exchange(group.sending, true);
+    while (io::operation* const op = done.pop_front()) owner_of(op).go_on(now);
     group.sending = sending;
 }
 

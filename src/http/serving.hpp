@@ -9,6 +9,7 @@
 #include <coppice/io/socket.hpp>
 #include <coppice/trace/counter.hpp>
 
+#include <cerrno>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -83,8 +84,9 @@ private:
 
 // What serving one batch of requests needs; lent by the loop, so that idle connections hold none.
 // While the batch is on the pool it is that thread's, but for `stop`, `right`, and the loop's own:
-// the timer, the sender, and what is read ahead.
-struct exchange : io::timer_entry {
+// the timer, the sender, and what is read ahead. The lines of the cache that a batch touches cost
+// more than what it does with them: so most batches leave the second half alone.
+struct alignas(64) exchange : io::timer_entry {
     exchange(const limits& l, void (*expired)(timer_entry*) noexcept) noexcept
         : timer_entry(expired), parser(l) {}
     // For the next batch, which may have been read ahead.
@@ -98,8 +100,6 @@ struct exchange : io::timer_entry {
         exchange& of;
     };
     sending sender{*this};
-
-    // What every batch touches lies together, here; what few need follows.
     time_point began{};
     io::pooled_buffer buffer;  // what was received, until it is consumed or has to be kept
     std::string_view left;     // of it or of `input`: what has not been consumed
@@ -107,10 +107,11 @@ struct exchange : io::timer_entry {
     std::size_t sent = 0;      // of `output`
     // What the loop has not counted yet: runs of answers of one status, mostly one of one.
     struct run {
-        int status;
-        unsigned count;
+        int status = 0;
+        unsigned count = 0;
     };
-    run latest{};                      // the last ones
+    run latest;                        // the last ones
+    std::vector<run> earlier;          // than these
     std::size_t written_requests = 0;  // counted, but for how long they took
     std::size_t bytes_sent = 0;
     std::size_t exceptions = 0;
@@ -127,16 +128,16 @@ struct exchange : io::timer_entry {
     bool body_was_read = false;  // by its handler: what follows is in `rest`
     bool given_up = false;       // the handler did not end in time, and answers nobody any more
     bool sending_late = false;   // what give_up() has to say
-    right_to_answer right;
-    std::string input;  // bytes of a request that did not come in one piece
-    std::string rest;
-    std::string trailers;
-    std::string log;           // lines of the answers in `output`
-    std::string peer;          // for the log; "": not asked for yet
-    std::vector<run> earlier;  // than `latest`
+    bool more = false;           // what is below `parser` may be in use
     route_match<handler> match;
     head_parser parser;
 
+    std::string input;  // bytes of a request that did not come in one piece
+    std::string rest;
+    std::string trailers;
+    std::string log;   // lines of the answers in `output`
+    std::string peer;  // for the log; "": not asked for yet
+    right_to_answer right;
     read_ahead ahead;
     std::coroutine_handle<> late_waiter;  // wants what is sent late to end
     std::string head;                     // of a request whose handler reads the body
@@ -309,8 +310,10 @@ public:
     bool is_cut() const noexcept { return cut_; }
     time_point idle_until() const noexcept { return idle_until_; }
     static void expired(io::timer_entry* entry) noexcept;  // an exchange's timer
-    // Of serving_loop::send_soon(): sends the answers, by `now`, and goes on. May end it.
-    void send_kept(time_point now) noexcept;
+    // Of serving_loop::send_soon(). False: answers_sent() will be called; else go_on() has to be.
+    bool start_sending() noexcept;
+    // After a send whose result is known, by `sent`. May end it.
+    void go_on(time_point sent) noexcept;
 
 private:
     connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
@@ -355,6 +358,7 @@ private:
     bool send_answers(std::optional<time_point> sent) noexcept;
     static void answers_sent(operation* op) noexcept;
     bool note_sent(exchange& e) noexcept;
+    void wait_for_sending() noexcept;
     session attend(step s);
     void rest() noexcept;
     void end() noexcept;
@@ -427,5 +431,20 @@ private:
     bool away_ = false;       // a thread of the pool has the batch
     bool cut_ = false;        // cut_off() was called
 };
+
+inline bool connection::start_sending() noexcept {
+    exchange& e = *batch_;
+    if (!socket_.is_open()) {
+        e.sender.result = -ECANCELED;
+        return true;
+    }
+    e.sender.on = socket_.slot();
+    e.sender.complete = &answers_sent;
+    e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
+    e.sender.size = e.output.size() - e.sent;
+    const bool ended = loop_.context.start_here(e.sender);
+    if (!ended) wait_for_sending();
+    return ended;
+}
 
 }  // namespace coppice::http

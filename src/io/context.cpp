@@ -276,38 +276,8 @@ worker& context::background() {
 }
 
 bool context::start(ring_operation& op) noexcept {
-    descriptor& d = *op.on;
     COPPICE_CHECK(is_current(), "a ring's operation was started off its loop");
-    COPPICE_CHECK(is_file_operation(op.code) || d.slot(op.code) == nullptr,
-                  "two operations in one direction on one descriptor");
-    if (ending_ || d.closing) {
-        op.result = -ECANCELED;
-        return true;
-    }
-    if (!d.attached) [[unlikely]] {
-        if (const std::error_code error = attach(d)) {
-            op.result = -error.value();
-            return true;
-        }
-    }
-    op.cancelled = op.ended = false;
-    if (!ring_->start(op)) {
-        if (is_file_operation(op.code)) {
-            d.file_operations.push_back(op);
-            ++files_;
-        } else {
-            d.slot(op.code) = &op;
-        }
-        ++pending_;
-        return false;
-    }
-    if (inline_left_ != 0) {
-        --inline_left_;
-        return true;
-    }
-    inline_left_ = inline_completions_max;
-    defer(op);
-    return false;
+    return start_here(op);
 }
 
 void context::finish(ring_operation& op) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/check.hpp>
 #include <coppice/base/clock.hpp>
 #include <coppice/base/in_flight.hpp>
 #include <coppice/exec/scheduled_sender.hpp>
@@ -13,9 +14,11 @@
 #include <coppice/io/ring.hpp>
 #include <coppice/io/timer_wheel.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <vector>
 
 namespace coppice::io {
@@ -96,6 +99,8 @@ public:
     result<descriptor*> adopt(int fd, bool waits = true) noexcept;
     // Starts an operation. True: it has ended, and complete() will not be called.
     [[nodiscard]] bool start(ring_operation& op) noexcept;
+    // The same for who is known to be on the loop.
+    [[nodiscard]] bool start_here(ring_operation& op) noexcept;
     // Closes the file: at once, or, while another thread runs the loop, in its next turn. Its
     // pending operations complete with operation_canceled in a coming turn.
     void close(descriptor& d) noexcept;
@@ -224,6 +229,40 @@ private:
 
 inline context::scheduler context::get_scheduler() noexcept {
     return scheduler(*this);
+}
+
+inline bool context::start_here(ring_operation& op) noexcept {
+    descriptor& d = *op.on;
+    COPPICE_CHECK(is_file_operation(op.code) || d.slot(op.code) == nullptr,
+                  "two operations in one direction on one descriptor");
+    if (ending_ || d.closing) {
+        op.result = -ECANCELED;
+        return true;
+    }
+    if (!d.attached) [[unlikely]] {
+        if (const std::error_code error = attach(d)) {
+            op.result = -error.value();
+            return true;
+        }
+    }
+    op.cancelled = op.ended = false;
+    if (!ring_->start(op)) {
+        if (is_file_operation(op.code)) {
+            d.file_operations.push_back(op);
+            ++files_;
+        } else {
+            d.slot(op.code) = &op;
+        }
+        ++pending_;
+        return false;
+    }
+    if (inline_left_ != 0) {
+        --inline_left_;
+        return true;
+    }
+    inline_left_ = inline_completions_max;
+    defer(op);
+    return false;
 }
 
 }  // namespace coppice::io
