@@ -442,9 +442,9 @@ inline bool connection::start_sending() noexcept {
     e.sender.complete = &answers_sent;
     e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
     e.sender.size = e.output.size() - e.sent;
-    const bool ended = loop_.context.start_here(e.sender);
-    if (!ended) wait_for_sending();
-    return ended;
+    if (loop_.context.start_here(e.sender)) return true;
+    wait_for_sending();
+    return false;
 }
 
 }  // namespace coppice::http
