@@ -20,15 +20,16 @@ constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS,
 }  // namespace
 
 // Answers request after request, until something has to be waited for.
-connection::step connection::advance(exchange& e) {
+[[gnu::flatten]] connection::step connection::advance(exchange& e) {
     for (;;) {
         if (e.left.empty()) return step::idle;
         const parse_result parsed = e.parser.parse(e.left);
-        if (parsed.status == parse_status::error) {
-            put(e, refusal(e, parsed.error, parsed.reason), nullptr);
+        if (parsed.status == parse_status::error) [[unlikely]] {
+            refuse(e, parsed.error, parsed.reason);
             return step::last;
         }
-        if (parsed.status == parse_status::partial) return step::input;
+        if (parsed.status == parse_status::partial) [[unlikely]]
+            return step::input;
         e.in_head = false;
         e.head_bytes = parsed.consumed;
         const request_head& head = e.parser.head();
@@ -39,11 +40,12 @@ connection::step connection::advance(exchange& e) {
             e.body = {};
             e.end = e.head_bytes;
         } else {
-            if (length > loop_.options.limits.body_bytes_max) {
-                put(e, refusal(e, 413, "the body is too large"), nullptr);
+            if (length > loop_.options.limits.body_bytes_max) [[unlikely]] {
+                refuse(e, 413, "the body is too large");
                 return step::last;
             }
-            if (head.chunked() || length > e.left.size() - e.head_bytes) return step::body;
+            if (head.chunked() || length > e.left.size() - e.head_bytes) [[unlikely]]
+                return step::body;
             e.body = e.left.substr(e.head_bytes, static_cast<std::size_t>(length));
             e.end = e.head_bytes + e.body.size();
         }
@@ -55,7 +57,7 @@ connection::step connection::advance(exchange& e) {
 // Once a request is answered: lets go of it, and says whether another may follow.
 connection::step connection::settle(exchange& e, step s) {
     if (s != step::answered) return s;
-    if (e.body_was_read) {
+    if (e.body_was_read) [[unlikely]] {
         e.buffer.release();
         e.input.swap(e.rest);
         e.left = e.input;
@@ -63,8 +65,9 @@ connection::step connection::settle(exchange& e, step s) {
     } else {
         e.left.remove_prefix(e.end);
     }
-    if (e.more) e.trailers.clear();
-    if (e.closing) {
+    if (e.more) [[unlikely]]
+        e.trailers.clear();
+    if (e.closing) [[unlikely]] {
         e.unread = e.unread || !e.left.empty();
         return step::last;
     }
@@ -72,15 +75,12 @@ connection::step connection::settle(exchange& e, step s) {
 }
 
 // Answers the request whose head and body are there, or says what that has to wait for.
-connection::step connection::respond(exchange& e) {
+[[gnu::flatten]] connection::step connection::respond(exchange& e) {
     const request_head& head = e.parser.head();
-    if (!head.scheme().empty() && equals_ignoring_case(head.scheme(), "https")) {
-        // Not what a connection without TLS can answer for.
-        put(e, response::status(421), &head);
+    if (!head.scheme().empty() && misdirected(e)) [[unlikely]]
         return step::answered;
-    }
     request r(head, e.body, e.match.parameters, &e.origin);
-    if (!loop_.routes.filters().empty() || e.match.status != match_status::found) {
+    if (!loop_.routes.filters().empty() || e.match.status != match_status::found) [[unlikely]] {
         try {
             std::optional<response> made = answer_without_handler(e, r);
             if (made) return finish(e, std::move(*made), r);
@@ -91,7 +91,7 @@ connection::step connection::respond(exchange& e) {
     }
     const handler& h = *e.match.handler;
     if (h.is_asynchronous()) return step::handler;
-    if (!away_) {
+    if (!away_) [[likely]] {
         if (loop_.on_pool(h)) return step::depart;
         return finish(e, call(e, h, r), r);
     }
@@ -99,6 +99,14 @@ connection::step connection::respond(exchange& e) {
     response made = call(e, h, r);
     if (!e.right.end()) return step::gone;
     return finish(e, std::move(made), r);
+}
+
+// Answers what a connection without TLS cannot answer for.
+bool connection::misdirected(exchange& e) {
+    const request_head& head = e.parser.head();
+    if (!equals_ignoring_case(head.scheme(), "https")) return false;
+    put(e, response::status(421), &head);
+    return true;
 }
 
 // What a filter or the router answers.
@@ -137,7 +145,21 @@ response connection::call(exchange& e, const handler& h, request& r) {
 }
 
 // Passes an answer through the filters and puts it into the output.
-connection::step connection::finish(exchange& e, response&& made, const request& r) {
+[[gnu::flatten]] connection::step connection::finish(exchange& e, response&& made,
+                                                     const request& r) {
+    if (!loop_.routes.filters().empty()) [[unlikely]]
+        pass_filters(e, made, r);
+    const request_head& head = e.parser.head();
+    if (made.source() != nullptr && head.verb() != method::head && !bodyless(made.status()))
+        [[unlikely]] {
+        e.streamed.emplace(std::move(made));
+        return step::stream;
+    }
+    put(e, made, &head);
+    return step::answered;
+}
+
+void connection::pass_filters(exchange& e, response& made, const request& r) {
     const auto& filters = loop_.routes.filters();
     for (auto f = filters.rbegin(); f != filters.rend(); ++f) {
         try {
@@ -147,13 +169,6 @@ connection::step connection::finish(exchange& e, response&& made, const request&
             made = response::status(500);
         }
     }
-    const request_head& head = e.parser.head();
-    if (made.source() != nullptr && head.verb() != method::head && !bodyless(made.status())) {
-        e.streamed.emplace(std::move(made));
-        return step::stream;
-    }
-    put(e, made, &head);
-    return step::answered;
 }
 
 // The exception goes to the owner of the server; its client gets 500.
@@ -178,6 +193,11 @@ response connection::refusal(exchange& e, int status, const char* reason) {
     return response::status(status, static_text::promised(reason));
 }
 
+// Answers what was no request, or none that may go on.
+void connection::refuse(exchange& e, int status, const char* reason) {
+    put(e, refusal(e, status, reason), nullptr);
+}
+
 // Whether and how this answer leaves the connection open, and how its body ends.
 serialize_options connection::framing(exchange& e, const response& r, const request_head* head) {
     ++served_;
@@ -188,7 +208,7 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     how.head_only = head != nullptr && head->verb() == method::head;
     how.minor_version = head == nullptr ? 1 : head->minor_version();
     how.date = date_for(e);
-    if (r.source() != nullptr) {
+    if (r.source() != nullptr) [[unlikely]] {
         how.length = r.source()->length();
         how.chunked = !how.length && how.minor_version != 0;
         how.unframed = !how.length && how.minor_version == 0;
@@ -201,7 +221,7 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
 }
 
 // Appends an answer to e.output. Without a head it answers what was no request.
-void connection::put(exchange& e, const response& r, const request_head* head) {
+[[gnu::flatten]] void connection::put(exchange& e, const response& r, const request_head* head) {
     serialize(r, framing(e, r, head), e.output);
     note(e, r.status(), r.body().size(), head);
 }
@@ -212,12 +232,13 @@ std::string_view connection::date_for(const exchange& e) noexcept {
 
 // Remembers that a request was answered, until the loop counts it.
 void connection::note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
-    if (e.latest.status != status) {
+    if (e.latest.status != status) [[unlikely]] {
         if (e.latest.count != 0) e.earlier.push_back(e.latest);
         e.latest = {status, 0};
     }
     ++e.latest.count;
-    if (loop_.options.access_log != nullptr) log(e, status, body_bytes, head);
+    if (loop_.options.access_log != nullptr) [[unlikely]]
+        log(e, status, body_bytes, head);
 }
 
 // See access_log.hpp for the format.

@@ -52,14 +52,14 @@ void connection::open(serving_loop& l, io::tcp::socket s, address_counts::slot* 
 
 // Waits for requests and answers them, until something has to be waited for. May end the
 // connection.
-void connection::serve() noexcept {
+[[gnu::flatten]] void connection::serve() noexcept {
     while (await_input() && take_input()) {
     }
 }
 
 // True: something has come. False: it is awaited, or the connection has ended.
 bool connection::await_input() noexcept {
-    if (loop_.draining || !socket_.is_open()) {
+    if (loop_.draining || !socket_.is_open()) [[unlikely]] {
         end();
         return false;
     }
@@ -83,7 +83,8 @@ void connection::become_busy() noexcept {
 // True: it has ended at once, and `then` will not be called.
 bool connection::start_receiving(void (*then)(operation*) noexcept) noexcept {
     complete = then;
-    if (receiving_) return false;  // as it has been since a handler was waited for
+    if (receiving_) [[unlikely]]
+        return false;  // as it has been since a handler was waited for
     on = socket_.slot();
     receiving_ = !loop_.context.start_here(*this);
     return !receiving_;
@@ -103,9 +104,9 @@ io::pooled_buffer connection::take_received() noexcept {
 }
 
 // True: it is answered, and the connection is as good as new.
-bool connection::take_input() noexcept {
+[[gnu::flatten]] bool connection::take_input() noexcept {
     io::pooled_buffer input = take_received();
-    if (input.empty() || !socket_.is_open()) {
+    if (input.empty() || !socket_.is_open()) [[unlikely]] {
         input.release();
         end();
         return false;
@@ -113,7 +114,7 @@ bool connection::take_input() noexcept {
     exchange& e = loop_.take_exchange(*this);
     begin_batch(e, std::move(input));
     const step reached = advance(e);
-    if (reached != step::idle || e.output.empty()) {
+    if (reached != step::idle || e.output.empty()) [[unlikely]] {
         become_busy();
         attend(reached);
         return false;
@@ -126,7 +127,7 @@ bool connection::take_input() noexcept {
 
 // `sent`: when, if it is known. True: all are sent, and the batch is over. False: they are being
 // sent, or the connection has ended.
-bool connection::send_answers(std::optional<time_point> sent) noexcept {
+[[gnu::flatten]] bool connection::send_answers(std::optional<time_point> sent) noexcept {
     exchange& e = *batch_;
     bool at_once = false;
     while (e.sent != e.output.size() && socket_.is_open()) {
@@ -137,7 +138,8 @@ bool connection::send_answers(std::optional<time_point> sent) noexcept {
     const bool all = e.sent == e.output.size();
     if (!sent) sent = at_once ? loop_.context.now() : loop_.context.turn_time();
     end_batch(*sent);
-    if (!all) end();
+    if (!all) [[unlikely]]
+        end();
     return all;
 }
 
@@ -160,8 +162,8 @@ void connection::answers_sent(operation* op) noexcept {
     c.go_on(c.loop_.context.turn_time());
 }
 
-void connection::go_on(time_point sent) noexcept {
-    if (!note_sent(*batch_)) {
+[[gnu::flatten]] void connection::go_on(time_point sent) noexcept {
+    if (!note_sent(*batch_)) [[unlikely]] {
         end_batch(sent);
         end();
     } else if (send_answers(sent)) {
@@ -291,7 +293,7 @@ void connection::count(exchange& e) noexcept {
     loop_counts& counts = loop_.counts;
     const auto count_run = [&](const exchange::run& r) noexcept {
         const auto index = static_cast<std::size_t>(r.status - 100);
-        if (away_) {
+        if (away_) [[unlikely]] {
             // Relaxed: a count.
             counts.by_status_away[index].fetch_add(r.count, relaxed);
         } else {
@@ -299,7 +301,7 @@ void connection::count(exchange& e) noexcept {
         }
         e.written_requests += r.count;
     };
-    if (!e.earlier.empty()) {
+    if (!e.earlier.empty()) [[unlikely]] {
         for (const exchange::run& r : e.earlier) count_run(r);
         e.earlier.clear();
     }
@@ -308,8 +310,10 @@ void connection::count(exchange& e) noexcept {
         e.latest.count = 0;
     }
     if (away_) return;
-    if (e.stops != 0) counts.stopped.add(std::exchange(e.stops, 0));
-    if (e.exceptions != 0) counts.exceptions.add(std::exchange(e.exceptions, 0));
+    if (e.stops != 0) [[unlikely]]
+        counts.stopped.add(std::exchange(e.stops, 0));
+    if (e.exceptions != 0) [[unlikely]]
+        counts.exceptions.add(std::exchange(e.exceptions, 0));
 }
 
 // On the loop, after a write that had ended by `sent`.
@@ -322,7 +326,8 @@ void connection::account(exchange& e, time_point sent) noexcept {
         e.written_requests = 0;
     }
     if (e.bytes_sent != 0) loop_.counts.bytes_sent.add(std::exchange(e.bytes_sent, 0));
-    if (e.more && !e.log.empty()) loop_.log(e.log);
+    if (e.more && !e.log.empty()) [[unlikely]]
+        loop_.log(e.log);
 }
 
 // Answers the rest of a batch. True: everything was answered and the connection is idle.

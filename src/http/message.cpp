@@ -265,6 +265,24 @@ bool bodyless(int status) noexcept {
 
 namespace {
 
+// Uninitialized, as far as a string can be.
+[[gnu::cold, gnu::noinline]] char* grow(std::string& out, std::size_t more) {
+    const std::size_t before = out.size();
+    out.resize(before + more);
+    return out.data() + before;
+}
+
+[[gnu::cold, gnu::noinline]] void cut(std::string& out, const char* end) {
+    out.resize(static_cast<std::size_t>(end - out.data()));
+}
+
+[[gnu::noinline]] writer status_line(writer to, int status) noexcept {
+    to << "HTTP/1.1 ";
+    to.number(static_cast<std::size_t>(status));
+    to << " " << reason_phrase(status);
+    return to;
+}
+
 // Appends the head and then `body`.
 void append(const response& answer, const serialize_options& options, std::string_view body,
             std::string& out) {
@@ -274,42 +292,38 @@ void append(const response& answer, const serialize_options& options, std::strin
     char small[1024];
     const std::size_t most = constants + options.date.size() + answer.content_type().size() +
                              answer.fields().size() + body.size();
-    const std::size_t before = out.size();
-    if (most > sizeof small) out.resize(before + most);
-    char* const begin = most > sizeof small ? out.data() + before : small;
+    const bool is_small = most <= sizeof small;
+    char* const begin = is_small ? small : grow(out, most);
 
     writer to(begin);
-    if (answer.status() == 200) {
+    if (answer.status() == 200) [[likely]] {
         to << "HTTP/1.1 200 OK";
     } else {
-        to << "HTTP/1.1 ";
-        to.number(static_cast<std::size_t>(answer.status()));
-        to << " " << reason_phrase(answer.status());
+        to = status_line(to, answer.status());
     }
     if (!options.date.empty()) to << "\r\nDate: " << options.date;
-    if (!bodyless(answer.status())) {
+    if (!bodyless(answer.status())) [[likely]] {
         if (!answer.content_type().empty()) to << "\r\nContent-Type: " << answer.content_type();
-        if (options.chunked) {
+        if (options.chunked) [[unlikely]] {
             to << "\r\nTransfer-Encoding: chunked";
-        } else if (!options.unframed) {
+        } else if (!options.unframed) [[likely]] {
             to << "\r\nContent-Length: ";
             to.number(options.length.value_or(answer.body().size()));
         }
     }
-    if (answer.closes() || !options.keep_alive) {
+    if (answer.closes() || !options.keep_alive) [[unlikely]] {
         to << "\r\nConnection: close";
-    } else if (options.minor_version == 0) {
+    } else if (options.minor_version == 0) [[unlikely]] {
         to << "\r\nConnection: keep-alive";
     }
     to << "\r\n";
     if (!answer.fields().empty()) to << answer.fields();
     to << "\r\n";
     if (!body.empty()) to << body;
-    const auto size = static_cast<std::size_t>(to.end() - begin);
-    if (begin == small) {
-        out.append(small, size);
+    if (is_small) [[likely]] {
+        out.append(begin, static_cast<std::size_t>(to.end() - begin));
     } else {
-        out.resize(before + size);
+        cut(out, to.end());
     }
 }
 

@@ -39,15 +39,10 @@ bool is_token_of_letters(std::string_view token, const char (&name)[Size]) noexc
 }
 
 // *DIGIT, as a port number (RFC 3986 section 3.2.3).
-bool valid_port(std::string_view digits) noexcept {
-    if (digits.size() > 5) {
-        while (digits.starts_with('0')) digits.remove_prefix(1);
-        if (digits.size() > 5) return false;
-    }
-    for (const char c : digits) {
-        if (c < '0' || c > '9') return false;
-    }
-    return digits.size() < 5 || digits[0] < '6' || digits <= "65535";
+bool fits_port(std::string_view digits) noexcept {
+    if (digits.size() < 5) return true;
+    while (digits.size() > 5 && digits.starts_with('0')) digits.remove_prefix(1);
+    return digits.size() < 5 || (digits.size() == 5 && (digits[0] < '6' || digits <= "65535"));
 }
 
 // The text between the brackets of an IPv6 address; it has no NUL, the scans have seen to that.
@@ -66,11 +61,11 @@ enum class port_rule : bool { optional, required };
 // refused (section 4.2.4). The bytes behind `text`, up to `readable`, may be looked at, so that the
 // scan of a short text is one of vectors too.
 template <class Scan>
-[[gnu::always_inline]] inline bool valid_authority(std::string_view text, port_rule rule,
-                                                   const char* readable) noexcept {
+[[gnu::always_inline]] inline bool valid_authority(Scan& scan, std::string_view text,
+                                                   port_rule rule, const char* readable) noexcept {
     const char* p = text.data();
     const char* const end = p + text.size();
-    const auto host = [&](const char* from) { return std::min(Scan::host(from, readable), end); };
+    const auto host = [&](const char* from) { return std::min(scan.host(from, readable), end); };
     if (text.starts_with('[')) {
         const std::size_t bracket = text.find(']');
         if (bracket == text.npos || !valid_ipv6(text.substr(1, bracket - 1))) return false;
@@ -85,7 +80,7 @@ template <class Scan>
     if (p == end) return rule == port_rule::optional;
     if (*p++ != ':') return false;
     if (p == end) return rule == port_rule::optional;
-    return valid_port({p, static_cast<std::size_t>(end - p)});
+    return scan.digits(p, end) == end && fits_port({p, static_cast<std::size_t>(end - p)});
 }
 
 }  // namespace
@@ -106,36 +101,29 @@ std::optional<std::string_view> request_head::find(std::string_view name) const 
 // resumed, its token's start and how far it has been scanned in the state.
 template <class Scan>
 class head_machine {
+    using phase = head_state::phase;
+
 public:
-    head_machine(std::string_view bytes, head_state& state, request_head& out,
+    head_machine(Scan& scan, std::string_view bytes, head_state& state, request_head& out,
                  const limits& limit) noexcept
-        : base_(bytes.data()), end_(base_ + bytes.size()), s_(state), out_(out), limits_(limit) {}
+        : scan_(scan),
+          base_(bytes.data()),
+          end_(base_ + bytes.size()),
+          s_(state),
+          out_(out),
+          limits_(limit) {}
 
     [[gnu::always_inline]] parse_result run() noexcept {
-        switch (s_.at) {
-            case phase::start:
-                if (!start()) break;
-                [[fallthrough]];
-            case phase::verb:
-                if (!verb()) break;
-                [[fallthrough]];
-            case phase::target:
-                if (!target()) break;
-                [[fallthrough]];
-            case phase::version:
-                if (!version()) break;
-                [[fallthrough]];
-            case phase::line:
-            case phase::name:
-            case phase::value:
-                fields();
-        }
+        const phase from = s_.at;
+        const bool in_fields = (from > phase::start || start()) &&    //
+                               (from > phase::verb || verb()) &&      //
+                               (from > phase::target || target()) &&  //
+                               (from > phase::version || version());
+        if (in_fields) fields();
         return result_;
     }
 
 private:
-    using phase = head_state::phase;
-
     // At most one empty line in front (RFC 9112 section 2.2).
     [[gnu::always_inline]] bool start() noexcept {
         const char* p = base_;
@@ -150,13 +138,13 @@ private:
 
     [[gnu::always_inline]] bool verb() noexcept {
         const char* const begin = base_ + s_.token;
-        if (end_ - begin >= 4 && std::memcmp(begin, "GET ", 4) == 0) {  // as most are
+        if (end_ - begin >= 4 && std::memcmp(begin, "GET ", 4) == 0) [[likely]] {
             out_.method_text_ = view(begin, begin + 3);
             out_.verb_ = method::get;
             return enter(begin + 4);
         }
         const char* const p =
-            Scan::token(base_ + s_.scanned, begin + std::min(end_ - begin, method_bytes_max + 1));
+            scan_.token(base_ + s_.scanned, begin + std::min(end_ - begin, method_bytes_max + 1));
         if (p - begin > method_bytes_max) return fail(501, "the method is too long");
         if (p == end_) return more(phase::verb, begin, p);
         if (p == begin || *p != ' ') return fail(400, "the request line has no valid method");
@@ -174,9 +162,10 @@ private:
         const char* p = base_ + s_.scanned;
         const bool origin_form = begin != end_ && *begin == '/';
         for (;;) {
-            p = origin_form && s_.query == 0 ? Scan::path(p, limit) : Scan::query(p, limit);
+            p = origin_form && s_.query == 0 ? scan_.path(p, limit) : scan_.query(p, limit);
             if (p == limit) break;
-            if (*p == ' ') return target_ends(begin, p);
+            if (*p == ' ') [[likely]]
+                return target_ends(begin, p);
             if (*p == '?') {
                 s_.query = offset(p++);
                 continue;
@@ -197,27 +186,31 @@ private:
         out_.scheme_ = {};
         out_.host_ = {};
         out_.query_ = {};
-        bool valid = false;
-        if (out_.verb_ == method::connect) {
-            valid = valid_authority<Scan>(text, port_rule::required, end_);
-            out_.host_ = text;
-            out_.path_ = {};
-        } else if (text.starts_with('/')) {
-            valid = true;
-            split(text, s_.query == 0 ? text.npos : s_.query - s_.token);
-        } else if (out_.verb_ == method::options && text == "*") {
-            valid = true;
-            out_.path_ = text;
-        } else {
-            valid = absolute(text);
+        if (text.starts_with('/') && out_.verb_ != method::connect) [[likely]] {
+            split(text, s_.query == 0 ? text.npos : s_.query - s_.token, out_);
+        } else if (!is_other_form(text, end_, out_)) {
+            return fail(400, "the target is in no form that its method may use");
         }
-        if (!valid) return fail(400, "the target is in no form that its method may use");
         return enter(end + 1);
+    }
+
+    // Any form but origin-form.
+    [[gnu::noinline]] static bool is_other_form(std::string_view text, const char* readable,
+                                                request_head& out) noexcept {
+        Scan scan;
+        if (out.verb_ == method::connect) {
+            out.host_ = text;
+            out.path_ = {};
+            return valid_authority(scan, text, port_rule::required, readable);
+        }
+        if (out.verb_ != method::options || text != "*") return absolute(text, readable, out);
+        out.path_ = text;
+        return true;
     }
 
     // scheme "://" authority path-abempty [ "?" query ]; the bytes are those of a query, so the
     // path has to be looked at again.
-    bool absolute(std::string_view text) noexcept {
+    static bool absolute(std::string_view text, const char* readable, request_head& out) noexcept {
         const std::size_t colon = text.find(':');
         const std::string_view scheme = text.substr(0, colon);
         if (!equals_ignoring_case(scheme, "http") && !equals_ignoring_case(scheme, "https")) {
@@ -226,20 +219,22 @@ private:
         if (!text.substr(scheme.size()).starts_with("://")) return false;
         const std::string_view rest = text.substr(scheme.size() + 3);
         const std::size_t path = std::min(rest.find_first_of("/?"), rest.size());
-        out_.scheme_ = scheme;
-        out_.host_ = rest.substr(0, path);
-        split(rest.substr(path), rest.substr(path).find('?'));
-        if (out_.path_.empty()) {
+        out.scheme_ = scheme;
+        out.host_ = rest.substr(0, path);
+        split(rest.substr(path), rest.substr(path).find('?'), out);
+        if (out.path_.empty()) {
             // RFC 9112 section 3.2.4 for OPTIONS, RFC 9110 section 4.2.3 for the others.
-            out_.path_ = out_.verb_ == method::options && path == rest.size() ? "*" : "/";
+            out.path_ = out.verb_ == method::options && path == rest.size() ? "*" : "/";
         }
-        return valid_authority<Scan>(out_.host_, port_rule::optional, end_) &&
-               std::ranges::all_of(out_.path_, [](char c) { return is(c, path_byte) || c == '%'; });
+        Scan scan;
+        return valid_authority(scan, out.host_, port_rule::optional, readable) &&
+               std::ranges::all_of(out.path_, [](char c) { return is(c, path_byte) || c == '%'; });
     }
 
-    [[gnu::always_inline]] void split(std::string_view text, std::size_t question_mark) noexcept {
-        out_.path_ = text.substr(0, question_mark);
-        if (question_mark != text.npos) out_.query_ = text.substr(question_mark + 1);
+    [[gnu::always_inline]] static void split(std::string_view text, std::size_t question_mark,
+                                             request_head& out) noexcept {
+        out.path_ = text.substr(0, question_mark);
+        if (question_mark != text.npos) out.query_ = text.substr(question_mark + 1);
     }
 
     // HTTP-version CRLF (RFC 9112 section 2.3); a minor version beyond 1 is read as 1.
@@ -282,13 +277,13 @@ private:
                 at = phase::name;
             }
             if (at == phase::name) {
-                p = Scan::token(p, limit);
+                p = scan_.token(p, limit);
                 if (p == limit) return cut(phase::name, token, p);
                 if (p == token || *p != ':') return fail(400, "a field line has no valid name");
                 out_.fields_[out_.count_].name = view(token, p);
                 token = ++p;
             }
-            p = Scan::value(p, limit);
+            p = scan_.value(p, limit);
             if (p == limit) return cut(phase::value, token, p);
             if (*p != '\r') return fail(400, "a field value has a control byte");
             if (p + 1 == limit) return cut(phase::value, token, p);
@@ -323,26 +318,17 @@ private:
 
     // Fields that decide how the message is read.
     [[gnu::always_inline]] bool known_field(const field& f) noexcept {
-        switch (f.name.size()) {
-            case 4:
-                return !is_token_of_letters(f.name, "host") || host(f.value);
-            case 6:
-                return !is_token_of_letters(f.name, "expect") || expect(f.value);
-            case 10:
-                return !is_token_of_letters(f.name, "connection") || connection(f.value);
-            case 14:
-                return !is_token_of_letters(f.name, "content-length") || length(f.value);
-            case 17:
-                return !is_token_of_letters(f.name, "transfer-encoding") || coding(f.value);
-            default:
-                return true;
-        }
+        if (f.name.size() == 4) return !is_token_of_letters(f.name, "host") || host(f.value);
+        constexpr unsigned others = 1u << 6 | 1u << 10 | 1u << 14 | 1u << 17;
+        if (f.name.size() > 17 || (others >> f.name.size() & 1) == 0) return true;
+        const complaint c = look_at(f, s_, out_, limits_);
+        return c.error == 0 || fail(c.error, c.reason);
     }
 
     // RFC 9112 section 3.2: once, and valid; an authority in the target goes before it.
     [[gnu::always_inline]] bool host(std::string_view text) noexcept {
         if (s_.host_seen) return fail(400, "there is more than one Host");
-        if (!valid_authority<Scan>(text, port_rule::optional, end_)) {
+        if (!valid_authority(scan_, text, port_rule::optional, end_)) {
             return fail(400, "Host is invalid");
         }
         s_.host_seen = true;
@@ -350,55 +336,85 @@ private:
         return true;
     }
 
-    bool expect(std::string_view list) noexcept {
-        return for_each_member(list, [&](std::string_view member) {
+    struct complaint {
+        int error = 0;  // 0: none
+        const char* reason = "";
+    };
+    // Those that few requests have, out of the way of the others.
+    [[gnu::noinline]] static complaint look_at(const field& f, head_state& state, request_head& out,
+                                               const limits& limit) noexcept {
+        switch (f.name.size()) {
+            case 6:
+                if (is_token_of_letters(f.name, "expect")) expect(f.value, out);
+                return {};
+            case 10:
+                if (is_token_of_letters(f.name, "connection")) connection(f.value, state);
+                return {};
+            case 14:
+                if (!is_token_of_letters(f.name, "content-length")) return {};
+                return length(f.value, state, out, limit);
+            default:
+                if (!is_token_of_letters(f.name, "transfer-encoding")) return {};
+                return coding(f.value, state, out);
+        }
+    }
+
+    static void expect(std::string_view list, request_head& out) noexcept {
+        for_each_member(list, [&](std::string_view member) {
             if (equals_ignoring_case(member, "100-continue")) {
                 // RFC 9110 section 10.1.1: not from a 1.0 client.
-                out_.expects_continue_ = out_.minor_version_ != 0;
+                out.expects_continue_ = out.minor_version_ != 0;
             }
             return true;
         });
     }
 
-    bool connection(std::string_view list) noexcept {
-        return for_each_member(list, [&](std::string_view member) {
-            if (equals_ignoring_case(member, "close")) s_.close_seen = true;
-            if (equals_ignoring_case(member, "keep-alive")) s_.keep_alive_seen = true;
+    static void connection(std::string_view list, head_state& state) noexcept {
+        for_each_member(list, [&](std::string_view member) {
+            if (equals_ignoring_case(member, "close")) state.close_seen = true;
+            if (equals_ignoring_case(member, "keep-alive")) state.keep_alive_seen = true;
             return true;
         });
     }
 
     // RFC 9110 section 8.6: digits alone, once, and not beside a Transfer-Encoding.
-    bool length(std::string_view digits) noexcept {
-        if (out_.length_) return fail(400, "there is more than one Content-Length");
-        if (s_.coding_seen) return fail(400, both_lengths);
+    static complaint length(std::string_view digits, const head_state& state, request_head& out,
+                            const limits& limit) noexcept {
+        if (out.length_) return {400, "there is more than one Content-Length"};
+        if (state.coding_seen) return {400, both_lengths};
         std::uint64_t number = 0;
         const char* const end = digits.data() + digits.size();
         const auto [stop, error] = std::from_chars(digits.data(), end, number);
-        if (error != std::errc() || stop != end) return fail(400, "Content-Length is invalid");
-        if (number > limits_.body_bytes_max) return fail(413, "the body is too large");
-        out_.length_ = number;
-        return true;
+        if (error != std::errc() || stop != end) return {400, "Content-Length is invalid"};
+        if (number > limit.body_bytes_max) return {413, "the body is too large"};
+        out.length_ = number;
+        return {};
     }
 
     // RFC 9112 sections 6.1, 6.3 and 7: chunked, once and last. Codings that are not implemented
     // are noted: whether they make a 501 or, for want of chunked, a 400 is known at the head's end.
-    bool coding(std::string_view list) noexcept {
-        if (out_.minor_version_ == 0) return fail(400, "Transfer-Encoding in HTTP/1.0");
-        if (out_.length_) return fail(400, both_lengths);
-        s_.coding_seen = true;
-        return for_each_member(list, [&](std::string_view member) {
-            if (out_.chunked_) return fail(400, "chunked is not the last transfer coding");
-            const std::size_t name = offset_of_non_token(member);
-            if (name == 0) return fail(400, "Transfer-Encoding is invalid");
-            if (equals_ignoring_case(member.substr(0, name), "chunked")) {
-                if (name != member.size()) return fail(400, "chunked has no parameters");
-                out_.chunked_ = true;
+    static complaint coding(std::string_view list, head_state& state, request_head& out) noexcept {
+        if (out.minor_version_ == 0) return {400, "Transfer-Encoding in HTTP/1.0"};
+        if (out.length_) return {400, both_lengths};
+        state.coding_seen = true;
+        complaint found;
+        for_each_member(list, [&](std::string_view member) {
+            const char* const end = member.data() + member.size();
+            const std::string_view name = view(member.data(), Scan().token(member.data(), end));
+            if (out.chunked_) {
+                found = {400, "chunked is not the last transfer coding"};
+            } else if (name.empty()) {
+                found = {400, "Transfer-Encoding is invalid"};
+            } else if (!equals_ignoring_case(name, "chunked")) {
+                state.coding_unknown = true;
+            } else if (name.size() != member.size()) {
+                found = {400, "chunked has no parameters"};
             } else {
-                s_.coding_unknown = true;
+                out.chunked_ = true;
             }
-            return true;
+            return found.error == 0;
         });
+        return found;
     }
 
     // What only the end can tell.
@@ -422,10 +438,6 @@ private:
     static std::string_view view(const char* begin, const char* end) noexcept {
         return {begin, static_cast<std::size_t>(end - begin)};
     }
-    static std::size_t offset_of_non_token(std::string_view text) noexcept {
-        const char* const p = Scan::token(text.data(), text.data() + text.size());
-        return static_cast<std::size_t>(p - text.data());
-    }
     std::size_t offset(const char* p) const noexcept { return static_cast<std::size_t>(p - base_); }
     // The end of the bytes, or of what field lines may take if that comes first.
     const char* block_limit() const noexcept {
@@ -437,18 +449,25 @@ private:
         s_.token = s_.scanned = offset(token);
         return true;
     }
-    bool more(phase at, const char* token, const char* scanned) noexcept {
+    [[gnu::always_inline]] bool more(phase at, const char* token, const char* scanned) noexcept {
         s_.at = at;
         s_.token = offset(token);
         s_.scanned = offset(scanned);
-        result_ = {};
+        result_ = incomplete();
         return false;
     }
-    bool fail(int error, const char* reason) noexcept {
-        result_ = {parse_status::error, 0, error, reason};
+    [[gnu::always_inline]] bool fail(int error, const char* reason) noexcept {
+        result_ = refusal(error, reason);
         return false;
+    }
+    // Cold, so that what leads to them lies apart from what most heads run through.
+    [[gnu::cold, gnu::noinline]] static parse_result incomplete() noexcept { return {}; }
+    [[gnu::cold, gnu::noinline]] static parse_result refusal(int error,
+                                                             const char* reason) noexcept {
+        return {parse_status::error, 0, error, reason};
     }
 
+    Scan& scan_;
     const char* base_;
     const char* end_;
     head_state& s_;
@@ -463,33 +482,39 @@ namespace {
 // can be part only of a function that has them too.
 parse_result run_scalar(std::string_view bytes, head_state& state, request_head& out,
                         const limits& limit) noexcept {
-    return head_machine<scalar_scan>(bytes, state, out, limit).run();
+    scalar_scan scan;
+    return head_machine(scan, bytes, state, out, limit).run();
 }
 #if defined(__x86_64__)
 [[gnu::target("sse4.2")]] parse_result run_sse(std::string_view bytes, head_state& state,
                                                request_head& out, const limits& limit) noexcept {
-    return head_machine<sse_scan>(bytes, state, out, limit).run();
+    sse_scan scan;
+    return head_machine(scan, bytes, state, out, limit).run();
 }
 [[gnu::target("avx2")]] parse_result run_avx2(std::string_view bytes, head_state& state,
                                               request_head& out, const limits& limit) noexcept {
-    return head_machine<avx2_scan>(bytes, state, out, limit).run();
+    avx2_scan scan;
+    return head_machine(scan, bytes, state, out, limit).run();
 }
-[[gnu::target("avx512bw")]] parse_result run_avx512(std::string_view bytes, head_state& state,
-                                                    request_head& out,
-                                                    const limits& limit) noexcept {
-    return head_machine<avx512_scan>(bytes, state, out, limit).run();
+parse_result run_avx512(std::string_view bytes, head_state& state, request_head& out,
+                        const limits& limit) noexcept {
+    avx512_scan scan;
+    return head_machine(scan, bytes, state, out, limit).run();
 }
 #endif
 
 using machine = parse_result (*)(std::string_view, head_state&, request_head&,
                                  const limits&) noexcept;
 
-// Vectors pay where there is something to scan: in a short head most of what a vector holds belongs
-// to the next token (bench_parse).
+// Where each token is scanned by itself, vectors pay where there is something to scan: in a short
+// head most of what a vector holds belongs to the next token (bench_parse).
 constexpr std::size_t short_head_bytes = 256;
 
 machine machine_for(std::string_view bytes) noexcept {
     static const machine best = head_machines().back().run;
+#if defined(__x86_64__)
+    if (best == run_avx512) return best;
+#endif
     return bytes.size() < short_head_bytes ? run_scalar : best;
 }
 
@@ -497,14 +522,12 @@ machine machine_for(std::string_view bytes) noexcept {
 
 std::span<const named_machine> head_machines() noexcept {
     static const std::span<const named_machine> present = [] {
-        // AVX-512 goes before AVX2: on heads as browsers send them its masks cost more than its
-        // width gains (bench_parse), and it takes the last, shorter vector no faster.
         static constexpr named_machine all[] = {
             {"scalar", run_scalar},
 #if defined(__x86_64__)
             {"sse4.2", run_sse},
-            {"avx512", run_avx512},
             {"avx2", run_avx2},
+            {"avx512", run_avx512},
 #endif
         };
         static std::array<named_machine, std::size(all)> usable;
@@ -512,8 +535,10 @@ std::span<const named_machine> head_machines() noexcept {
         usable[count++] = all[0];
 #if defined(__x86_64__)
         if (__builtin_cpu_supports("sse4.2")) usable[count++] = all[1];
-        if (__builtin_cpu_supports("avx512bw")) usable[count++] = all[2];
-        if (__builtin_cpu_supports("avx2")) usable[count++] = all[3];
+        if (__builtin_cpu_supports("avx2")) usable[count++] = all[2];
+        if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi")) {
+            usable[count++] = all[3];
+        }
 #endif
         return std::span<const named_machine>(usable).first(count);
     }();

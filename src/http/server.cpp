@@ -95,7 +95,7 @@ void address_counts::leave(slot& s) noexcept {
 
 exchange& serving_loop::take_exchange(connection& owner) {
     exchange* e;
-    if (exchanges.empty()) {
+    if (exchanges.empty()) [[unlikely]] {
         e = new exchange(shared.parser_limits, &connection::expired);
     } else {
         e = exchanges.back().release();
@@ -110,13 +110,13 @@ void serving_loop::give_exchange(exchange& used) noexcept {
     used.clear();
     used.owner = nullptr;
     bool large = used.output.capacity() > spare_text_max;
-    if (used.more) {
+    if (used.more) [[unlikely]] {
         used.ahead.clear();
         used.more = false;
         large = large || used.input.capacity() > spare_text_max ||
                 used.rest.capacity() > spare_text_max || used.log.capacity() > spare_text_max;
     }
-    if (large || exchanges.size() == exchanges.capacity()) {
+    if (large || exchanges.size() == exchanges.capacity()) [[unlikely]] {
         if (used.armed()) context.disarm(used);
         delete &used;
     } else {
@@ -130,7 +130,8 @@ void exchange::clear() noexcept {
     left = {};
     sent = 0;
     given_up = closing = unread = in_head = body_was_read = false;
-    if (!more) return;
+    if (!more) [[likely]]
+        return;
     for (std::string* const text : {&input, &rest, &log, &trailers, &peer}) text->clear();
     parser.reset();
     streamed.reset();
@@ -140,7 +141,7 @@ void exchange::clear() noexcept {
 void serving_loop::add_idle(connection& c) noexcept {
     idle.erase(c);
     idle.push_back(c);
-    if (!end_idle_.armed() && c.idle_until() != time_point::max()) {
+    if (!end_idle_.armed() && c.idle_until() != time_point::max()) [[unlikely]] {
         context.arm(end_idle_, c.idle_until());
     }
 }
@@ -214,7 +215,8 @@ void serving_loop::answer_group::end(operation* op) noexcept {
 
 std::string_view serving_loop::date() noexcept {
     const time_point turn = context.turn_time();
-    if (turn == dated) return dates.last();
+    if (turn == dated) [[likely]]
+        return dates.last();
     dated = turn;
     return dates.at(std::time(nullptr));
 }

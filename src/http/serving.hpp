@@ -359,9 +359,9 @@ private:
     static void answers_sent(operation* op) noexcept;
     bool note_sent(exchange& e) noexcept;
     void wait_for_sending() noexcept;
-    session attend(step s);
+    [[gnu::noinline]] session attend(step s);
     void rest() noexcept;
-    void end() noexcept;
+    [[gnu::cold, gnu::noinline]] void end() noexcept;
     static void received_last(operation* op) noexcept;
     void enter(phase p, duration time) noexcept;
     void set_deadline(time_point when) noexcept;
@@ -402,16 +402,21 @@ private:
     step respond(exchange& e);
     step settle(exchange& e, step s);
     step finish(exchange& e, response&& made, const request& r);
-    std::optional<response> answer_without_handler(exchange& e, const request& r);
+    [[gnu::noinline]] bool misdirected(exchange& e);
+    [[gnu::noinline]] void pass_filters(exchange& e, response& made, const request& r);
+    [[gnu::noinline]] std::optional<response> answer_without_handler(exchange& e, const request& r);
     response call(exchange& e, const handler& h, request& r);
     static void consume(exchange& e);
     static response refusal(exchange& e, int status, const char* reason);
-    void report_exception(exchange& e, std::exception_ptr error) noexcept;
+    [[gnu::cold, gnu::noinline]] void refuse(exchange& e, int status, const char* reason);
+    [[gnu::cold, gnu::noinline]] void report_exception(exchange& e,
+                                                       std::exception_ptr error) noexcept;
     serialize_options framing(exchange& e, const response& r, const request_head* head);
     void put(exchange& e, const response& r, const request_head* head);
     std::string_view date_for(const exchange& e) noexcept;
     void note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
-    void log(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
+    [[gnu::noinline]] void log(exchange& e, int status, std::uint64_t body_bytes,
+                               const request_head* head);
 
     // streaming.cpp
     task<step> run_reading_handler(exchange& e);
@@ -434,7 +439,7 @@ private:
 
 inline bool connection::start_sending() noexcept {
     exchange& e = *batch_;
-    if (!socket_.is_open()) {
+    if (!socket_.is_open()) [[unlikely]] {
         e.sender.result = -ECANCELED;
         return true;
     }

@@ -13,6 +13,7 @@
 #if defined(__x86_64__)
 
 #include <immintrin.h>
+#include <algorithm>
 #include <bit>
 
 namespace coppice::http {
@@ -32,7 +33,7 @@ inline constexpr class_tables tables_of = [] {
     return t;
 }();
 
-// What the three have in common: the names, and the end of a text that is shorter than a vector.
+// What the two have in common: the names, and the end of a text that is shorter than a vector.
 template <class Vector>
 struct vector_scan {
     static const char* token(const char* p, const char* end) noexcept {
@@ -49,6 +50,9 @@ struct vector_scan {
     }
     static const char* value(const char* p, const char* end) noexcept {
         return Vector::text(p, end);
+    }
+    static const char* digits(const char* p, const char* end) noexcept {
+        return Vector::template rest<digit_byte>(p, end);
     }
     template <byte_class Class>
     static const char* rest(const char* p, const char* end) noexcept {
@@ -136,49 +140,61 @@ private:
     }
 };
 
-// A masked load reads no byte beyond its mask, so the last, shorter vector is one like the others.
-struct avx512_scan : vector_scan<avx512_scan> {
-    template <byte_class Class>
-    [[gnu::target("avx512bw")]] static const char* ascii(const char* p, const char* end) noexcept {
-        const __m512i low = four_times(tables_of<Class>.by_low_half.data());
-        const __m512i high = four_times(tables_of<Class>.by_high_half.data());
-        const __m512i half = _mm512_set1_epi8(15);
-        while (p != end) {
-            const __mmask64 mask = up_to(end - p);
-            const __m512i bytes = _mm512_maskz_loadu_epi8(mask, p);
-            const __m512i rows = _mm512_shuffle_epi8(low, _mm512_and_si512(bytes, half));
-            const __m512i bits =
-                _mm512_shuffle_epi8(high, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), half));
-            const __mmask64 hits = _mm512_mask_testn_epi8_mask(mask, rows, bits);
-            if (hits != 0) return p + std::countr_zero(static_cast<std::uint64_t>(hits));
-            p += end - p < 64 ? end - p : 64;
-        }
-        return p;
-    }
-    [[gnu::target("avx512bw")]] static const char* text(const char* p, const char* end) noexcept {
-        while (p != end) {
-            const __mmask64 mask = up_to(end - p);
-            const __m512i bytes = _mm512_maskz_loadu_epi8(mask, p);
-            const __mmask64 low = _mm512_mask_cmplt_epu8_mask(mask, bytes, _mm512_set1_epi8(32));
-            const __mmask64 controls =
-                _mm512_mask_cmpneq_epi8_mask(low, bytes, _mm512_set1_epi8(9));
-            const __mmask64 deleted =
-                _mm512_mask_cmpeq_epi8_mask(mask, bytes, _mm512_set1_epi8(127));
-            const std::uint64_t hits = controls | deleted;
-            if (hits != 0) return p + std::countr_zero(hits);
-            p += end - p < 64 ? end - p : 64;
-        }
-        return p;
-    }
+// Judges 64 bytes for all classes at once, and keeps that for the tokens that follow: the end of
+// each is a shift and a count away. A table of 128 bytes is one instruction's operand here (VBMI),
+// and a masked load reads no byte beyond its mask.
+class avx512_scan {
+public:
+    const char* token(const char* p, const char* end) noexcept { return find<token_byte>(p, end); }
+    const char* path(const char* p, const char* end) noexcept { return find<path_byte>(p, end); }
+    const char* query(const char* p, const char* end) noexcept { return find<query_byte>(p, end); }
+    const char* host(const char* p, const char* end) noexcept { return find<host_byte>(p, end); }
+    const char* value(const char* p, const char* end) noexcept { return find<value_byte>(p, end); }
+    const char* digits(const char* p, const char* end) noexcept { return find<digit_byte>(p, end); }
 
 private:
-    [[gnu::target("avx512bw")]] static __mmask64 up_to(std::ptrdiff_t bytes) noexcept {
-        return bytes >= 64 ? ~__mmask64{0} : (__mmask64{1} << bytes) - 1;
+    template <byte_class Class>
+    [[gnu::always_inline]] const char* find(const char* p, const char* end) noexcept {
+        const auto at = static_cast<std::size_t>(p - block_);
+        const std::uint64_t outside = at < 64 ? outside_[index<Class>] >> at : 0;
+        if (outside == 0) [[unlikely]]
+            return find_further(p, end, index<Class>);
+        return std::min(p + std::countr_zero(outside), end);
     }
-    [[gnu::target("avx512bw")]] static __m512i four_times(const unsigned char* p) noexcept {
-        return _mm512_maskz_broadcast_i32x4(0xffff,
-                                            _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    // Judges block after block.
+    [[gnu::noinline]] const char* find_further(const char* p, const char* end, int which) noexcept {
+        for (; p != end; p = block_ + size_) {
+            judge(p, end);
+            const std::uint64_t outside = outside_[static_cast<std::size_t>(which)];
+            if (outside != 0) return p + std::countr_zero(outside);
+        }
+        return p;
     }
+    [[gnu::target("avx512bw,avx512vbmi")]] void judge(const char* p, const char* end) noexcept {
+        block_ = p;
+        size_ = std::min<std::size_t>(64, static_cast<std::size_t>(end - p));
+        const __mmask64 mask = ~std::uint64_t{0} >> (64 - size_);
+        const __m512i bytes = _mm512_maskz_loadu_epi8(mask, p);
+        const __m512i low = _mm512_loadu_si512(byte_classes.data());
+        const __m512i high = _mm512_loadu_si512(byte_classes.data() + 64);
+        const __m512i ascii = _mm512_permutex2var_epi8(low, bytes, high);
+        const __m512i beyond = _mm512_set1_epi8(value_byte);
+        const __m512i classes = _mm512_mask_mov_epi8(ascii, _mm512_movepi8_mask(bytes), beyond);
+        keep<token_byte, path_byte, query_byte, host_byte, value_byte, digit_byte>(mask, classes);
+    }
+    template <byte_class... Classes>
+    [[gnu::target("avx512bw,avx512vbmi")]] void keep(__mmask64 mask,
+                                                     const __m512i& classes) noexcept {
+        ((outside_[index<Classes>] = _mm512_mask_testn_epi8_mask(
+              mask, classes, _mm512_set1_epi8(static_cast<char>(Classes)))),
+         ...);
+    }
+    template <byte_class Class>
+    static constexpr int index = std::countr_zero(static_cast<unsigned>(Class));
+
+    const char* block_ = nullptr;             // what has been judged
+    std::size_t size_ = 0;                    // of it
+    std::array<std::uint64_t, 8> outside_{};  // by class: bit i says that byte i is not of it
 };
 
 }  // namespace coppice::http

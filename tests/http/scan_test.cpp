@@ -6,10 +6,13 @@
 
 #include <cctype>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "guarded_bytes.hpp"
+
+#include "../../src/http/vector_scan.hpp"
 
 namespace {
 
@@ -19,6 +22,7 @@ struct scan {
     const char* name;
     const char* (*find)(const char* p, const char* end);
     bool (*belongs)(int byte);
+    char member = 'a';
 };
 
 bool one_of(const char* bytes, int byte) {
@@ -43,18 +47,19 @@ const scan scans[] = {
      [](int b) { return in_path(b) || one_of("?[]{}|\\^`", b); }},
     {"host", http::scalar_scan::host, in_host},
     {"value", http::scalar_scan::value, [](int b) { return b == '\t' || (b >= 32 && b != 127); }},
+    {"digits", http::scalar_scan::digits, [](int b) { return b >= '0' && b <= '9'; }, '7'},
 };
 
 TEST(scan, stops_at_every_byte_outside_its_class_at_every_offset) {
     test::guarded_bytes memory(256);
     for (const scan& s : scans) {
         for (std::size_t size = 0; size <= 40; ++size) {
-            const std::string_view all = memory.place_view(std::string(size, 'a'));
+            const std::string_view all = memory.place_view(std::string(size, s.member));
             ASSERT_EQ(s.find(all.data(), all.data() + size), all.data() + size) << s.name;
         }
         for (int byte = 0; byte < 256; ++byte) {
             for (std::size_t at = 0; at < 34; ++at) {
-                std::string text(34, 'a');
+                std::string text(34, s.member);
                 text[at] = static_cast<char>(byte);
                 const std::string_view flush = memory.place_view(text);
                 const char* const end = flush.data() + flush.size();
@@ -74,7 +79,7 @@ TEST(scan, two_neighbours_of_any_kind_do_not_hide_or_invent_a_stop) {
         for (const int first : interesting) {
             for (const int second : interesting) {
                 for (std::size_t at = 0; at < 9; ++at) {
-                    std::string text(16, 'a');
+                    std::string text(16, s.member);
                     text[at] = static_cast<char>(first);
                     text[at + 1] = static_cast<char>(second);
                     const std::size_t expected = !s.belongs(first)    ? at
@@ -89,6 +94,50 @@ TEST(scan, two_neighbours_of_any_kind_do_not_hide_or_invent_a_stop) {
         }
     }
 }
+
+#if defined(__x86_64__)
+// Any class, anywhere, in any order, by one object: some keep what they have judged.
+template <class Scan>
+void agrees_with_the_scalar_scans(const char* name) {
+    test::guarded_bytes memory(256);
+    std::mt19937 random(7);
+    const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
+    constexpr std::string_view common = "abcxyz0189:/?%-._~ \t\r\n\"\\\x7f\x80\xff";
+    for (int round = 0; round != 4000; ++round) {
+        std::string text(below(200), 'a');
+        for (std::size_t n = below(12); n != 0 && !text.empty(); --n) {
+            text[below(text.size())] = common[below(common.size())];
+        }
+        const std::string_view all = memory.place_view(text);
+        Scan vector;
+        http::scalar_scan scalar;
+        for (int call = 0; call != 8; ++call) {
+            const char* const from = all.data() + below(all.size() + 1);
+            const char* const end =
+                from + below(static_cast<std::size_t>(all.data() + all.size() - from + 1));
+            const auto both = [&](auto find) {
+                ASSERT_EQ(find(vector) - from, find(scalar) - from)
+                    << name << " " << testing::PrintToString(text) << " from " << from - all.data()
+                    << " to " << end - all.data();
+            };
+            both([&](auto& s) { return s.token(from, end); });
+            both([&](auto& s) { return s.path(from, end); });
+            both([&](auto& s) { return s.query(from, end); });
+            both([&](auto& s) { return s.host(from, end); });
+            both([&](auto& s) { return s.value(from, end); });
+            both([&](auto& s) { return s.digits(from, end); });
+        }
+    }
+}
+
+TEST(scan, vectors_find_what_the_scalar_scans_find) {
+    if (__builtin_cpu_supports("sse4.2")) agrees_with_the_scalar_scans<http::sse_scan>("sse4.2");
+    if (__builtin_cpu_supports("avx2")) agrees_with_the_scalar_scans<http::avx2_scan>("avx2");
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi")) {
+        agrees_with_the_scalar_scans<http::avx512_scan>("avx512");
+    }
+}
+#endif
 
 TEST(scan, case_is_ignored_for_ascii_letters_alone) {
     EXPECT_TRUE(http::equals_ignoring_case("Content-Length", "cONTENT-lENGTH"));

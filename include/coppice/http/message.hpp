@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,7 +58,8 @@ public:
     path_parameters(const path_parameters& other) noexcept { *this = other; }
     path_parameters& operator=(const path_parameters& other) noexcept {
         count_ = other.count_;
-        for (std::size_t i = 0; i != count_; ++i) items_[i] = other.items_[i];
+        if (count_ != 0) [[unlikely]]
+            std::memcpy(items_, other.items_, count_ * sizeof items_[0]);
         return *this;
     }
 

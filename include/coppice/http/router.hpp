@@ -26,7 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -136,14 +136,14 @@ public:
     // HEAD is answered by GET's handler unless it has its own.
     // Errors: std::invalid_argument, and no change, for a malformed pattern or a route that exists.
     void add(method verb, std::string_view pattern, Handler handler) {
-        handlers_.push_back(std::move(handler));
+        handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
         scope_exit undo([&] { handlers_.pop_back(); });
         tree_.add(verb, pattern);
         undo.dismiss();
     }
     // For every method, unknown ones included, that has no handler of its own there.
     void add_any(std::string_view pattern, Handler handler) {
-        handlers_.push_back(std::move(handler));
+        handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
         scope_exit undo([&] { handlers_.pop_back(); });
         tree_.add_any(pattern);
         undo.dismiss();
@@ -151,14 +151,15 @@ public:
     // Lifetime: the answer points into the table and into `path`. Cost: see route_tree::match.
     route_match<Handler> match(method verb, std::string_view path) const noexcept {
         const route_tree::match_result found = tree_.match(verb, path);
-        return {found.status, found.route == route_tree::none ? nullptr : &handlers_[found.route],
+        return {found.status,
+                found.route == route_tree::none ? nullptr : handlers_[found.route].get(),
                 found.allowed, found.parameters};
     }
     std::size_t size() const noexcept { return handlers_.size(); }
 
 private:
     route_tree tree_;
-    std::deque<Handler> handlers_;
+    std::vector<std::unique_ptr<Handler>> handlers_;
 };
 
 }  // namespace coppice::http

@@ -72,6 +72,10 @@ struct scalar_scan {
     static const char* host(const char* p, const char* end) noexcept {
         return by_table<host_byte>(p, end);
     }
+    static const char* digits(const char* p, const char* end) noexcept {
+        while (p != end && is(*p, digit_byte)) ++p;
+        return p;
+    }
     static const char* value(const char* p, const char* end) noexcept {
         if constexpr (std::endian::native == std::endian::little) {
             while (end - p >= 8) {
