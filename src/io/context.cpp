@@ -282,14 +282,14 @@ bool context::start(ring_operation& op) noexcept {
 
 void context::finish(ring_operation& op) noexcept {
     descriptor& d = *op.on;
-    if (is_file_operation(op.code)) {
+    if (is_file_operation(op.code)) [[unlikely]] {
         decltype(d.file_operations)::erase(op);
         --files_;
     } else {
         d.slot(op.code) = nullptr;
     }
     --pending_;
-    if (d.closing || ending_) {
+    if (d.closing || ending_) [[unlikely]] {
         // What came too late is dropped.
         if (op.result > 0 && op.code == opcode::receive_pooled) buffers_.give(op.data);
         if (op.result >= 0 && op.code == opcode::accept) system_->close(op.result);

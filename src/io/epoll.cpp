@@ -1,4 +1,5 @@
 // The epoll ring: io/readiness.hpp over the kernel's sockets; files on the context's worker.
+#include "alarm.hpp"
 #include "readiness.hpp"
 
 #include <coppice/base/check.hpp>
@@ -6,8 +7,10 @@
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include <algorithm>
+#include <utility>
 
 namespace coppice::io {
 
@@ -22,20 +25,15 @@ public:
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         if (epoll_ < 0) throw std::system_error(errno, std::system_category(), "epoll_create1");
         wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        epoll_event event{};
-        event.events = EPOLLIN | EPOLLET;
-        event.data.ptr = nullptr;
-        if (wake_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0) {
+        timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+        if (!add(wake_, nullptr)) {
             const int error = errno;
-            if (wake_ >= 0) ::close(wake_);
-            ::close(epoll_);
+            close_all();
             throw std::system_error(error, std::system_category(), "eventfd");
         }
+        if (!add(timer_, &alarmed_) && timer_ >= 0) ::close(std::exchange(timer_, -1));
     }
-    ~epoll_kernel() {
-        ::close(wake_);
-        ::close(epoll_);
-    }
+    ~epoll_kernel() { close_all(); }
 
     system_calls& system() noexcept { return kernel(); }
     const clock& time() const noexcept { return clock_; }
@@ -49,10 +47,20 @@ public:
 
     int wait(ready_event* ready, std::optional<time_point> until) noexcept {
         if (!until) return ::epoll_wait(epoll_, ready, events_max, 0);
-        if (*until == ring::forever) return ::epoll_wait(epoll_, ready, events_max, -1);
-        const duration left = std::max(*until - clock_.now(), duration::zero());
+        if (*until == ring::forever ||
+            alarm_.covers(*until, [this](time_point at) { return set_timer(at); })) {
+            return ::epoll_wait(epoll_, ready, events_max, -1);
+        }
+        const time_point now = clock_.now();
+        alarm_.see(now);
+        const duration left = std::max(*until - now, duration::zero());
         return wait_for(ready, {.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
                                 .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)});
+    }
+
+    // An event that is no open descriptor's.
+    void hear(const void* whose) noexcept {
+        if (whose == &alarmed_) alarm_.rang();
     }
 
     void wake() noexcept {
@@ -97,6 +105,26 @@ public:
     }
 
 private:
+    bool add(int fd, descriptor* whose) noexcept {
+        epoll_event event{};
+        event.events = EPOLLIN | EPOLLET;
+        event.data.ptr = whose;
+        return fd >= 0 && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
+    }
+    void close_all() noexcept {
+        for (const int fd : {timer_, wake_, epoll_}) {
+            if (fd >= 0) ::close(fd);
+        }
+    }
+    bool set_timer(time_point at) noexcept {
+        if (timer_ < 0) return false;
+        const std::chrono::nanoseconds::rep since = at.time_since_epoch().count();
+        itimerspec setting{};
+        setting.it_value.tv_sec = static_cast<time_t>(since / 1'000'000'000);
+        setting.it_value.tv_nsec = static_cast<long>(since % 1'000'000'000);
+        return ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &setting, nullptr) == 0;
+    }
+
     // Kernels before 5.11 have only milliseconds, and so do sandboxes that do not know the newer
     // call: then waits are rounded up.
     int wait_for(ready_event* ready, const timespec& limit) noexcept {
@@ -116,6 +144,9 @@ private:
     monotonic_clock clock_;
     int epoll_ = -1;
     int wake_ = -1;
+    int timer_ = -1;      // the alarm's; -1: the system has none for us
+    descriptor alarmed_;  // never open: its address is in the alarm's events
+    alarm alarm_;
     bool has_nanoseconds_ = true;  // until epoll_pwait2() is found to be missing
 };
 

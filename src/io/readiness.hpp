@@ -9,7 +9,8 @@
 // first of them completes: the kernel's way through a receive stays in the caches then.
 //
 // Kernel makes the calls. Those that may have to wait give bytes, a descriptor or 0, or a negative
-// errno; wait() gives how many events it wrote. Files are never ready or not: the kernel runs their
+// errno; wait() gives how many events it wrote, and hear() gets those that are no open
+// descriptor's. Files are never ready or not: the kernel runs their
 // operations by its own means and ends them with context::finish().
 
 #include <coppice/io/context.hpp>
@@ -43,12 +44,13 @@ public:
     }
 
     bool start(ring_operation& op) noexcept override {
-        if (is_file_operation(op.code)) {
+        if (is_file_operation(op.code)) [[unlikely]] {
             kernel_.start_file_operation(op);
             return false;
         }
         descriptor& d = *op.on;
-        if (op.code == opcode::connect) return start_connect(op);
+        if (op.code == opcode::connect) [[unlikely]]
+            return start_connect(op);
         return (is_writing(op.code) ? d.writable : d.readable) && attempt(op);
     }
 
@@ -100,7 +102,10 @@ private:
             auto* const d = static_cast<descriptor*>(event.data.ptr);
             ring_operation*& result = results_[received_ % receive_at_once];
             result = nullptr;
-            if (d == nullptr || d->fd < 0) continue;  // woken, or closed earlier in this batch
+            if (d == nullptr || d->fd < 0) [[unlikely]] {
+                kernel_.hear(d);  // woken; or the file was closed earlier in this batch
+                continue;
+            }
             const std::uint32_t events = event.events;
             if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d->hung_up = true;
             if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) d->readable = true;
@@ -136,7 +141,7 @@ private:
             outcome = call(op);
         } while (outcome == -EINTR || (outcome == -ECONNABORTED && op.code == opcode::accept));
         descriptor& d = *op.on;
-        if (outcome == -EAGAIN || outcome == -EWOULDBLOCK) {
+        if (outcome == -EAGAIN || outcome == -EWOULDBLOCK) [[unlikely]] {
             (is_writing(op.code) ? d.writable : d.readable) = false;
             return false;
         }
@@ -149,8 +154,13 @@ private:
     }
 
     // Inline, as is receive_pooled(): no processor foresees a return that comes after a system
-    // call.
+    // call. What is not a server's request and answer is out of the way.
     [[gnu::always_inline]] long call(ring_operation& op) noexcept {
+        if (op.code == opcode::receive_pooled) return receive_pooled(op);
+        if (op.code == opcode::send) return kernel_.send(op.on->fd, op.data, op.size);
+        return call_other(op);
+    }
+    [[gnu::noinline]] long call_other(ring_operation& op) noexcept {
         const int fd = op.on->fd;
         switch (op.code) {
             case opcode::accept:
@@ -159,16 +169,15 @@ private:
                 return kernel_.connect_outcome(fd);
             case opcode::receive:
                 return kernel_.receive(fd, op.data, op.size);
-            case opcode::receive_pooled:
-                return receive_pooled(op);
             case opcode::receive_message:
                 return kernel_.receive_message(fd, *op.message);
-            case opcode::send:
-                return kernel_.send(fd, op.data, op.size);
             case opcode::send_message:
                 return kernel_.send_message(fd, *op.message);
             case opcode::read:
                 return kernel_.read(fd, op.data, op.size);
+            case opcode::receive_pooled:
+            case opcode::send:
+                break;  // see above
             case opcode::read_at:
             case opcode::write_at:
             case opcode::sync:
@@ -179,10 +188,11 @@ private:
 
     [[gnu::always_inline]] long receive_pooled(ring_operation& op) noexcept {
         std::byte* const buffer = buffers_.try_take();
-        if (buffer == nullptr) return -ENOMEM;
+        if (buffer == nullptr) [[unlikely]]
+            return -ENOMEM;
         op.size = buffer_pool::buffer_bytes;
         const long n = kernel_.receive(op.on->fd, buffer, op.size);
-        if (n > 0) {
+        if (n > 0) [[likely]] {
             op.data = buffer;
         } else {
             buffers_.give(buffer);

@@ -19,6 +19,7 @@ public:
         return world_.wait(ready, events_max, until);
     }
     void wake() noexcept { world_.wake(); }
+    static void hear(const void*) noexcept {}
 
     long accept(int fd) noexcept { return world_.accept(fd); }
     long connect(int fd, const sockaddr* to, socklen_t size) noexcept {

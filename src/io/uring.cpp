@@ -9,6 +9,7 @@
 
 #include <coppice/base/check.hpp>
 
+#include "alarm.hpp"
 #include "uring_abi.hpp"
 #include "uring_accept.hpp"
 #include "uring_kernel.hpp"
@@ -88,13 +89,23 @@ public:
     }
 
     bool start(ring_operation& op) noexcept override {
-        if (answers_at_once_ && is_send(op) && send_at_once(op)) return true;
-        if (op.code == opcode::accept) {
-            if (accept_stream* const a = accepts_.find_or_make(op.on->fd)) {
-                return accept_from(*a, op);
+        // What a server does most comes first, and the rest is out of its way.
+        if (op.code == opcode::send) [[likely]] {
+            if (answers_at_once_ && send_at_once(op)) return true;
+            submit_send(op);
+            return false;
+        }
+        if (op.code != opcode::receive_pooled) [[unlikely]] {
+            if (op.code == opcode::send_message && answers_at_once_ && send_at_once(op)) {
+                return true;
+            }
+            if (op.code == opcode::accept) {
+                if (accept_stream* const a = accepts_.find_or_make(op.on->fd)) {
+                    return accept_from(*a, op);
+                }
             }
         }
-        if (receive_stream* const s = stream_for(op)) {
+        if (receive_stream* const s = stream_for(op)) [[likely]] {
             if (s->serve(op, buffers_)) return true;
             s->waiting = &op;
             if (!s->armed) arm(op.on->fd, *s);
@@ -132,11 +143,14 @@ public:
         }
         if (!over_.empty() || ring_->completions() != 0) until.reset();
         kernel_timespec timeout{};
-        const bool limited = until && *until != forever;
+        const bool limited = until && *until != forever && !alarm_.covers(*until, [this](auto at) {
+            set_timer(at);
+            return true;
+        });
         if (limited) {
-            const duration left = std::max(*until - clock_.now(), duration::zero());
-            timeout.seconds = left.count() / 1'000'000'000;
-            timeout.nanoseconds = left.count() % 1'000'000'000;
+            const time_point now = clock_.now();
+            alarm_.see(now);
+            timeout = timespec_of(std::max(*until - now, duration::zero()));
         }
         ring_->submit(until ? 1 : 0, limited ? &timeout : nullptr);
         while (operation* const op = over_.pop_front()) {
@@ -158,6 +172,7 @@ private:
     // user_data: the address of an operation with a mark in its low bits, or one of these.
     static constexpr std::uint64_t ignored = 1;
     static constexpr std::uint64_t woken = 2;
+    static constexpr std::uint64_t alarmed = 3;
     static constexpr std::uint64_t connecting = 4;  // waits for a connect of an earlier ring
     static constexpr std::uint64_t streaming = 5;   // not an address: a file and its generation
     static constexpr std::uint64_t accepting = 6;   // not an address: an accept_stream's number
@@ -178,6 +193,7 @@ private:
     void drop_rings() noexcept {
         ring_.reset();
         lent_.reset();
+        alarm_.reset();
     }
     // The kernel's ring is another thread's: takes its last results, and makes a new one. What was
     // pending in the old one is cancelled by the kernel without being run.
@@ -185,7 +201,7 @@ private:
         while (cancelled_.pop_front() != nullptr) {
         }
         ring_->take([this](const cqe& entry) {
-            if (entry.user_data == ignored || entry.user_data == woken) return;
+            if (entry.user_data < connecting) return;  // nothing of anybody's
             if ((entry.user_data & marks) == streaming) {
                 (void)receive_into_stream(entry);
                 return;
@@ -266,7 +282,20 @@ private:
         op.result = sent < 0 ? -errno : static_cast<int>(sent);
         return op.result != -EAGAIN && op.result != -EINTR;
     }
-    void submit(ring_operation& op) noexcept {
+    void submit_send(ring_operation& op) noexcept {
+        sqe& entry = ring_->next_entry();
+        entry.opcode = uring::op::send;
+        entry.fd = op.on->fd;
+        entry.addr = address(op.data);
+        entry.len = static_cast<std::uint32_t>(std::min(op.size, transfer_max));
+        entry.op_flags = MSG_NOSIGNAL;
+        entry.user_data = address(&op);
+    }
+    [[gnu::noinline]] void submit(ring_operation& op) noexcept {
+        if (op.code == opcode::send) {
+            submit_send(op);
+            return;
+        }
         sqe& entry = ring_->next_entry();
         entry.fd = op.on->fd;
         entry.addr = address(op.data);
@@ -299,9 +328,7 @@ private:
                 entry.op_flags = op.code == opcode::send_message ? MSG_NOSIGNAL : 0;
                 break;
             case opcode::send:
-                entry.opcode = uring::op::send;
-                entry.op_flags = MSG_NOSIGNAL;
-                break;
+                break;  // see above
             case opcode::read:
                 // A read of a non-blocking file would not wait.
                 entry.opcode = uring::op::poll_add;
@@ -359,31 +386,35 @@ private:
         receive_stream* const s = streams_.find(stream_file(entry));
         const bool stale = s->generation != entry.user_data >> 32;
         int result = entry.result;
-        if ((entry.flags & cqe_buffer) != 0) {
+        if ((entry.flags & cqe_buffer) != 0) [[likely]] {
             std::byte* const data =
                 lent_->take(static_cast<std::uint16_t>(entry.flags >> cqe_buffer_shift));
-            if (data == nullptr) {
+            if (data == nullptr) [[unlikely]] {
                 result = -ENOMEM;
-            } else if (stale || result <= 0 || s->end != receive_stream::open) {
+            } else if (stale || result <= 0 || s->end != receive_stream::open) [[unlikely]] {
                 buffers_.give(data);
             } else {
                 s->take(data, result);
             }
         }
-        if (stale) return nullptr;
+        if (stale) [[unlikely]]
+            return nullptr;
         s->armed = (entry.flags & cqe_more) != 0;
+        if (result > 0) [[likely]]
+            return s;
         if (result == -ENOBUFS) lend_more();
         // All lent buffers were full at once, or we cancelled it: it is armed again when needed.
         const bool pause =
             result == -ENOBUFS || result == -ECANCELED || result == -EINTR || result == -EAGAIN;
-        if (result <= 0 && !pause) s->end = result;
+        if (!pause) s->end = result;
         return s;
     }
     void deliver_stream(const cqe& entry) noexcept {
         receive_stream* const s = receive_into_stream(entry);
-        if (s == nullptr) return;
+        if (s == nullptr) [[unlikely]]
+            return;
         const int fd = stream_file(entry);
-        if (s->waiting != nullptr && (s->served || s->serve(*s->waiting, buffers_))) {
+        if (s->waiting != nullptr && (s->served || s->serve(*s->waiting, buffers_))) [[likely]] {
             ring_operation& op = *std::exchange(s->waiting, nullptr);
             s->served = false;
             op.on->owner->finish(op);
@@ -480,9 +511,22 @@ private:
     }
 
     void deliver(const cqe& entry) noexcept {
-        if (entry.user_data == ignored) return;
-        if ((entry.user_data & marks) == streaming) {
+        const std::uint64_t mark = entry.user_data & marks;
+        if (mark == streaming) {
             deliver_stream(entry);
+        } else if (mark == 0 && operation_of(entry).code == opcode::send && entry.result > 0) {
+            answers_at_once_ = false;  // what follows a send may have to wait
+            ring_operation& op = operation_of(entry);
+            op.result = entry.result;
+            op.on->owner->finish(op);
+        } else {
+            deliver_other(entry);
+        }
+    }
+    [[gnu::noinline]] void deliver_other(const cqe& entry) noexcept {
+        if (entry.user_data == ignored) return;
+        if (entry.user_data == alarmed) {
+            alarm_.rang();
             return;
         }
         if (is_accept(entry)) {
@@ -533,6 +577,32 @@ private:
         return -error;
     }
 
+    // The alarm's timeout, which is made if none is set. If the one that is to be changed has just
+    // ended, what it says comes next, and the alarm is set anew.
+    void set_timer(time_point at) noexcept {
+        timer_spec_ = timespec_of(at.time_since_epoch());
+        sqe& entry = ring_->next_entry();
+        entry.fd = -1;
+        if (alarm_.is_set()) {
+            entry.opcode = uring::op::timeout_remove;
+            entry.op_flags = timeout_abs | timeout_update;
+            entry.addr = alarmed;
+            entry.off = address(&timer_spec_);
+            entry.user_data = ignored;
+            entry.flags = sqe_skip_success;
+        } else {
+            entry.opcode = uring::op::timeout;
+            entry.op_flags = timeout_abs;
+            entry.addr = address(&timer_spec_);
+            entry.len = 1;
+            entry.user_data = alarmed;
+        }
+    }
+    static kernel_timespec timespec_of(duration time) noexcept {
+        return {.seconds = time.count() / 1'000'000'000,
+                .nanoseconds = time.count() % 1'000'000'000};
+    }
+
     void listen_for_wakes() noexcept {
         sqe& entry = ring_->next_entry();
         entry.opcode = uring::op::read;
@@ -547,6 +617,8 @@ private:
     buffer_pool& buffers_;
     uring_calls& calls_;
     monotonic_clock clock_;
+    alarm alarm_;
+    kernel_timespec timer_spec_{};  // read when the entry that names it is submitted
     owned_file wake_;
     std::uint64_t wake_count_ = 0;
     std::optional<kernel_ring> ring_;

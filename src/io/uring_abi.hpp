@@ -41,6 +41,8 @@ enum class op : std::uint8_t {
     poll_add = 6,
     sendmsg = 9,
     recvmsg = 10,
+    timeout = 11,
+    timeout_remove = 12,
     accept = 13,
     async_cancel = 14,
     connect = 16,
@@ -54,6 +56,9 @@ constexpr std::uint32_t poll_in = 1;   // POLLIN
 constexpr std::uint32_t poll_out = 4;  // POLLOUT
 
 constexpr std::uint8_t sqe_buffer_select = 1u << 5;
+constexpr std::uint8_t sqe_skip_success = 1u << 6;  // no completion but of a failure
+constexpr std::uint32_t timeout_abs = 1u << 0;      // a time of CLOCK_MONOTONIC, not a duration
+constexpr std::uint32_t timeout_update = 1u << 1;
 constexpr std::uint32_t cqe_buffer = 1u << 0;
 constexpr std::uint32_t cqe_more = 1u << 1;           // a multishot request goes on
 constexpr std::uint16_t accept_multishot = 1u << 0;   // in sqe::ioprio

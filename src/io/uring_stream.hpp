@@ -81,7 +81,7 @@ struct receive_stream {
     // A buffer has come: the operation that waits takes it as it is, or it is queued.
     void take(std::byte* data, int size) noexcept {
         if (waiting != nullptr && !served && first == nullptr &&
-            waiting->code == opcode::receive_pooled) {
+            waiting->code == opcode::receive_pooled) [[likely]] {
             waiting->data = data;
             waiting->result = size;
             served = true;
@@ -92,8 +92,12 @@ struct receive_stream {
 
     // Gives the operation what there is. False: nothing yet.
     bool serve(ring_operation& op, buffer_pool& pool) noexcept {
+        return (first != nullptr || end != open) && serve_what_waits(op, pool);
+    }
+
+private:
+    [[gnu::noinline]] bool serve_what_waits(ring_operation& op, buffer_pool& pool) noexcept {
         if (first == nullptr) {
-            if (end == open) return false;
             op.result = end;
             if (end < 0 && end != -ENOMEM) end = open;  // after lost bytes there is no going on
             return true;
@@ -116,7 +120,6 @@ struct receive_stream {
         return true;
     }
 
-private:
     std::size_t copy(std::span<std::byte> into, buffer_pool& pool) noexcept {
         std::size_t copied = 0;
         while (first != nullptr && copied != into.size()) {
@@ -137,19 +140,14 @@ public:
     // nullptr: this file has none yet.
     receive_stream* find(int fd) noexcept {
         const auto index = static_cast<std::size_t>(fd);
-        if (index / slab_streams >= slabs_.size()) return nullptr;
+        if (index / slab_streams >= slabs_.size()) [[unlikely]]
+            return nullptr;
         return &slabs_[index / slab_streams][index % slab_streams];
     }
     // nullptr: there is no memory.
     receive_stream* find_or_make(int fd) noexcept {
-        try {
-            while (static_cast<std::size_t>(fd) / slab_streams >= slabs_.size()) {
-                slabs_.push_back(std::make_unique<receive_stream[]>(slab_streams));
-            }
-        } catch (const std::bad_alloc&) {
-            return nullptr;
-        }
-        return find(fd);
+        receive_stream* const s = find(fd);
+        return s != nullptr ? s : make(fd);
     }
     // The kernel's ring is gone: nothing is armed any more.
     void disarm_all() noexcept {
@@ -161,6 +159,17 @@ public:
     }
 
 private:
+    [[gnu::cold, gnu::noinline]] receive_stream* make(int fd) noexcept {
+        try {
+            while (static_cast<std::size_t>(fd) / slab_streams >= slabs_.size()) {
+                slabs_.push_back(std::make_unique<receive_stream[]>(slab_streams));
+            }
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+        return find(fd);
+    }
+
     static constexpr std::size_t slab_streams = 128;
     std::vector<std::unique_ptr<receive_stream[]>> slabs_;
 };

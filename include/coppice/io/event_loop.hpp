@@ -235,7 +235,7 @@ inline bool context::start_here(ring_operation& op) noexcept {
     descriptor& d = *op.on;
     COPPICE_CHECK(is_file_operation(op.code) || d.slot(op.code) == nullptr,
                   "two operations in one direction on one descriptor");
-    if (ending_ || d.closing) {
+    if (ending_ || d.closing) [[unlikely]] {
         op.result = -ECANCELED;
         return true;
     }
@@ -247,7 +247,7 @@ inline bool context::start_here(ring_operation& op) noexcept {
     }
     op.cancelled = op.ended = false;
     if (!ring_->start(op)) {
-        if (is_file_operation(op.code)) {
+        if (is_file_operation(op.code)) [[unlikely]] {
             d.file_operations.push_back(op);
             ++files_;
         } else {
@@ -256,7 +256,7 @@ inline bool context::start_here(ring_operation& op) noexcept {
         ++pending_;
         return false;
     }
-    if (inline_left_ != 0) {
+    if (inline_left_ != 0) [[likely]] {
         --inline_left_;
         return true;
     }
