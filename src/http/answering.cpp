@@ -101,7 +101,7 @@ connection::step connection::settle(exchange& e, step s) {
     return finish(e, std::move(made), r);
 }
 
-// Answers what a connection without TLS cannot answer for.
+// True: the request was for what a connection without TLS cannot answer for, and that is answered.
 bool connection::misdirected(exchange& e) {
     const request_head& head = e.parser.head();
     if (!equals_ignoring_case(head.scheme(), "https")) return false;

@@ -265,7 +265,8 @@ bool bodyless(int status) noexcept {
 
 namespace {
 
-// Uninitialized, as far as a string can be.
+// Makes a string longer, and says where what is to be written there begins; cut() says where it
+// ended.
 [[gnu::cold, gnu::noinline]] char* grow(std::string& out, std::size_t more) {
     const std::size_t before = out.size();
     out.resize(before + more);

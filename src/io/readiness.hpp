@@ -10,8 +10,8 @@
 //
 // Kernel makes the calls. Those that may have to wait give bytes, a descriptor or 0, or a negative
 // errno; wait() gives how many events it wrote, and hear() gets those that are no open
-// descriptor's. Files are never ready or not: the kernel runs their
-// operations by its own means and ends them with context::finish().
+// descriptor's. Files are never ready or not: the kernel runs their operations by its own means and
+// ends them with context::finish().
 
 #include <coppice/io/context.hpp>
 #include <coppice/io/ring.hpp>
