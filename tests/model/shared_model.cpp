@@ -337,6 +337,7 @@ int main() {
     report.dies_planted<linked_dies<inplace>>("shared.stop_the_dead", far);
     report.dies_planted<members_of_two_stripes>("shared.forget_members", far);
     report.dies_planted<growth<2>>("shared.steal_late_callback", far);
+    report.dies_planted<growth<2>>("shared.grow_twice", far);
     report.dies_planted<no_stop_is_lost_in_a_stripe>("shared.skip_table", far);
     report.dies_planted<late_handle>("shared.ignore_generation", far);
     return report.finish();

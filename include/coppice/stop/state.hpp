@@ -51,7 +51,7 @@ struct pooled_stop_node;
 struct stop_stripe {
     stop_list list;
     plain<std::uint32_t> members{0};           // callbacks and subscriptions not yet destroyed
-    plain<std::uint32_t> meetings{0};          // registrations that found the lock taken
+    plain<std::uint32_t> meetings{0};          // registrations that met, until growth
     plain<pooled_stop_node*> unused{nullptr};  // linked by `next`, as is the other one
     plain<pooled_stop_node*> spent{nullptr};   // their functions have run; not used again
     stop_state* state = nullptr;               // written before the stripe is shared
@@ -280,12 +280,10 @@ private:
         seen = inline_.list.lock_contended(seen, stop_list::stopped);
         if ((seen & stop_list::stopped) != 0) return nullptr;
         if (!met) return &inline_;
+        // Who counts the last meeting grows, alone: others use the inline stripe until it is done.
         const std::uint32_t meetings = inline_.meetings.read() + 1;
-        inline_.meetings.write(meetings);
-        // Relaxed: written under this lock.
-        if (meetings % meetings_before_growth != 0 || table_.load(relaxed) != nullptr) {
-            return &inline_;
-        }
+        if (meetings <= meetings_before_growth) inline_.meetings.write(meetings);
+        if (meetings != meetings_before_growth && !planted("shared.grow_twice")) return &inline_;
         inline_.list.unlock(0);
         grow();
         return enter();
@@ -302,18 +300,19 @@ private:
         return (seen & stop_list::stopped) != 0 ? nullptr : &stripe;
     }
 
-    // Installs the table, unless it is there. Without memory, none.
+    // Installs the table. Without memory, none, and the meetings are counted anew.
     void grow() noexcept {
         const std::size_t stripes = stripes_grown();
         stop_table* const table = make_table(stripes);
-        if (table == nullptr) return;
-        for (std::size_t i = 0; i != stripes; ++i) table->stripes[i].state = this;
+        for (std::size_t i = 0; table != nullptr && i != stripes; ++i) {
+            table->stripes[i].state = this;
+        }
         const stop_list::flags bits = inline_.list.lock();
-        const bool wanted = table_.load(relaxed) == nullptr;
+        COPPICE_CHECK(table_.load(relaxed) == nullptr, "a stop state grew twice");
+        if (table == nullptr) inline_.meetings.write(0);
         // edge stop.table (release): the table's stripes are constructed
-        if (wanted) table_.store(table, release);
+        if (table != nullptr) table_.store(table, release);
         inline_.list.unlock(bits);
-        if (!wanted) delete_table(table);
     }
 
     static stop_table* make_table(std::size_t stripes) noexcept {
