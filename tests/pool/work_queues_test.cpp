@@ -1,4 +1,6 @@
 // What comes from outside a pool: taken in shares, in order, each item once.
+#include <coppice/base/clock.hpp>
+#include <coppice/pool/deque.hpp>
 #include <coppice/pool/mutex_queue.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/pool/work_queues.hpp>
@@ -6,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <iterator>
 #include <numeric>
@@ -134,6 +137,61 @@ TEST(stealing_queues, one_item_from_outside_concerns_nobody_else) {
     const next_work got = queues.next(3);
     EXPECT_EQ(got.item, &all[0]);
     EXPECT_FALSE(got.others_too);
+}
+
+// Time is what the test says that items took.
+struct told_clock {
+    static inline time_point told;
+    time_point now() const noexcept { return told; }
+};
+using timed_queues = stealing_queues<bounded_deque<work_item, 1024>, told_clock>;
+
+// How many items the worker holds for itself, after one more next().
+int next_and_count(timed_queues& queues, std::size_t worker, std::size_t thief) {
+    EXPECT_NE(queues.next(worker).item, nullptr);
+    int held = 0;
+    while (queues.steal(thief, worker).outcome == steal_outcome::taken) ++held;
+    return held;
+}
+
+TEST(stealing_queues, long_items_are_left_to_whoever_is_free_first) {
+    items all = make_items(1000);
+    timed_queues queues(2);
+    for (numbered_item& each : all) queues.push_outside(&each);
+    EXPECT_EQ(next_and_count(queues, 0, 1), 63);  // nothing is known yet
+    told_clock::told += std::chrono::milliseconds(64);
+    EXPECT_EQ(next_and_count(queues, 0, 1), 0);
+    told_clock::told += std::chrono::milliseconds(1);
+    EXPECT_EQ(number_of(queues.next(0).item), 65);
+    EXPECT_EQ(number_of(queues.next(1).item), 66) << "held by the worker that is busy";
+}
+
+TEST(stealing_queues, a_share_has_as_many_as_take_little_time) {
+    items all = make_items(1000);
+    timed_queues queues(2);
+    for (numbered_item& each : all) queues.push_outside(&each);
+    EXPECT_EQ(next_and_count(queues, 0, 1), 63);
+    told_clock::told += std::chrono::microseconds(128);  // two each: ten take 20
+    EXPECT_EQ(next_and_count(queues, 0, 1), 9);
+    told_clock::told += std::chrono::milliseconds(10);  // the system took the processor away
+    EXPECT_EQ(next_and_count(queues, 0, 1), 0);
+    told_clock::told += std::chrono::microseconds(1);
+    EXPECT_EQ(next_and_count(queues, 0, 1), 19);
+    EXPECT_EQ(next_and_count(queues, 0, 1), 63) << "no time at all";
+}
+
+// A worker that finds nothing may sleep: that time is not its share's.
+TEST(stealing_queues, time_without_work_is_not_counted) {
+    items all = make_items(210);
+    timed_queues queues(2);
+    for (int i = 0; i != 10; ++i) queues.push_outside(&all[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(number_of(queues.next(0).item), 0);
+    for (int i = 5; i != 10; ++i) EXPECT_EQ(number_of(queues.next(1).item), i);
+    for (int i = 1; i != 5; ++i) EXPECT_EQ(number_of(queues.next(0).item), i);
+    EXPECT_EQ(queues.next(0).item, nullptr);
+    told_clock::told += std::chrono::hours(1);
+    for (int i = 10; i != 210; ++i) queues.push_outside(&all[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(next_and_count(queues, 0, 1), 63);
 }
 
 TEST(thread_pool, items_from_outside_run_in_order_on_one_worker) {

@@ -8,12 +8,14 @@
 //   steal(worker, victim)           by that worker, from another: an item, none, or lost a race
 //   looks_empty()                   by any; who must not miss an item fences first (parking.hpp)
 
+#include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/pool/deque.hpp>
 #include <coppice/pool/mutex_queue.hpp>
 #include <coppice/pool/work_item.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,8 +48,9 @@ private:
 
 // A deque for each worker: what it submits goes to the bottom and comes back last in, first out;
 // others steal the oldest. What comes from outside, or does not fit, goes to a shared queue; who
-// has nothing takes a share from there into its deque.
-template <class Deque>
+// has nothing takes a share from there into its deque. Long items are not taken before they can be
+// begun: whoever is free first takes the oldest, though one worker may be held up by the system.
+template <class Deque, class Clock = monotonic_clock>
 class stealing_queues : immovable {
     // A worker looks into the shared queue first once in so many items after its last share, so
     // that work from outside is not starved by a worker that feeds itself.
@@ -57,6 +60,8 @@ class stealing_queues : immovable {
     // longer and longer before it looks, up to about a microsecond, until there are more or none.
     static constexpr std::size_t share_max = 64;
     static constexpr unsigned patience_max = 31;
+    // A share that leaves others waiting is as many as took so long the last time.
+    static constexpr duration share_time = std::chrono::microseconds(20);
 
 public:
     explicit stealing_queues(std::size_t workers) {
@@ -89,29 +94,45 @@ public:
 private:
     struct alignas(64) own {
         Deque deque;
-        unsigned turns = 0;     // since its last share; the worker's own
-        unsigned patience = 0;  // pauses before it looks outside; the worker's own
+        // The worker's own.
+        unsigned turns = 0;            // since its last share
+        unsigned patience = 0;         // pauses before it looks outside
+        std::size_t most = share_max;  // of a share
+        std::size_t count = 0;         // of its last share, if that left something
+        time_point since;              // then: when it was taken
     };
     // Its own deque is empty: moves a share there, the oldest at the bottom.
     next_work next_from_outside(std::size_t worker) noexcept {
         own& mine = *mine_[worker];
         for (unsigned i = 0; i != mine.patience; ++i) spin_hint();
+        const bool timed = mine.count != 0;
+        const time_point now = timed ? Clock().now() : time_point();
+        if (timed) mine.most = most_in(share_time, mine.count, now - mine.since);
         work_item* items[share_max];
         bool rest = false;
-        std::size_t count = outside_.pop_share(items, share_max, mine_.size(), rest);
+        std::size_t count = outside_.pop_share(items, mine.most, mine_.size(), rest);
+        mine.count = rest ? count : 0;
+        if (rest) mine.since = timed ? now : Clock().now();
         if (count == 0) {
             mine.patience = 0;
             return {nullptr};
         }
-        if (count < share_max / 4) {
-            mine.patience = std::min(2 * mine.patience + 1, patience_max);
-        } else if (count == share_max) {
+        if (count == mine.most) {
             mine.patience /= 2;
+        } else if (count < share_max / 4) {
+            mine.patience = std::min(2 * mine.patience + 1, patience_max);
         }
         mine.turns = 0;
         const bool others_too = rest || count > 1;
         while (--count != 0) push(worker, items[count]);
         return {items[0], others_too};
+    }
+
+    // How many items fit into `time`, when `count` of them took `took`.
+    static std::size_t most_in(duration time, std::size_t count, duration took) noexcept {
+        const auto fit = static_cast<std::int64_t>(count) * time.count() /
+                         std::max(took.count(), duration::rep{1});
+        return static_cast<std::size_t>(std::clamp<std::int64_t>(fit, 1, share_max));
     }
 
     std::vector<std::unique_ptr<own>> mine_;
