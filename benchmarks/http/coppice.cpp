@@ -3,6 +3,7 @@
 
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/pool/fork_join.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -39,8 +40,11 @@ void serve_model(coppice::http::model model) {
     routes.get("/plaintext", [](http::request&) { return http::response::text("Hello, World!"); })
         .get("/cpu",
              [](http::request&) {
+                 // As there: two tasks on a pool's worker, in order on a loop.
                  volatile std::uint64_t n = 22;
-                 return http::response::text(std::to_string(fib(n) + fib(n)));
+                 const auto half = [m = n] { return fib(m); };
+                 const auto [one, other] = fork_join(half, half);
+                 return http::response::text(std::to_string(one + other));
              })
         .get("/io",
              [](http::request&) {
