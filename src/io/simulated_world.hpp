@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace coppice::io {
@@ -35,6 +36,10 @@ public:
 private:
     std::uint64_t state_;
 };
+
+inline std::error_code system_error(int error) noexcept {
+    return {error, std::system_category()};
+}
 
 class simulation::world final : public system_calls, public clock {
 public:

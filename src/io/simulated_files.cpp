@@ -1,0 +1,136 @@
+// The simulation's files, signals and names.
+#include "simulated_world.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <sys/signalfd.h>
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace coppice::io {
+
+// ---- Files ------------------------------------------------------------------------------------
+
+result<int> simulation::world::open(const char* path, int flags, unsigned) noexcept {
+    if (const int failure = begin(system_call::open)) return system_error(failure);
+    auto found = files_.find(path);
+    if (found == files_.end()) {
+        if ((flags & O_CREAT) == 0) return system_error(ENOENT);
+        found = files_.emplace(path, bytes()).first;
+    } else if ((flags & O_EXCL) != 0) {
+        return system_error(EEXIST);
+    }
+    if ((flags & O_TRUNC) != 0) found->second.clear();
+    object& o = make(AF_UNSPEC, 0);
+    o.is = state::file;
+    o.content = &found->second;
+    return static_cast<int>(end(system_call::open, 0, give_descriptor(o)));
+}
+result<std::uint64_t> simulation::world::file_size(int fd) noexcept {
+    const object* const o = find(fd);
+    if (o == nullptr || o->content == nullptr) return system_error(EBADF);
+    return std::uint64_t{o->content->size()};
+}
+std::error_code simulation::world::resize(int fd, std::uint64_t size) noexcept {
+    object* const o = find(fd);
+    if (o == nullptr || o->content == nullptr) return system_error(EBADF);
+    o->content->resize(size);
+    return {};
+}
+
+void simulation::world::start_file_operation(ring_operation& op) noexcept {
+    later(event{event::kind::file, 0, 0, {}, {}, &op}, delayed());
+}
+void simulation::world::cancel_file_operation(ring_operation& op) noexcept {
+    for (auto at = events_.begin(); at != events_.end(); ++at) {
+        if (at->second.op != &op) continue;
+        event e = std::move(at->second);
+        events_.erase(at);
+        later(std::move(e), now_);  // not begun: it ends now, without having done anything
+        return;
+    }
+}
+void simulation::world::run_file_operation(ring_operation& op) noexcept {
+    const int failure = begin(system_call::file);
+    const int fd = op.on->fd;
+    bytes& content = *find(fd)->content;
+    if (op.cancelled || failure != 0) {
+        op.result = op.cancelled ? -ECANCELED : -failure;
+    } else if (op.code == opcode::sync) {
+        op.result = 0;
+    } else if (op.code == opcode::read_at) {
+        const std::size_t from = std::min<std::size_t>(op.offset, content.size());
+        const std::size_t size = shortened(std::min(op.size, content.size() - from));
+        std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(from), size, op.data);
+        op.result = static_cast<int>(size);
+    } else {
+        const std::size_t size = shortened(op.size);
+        if (op.offset + size > content.size()) content.resize(op.offset + size);
+        std::copy_n(op.data, size, content.begin() + static_cast<std::ptrdiff_t>(op.offset));
+        op.result = static_cast<int>(size);
+    }
+    end(system_call::file, fd, op.result);
+    op.on->owner->finish(op);
+}
+
+// ---- Signals and names ------------------------------------------------------------------------
+
+result<int> simulation::world::receive_signals(std::initializer_list<int> signals) noexcept {
+    if (const int failure = begin(system_call::signals)) return system_error(failure);
+    const auto is_one = [](int s) { return s >= 1 && s <= 64; };
+    if (!std::all_of(signals.begin(), signals.end(), is_one)) return system_error(EINVAL);
+    object& o = make(AF_UNSPEC, 0);
+    o.is = state::signals;
+    for (const int s : signals) o.signals |= bit_of(s);
+    return static_cast<int>(end(system_call::signals, 0, give_descriptor(o)));
+}
+
+void simulation::world::arrive_signal(int signal) {
+    end(system_call::signals, 0, signal);
+    signals_ |= bit_of(signal);
+    for (const auto& [id, o] : objects_) {
+        if ((o->signals & bit_of(signal)) != 0) poke(*o);
+    }
+}
+
+// The lowest number first, as the kernel does.
+long simulation::world::read_signal(int fd, std::span<std::byte> into) noexcept {
+    if (const int failure = begin(system_call::read)) return -failure;
+    const object& o = *find(fd);
+    if (dice_.chance(faults_.interrupted)) return -EINTR;
+    const std::uint64_t mine = o.signals & signals_;
+    if (mine == 0) return end(system_call::read, fd, -EAGAIN);
+    if (dice_.chance(faults_.try_again)) {
+        later(event{event::kind::poke, o.id, 0, {}, {}, nullptr}, delayed());
+        return end(system_call::read, fd, -EAGAIN);
+    }
+    signalfd_siginfo info{};
+    info.ssi_signo = static_cast<std::uint32_t>(std::countr_zero(mine)) + 1;
+    signals_ &= ~bit_of(static_cast<int>(info.ssi_signo));
+    std::memcpy(into.data(), &info, std::min(into.size(), sizeof info));
+    end(system_call::read, fd, info.ssi_signo);
+    return sizeof info;
+}
+
+std::optional<duration> simulation::world::look_up_delay(const std::string& host) noexcept {
+    const auto found = hosts_.find(host);
+    return delayed() - now_ + (found == hosts_.end() ? duration::zero() : found->second.time);
+}
+
+int simulation::world::look_up(const std::string& host, std::uint16_t port,
+                               std::vector<endpoint>& found) noexcept {
+    int failure = begin(system_call::look_up);
+    const auto known = hosts_.find(host);
+    if (failure == 0 && known == hosts_.end()) failure = EAI_NONAME;
+    if (failure == 0) failure = known->second.failure;
+    if (failure == 0) {
+        for (const endpoint& e : known->second.addresses) found.push_back(e.with_port(port));
+    }
+    end(system_call::look_up, 0, failure);
+    return failure;
+}
+
+}  // namespace coppice::io
