@@ -72,16 +72,33 @@ TEST(mutex_queue, what_is_put_back_comes_before_what_came_since) {
     items all = make_items(6);
     mutex_queue queue;
     for (int i = 0; i != 4; ++i) queue.push(&all[static_cast<std::size_t>(i)]);
-    work_item* got[1];
+    work_item* got[2];
     bool rest = false;
-    ASSERT_EQ(queue.pop_share(got, 1, 1, rest), 1u);
+    ASSERT_EQ(queue.pop_share(got, 2, 1, rest), 2u);
     for (int i = 4; i != 6; ++i) queue.push(&all[static_cast<std::size_t>(i)]);
-    for (int i = 1; i != 6; ++i) {
+    for (int i = 2; i != 6; ++i) {
         work_item* const next = queue.pop();
         ASSERT_NE(next, nullptr);
         EXPECT_EQ(number_of(next), i);
     }
     EXPECT_TRUE(queue.looks_empty());
+}
+
+TEST(mutex_queue, a_share_of_one_is_the_oldest) {
+    items all = make_items(3);
+    mutex_queue queue;
+    for (numbered_item& each : all) queue.push(&each);
+    for (int i = 0; i != 3; ++i) {
+        work_item* got = nullptr;
+        bool rest = false;
+        ASSERT_EQ(queue.pop_share(&got, 1, 2, rest), 1u);
+        EXPECT_EQ(number_of(got), i);
+        EXPECT_EQ(rest, i != 2);
+    }
+    work_item* got = nullptr;
+    bool rest = true;
+    EXPECT_EQ(queue.pop_share(&got, 1, 2, rest), 0u);
+    EXPECT_FALSE(rest);
 }
 
 TEST(mutex_queue, shares_taken_while_others_push_lose_nothing_and_keep_the_order) {
@@ -178,6 +195,15 @@ TEST(stealing_queues, a_share_has_as_many_as_take_little_time) {
     told_clock::told += std::chrono::microseconds(1);
     EXPECT_EQ(next_and_count(queues, 0, 1), 19);
     EXPECT_EQ(next_and_count(queues, 0, 1), 63) << "no time at all";
+}
+
+TEST(stealing_queues, many_workers_take_more_at_once) {
+    items all = make_items(10'000);
+    timed_queues queues(100);
+    for (numbered_item& each : all) queues.push_outside(&each);
+    EXPECT_EQ(next_and_count(queues, 0, 1), 63);
+    told_clock::told += std::chrono::microseconds(640);  // ten each: ten take 100
+    EXPECT_EQ(next_and_count(queues, 0, 1), 9);
 }
 
 // A worker that finds nothing may sleep: that time is not its share's.

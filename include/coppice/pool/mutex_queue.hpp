@@ -31,11 +31,17 @@ public:
     }
     // The oldest items: the caller's share, if as many as `sharers` take one, and at most `most`;
     // how many. They are cold: nobody waits for the lock while they are read, but nobody else finds
-    // the rest then either, so the caller tells of it as of new work if `rest`. Cost: as pop().
+    // the rest then either, so the caller tells of it as of new work if `rest`. Cost: as pop(), by
+    // which one alone is taken; else the lock twice.
     std::size_t pop_share(work_item** to, std::size_t most, std::size_t sharers,
                           bool& rest) noexcept {
         rest = false;
         if (looks_empty()) return 0;
+        if (most == 1) {
+            to[0] = pop();
+            rest = !looks_empty();
+            return to[0] != nullptr ? 1 : 0;
+        }
         std::size_t left = 0;
         queue items = take_all(left);
         const std::size_t share = std::min(most, (left + sharers - 1) / sharers);

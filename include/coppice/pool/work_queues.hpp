@@ -60,11 +60,15 @@ class stealing_queues : immovable {
     // longer and longer before it looks, up to about a microsecond, until there are more or none.
     static constexpr std::size_t share_max = 64;
     static constexpr unsigned patience_max = 31;
-    // A share that leaves others waiting is as many as took so long the last time.
-    static constexpr duration share_time = std::chrono::microseconds(20);
+    // A share that leaves others waiting is as many as took so long the last time; longer with many
+    // workers, so that together they come once in a microsecond.
+    static constexpr duration share_time_min = std::chrono::microseconds(20);
+    static constexpr duration share_time_per_worker = std::chrono::microseconds(1);
 
 public:
-    explicit stealing_queues(std::size_t workers) {
+    explicit stealing_queues(std::size_t workers)
+        : share_time_(std::max(share_time_min,
+                               share_time_per_worker * static_cast<duration::rep>(workers))) {
         for (std::size_t i = 0; i != workers; ++i) mine_.push_back(std::make_unique<own>());
     }
 
@@ -107,7 +111,7 @@ private:
         for (unsigned i = 0; i != mine.patience; ++i) spin_hint();
         const bool timed = mine.count != 0;
         const time_point now = timed ? Clock().now() : time_point();
-        if (timed) mine.most = most_in(share_time, mine.count, now - mine.since);
+        if (timed) mine.most = most_in(share_time_, mine.count, now - mine.since);
         work_item* items[share_max];
         bool rest = false;
         std::size_t count = outside_.pop_share(items, mine.most, mine_.size(), rest);
@@ -135,6 +139,7 @@ private:
         return static_cast<std::size_t>(std::clamp<std::int64_t>(fit, 1, share_max));
     }
 
+    const duration share_time_;
     std::vector<std::unique_ptr<own>> mine_;
     mutex_queue outside_;
 };
