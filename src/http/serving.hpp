@@ -1,7 +1,7 @@
 // The insides of http::server, shared by its sources: loops, connections, and what they answer.
 #pragma once
-// server.cpp has the loops, connection.cpp what connections wait for, answering.cpp the answers
-// that need no waiting, streaming.cpp bodies in pieces.
+// server.cpp has the loops, connection.cpp what comes and what is sent, answering.cpp the answers
+// that need no waiting, waiting.cpp those that do, streaming.cpp bodies in pieces.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/http/body.hpp>
@@ -14,12 +14,17 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 namespace coppice::http {
 
 class connection;
+
+inline std::string_view text_of(const io::pooled_buffer& buffer) noexcept {
+    return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};
+}
 
 // What was received before anyone asked for it: in a batch whose handler was being waited for.
 struct read_ahead {
@@ -359,32 +364,31 @@ private:
     static void answers_sent(operation* op) noexcept;
     bool note_sent(exchange& e) noexcept;
     void wait_for_sending() noexcept;
-    [[gnu::noinline]] session attend(step s);
     void rest() noexcept;
     [[gnu::cold, gnu::noinline]] void end() noexcept;
     static void received_last(operation* op) noexcept;
     void enter(phase p, duration time) noexcept;
     void set_deadline(time_point when) noexcept;
     void run_out_of_time() noexcept;
-    void give_up() noexcept;
-    static void late_answer_sent(operation* op) noexcept;
     duration transfer_time(duration base, std::uint64_t bytes) const noexcept;
     void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
     void end_batch(time_point sent) noexcept;
+    void count(exchange& e) noexcept;
+    void account(exchange& e, time_point sent) noexcept;
+
+    // waiting.cpp
+    class next_input;
+    class end_of_late_answer;
+    [[gnu::noinline]] session attend(step s);
     task<bool> converse(exchange& e, step s);
+    void keep(exchange& e);
+    task<bool> receive_more(exchange& e);
     task<step> receive_head(exchange& e);
     task<step> receive_body(exchange& e);
     task<step> receive_chunked(exchange& e);
     task<step> run_handler(exchange& e);
     step conclude(exchange& e, std::optional<response> made, const std::exception_ptr& error,
                   const request& r);
-    void keep(exchange& e);
-    task<bool> receive_more(exchange& e);
-    task<bool> write(exchange& e);
-    bool send_directly(exchange& e) noexcept;
-    void count(exchange& e) noexcept;
-    void account(exchange& e, time_point sent) noexcept;
-    task<> linger();
     void begin_run(exchange& e);
     void end_run(exchange& e) noexcept;
     void request_stop() noexcept;
@@ -394,8 +398,11 @@ private:
     void watch() noexcept;
     void keep_received() noexcept;
     static void received_ahead(operation* op) noexcept;
-    class next_input;
-    class end_of_late_answer;
+    task<bool> write(exchange& e);
+    bool send_directly(exchange& e) noexcept;
+    task<> linger();
+    void give_up() noexcept;
+    static void late_answer_sent(operation* op) noexcept;
 
     // answering.cpp
     step advance(exchange& e);

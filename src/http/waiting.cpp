@@ -1,0 +1,432 @@
+// Answering what has to be waited for: the rest of a request, handlers, clients that read slowly.
+#include "serving.hpp"
+#include "until_stopped.hpp"
+
+#include <sys/socket.h>
+#include <algorithm>
+#include <utility>
+
+namespace coppice::http {
+
+namespace {
+
+// How long a closing connection still reads what the client had sent, so that the client sees the
+// answer and not a reset.
+constexpr duration linger_time = std::chrono::seconds(2);
+
+constexpr const char* overdue_reason = "the answer took too long";
+
+constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
+
+}  // namespace
+
+// Gives the next buffer that has come, or will come; empty at the end.
+class connection::next_input {
+public:
+    next_input(connection& c, std::error_code& ec) noexcept : connection_(c), error_(ec) {}
+    bool await_ready() const noexcept {
+        connection& c = connection_;
+        read_ahead& a = c.batch_->ahead;
+        if (a.has_news()) return true;
+        if (!c.socket_.is_open()) {
+            a.ended = true;
+            a.error = std::make_error_code(std::errc::operation_canceled);
+            return true;
+        }
+        if (!c.start_receiving(&received_ahead)) return false;
+        c.keep_received();
+        return true;
+    }
+    void await_suspend(std::coroutine_handle<> h) const noexcept {
+        connection_.batch_->ahead.waiter = h;
+    }
+    io::pooled_buffer await_resume() const noexcept {
+        read_ahead& a = connection_.batch_->ahead;
+        if (a.count != 0) return a.pop();
+        error_ = a.error;
+        return {};
+    }
+
+private:
+    connection& connection_;
+    std::error_code& error_;
+};
+
+// Ends when what give_up() sends does.
+class connection::end_of_late_answer {
+public:
+    explicit end_of_late_answer(exchange& e) noexcept : exchange_(e) {}
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> h) const noexcept { exchange_.late_waiter = h; }
+    void await_resume() const noexcept {}
+
+private:
+    exchange& exchange_;
+};
+
+// Answers what takes waiting: the rest of the batch, and what comes meanwhile.
+session connection::attend(step s) {
+    exchange& e = *batch_;
+    e.more = true;
+    bool more = co_await converse(e, s);
+    while (more && e.ahead.has_news()) {
+        std::error_code ec;
+        io::pooled_buffer more_input = co_await next_input(*this, ec);
+        if (ec || more_input.empty()) {
+            more = false;
+            break;
+        }
+        account(e, loop_.context.now());
+        e.clear();
+        begin_batch(e, std::move(more_input));
+        const step reached = advance(e);
+        more = co_await converse(e, reached);
+    }
+    if (more && !loop_.draining && socket_.is_open()) {
+        end_batch(loop_.context.now());
+        rest();
+        co_return;
+    }
+    if ((e.unread || e.given_up) && socket_.is_open()) co_await linger();
+    socket_.close();
+    if (e.sending_late) co_await end_of_late_answer(e);
+    end_batch(loop_.context.now());
+    end();
+}
+
+// Answers the rest of a batch. True: everything was answered and the connection is idle.
+task<bool> connection::converse(exchange& e, step s) {
+    for (;;) {
+        switch (s) {
+            case step::answered:
+                s = advance(e);
+                break;
+            case step::input:
+                s = co_await receive_head(e);
+                break;
+            case step::body:
+                s = co_await receive_body(e);
+                if (s == step::answered) s = settle(e, respond(e));
+                break;
+            case step::flush: {
+                const bool written = co_await write(e);
+                s = written ? step::answered : step::gone;
+                break;
+            }
+            case step::depart:
+                prepare_departure(e);
+                co_await loop_.shared.pool->get_scheduler().schedule();
+                s = settle(e, respond(e));
+                break;
+            case step::handler:
+                // What is ready should not wait for what may take long.
+                if (!co_await write(e)) {
+                    s = step::gone;
+                    break;
+                }
+                // Frames go back to the thread that they are of: so this is not run_handler()'s.
+                if (!away_ && loop_.on_pool(*e.match.handler)) {
+                    prepare_departure(e);
+                    co_await loop_.shared.pool->get_scheduler().schedule();
+                }
+                s = settle(e, co_await run_handler(e));
+                break;
+            case step::stream:
+                s = settle(e, co_await send_stream(e));
+                break;
+            case step::idle:
+            case step::last:
+            case step::gone: {
+                bool more = false;
+                if (s != step::gone) more = co_await write(e);
+                if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
+                at_home();
+                end_run(e);
+                more = more && s == step::idle && socket_.is_open();
+                co_return more;
+            }
+        }
+    }
+}
+
+// Moves what is left of the batch into e.input, and gives the buffer back.
+void connection::keep(exchange& e) {
+    if (e.buffer.empty()) {
+        e.input.erase(0, static_cast<std::size_t>(e.left.data() - e.input.data()));
+    } else {
+        e.input.assign(e.left);
+        e.buffer.release();
+    }
+    e.left = e.input;
+}
+
+// False: the client is gone in the middle of a request.
+task<bool> connection::receive_more(exchange& e) {
+    std::error_code ec;
+    const io::pooled_buffer received = co_await next_input(*this, ec);
+    if (ec || received.empty()) co_return false;
+    e.input += text_of(received);
+    e.left = e.input;
+    co_return true;
+}
+
+task<connection::step> connection::receive_head(exchange& e) {
+    if (!co_await write(e)) co_return step::gone;
+    if (away_) co_await come_home();
+    keep(e);
+    if (!e.in_head) enter(phase::header, loop_.options.timeouts.header);
+    e.in_head = true;
+    // In a statement of its own: GCC 12 resumes the wrong place in a conditional expression.
+    const bool more = co_await receive_more(e);
+    co_return more ? step::answered : step::gone;
+}
+
+// Receives the rest of a body, so that e.body is all of it.
+task<connection::step> connection::receive_body(exchange& e) {
+    const bool chunked = e.parser.head().chunked();
+    const std::uint64_t length = e.parser.head().content_length().value_or(0);
+    if (e.parser.head().expects_continue() && e.left.size() == e.head_bytes) {
+        e.output += continue_line;
+    }
+    if (!co_await write(e)) co_return step::gone;
+    if (away_) co_await come_home();
+    keep(e);
+    const limits& limit = loop_.options.limits;
+    enter(phase::body,
+          transfer_time(loop_.options.timeouts.body, chunked ? limit.body_bytes_max : length));
+    if (chunked) {
+        const step s = co_await receive_chunked(e);
+        if (s != step::answered) co_return s;
+    } else {
+        e.body_bytes = static_cast<std::size_t>(length);  // within body_bytes_max
+        e.end = e.head_bytes + e.body_bytes;
+        while (e.left.size() < e.end) {
+            if (!co_await receive_more(e)) co_return step::gone;
+        }
+    }
+    // The input has moved: views of it are made again.
+    e.parser.reset();
+    (void)e.parser.parse(e.left.substr(0, e.head_bytes));
+    const request_head& head = e.parser.head();
+    e.match = loop_.routes.match(head.verb(), head.path());
+    e.body = e.left.substr(e.head_bytes, e.body_bytes);
+    phase_ = phase::handling;
+    co_return step::answered;
+}
+
+// Sets e.body_bytes and e.end of a chunked body, which loses its framing in place.
+task<connection::step> connection::receive_chunked(exchange& e) {
+    chunk_decoder decoder(loop_.options.limits);
+    decoder.keep_trailers(e.trailers);
+    for (std::size_t decoded = e.head_bytes;;) {  // the body so far ends here; framed bytes follow
+        const std::size_t framed = e.input.size() - decoded;
+        const chunk_decoder::result r = decoder.decode(std::span(e.input.data() + decoded, framed));
+        decoded += r.produced;
+        if (r.status == parse_status::complete) {
+            // What follows the body is the next request.
+            e.body_bytes = decoded - e.head_bytes;
+            e.end = decoded - r.produced + r.consumed;
+            co_return step::answered;
+        }
+        if (r.status == parse_status::error) {
+            put(e, refusal(e, r.error, r.reason), nullptr);
+            co_return step::last;
+        }
+        e.input.resize(decoded);
+        if (!co_await receive_more(e)) co_return step::gone;
+    }
+}
+
+// Waits for an asynchronous handler.
+task<connection::step> connection::run_handler(exchange& e) {
+    const handler& h = *e.match.handler;
+    if (h.needs().body) co_return co_await run_reading_handler(e);
+    if (!loop_.on_pool(h)) {
+        if (away_) co_await come_home();
+        begin_run(e);
+    }
+    const bool departed = away_;
+    if (departed) e.right.begin(true);  // all that was ready has been sent
+    request r(e.parser.head(), e.body, e.match.parameters, &e.origin);
+    std::optional<response> made;
+    std::exception_ptr error;
+    try {
+        made = co_await result_of({e.origin.stop, loop_.context}, h.start(r));
+    } catch (...) {
+        error = std::current_exception();
+    }
+    const bool may_answer = !departed || e.right.end();
+    // The task may have ended anywhere.
+    if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
+    if (!may_answer || (!away_ && e.given_up)) co_return step::gone;
+    co_return conclude(e, std::move(made), error, r);
+}
+
+// What comes after a handler that was awaited: its answer, or one in its place.
+connection::step connection::conclude(exchange& e, std::optional<response> made,
+                                      const std::exception_ptr& error, const request& r) {
+    if (!away_ && !socket_.is_open()) return step::gone;  // cut off meanwhile
+    if (error) {
+        report_exception(e, error);
+        made = response::status(500);
+    } else if (!made) {
+        ++e.stops;
+        const bool late = loop_.context.now() >= e.origin.deadline;
+        if (e.stop->stop_requested() && !late) return step::gone;
+        made = response::status(503, static_text::promised(overdue_reason));
+    }
+    const step reached = finish(e, std::move(*made), r);
+    if (!away_ && reached != step::stream) end_run(e);
+    return reached;
+}
+
+// Engages the stop source and starts to look for the client's end, or for its next requests.
+void connection::begin_run(exchange& e) {
+    end_run(e);
+    e.stop.emplace();
+    e.origin.stop = e.stop->get_token();
+    enter(phase::handling, loop_.options.timeouts.handler);
+    e.origin.deadline = e.deadline;
+    watch();
+}
+
+void connection::end_run(exchange& e) noexcept {
+    e.origin.stop = {};
+    e.stop.reset();
+}
+
+// Nothing of this connection may be touched afterwards: what is stopped may end it.
+void connection::request_stop() noexcept {
+    if (batch_ != nullptr && batch_->stop) batch_->stop->request_stop();
+}
+
+// The batch is about to go to a thread of the pool.
+void connection::prepare_departure(exchange& e) {
+    begin_run(e);
+    loop_.date().copy(e.date.data(), e.date.size());
+    away_ = true;
+}
+
+// Takes the connection back to its loop.
+task<> connection::come_home() {
+    if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
+    at_home();
+}
+
+void connection::at_home() noexcept {
+    away_ = false;
+    if (cut_) socket_.close();
+}
+
+// Receives while a handler runs: the next requests, within bounds, and the client's end. A client
+// that resets its connection stops its handler; one that only says that it will send no more does
+// not, unless that is what its end means here, since it may still read. May end the connection.
+void connection::watch() noexcept {
+    read_ahead& a = batch_->ahead;
+    while (!a.ended && !a.is_full()) {
+        if (!start_receiving(&received_ahead)) return;
+        keep_received();
+    }
+    if (a.error || (a.ended && loop_.options.end_of_input_stops)) request_stop();
+}
+
+void connection::keep_received() noexcept {
+    read_ahead& a = batch_->ahead;
+    io::pooled_buffer received = take_received();
+    if (!received.empty()) {
+        a.push(std::move(received));
+        return;
+    }
+    a.ended = true;
+    if (result < 0) a.error = std::error_code(-result, std::system_category());
+}
+
+void connection::received_ahead(operation* op) noexcept {
+    connection& c = *static_cast<connection*>(static_cast<ring_operation*>(op));
+    c.receiving_ = false;
+    c.keep_received();
+    // Either call may end the connection.
+    if (c.batch_->ahead.waiter) {
+        std::exchange(c.batch_->ahead.waiter, {}).resume();
+    } else {
+        c.watch();
+    }
+}
+
+// Writes e.output. False: the connection is over. Afterwards it is at home, unless all was written
+// from where it was.
+task<bool> connection::write(exchange& e) {
+    if (e.output.empty()) co_return true;
+    count(e);
+    if (away_) {
+        if (send_directly(e)) co_return true;
+        co_await come_home();
+        if (!socket_.is_open()) co_return false;
+    }
+    const std::span left = std::span(e.output).subspan(e.sent);
+    enter(phase::writing, transfer_time(loop_.options.timeouts.write, left.size()));
+    std::error_code ec;
+    co_await socket_.send_all(std::as_bytes(left), use_await[ec]);
+    if (!ec) e.bytes_sent += left.size();
+    e.output.clear();
+    e.sent = 0;
+    phase_ = phase::handling;
+    account(e, loop_.context.now());
+    co_return !ec;
+}
+
+// From a thread of the pool. True: the kernel has taken everything.
+bool connection::send_directly(exchange& e) noexcept {
+    const std::span left = std::span(e.output).subspan(e.sent);
+    const ssize_t n =
+        ::send(e.origin.connection, left.data(), left.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n <= 0) return false;  // the loop will wait, or find out what is wrong
+    e.sent += static_cast<std::size_t>(n);
+    e.bytes_sent += static_cast<std::size_t>(n);
+    if (e.sent != e.output.size()) return false;
+    e.output.clear();
+    e.sent = 0;
+    return true;
+}
+
+// Reads on for a moment after the last answer.
+task<> connection::linger() {
+    socket_.shutdown_send();
+    enter(phase::lingering, linger_time);
+    for (std::error_code ec; !ec;) {
+        const io::pooled_buffer dropped = co_await next_input(*this, ec);
+        if (dropped.empty()) break;
+    }
+}
+
+// The handler has been stopped and does not end: the client is answered in its place, and the
+// connection ends. The handler goes on; the exchange waits for it.
+void connection::give_up() noexcept {
+    exchange& e = *batch_;
+    e.given_up = true;
+    loop_.counts.stopped.add();
+    enter(phase::lingering, linger_time);
+    if (away_ && !e.right.give_up()) {
+        // Earlier answers of the batch wait for this one: nobody can say any more what is whose.
+        socket_.shutdown_send();
+        return;
+    }
+    put(e, refusal(e, 503, overdue_reason), &e.parser.head());
+    count(e);
+    e.sender.on = socket_.slot();
+    e.sender.complete = &late_answer_sent;
+    e.sender.data = reinterpret_cast<std::byte*>(e.output.data());
+    e.sender.size = e.output.size();
+    e.sending_late = true;
+    if (socket_.is_open() && !loop_.context.start(e.sender)) return;
+    late_answer_sent(&e.sender);
+}
+
+void connection::late_answer_sent(operation* op) noexcept {
+    exchange& e = static_cast<exchange::sending*>(op)->of;
+    e.sending_late = false;
+    if (e.owner->socket_.is_open()) e.owner->socket_.shutdown_send();
+    if (e.late_waiter) std::exchange(e.late_waiter, {}).resume();
+}
+
+}  // namespace coppice::http
