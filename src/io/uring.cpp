@@ -15,12 +15,16 @@
 #include "uring_kernel.hpp"
 #include "uring_stream.hpp"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
+#include <span>
+#include <utility>
 
 namespace coppice::io {
 
@@ -169,15 +173,17 @@ public:
     }
 
 private:
-    // user_data: the address of an operation with a mark in its low bits, or one of these.
-    static constexpr std::uint64_t ignored = 1;
-    static constexpr std::uint64_t woken = 2;
-    static constexpr std::uint64_t alarmed = 3;
+    // user_data: the address of an operation with a mark in its low bits, or what these say.
+    static constexpr std::uint64_t own = 1;         // the ring's, one of the next four
     static constexpr std::uint64_t connecting = 4;  // waits for a connect of an earlier ring
     static constexpr std::uint64_t streaming = 5;   // not an address: a file and its generation
     static constexpr std::uint64_t accepting = 6;   // not an address: an accept_stream's number
     static constexpr std::uint64_t listening = 7;   // the same, of one that has moved
     static constexpr std::uint64_t marks = 7;
+    static constexpr std::uint64_t ignored = 0 << 3 | own;
+    static constexpr std::uint64_t woken = 1 << 3 | own;
+    static constexpr std::uint64_t alarmed = 2 << 3 | own;
+    static constexpr std::uint64_t looking = 3 << 3 | own;
 
     static std::uint64_t address(const void* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p);
@@ -194,14 +200,16 @@ private:
         ring_.reset();
         lent_.reset();
         alarm_.reset();
+        looks_soon_ = false;
     }
     // The kernel's ring is another thread's: takes its last results, and makes a new one. What was
     // pending in the old one is cancelled by the kernel without being run.
     void leave_thread() noexcept {
         while (cancelled_.pop_front() != nullptr) {
         }
+        looks_soon_ = true;  // not by way of the old ring
         ring_->take([this](const cqe& entry) {
-            if (entry.user_data < connecting) return;  // nothing of anybody's
+            if ((entry.user_data & marks) == own) return;
             if ((entry.user_data & marks) == streaming) {
                 (void)receive_into_stream(entry);
                 return;
@@ -400,13 +408,16 @@ private:
         if (stale) [[unlikely]]
             return nullptr;
         s->armed = (entry.flags & cqe_more) != 0;
-        if (result > 0) [[likely]]
+        if (result > 0) [[likely]] {
+            if (s->armed && s->next_doubted == receive_stream::not_doubted) [[unlikely]]
+                doubt(stream_file(entry), *s);
             return s;
+        }
         if (result == -ENOBUFS) lend_more();
         // All lent buffers were full at once, or we cancelled it: it is armed again when needed.
         const bool pause =
             result == -ENOBUFS || result == -ECANCELED || result == -EINTR || result == -EAGAIN;
-        if (!pause) s->end = result;
+        if (!pause) s->end = static_cast<std::int16_t>(result);  // an errno
         return s;
     }
     void deliver_stream(const cqe& entry) noexcept {
@@ -420,10 +431,42 @@ private:
             op.on->owner->finish(op);
         } else if (s->waiting != nullptr && !s->armed) {
             arm(fd, *s);
-        } else if (s->armed && s->count >= receive_stream::waiting_max &&
-                   !std::exchange(s->cancelling, true)) {
-            submit_cancel_of(stream_name(fd, s->generation));
+        } else if (s->count >= receive_stream::waiting_max) {
+            end_shot(fd, *s);
         }
+    }
+    void end_shot(int fd, receive_stream& s) noexcept {
+        if (s.armed && !std::exchange(s.cancelling, true)) {
+            submit_cancel_of(stream_name(fd, s.generation));
+        }
+    }
+    [[gnu::cold, gnu::noinline]] void doubt(int fd, receive_stream& s) noexcept {
+        streams_.doubt(fd, s);
+        if (!looks_soon_) look_in(look_delay);
+    }
+    // The streams that have brought bytes: ends the shots of those whose peers have gone.
+    void look() noexcept {
+        looks_soon_ = false;
+        std::array<pollfd, looks_max> files;
+        nfds_t count = 0;
+        while (count != files.size() && streams_.has_doubted()) {
+            files[count++] = {streams_.next_doubted(), POLLRDHUP, 0};
+        }
+        const bool blind = ::poll(files.data(), count, 0) < 0;
+        for (const pollfd& file : std::span(files).first(count)) {
+            const bool gone = (file.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+            if (gone || blind) end_shot(file.fd, *streams_.find(file.fd));
+        }
+        if (streams_.has_doubted()) look_in(no_delay);  // others come first
+    }
+    void look_in(const kernel_timespec& delay) noexcept {
+        looks_soon_ = true;
+        sqe& entry = ring_->next_entry();
+        entry.opcode = uring::op::timeout;
+        entry.fd = -1;
+        entry.addr = address(&delay);
+        entry.len = 1;
+        entry.user_data = looking;
     }
     static int stream_file(const cqe& entry) noexcept {
         return static_cast<int>(entry.user_data >> 3 & 0x1fffffff);
@@ -524,17 +567,12 @@ private:
         }
     }
     [[gnu::noinline]] void deliver_other(const cqe& entry) noexcept {
-        if (entry.user_data == ignored) return;
-        if (entry.user_data == alarmed) {
-            alarm_.rang();
+        if ((entry.user_data & marks) == own) {
+            deliver_own(entry.user_data);
             return;
         }
         if (is_accept(entry)) {
             deliver_accept(entry);
-            return;
-        }
-        if (entry.user_data == woken) {
-            listen_for_wakes();
             return;
         }
         ring_operation& op = operation_of(entry);
@@ -543,6 +581,21 @@ private:
             op.on->owner->finish(op);
         } else {
             submit(op);
+        }
+    }
+    void deliver_own(std::uint64_t what) noexcept {
+        switch (what) {
+            case woken:
+                listen_for_wakes();
+                break;
+            case alarmed:
+                alarm_.rang();
+                break;
+            case looking:
+                look();
+                break;
+            default:
+                break;  // ignored
         }
     }
     // Takes the result over. False: the operation must be started again.
@@ -613,6 +666,9 @@ private:
     }
 
     static constexpr std::size_t transfer_max = 0x7ffff000;  // of one call, as for read(2)
+    static constexpr kernel_timespec look_delay{0, 100'000'000};
+    static constexpr kernel_timespec no_delay{0, 0};
+    static constexpr std::size_t looks_max = 256;  // streams that are looked at in one turn
 
     buffer_pool& buffers_;
     uring_calls& calls_;
@@ -625,6 +681,7 @@ private:
     std::optional<lent_buffers> lent_;
     bool has_lent_more_ = false;    // in this turn
     bool answers_at_once_ = false;  // the only completion of this turn is being delivered
+    bool looks_soon_ = false;       // look() will be called
     std::uint64_t issuer_ = 0;      // the thread that enabled the ring; 0: none yet
     operation_queue cancelled_;     // off the issuer's thread
     receive_streams streams_;

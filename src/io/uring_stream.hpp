@@ -11,6 +11,12 @@
 //   ended    not armed, `end` says why; told to every receive (0) or to the next one (an error)
 //
 // The number of a closed file is used again; `generation` tells the completions of both apart.
+//
+// A request may go on in silence though its peer is gone: when bytes and a reset (of a local
+// socket: an end) come together while it is being armed, the kernel is woken once for both, takes
+// the bytes and waits for more. Linux 6.18 does so; older ones whenever both come between two
+// turns. What brings bytes is therefore doubted, and looked at once, a moment later. If its peer is
+// gone, the request is cancelled, and the next one tells how.
 
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/operation.hpp>
@@ -18,10 +24,12 @@
 #include <sys/uio.h>
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace coppice::io {
@@ -46,15 +54,18 @@ struct filled_buffer {
 static_assert(sizeof(filled_buffer) == buffer_pool::buffer_bytes - filled_buffer::capacity);
 
 struct receive_stream {
-    static constexpr int open = 1;
+    static constexpr std::int16_t open = 1;
     static constexpr unsigned waiting_max = 8;
+    static constexpr int no_file = -1;
+    static constexpr int not_doubted = -2;
 
     std::uint32_t generation = 0;
+    int next_doubted = not_doubted;  // by its number; no_file: this is the last
+    std::int16_t end = open;  // 0: the end of the stream; negative: an error nobody has heard of
+    std::uint16_t count = 0;  // no more than there are lent buffers
     bool armed = false;
     bool cancelling = false;
     bool served = false;  // `waiting` has its result
-    int end = open;       // 0: the end of the stream; negative: an error that nobody has heard of
-    unsigned count = 0;
     filled_buffer* first = nullptr;
     filled_buffer* last = nullptr;
     ring_operation* waiting = nullptr;
@@ -134,6 +145,8 @@ private:
     }
 };
 
+static_assert(sizeof(receive_stream) <= 40 || sizeof(void*) != 8);  // for each idle connection
+
 // The streams of a ring, by descriptor number. Threads: the loop's.
 class receive_streams {
 public:
@@ -149,13 +162,25 @@ public:
         receive_stream* const s = find(fd);
         return s != nullptr ? s : make(fd);
     }
-    // The kernel's ring is gone: nothing is armed any more.
+    // The kernel's ring is gone: nothing is armed any more, nor doubted.
     void disarm_all() noexcept {
+        while (has_doubted()) (void)next_doubted();
         for (const auto& slab : slabs_) {
             for (std::size_t i = 0; i != slab_streams; ++i) {
                 slab[i].armed = slab[i].cancelling = false;
             }
         }
+    }
+
+    void doubt(int fd, receive_stream& s) noexcept { s.next_doubted = std::exchange(doubted_, fd); }
+    bool has_doubted() const noexcept { return doubted_ != receive_stream::no_file; }
+    // One of them, which is not any more; no_file if there is none. It may be closed by now.
+    int next_doubted() noexcept {
+        const int fd = doubted_;
+        if (fd != receive_stream::no_file) {
+            doubted_ = std::exchange(find(fd)->next_doubted, receive_stream::not_doubted);
+        }
+        return fd;
     }
 
 private:
@@ -172,6 +197,7 @@ private:
 
     static constexpr std::size_t slab_streams = 128;
     std::vector<std::unique_ptr<receive_stream[]>> slabs_;
+    int doubted_ = receive_stream::no_file;  // the last
 };
 
 }  // namespace coppice::io

@@ -14,7 +14,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sys/timerfd.h>
 #include <array>
 #include <cerrno>
 #include <thread>
@@ -197,19 +196,9 @@ TEST(alarm_on_uring, no_wait_beside_a_far_time_tells_the_kernel_a_limit) {
     EXPECT_EQ(far.times, 0);
 }
 
-// Means something in the process that the next one starts.
-TEST(no_timerfd, is_in_force) {
-    if (test::missing_call() != SYS_timerfd_create) GTEST_SKIP() << "the call is allowed";
-    EXPECT_EQ(::timerfd_create(CLOCK_MONOTONIC, 0), -1);
-    EXPECT_EQ(errno, EPERM);
-}
-TEST(no_timerfd, without_it_epoll_tells_each_wait_its_limit) {
-    if (test::missing_call() >= 0) GTEST_SKIP() << "the child does not ask again";
-    const test::rerun outcome = test::without_call(
-        SYS_timerfd_create, EPERM,
-        "no_timerfd.is_in_force:rings/alarm_on.*/epoll:rings/context_on.*/epoll");
-    if (outcome == test::rerun::impossible) GTEST_SKIP() << "the system has no filters";
-    EXPECT_EQ(outcome, test::rerun::passed);
+TEST(alarm_on_epoll, without_timerfd_each_wait_is_told_its_limit) {
+    test::expect_passes_without(SYS_timerfd_create, EPERM,
+                                "rings/alarm_on.*/epoll:rings/context_on.*/epoll");
 }
 
 }  // namespace

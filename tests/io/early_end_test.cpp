@@ -1,17 +1,13 @@
 // Multishot requests that the kernel ends early, after each of their completions and in each way.
 #include <coppice/io/socket.hpp>
-#include <coppice/io/uring_calls.hpp>
 
 #include "allocations.hpp"
 #include "detached.hpp"
 #include "rings.hpp"
-
-#include "../../src/io/uring_abi.hpp"
+#include "seen_calls.hpp"
 
 #include <gtest/gtest.h>
 
-#include <sys/mman.h>
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
@@ -35,40 +31,10 @@ enum class way {
 
 // The kernel, but the n-th shot, or the shot of the n-th completion, ends early; with n = 0, all.
 // What it does to a shot the kernel could have done: nothing that has come is changed or lost.
-class ending_calls final : public io::uring_calls {
+class ending_calls final : public test::seen_calls {
 public:
     ending_calls(way how, int error, int n) noexcept : how_(how), error_(error), n_(n) {}
-    ~ending_calls() {
-        if (queues_ != nullptr) ::munmap(queues_, queue_bytes_);
-        if (entries_ != nullptr) ::munmap(entries_, entry_bytes_);
-    }
     int planted() const noexcept { return planted_; }
-
-    int setup(std::uint32_t entries, void* parameters) noexcept override {
-        const int fd = uring_calls::setup(entries, parameters);
-        if (fd < 0) return fd;
-        p_ = *static_cast<uring::params*>(parameters);
-        queue_bytes_ =
-            std::max<std::size_t>(p_.sq_off.array + p_.sq_entries * sizeof(std::uint32_t),
-                                  p_.cq_off.cqes + p_.cq_entries * sizeof(uring::cqe));
-        entry_bytes_ = p_.sq_entries * sizeof(uring::sqe);
-        queues_ = map(fd, queue_bytes_, uring::offset_sq_ring);
-        entries_ = map(fd, entry_bytes_, uring::offset_sqes);
-        return fd;
-    }
-    int enter(int ring, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
-              const void* argument, std::size_t size) noexcept override {
-        const std::uint32_t head = word(p_.sq_off.head);
-        for (std::uint32_t i = 0; i != submit; ++i) {
-            see(reinterpret_cast<uring::sqe*>(entries_)[(head + i) & word(p_.sq_off.ring_mask)]);
-        }
-        const int entered = uring_calls::enter(ring, submit, least, flags, argument, size);
-        for (const std::uint32_t tail = word(p_.cq_off.tail); seen_ != tail; ++seen_) {
-            see(ring, reinterpret_cast<uring::cqe*>(
-                          queues_ + p_.cq_off.cqes)[seen_ & word(p_.cq_off.ring_mask)]);
-        }
-        return entered;
-    }
 
 private:
     // The kernel's struct io_uring_sync_cancel_reg.
@@ -82,22 +48,9 @@ private:
     static_assert(sizeof(cancel_registration) == 64);
     static constexpr std::uint32_t register_sync_cancel = 24;
 
-    static std::byte* map(int fd, std::size_t bytes, std::uint64_t offset) noexcept {
-        void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                                static_cast<off_t>(offset));
-        return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
-    }
-    // Of this thread, and of the kernel in its calls: nobody writes meanwhile.
-    std::uint32_t word(std::uint32_t offset) const noexcept {
-        return *reinterpret_cast<const volatile std::uint32_t*>(queues_ + offset);
-    }
-
-    void see(uring::sqe& entry) noexcept {
-        const bool receives =
-            entry.opcode == uring::op::recv && entry.ioprio == uring::receive_multishot;
-        const bool accepts =
-            entry.opcode == uring::op::accept && entry.ioprio == uring::accept_multishot;
-        if (!receives && !accepts) return;
+    void see(uring::sqe& entry) noexcept override {
+        const bool receives = test::receives_shots(entry);
+        if (!receives && !test::accepts_shots(entry)) return;
         // For an accept ENOBUFS is no early end but an error, which is the caller's.
         if (receives || error_ != ENOBUFS) shots_.insert(entry.user_data);
         if (how_ == way::after_more || (how_ == way::no_buffers && !receives)) return;
@@ -109,7 +62,7 @@ private:
             entry.buf_group = 1;  // has none
         }
     }
-    void see(int ring, uring::cqe& entry) noexcept {
+    void see(int ring, uring::cqe& entry) noexcept override {
         if (how_ != way::after_more || !shots_.contains(entry.user_data)) return;
         if ((entry.flags & uring::cqe_more) == 0) {
             if (entry.result != -ECANCELED || ending_.erase(entry.user_data) == 0) return;
@@ -128,12 +81,6 @@ private:
     const int n_;
     int count_ = 0;
     int planted_ = 0;
-    uring::params p_{};
-    std::size_t queue_bytes_ = 0;
-    std::size_t entry_bytes_ = 0;
-    std::byte* queues_ = nullptr;
-    std::byte* entries_ = nullptr;
-    std::uint32_t seen_ = 0;          // completions
     std::set<std::uint64_t> shots_;   // by user_data
     std::set<std::uint64_t> ending_;  // cancelled by us
 };
