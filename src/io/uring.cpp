@@ -12,6 +12,7 @@
 #include "alarm.hpp"
 #include "uring_abi.hpp"
 #include "uring_accept.hpp"
+#include "uring_entries.hpp"
 #include "uring_kernel.hpp"
 #include "uring_stream.hpp"
 
@@ -185,9 +186,6 @@ private:
     static constexpr std::uint64_t alarmed = 2 << 3 | own;
     static constexpr std::uint64_t looking = 3 << 3 | own;
 
-    static std::uint64_t address(const void* p) noexcept {
-        return reinterpret_cast<std::uintptr_t>(p);
-    }
     static ring_operation& operation_of(const cqe& entry) noexcept {
         return *reinterpret_cast<ring_operation*>(entry.user_data & ~marks);
     }
@@ -268,9 +266,7 @@ private:
             }
         } else if (op.code == opcode::connect) {
             sqe& entry = ring_->next_entry();
-            entry.opcode = uring::op::poll_add;
-            entry.fd = op.on->fd;
-            entry.op_flags = poll_out;
+            ask_poll(entry, op.on->fd, poll_out);
             entry.user_data = address(&op) | connecting;
         } else {
             submit(op);
@@ -292,70 +288,13 @@ private:
     }
     void submit_send(ring_operation& op) noexcept {
         sqe& entry = ring_->next_entry();
-        entry.opcode = uring::op::send;
-        entry.fd = op.on->fd;
-        entry.addr = address(op.data);
-        entry.len = static_cast<std::uint32_t>(std::min(op.size, transfer_max));
-        entry.op_flags = MSG_NOSIGNAL;
+        ask_send(entry, op);
         entry.user_data = address(&op);
     }
     [[gnu::noinline]] void submit(ring_operation& op) noexcept {
-        if (op.code == opcode::send) {
-            submit_send(op);
-            return;
-        }
         sqe& entry = ring_->next_entry();
-        entry.fd = op.on->fd;
-        entry.addr = address(op.data);
-        entry.len = static_cast<std::uint32_t>(std::min(op.size, transfer_max));
+        ask(entry, op);
         entry.user_data = address(&op);
-        switch (op.code) {
-            case opcode::accept:
-                entry.opcode = uring::op::accept;
-                entry.op_flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
-                break;
-            case opcode::connect:
-                entry.opcode = uring::op::connect;
-                entry.addr = address(op.peer);
-                entry.off = op.peer_size;
-                break;
-            case opcode::receive:
-                entry.opcode = uring::op::recv;
-                break;
-            case opcode::receive_pooled:
-                entry.opcode = uring::op::recv;
-                entry.flags = sqe_buffer_select;
-                entry.len = filled_buffer::capacity;
-                break;
-            case opcode::receive_message:
-            case opcode::send_message:
-                entry.opcode =
-                    op.code == opcode::send_message ? uring::op::sendmsg : uring::op::recvmsg;
-                entry.addr = address(op.message);
-                entry.len = 1;
-                entry.op_flags = op.code == opcode::send_message ? MSG_NOSIGNAL : 0;
-                break;
-            case opcode::send:
-                break;  // see above
-            case opcode::read:
-                // A read of a non-blocking file would not wait.
-                entry.opcode = uring::op::poll_add;
-                entry.addr = 0;
-                entry.len = 0;
-                entry.op_flags = poll_in;
-                break;
-            case opcode::read_at:
-                entry.opcode = uring::op::read;
-                entry.off = op.offset;
-                break;
-            case opcode::write_at:
-                entry.opcode = uring::op::write;
-                entry.off = op.offset;
-                break;
-            case opcode::sync:
-                entry.opcode = uring::op::fsync;
-                break;
-        }
     }
     void submit_cancel(ring_operation& op) noexcept {
         submit_cancel_of(address(&op));
@@ -363,9 +302,7 @@ private:
     }
     void submit_cancel_of(std::uint64_t request) noexcept {
         sqe& entry = ring_->next_entry();
-        entry.opcode = uring::op::async_cancel;
-        entry.fd = -1;
-        entry.addr = request;
+        ask_end(entry, request);
         entry.user_data = ignored;
     }
 
@@ -381,10 +318,7 @@ private:
     }
     void arm(int fd, receive_stream& s) noexcept {
         sqe& entry = ring_->next_entry();
-        entry.opcode = uring::op::recv;
-        entry.fd = fd;
-        entry.ioprio = receive_multishot;
-        entry.flags = sqe_buffer_select;
+        ask_all_bytes(entry, fd);
         entry.user_data = stream_name(fd, s.generation);
         s.armed = true;
         s.cancelling = false;
@@ -462,10 +396,7 @@ private:
     void look_in(const kernel_timespec& delay) noexcept {
         looks_soon_ = true;
         sqe& entry = ring_->next_entry();
-        entry.opcode = uring::op::timeout;
-        entry.fd = -1;
-        entry.addr = address(&delay);
-        entry.len = 1;
+        ask_time(entry, delay, 0);
         entry.user_data = looking;
     }
     static int stream_file(const cqe& entry) noexcept {
@@ -491,16 +422,12 @@ private:
     }
     void arm(accept_stream& a) noexcept {
         sqe& entry = ring_->next_entry();
-        entry.fd = a.fd;
-        entry.user_data = accept_name(a);
         if (a.moved) {
-            entry.opcode = uring::op::poll_add;
-            entry.op_flags = poll_in;
+            ask_poll(entry, a.fd, poll_in);
         } else {
-            entry.opcode = uring::op::accept;
-            entry.ioprio = accept_multishot;
-            entry.op_flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+            ask_all_connections(entry, a.fd);
         }
+        entry.user_data = accept_name(a);
         a.armed = true;
         a.cancelling = false;
     }
@@ -635,19 +562,11 @@ private:
     void set_timer(time_point at) noexcept {
         timer_spec_ = timespec_of(at.time_since_epoch());
         sqe& entry = ring_->next_entry();
-        entry.fd = -1;
         if (alarm_.is_set()) {
-            entry.opcode = uring::op::timeout_remove;
-            entry.op_flags = timeout_abs | timeout_update;
-            entry.addr = alarmed;
-            entry.off = address(&timer_spec_);
+            ask_other_time(entry, alarmed, timer_spec_, timeout_abs);
             entry.user_data = ignored;
-            entry.flags = sqe_skip_success;
         } else {
-            entry.opcode = uring::op::timeout;
-            entry.op_flags = timeout_abs;
-            entry.addr = address(&timer_spec_);
-            entry.len = 1;
+            ask_time(entry, timer_spec_, timeout_abs);
             entry.user_data = alarmed;
         }
     }
@@ -658,14 +577,10 @@ private:
 
     void listen_for_wakes() noexcept {
         sqe& entry = ring_->next_entry();
-        entry.opcode = uring::op::read;
-        entry.fd = wake_.fd;
-        entry.addr = address(&wake_count_);
-        entry.len = sizeof wake_count_;
+        ask_read(entry, wake_.fd, &wake_count_, sizeof wake_count_);
         entry.user_data = woken;
     }
 
-    static constexpr std::size_t transfer_max = 0x7ffff000;  // of one call, as for read(2)
     static constexpr kernel_timespec look_delay{0, 100'000'000};
     static constexpr kernel_timespec no_delay{0, 0};
     static constexpr std::size_t looks_max = 256;  // streams that are looked at in one turn
