@@ -83,6 +83,12 @@ private:
     int fd_;
 };
 
+void come_and_go(const io::endpoint& to, std::string_view text) {
+    peer p(to);
+    p.send(text);
+    p.reset();
+}
+
 // What one connection has heard.
 struct heard {
     std::string text;
@@ -137,9 +143,7 @@ using hearing_tcp = hearing<io::tcp::acceptor>;
 
 TEST(unseen_ends, a_reset_with_the_bytes_before_it_is_told) {
     hearing_tcp h(io::loopback(0));
-    peer p(h.acceptor.local());
-    p.send("hello");
-    p.reset();
+    come_and_go(h.acceptor.local(), "hello");
     h.serve(1);
     ASSERT_TRUE(h.run());
     EXPECT_EQ(h.all[0].text, "hello");
@@ -150,9 +154,7 @@ TEST(unseen_ends, a_reset_with_the_bytes_before_it_is_told) {
 TEST(unseen_ends, an_end_of_a_local_socket_with_the_bytes_before_it_is_told) {
     const std::string name = "@coppice-unseen-" + std::to_string(::getpid());
     hearing<io::local::acceptor> h(*io::endpoint::unix_path(name));
-    peer p(h.acceptor.local());
-    p.send("hello");
-    p.reset();
+    come_and_go(h.acceptor.local(), "hello");
     h.serve(1);
     ASSERT_TRUE(h.run());
     EXPECT_EQ(h.all[0].text, "hello");
@@ -161,9 +163,7 @@ TEST(unseen_ends, an_end_of_a_local_socket_with_the_bytes_before_it_is_told) {
 
 TEST(unseen_ends, what_nobody_waits_for_is_told_to_the_next_receive) {
     hearing_tcp h(io::loopback(0));
-    peer p(h.acceptor.local());
-    p.send("hello");
-    p.reset();
+    come_and_go(h.acceptor.local(), "hello");
     h.serve(1, 300ms);
     ASSERT_TRUE(h.run());
     EXPECT_EQ(h.all[0].text, "hello");
@@ -174,9 +174,7 @@ TEST(unseen_ends, of_more_than_are_looked_at_together_are_all_told) {
     constexpr std::size_t count = 300;
     hearing_tcp h(io::loopback(0));
     for (std::size_t i = 0; i != count; ++i) {
-        peer p(h.acceptor.local());
-        p.send(std::to_string(i));
-        p.reset();
+        come_and_go(h.acceptor.local(), std::to_string(i));
     }
     h.serve(count);
     ASSERT_TRUE(h.run());
