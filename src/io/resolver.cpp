@@ -4,6 +4,8 @@
 #include <netdb.h>
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <new>
 #include <optional>
 #include <system_error>
 
@@ -20,7 +22,9 @@ public:
 }  // namespace
 
 const std::error_category& resolver_category() noexcept {
-    static const resolver_errors category;
+    // Never destroyed: an error may outlive main(), and nothing is registered to run after it.
+    alignas(resolver_errors) static std::byte place[sizeof(resolver_errors)];
+    static const std::error_category& category = *::new (static_cast<void*>(place)) resolver_errors;
     return category;
 }
 
