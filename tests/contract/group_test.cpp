@@ -524,20 +524,26 @@ TEST(work_contract_group, the_callables_are_destroyed_when_the_release_has_run) 
     }
 }
 
+// 64 busy contracts side by side, and one far from them; each counts its runs.
+std::vector<work_contract> neighbours_and_a_lone_one(work_contract_group& group,
+                                                     std::map<std::size_t, int>& runs) {
+    std::vector<work_contract> contracts;
+    for (std::size_t i = 0; i != 1001; ++i) {
+        contracts.push_back(group.create_contract(
+            [&runs, i](work_contract_token& token) {
+                ++runs[i];
+                token.schedule();
+            },
+            i < 64 || i == 1000 ? initial_state::scheduled : initial_state::unscheduled));
+    }
+    return contracts;
+}
+
 TEST(work_contract_group, every_way_to_execute_is_fair) {
     for (int way = 0; way != 4; ++way) {
         work_contract_group group(4096);
         std::map<std::size_t, int> runs;
-        std::vector<work_contract> contracts;
-        for (std::size_t i = 0; i != 1001; ++i) {
-            contracts.push_back(group.create_contract(
-                [&, i](work_contract_token& token) {
-                    ++runs[i];
-                    token.schedule();
-                },
-                // 64 busy neighbours and a lone one
-                i < 64 || i == 1000 ? initial_state::scheduled : initial_state::unscheduled));
-        }
+        const std::vector<work_contract> contracts = neighbours_and_a_lone_one(group, runs);
         selection_bias bias = selection_bias::fair();
         coppice::contract_batch batch;
         for (std::size_t ran = 0; ran < 65 * 100;) {
@@ -564,15 +570,7 @@ TEST(work_contract_group, threads_of_any_pace_are_fair_to_a_lone_contract) {
     for (const int faster : {1, 3, 7}) {
         std::map<std::size_t, int> runs;
         work_contract_group group(4096);
-        std::vector<work_contract> contracts;
-        for (std::size_t i = 0; i != 1001; ++i) {
-            contracts.push_back(group.create_contract(
-                [&, i](work_contract_token& token) {
-                    ++runs[i];
-                    token.schedule();
-                },
-                i < 64 || i == 1000 ? initial_state::scheduled : initial_state::unscheduled));
-        }
+        const std::vector<work_contract> contracts = neighbours_and_a_lone_one(group, runs);
         // Two threads' biases, taking turns: one of them runs more.
         selection_bias slow = selection_bias::fair();
         selection_bias fast = selection_bias::fair();
