@@ -14,9 +14,10 @@
 //
 // A request may go on in silence though its peer is gone: when bytes and a reset (of a local
 // socket: an end) come together while it is being armed, the kernel is woken once for both, takes
-// the bytes and waits for more. Linux 6.18 does so; older ones whenever both come between two
-// turns. What brings bytes is therefore doubted, and looked at once, a moment later. If its peer is
-// gone, the request is cancelled, and the next one tells how.
+// the bytes and waits for more (measured with Linux 6.18; without the repair of liburing's issue
+// 1549 perhaps whenever both come between two turns). What brings bytes is therefore doubted, and
+// looked at once, a moment later. If its peer is gone, the request is cancelled, and the next one
+// tells how.
 
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/operation.hpp>
