@@ -175,7 +175,7 @@ public:
 
 private:
     // user_data: the address of an operation with a mark in its low bits, or what these say.
-    static constexpr std::uint64_t own = 1;         // the ring's, one of the next four
+    static constexpr std::uint64_t own = 1;         // the ring's, one of the last four
     static constexpr std::uint64_t connecting = 4;  // waits for a connect of an earlier ring
     static constexpr std::uint64_t streaming = 5;   // not an address: a file and its generation
     static constexpr std::uint64_t accepting = 6;   // not an address: an accept_stream's number
@@ -198,14 +198,12 @@ private:
         ring_.reset();
         lent_.reset();
         alarm_.reset();
-        looks_soon_ = false;
     }
     // The kernel's ring is another thread's: takes its last results, and makes a new one. What was
     // pending in the old one is cancelled by the kernel without being run.
     void leave_thread() noexcept {
         while (cancelled_.pop_front() != nullptr) {
         }
-        looks_soon_ = true;  // not by way of the old ring
         ring_->take([this](const cqe& entry) {
             if ((entry.user_data & marks) == own) return;
             if ((entry.user_data & marks) == streaming) {
@@ -342,11 +340,8 @@ private:
         if (stale) [[unlikely]]
             return nullptr;
         s->armed = (entry.flags & cqe_more) != 0;
-        if (result > 0) [[likely]] {
-            if (s->armed && s->next_doubted == receive_stream::not_doubted) [[unlikely]]
-                doubt(stream_file(entry), *s);
+        if (result > 0) [[likely]]
             return s;
-        }
         if (result == -ENOBUFS) lend_more();
         // All lent buffers were full at once, or we cancelled it: it is armed again when needed.
         const bool pause =
@@ -359,6 +354,8 @@ private:
         if (s == nullptr) [[unlikely]]
             return;
         const int fd = stream_file(entry);
+        if (s->armed && s->next_doubted == receive_stream::not_doubted) [[unlikely]]
+            doubt(fd, *s);  // it has brought bytes, and goes on
         if (s->waiting != nullptr && (s->served || s->serve(*s->waiting, buffers_))) [[likely]] {
             ring_operation& op = *std::exchange(s->waiting, nullptr);
             s->served = false;
@@ -375,12 +372,11 @@ private:
         }
     }
     [[gnu::cold, gnu::noinline]] void doubt(int fd, receive_stream& s) noexcept {
+        if (!streams_.has_doubted()) look_in(look_delay);
         streams_.doubt(fd, s);
-        if (!looks_soon_) look_in(look_delay);
     }
     // The streams that have brought bytes: ends the shots of those whose peers have gone.
     void look() noexcept {
-        looks_soon_ = false;
         std::array<pollfd, looks_max> files;
         nfds_t count = 0;
         while (count != files.size() && streams_.has_doubted()) {
@@ -394,7 +390,6 @@ private:
         if (streams_.has_doubted()) look_in(no_delay);  // others come first
     }
     void look_in(const kernel_timespec& delay) noexcept {
-        looks_soon_ = true;
         sqe& entry = ring_->next_entry();
         ask_time(entry, delay, 0);
         entry.user_data = looking;
@@ -596,7 +591,6 @@ private:
     std::optional<lent_buffers> lent_;
     bool has_lent_more_ = false;    // in this turn
     bool answers_at_once_ = false;  // the only completion of this turn is being delivered
-    bool looks_soon_ = false;       // look() will be called
     std::uint64_t issuer_ = 0;      // the thread that enabled the ring; 0: none yet
     operation_queue cancelled_;     // off the issuer's thread
     receive_streams streams_;

@@ -175,12 +175,10 @@ public:
 
     void doubt(int fd, receive_stream& s) noexcept { s.next_doubted = std::exchange(doubted_, fd); }
     bool has_doubted() const noexcept { return doubted_ != receive_stream::no_file; }
-    // One of them, which is not any more; no_file if there is none. It may be closed by now.
+    // One of them, which there is; it is doubted no more, and may be closed by now.
     int next_doubted() noexcept {
         const int fd = doubted_;
-        if (fd != receive_stream::no_file) {
-            doubted_ = std::exchange(find(fd)->next_doubted, receive_stream::not_doubted);
-        }
+        doubted_ = std::exchange(find(fd)->next_doubted, receive_stream::not_doubted);
         return fd;
     }
 
