@@ -1,4 +1,5 @@
 // Connections, requests and answers of http/client.hpp.
+#include <coppice/base/saturating.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/scan.hpp>
@@ -50,7 +51,7 @@ client::client(io::context& loop, client_options options)
 client::~client() = default;
 
 std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
-    const time_point oldest = loop_.now() - options_.idle;
+    const time_point oldest = saturating_sub(loop_.now(), options_.idle);
     std::erase_if(idle_, [&](const auto& c) { return c->used < oldest; });
     while (true) {
         const auto found =
@@ -114,7 +115,7 @@ void client_call::expired(io::timer_entry* entry) noexcept {
 // What follows has so much time.
 void client_call::limit(duration time) noexcept {
     if (timer_entry::armed()) client_.loop_.disarm(*this);
-    client_.loop_.arm(*this, client_.loop_.now() + time);
+    client_.loop_.arm(*this, saturating_add(client_.loop_.now(), time));
 }
 
 void client_call::fail(std::error_code error, const char* what) const {

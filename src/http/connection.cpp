@@ -1,6 +1,8 @@
 // One connection: its requests as they come, its answers as they are sent, within limits of time.
 #include "serving.hpp"
 
+#include <coppice/base/saturating.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -54,9 +56,7 @@ bool connection::await_input() noexcept {
 
 void connection::become_idle() noexcept {
     phase_ = phase::idle;
-    const time_point now = loop_.context.turn_time();
-    const duration time = loop_.options.timeouts.idle;
-    idle_until_ = time < time_point::max() - now ? now + time : time_point::max();
+    idle_until_ = saturating_add(loop_.context.turn_time(), loop_.options.timeouts.idle);
     loop_.add_idle(*this);
 }
 
@@ -245,8 +245,7 @@ void connection::account(exchange& e, time_point sent) noexcept {
 // one that fires too early is armed again by expired().
 void connection::enter(phase p, duration time) noexcept {
     phase_ = p;
-    const time_point now = loop_.context.turn_time();
-    set_deadline(time < time_point::max() - now ? now + time : time_point::max());
+    set_deadline(saturating_add(loop_.context.turn_time(), time));
 }
 
 void connection::set_deadline(time_point when) noexcept {
@@ -290,14 +289,15 @@ void connection::run_out_of_time() noexcept {
 }
 
 duration connection::transfer_time(duration base, std::uint64_t bytes) const noexcept {
-    return base + std::chrono::seconds(bytes / loop_.options.timeouts.rate_min);
+    return saturating_add(base, time_at_rate<duration>(bytes, loop_.options.timeouts.rate_min));
 }
 
 void connection::drain() noexcept {
     if (phase_ == phase::idle) {
         if (batch_ == nullptr) socket_.close();  // else it has answers that are about to be sent
     } else if (phase_ == phase::header || phase_ == phase::body) {
-        const time_point latest = loop_.context.turn_time() + loop_.options.timeouts.drain_request;
+        const time_point latest =
+            saturating_add(loop_.context.turn_time(), loop_.options.timeouts.drain_request);
         if (latest < batch_->deadline) set_deadline(latest);
     }
 }

@@ -4,6 +4,7 @@
 #include "serving.hpp"
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/io/timer.hpp>
 
 #include <pthread.h>
@@ -226,7 +227,7 @@ void serving_loop::begin_drain(duration hard_stop) noexcept {
     acceptor.close();
     idle.for_each([](connection& c) { c.drain(); });
     connections.for_each([](connection& c) { c.drain(); });
-    context.arm(cut_off_, context.turn_time() + hard_stop);
+    context.arm(cut_off_, saturating_add(context.turn_time(), hard_stop));
     connection_ended();
 }
 
@@ -262,7 +263,7 @@ struct server::shared {
         serving.parser_limits = serving.options.limits;
         serving.parser_limits.body_bytes_max =
             std::max(serving.parser_limits.body_bytes_max,
-                     static_cast<std::size_t>(serving.options.streamed_body_bytes_max));
+                     saturating_cast<std::size_t>(serving.options.streamed_body_bytes_max));
     }
     // In `worker` loops only accept and read: they need little, and the pool has the processors.
     std::size_t loops_wanted() const {

@@ -2,6 +2,7 @@
 #include "serving.hpp"
 #include "until_stopped.hpp"
 
+#include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/io/option.hpp>
 
@@ -72,7 +73,7 @@ public:
 private:
     static limits limits_of(connection& c) noexcept {
         limits l = c.loop_.options.limits;
-        l.body_bytes_max = static_cast<std::size_t>(c.loop_.options.streamed_body_bytes_max);
+        l.body_bytes_max = saturating_cast<std::size_t>(c.loop_.options.streamed_body_bytes_max);
         return l;
     }
 
@@ -287,8 +288,8 @@ task<connection::step> connection::send_stream(exchange& e) {
 // them; when it is full, a piece is copied and sent in the usual way, which waits.
 task<bool> connection::send_file(exchange& e, file_part part) {
     if (!co_await write(e)) co_return false;
-    const time_point latest =
-        loop_.context.turn_time() + transfer_time(loop_.options.timeouts.write, part.size);
+    const time_point latest = saturating_add(
+        loop_.context.turn_time(), transfer_time(loop_.options.timeouts.write, part.size));
     off_t at = static_cast<off_t>(part.offset);
     std::uint64_t left = part.size;
     for (std::size_t in_turn = 0; left != 0;) {

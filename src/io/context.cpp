@@ -2,6 +2,7 @@
 #include <coppice/io/context.hpp>
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/worker.hpp>
 
@@ -111,15 +112,11 @@ void context::run() {
 }
 
 bool context::run_for(duration time) {
-    const time_point start = now();
-    return run_until(time < time_point::max() - start ? start + time : time_point::max(),
-                     until_idle::with_guards);
+    return run_until(saturating_add(now(), time), until_idle::with_guards);
 }
 
 bool context::drain(duration limit) {
-    const time_point start = now();
-    const time_point end = limit < time_point::max() - start ? start + limit : time_point::max();
-    if (!run_until(end, until_idle::alone)) return true;
+    if (!run_until(saturating_add(now(), limit), until_idle::alone)) return true;
     ownership_.take([this] { ring_->wake(); });
     thread_slot<context, context*>() = this;
     cancel_everything();

@@ -2,13 +2,13 @@
 #include <coppice/stop/deadline.hpp>
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/stop/shared.hpp>
 
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -221,9 +221,8 @@ bool stop_source::request_stop_after(std::chrono::nanoseconds time) {
         if (deadline == nullptr) deadline = first.release();
     }
     const std::int64_t now = monotonic_clock().now().time_since_epoch().count();
-    const std::int64_t most = std::numeric_limits<std::int64_t>::max() - now;
-    const std::int64_t wait = std::min(std::max<std::int64_t>(time.count(), 0), most);
-    deadline_timer::instance().arm(*deadline, now + wait);
+    const std::int64_t wait = std::max<std::int64_t>(time.count(), 0);
+    deadline_timer::instance().arm(*deadline, saturating_add(now, wait));
     return true;
 }
 

@@ -6,6 +6,7 @@
 // protocol.
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/contract/group.hpp>
 #include <coppice/stop/inplace.hpp>
 
@@ -50,8 +51,7 @@ private:
         return monotonic_clock().now().time_since_epoch().count();
     }
     static std::int64_t after(std::chrono::nanoseconds most) noexcept {
-        const std::int64_t start = now();
-        return most.count() < never - start ? start + most.count() : never;
+        return saturating_add(now(), static_cast<std::int64_t>(most.count()));
     }
 
     template <class Bias>

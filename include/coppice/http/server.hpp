@@ -52,7 +52,7 @@ struct timeouts {
     duration idle = std::chrono::seconds(30);  // between requests
     duration body = std::chrono::seconds(30);  // plus the length at rate_min
     duration write = std::chrono::seconds(30);        // plus the length at rate_min
-    std::size_t rate_min = 16 * 1024;                 // bytes per second
+    std::size_t rate_min = 16 * 1024;                 // bytes per second; 0: the two have no end
     duration handler = std::chrono::seconds(60);      // until it has made its answer
     duration handler_stop = std::chrono::seconds(1);  // then it is stopped, and has so long to end
     duration drain_request = std::chrono::seconds(10);  // for a request half received at drain()

@@ -3,6 +3,8 @@
 // An option is a type with level, name, its value as the kernel has it, and its value as users
 // have it. A program adds its own by the same shape.
 
+#include <coppice/base/saturating.hpp>
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -79,7 +81,7 @@ public:
     constexpr linger() noexcept = default;
     // Waits that long in close(), in whole seconds, for what is unsent.
     constexpr explicit linger(std::chrono::seconds time) noexcept
-        : kernels_{1, static_cast<int>(time.count())} {}
+        : kernels_{1, saturating_cast<int>(time.count())} {}
     // The time, if there is one.
     constexpr std::optional<std::chrono::seconds> value() const noexcept {
         if (kernels_.l_onoff == 0) return std::nullopt;

@@ -1,6 +1,7 @@
 // timer: waits for a time to pass, on a context; and the timed side of a context's scheduler.
 #pragma once
 
+#include <coppice/base/saturating.hpp>
 #include <coppice/io/event_loop.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/request.hpp>
@@ -34,9 +35,7 @@ protected:
 private:
     bool submit() noexcept final {
         if (when_ == time_point::min()) {
-            const time_point now = owner().now();
-            // A wait for longer than a time_point can say is for as long as it can say.
-            when_ = time_ < time_point::max() - now ? now + time_ : time_point::max();
+            when_ = saturating_add(owner().now(), time_);
         }
         owner().arm(*this, std::min(when_, deadline()));
         listen();
