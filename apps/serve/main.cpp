@@ -1,8 +1,10 @@
-// coppice-serve: reads its options, listens, serves until SIGTERM or SIGINT, and drains.
+// coppice-serve: reads its options, listens, serves until SIGTERM or SIGINT, and drains. SIGHUP
+// opens the access log and the directory that is served again.
 // Exit status: 0 after a drain, 2 if the options cannot be served, 1 for a failure while running.
 #include "options.hpp"
 #include "routes.hpp"
 
+#include <coppice/base/saturating.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>
 
@@ -25,10 +27,47 @@ void raise_file_limit() {
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Waits for the signals that end a server, on a loop and a thread of its own.
+void say(const std::string& what) {
+    std::fprintf(stderr, "coppice-serve: %s\n", what.c_str());
+}
+
+// What SIGHUP opens again. Each stays as it is where that fails.
+class reloading {
+public:
+    reloading(serve::world& world, std::optional<http::access_log>& log, const serve::options& o)
+        : world_(world), log_(log), options_(o) {}
+    void operator()() const {
+        bool good = true;
+        const auto failed = [&](const std::string& what, const char* why) {
+            say("SIGHUP: " + what + " cannot be opened again, the old one stays: " + why);
+            good = false;
+        };
+        if (log_ && options_.access_log != "-") {
+            if (const std::error_code ec = log_->reopen()) {
+                failed(options_.access_log, ec.message().c_str());
+            }
+        }
+        if (!options_.root.empty()) {
+            try {
+                world_.files.set(serve::open_files(options_));
+            } catch (const std::exception& e) {
+                failed(options_.root, e.what());
+            }
+        }
+        if (good) say("SIGHUP: opened again");
+    }
+
+private:
+    serve::world& world_;
+    std::optional<http::access_log>& log_;
+    const serve::options& options_;
+};
+
+// Waits for signals on a loop and a thread of its own.
 class signal_watch {
 public:
-    explicit signal_watch(http::server& server) : server_(server) {
+    signal_watch(http::server& server, duration drain, const reloading& reload)
+        : server_(server), drain_time_(drain), reload_(reload) {
         watch();
         thread_ = std::thread([this] { loop_.run(); });
     }
@@ -48,16 +87,21 @@ private:
         };
     };
     session watch() {
-        for (bool draining = false;; draining = true) {
+        for (bool draining = false;;) {
             std::error_code ec;
             const int signal = co_await signals_.wait(use_await[ec]);
             if (ec) co_return;
+            if (signal == SIGHUP) {
+                reload_();
+                continue;
+            }
             if (draining) {
-                std::fputs("coppice-serve: stopped twice, ending at once\n", stderr);
+                say("stopped twice, ending at once");
                 std::_Exit(128 + signal);
             }
-            std::fputs("coppice-serve: draining\n", stderr);
-            server_.drain(drain_time);
+            draining = true;
+            say("draining");
+            server_.drain(drain_time_);
             end_late();
         }
     }
@@ -65,33 +109,34 @@ private:
     session end_late() {
         io::timer timer(loop_);
         std::error_code ec;
-        co_await timer.wait_for(drain_time + grace, use_await[ec]);
+        co_await timer.wait_for(saturating_add(drain_time_, grace), use_await[ec]);
         if (ec) co_return;
-        std::fputs("coppice-serve: a handler did not stop, ending without it\n", stderr);
+        say("a handler did not stop, ending without it");
         std::_Exit(0);
     }
-    static constexpr duration drain_time = std::chrono::seconds(30);
     static constexpr duration grace = std::chrono::seconds(1);
     http::server& server_;
+    const duration drain_time_;
+    const reloading& reload_;
     io::context loop_{io::backend::epoll};
-    io::signal_set signals_{loop_, {SIGTERM, SIGINT}};
+    io::signal_set signals_{loop_, {SIGTERM, SIGINT, SIGHUP}};
     std::thread thread_;
 };
 
 int refuse(const std::string& why) {
-    std::fprintf(stderr, "coppice-serve: %s\n", why.c_str());
+    say(why);
     return 2;
 }
 
-int serve_until_stopped(http::server& server) {
+int serve_until_stopped(http::server& server, duration drain, const reloading& reload) {
     try {
-        const signal_watch watch(server);
+        const signal_watch watch(server, drain, reload);
         std::printf("listening on http://%s\n", server.local().to_string().c_str());
         std::fflush(stdout);
         server.run();
         return 0;
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "coppice-serve: %s\n", e.what());
+        say(e.what());
         return 1;
     }
 }
@@ -99,8 +144,7 @@ int serve_until_stopped(http::server& server) {
 void block_signals() {
     sigset_t set;
     ::sigemptyset(&set);
-    ::sigaddset(&set, SIGTERM);
-    ::sigaddset(&set, SIGINT);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);  // every thread started from here on inherits it
     std::signal(SIGPIPE, SIG_IGN);
 }
@@ -122,24 +166,22 @@ int main(int argc, char** argv) {
     std::optional<http::access_log> log;
     std::optional<http::server> server;
     try {
-        if (!options.root.empty()) world.files.emplace(options.root);
+        if (!options.root.empty()) world.files.set(serve::open_files(options));
         if (options.access_log == "-") {
             log.emplace(STDERR_FILENO);
         } else if (!options.access_log.empty()) {
             log.emplace(options.access_log);
         }
-        http::server_options how;
+        http::server_options how = options.server;
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
-        how.threads = options.threads;
-        how.model = options.model;
-        how.backend = options.ring;
-        server.emplace(std::move(how), serve::make_routes(world));
+        server.emplace(std::move(how), serve::make_routes(world, options));
     } catch (const std::system_error& e) {
         return refuse(std::string(e.what()) + " (" + endpoint.value().to_string() + ")");
     } catch (const std::exception& e) {
         return refuse(e.what());
     }
     world.server = &*server;
-    return serve_until_stopped(*server);
+    const reloading reload(world, log, options);
+    return serve_until_stopped(*server, options.drain, reload);
 }

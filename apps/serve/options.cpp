@@ -3,12 +3,96 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <iostream>
+#include <limits>
 #include <map>
+#include <utility>
 
 namespace serve {
 
-std::variant<options, int> parse(int argc, char** argv) {
+namespace {
+
+using coppice::duration;
+
+// A whole number without a sign, and what stands behind it.
+std::optional<std::pair<std::uint64_t, std::string_view>> number_and_unit(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    if (read.ec != std::errc()) return std::nullopt;
+    return std::pair(number, text.substr(static_cast<std::size_t>(read.ptr - text.data())));
+}
+
+// Shown by --help: in the largest unit without a rest.
+std::string written(duration time) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+    return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
+}
+std::string written(std::uint64_t size) {
+    int unit = 0;
+    for (; size != 0 && size % 1024 == 0 && unit != 3; ++unit) size /= 1024;
+    static constexpr const char* names[] = {"", "k", "M", "G"};
+    return std::to_string(size) + names[unit];
+}
+
+// The flags of one group of --help.
+class flag_group {
+public:
+    flag_group(CLI::App& app, std::string name) : app_(app), name_(std::move(name)) {}
+
+    CLI::Option* time(const std::string& flag, duration& value, duration least,
+                      const std::string& help) {
+        const auto set = [flag, least, &value](const std::string& text) {
+            const std::optional<duration> read = read_duration(text);
+            if (!read || *read < least) {
+                throw CLI::ValidationError(flag, "'" + text + "' is no time from " +
+                                                     written(least) +
+                                                     " on, like 500ms, 10s, 2m or 1h");
+            }
+            value = *read;
+        };
+        return named(app_.add_option_function<std::string>(flag, set, help), "TIME",
+                     written(value));
+    }
+    template <class Size>
+    CLI::Option* size(const std::string& flag, Size& value, const std::string& help) {
+        const auto set = [flag, &value](const std::string& text) {
+            const std::optional<std::uint64_t> read = read_size(text);
+            if (!read || *read > std::numeric_limits<Size>::max()) {
+                throw CLI::ValidationError(flag,
+                                           "'" + text + "' is no size, like 4096, 64k, 8M or 1G");
+            }
+            value = static_cast<Size>(*read);
+        };
+        return named(app_.add_option_function<std::string>(flag, set, help), "SIZE",
+                     written(value));
+    }
+    template <class Count>
+    CLI::Option* count(const std::string& flag, Count& value, const std::string& help,
+                       std::uint64_t most = std::numeric_limits<Count>::max()) {
+        const auto set = [flag, most, &value](const std::string& text) {
+            const auto read = number_and_unit(text);
+            if (!read || !read->second.empty() || read->first == 0 || read->first > most) {
+                throw CLI::ValidationError(
+                    flag, "'" + text + "' is no number from 1 to " + std::to_string(most));
+            }
+            value = static_cast<Count>(read->first);
+        };
+        return named(app_.add_option_function<std::string>(flag, set, help), "N",
+                     value == 0 ? "" : std::to_string(value));
+    }
+    CLI::Option* add(CLI::Option* option) { return option->group(name_); }
+
+private:
+    CLI::Option* named(CLI::Option* option, const char* type, const std::string& shown) {
+        return option->type_name(type)->default_str(shown)->group(name_);
+    }
+    CLI::App& app_;
+    std::string name_;
+};
+
+void add_place(CLI::App& app, options& o, int& port) {
     using coppice::http::model;
     using coppice::io::backend;
     static const std::map<std::string, model> models{{"single", model::single},
@@ -17,10 +101,6 @@ std::variant<options, int> parse(int argc, char** argv) {
                                                      {"async", model::async}};
     static const std::map<std::string, backend> rings{
         {"auto", backend::automatic}, {"uring", backend::uring}, {"epoll", backend::epoll}};
-    options o;
-    int port = o.port;
-    CLI::App app("An HTTP/1.1 server on the coppice runtime.", "coppice-serve");
-    app.set_version_flag("--version", "coppice-serve " COPPICE_VERSION);
     app.add_option("--address", o.address, "IPv4 or IPv6 address to listen on")
         ->capture_default_str();
     app.add_option("--port", port, "TCP port; 0 lets the system choose")
@@ -30,25 +110,135 @@ std::variant<options, int> parse(int argc, char** argv) {
                    "event loops, for worker the threads of its pool; by default 1 for single, "
                    "else one per processor")
         ->check(CLI::Range(1, 1024));
-    app.add_option("--model", o.model,
+    app.add_option("--model", o.server.model,
                    "single: one loop; multi: a loop per thread; worker: loops read, a pool "
                    "answers; async: loops run what suspends, a pool the rest")
         ->transform(CLI::Transformer(models))
         ->default_str("multi");
-    app.add_option("--ring", o.ring, "how to wait for the network: auto, uring or epoll")
+    app.add_option("--ring", o.server.backend, "how to wait for the network: auto, uring or epoll")
         ->transform(CLI::Transformer(rings))
         ->default_str("auto");
-    app.add_option("--root", o.root, "directory whose files are served under /static/")
-        ->check(CLI::ExistingDirectory);
     app.add_option("--access-log", o.access_log,
-                   "file to which each answered request adds a line; - is stderr");
+                   "file to which each answered request adds a line; - is stderr. SIGHUP opens it "
+                   "again");
+}
+
+// What is wrong with an origin: "" if nothing is. One with a path would match no request.
+std::string refuse_other_than_origin(const std::string& text) {
+    const std::size_t scheme = text.find("://");
+    const bool origin = scheme != 0 && scheme != text.npos && scheme + 3 != text.size() &&
+                        text.find('/', scheme + 3) == text.npos;
+    if (origin || text == "*") return "";
+    return "'" + text + "' is no origin, like https://example.org, without a path";
+}
+
+void add_content(CLI::App& app, options& o) {
+    flag_group content(app, "Content");
+    content.add(app.add_option("--root", o.root,
+                               "directory whose files are served under /static/. SIGHUP opens it "
+                               "again")
+                    ->check(CLI::ExistingDirectory));
+    content.add(app.add_option("--cors", o.cors,
+                               "origins whose scripts may use the server, like "
+                               "https://example.org; * is any")
+                    ->type_name("ORIGIN")
+                    ->check(refuse_other_than_origin));
+    content.add(app.add_flag("--compress", o.compress,
+                             "pack text for clients that accept gzip or deflate"));
+    CLI::Option* const none = content.add(app.add_flag_callback(
+        "--no-workloads", [&o] { o.workloads = false; },
+        "leave out /cpu, /io, /io-async and /echo"));
+    content
+        .count("--workload-limit", o.workload_max,
+               "requests to /cpu, /io, /io-async and /echo that are under way at once; beyond: "
+               "503. By default there is no limit")
+        ->excludes(none);
+}
+
+void add_limits(CLI::App& app, options& o) {
+    flag_group limits(app, "Limits");
+    coppice::http::server_options& s = o.server;
+    limits.size("--max-target", s.limits.target_bytes_max, "of a request's target; beyond: 414");
+    limits.size("--max-header", s.limits.header_bytes_max, "of all field lines; beyond: 431");
+    limits.count("--max-fields", s.limits.fields_max, "fields of a request; beyond: 431",
+                 coppice::http::request_head::capacity);
+    limits.size("--max-body", s.limits.body_bytes_max, "of a request's body; beyond: 413");
+    limits.count("--max-connections", s.connections_max, "open at once; beyond: refused");
+    limits.count("--max-connections-per-address", s.connections_per_address_max,
+                 "open at once from one address; beyond: refused");
+    limits.count("--max-requests-per-connection", s.requests_per_connection_max,
+                 "the last one's answer closes the connection");
+    limits.size("--min-rate", s.timeouts.rate_min,
+                "bytes a second that a body, and an answer, may take beyond its timeout");
+}
+
+void add_timeouts(CLI::App& app, options& o) {
+    flag_group times(app, "Timeouts");
+    coppice::http::timeouts& t = o.server.timeouts;
+    constexpr duration least = std::chrono::milliseconds(1);
+    times.time("--header-timeout", t.header, least,
+               "from a request's first byte to its head's end");
+    times.time("--idle-timeout", t.idle, least, "between the requests of a connection");
+    times.time("--body-timeout", t.body, least, "for a body, and what it takes at --min-rate");
+    times.time("--write-timeout", t.write, least, "for an answer, and what it takes at --min-rate");
+    times.time("--handler-timeout", t.handler, least, "until a handler has made its answer");
+    times.time("--drain-timeout", o.drain, duration(0),
+               "after SIGTERM or SIGINT; then what is left is cut off");
+}
+
+}  // namespace
+
+std::optional<duration> read_duration(std::string_view text) {
+    static constexpr std::pair<std::string_view, std::uint64_t> units[] = {
+        {"ms", 1'000'000},
+        {"s", 1'000'000'000},
+        {"m", 60'000'000'000},
+        {"h", 3'600'000'000'000},
+    };
+    constexpr auto most = static_cast<std::uint64_t>(duration::max().count());
+    const auto read = number_and_unit(text);
+    if (!read) return std::nullopt;
+    for (const auto& [name, nanoseconds] : units) {
+        if (read->second != name) continue;
+        if (read->first > most / nanoseconds) return std::nullopt;
+        return duration(static_cast<duration::rep>(read->first * nanoseconds));
+    }
+    return std::nullopt;
+}
+
+std::optional<std::uint64_t> read_size(std::string_view text) {
+    static constexpr std::pair<std::string_view, int> units[] = {
+        {"", 0}, {"k", 10}, {"K", 10}, {"M", 20}, {"G", 30}};
+    const auto read = number_and_unit(text);
+    if (!read) return std::nullopt;
+    for (const auto& [name, shift] : units) {
+        if (read->second != name) continue;
+        if (read->first > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
+        return read->first << shift;
+    }
+    return std::nullopt;
+}
+
+std::variant<options, int> parse(int argc, char** argv) {
+    options o;
+    int port = o.port;
+    CLI::App app("An HTTP/1.1 server on the coppice runtime.", "coppice-serve");
+    app.set_version_flag("--version", "coppice-serve " COPPICE_VERSION);
+    add_place(app, o, port);
+    add_content(app, o);
+    add_limits(app, o);
+    add_timeouts(app, o);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
     }
     o.port = static_cast<std::uint16_t>(port);
-    if (o.threads == 0) o.threads = o.model == model::single ? 1 : coppice::thread_pool::hardware();
+    // A handler that reads its body piece by piece has the same limit as one that has it whole.
+    o.server.streamed_body_bytes_max = o.server.limits.body_bytes_max;
+    const bool single = o.server.model == coppice::http::model::single;
+    if (o.threads == 0) o.threads = single ? 1 : coppice::thread_pool::hardware();
+    o.server.threads = o.threads;
     return o;
 }
 

@@ -1,26 +1,44 @@
 // What the command line of coppice-serve says.
 #pragma once
 
+#include <coppice/base/clock.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 namespace serve {
 
 struct options {
+    // Of the server: the flags write its limits and timeouts here.
+    coppice::http::server_options server;
     std::string address = "127.0.0.1";
     std::uint16_t port = 8080;
-    std::size_t threads = 0;  // 0: one for `single`, as many as the machine has otherwise
-    coppice::http::model model = coppice::http::model::multi;
-    coppice::io::backend ring = coppice::io::backend::automatic;
-    std::string root;        // "": no files are served
-    std::string access_log;  // "": none
+    std::size_t threads = 0;         // 0: one for `single`, as many as the machine has otherwise
+    std::string root;                // "": no files are served
+    std::string access_log;          // "": none
+    std::vector<std::string> cors;   // origins whose scripts may use the server; none: no CORS
+    bool compress = false;           // whether answers are packed for clients that want it
+    bool workloads = true;           // whether /cpu, /io, /io-async and /echo are there
+    std::uint64_t workload_max = 0;  // of them at once, beyond: 503; 0: no limit
+    coppice::duration drain = std::chrono::seconds(30);  // then what is left is cut off
 };
 
 // The options, or the status to exit with: 0 after --help and --version, 2 after a message on
 // stderr.
 std::variant<options, int> parse(int argc, char** argv);
+
+// "500ms", "10s", "2m", "1h": a whole number and its unit. Nothing: it is none, or is longer than a
+// duration can say.
+std::optional<coppice::duration> read_duration(std::string_view text);
+
+// "4096", "64k", "8M", "1G": a whole number of bytes, or of 1024, 1024^2, 1024^3. Nothing: it is
+// none, or more than 2^64 - 1.
+std::optional<std::uint64_t> read_size(std::string_view text);
 
 }  // namespace serve

@@ -3,11 +3,15 @@
 
 #include "page.hpp"
 
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/when_all.hpp>
+#include <coppice/http/filters.hpp>
 #include <coppice/http/pause.hpp>
 
 #include <chrono>
+#include <limits>
 #include <thread>
 #include <tuple>
 
@@ -58,7 +62,7 @@ response hold_thread(request& r) {
     return response::text("held its thread for " + std::to_string(*ms) + " ms\n");
 }
 
-task<response> wait_on_timer(request& r) {
+task<response> wait_on_timer(const world&, request& r) {
     const std::optional<std::uint64_t> ms = number(r, "ms", 15, wait_ms_max);
     if (!ms) co_return response::text("ms must be a number from 0 to 10000\n", 400);
     co_await http::pause(r, std::chrono::milliseconds(*ms));
@@ -75,24 +79,84 @@ response echo(request& r) {
     return answer;
 }
 
+// Counts the workloads that are under way. Threads: any.
+class workload_limit : immovable {
+public:
+    explicit workload_limit(std::uint64_t most) noexcept : most_(most) {}
+    // Leave to run one, until it is destroyed; false: too many run.
+    class place : immovable {
+    public:
+        explicit place(workload_limit& limit) noexcept : limit_(limit) {
+            // relaxed: a count, which orders nothing else
+            granted_ = limit.running_.fetch_add(1, relaxed) < limit.most_;
+        }
+        ~place() { limit_.running_.fetch_sub(1, relaxed); }  // relaxed: as above
+        explicit operator bool() const noexcept { return granted_; }
+
+    private:
+        workload_limit& limit_;
+        bool granted_;
+    };
+
+private:
+    const std::uint64_t most_;
+    atomic<std::uint64_t> running_{0};
+};
+
+response too_many() {
+    return response::status(503, "too many workloads run").add("Retry-After", "1");
+}
+
+using shared_limit = std::shared_ptr<workload_limit>;
+
+task<response> limited(shared_limit limit, task<response> (*workload)(const world&, request&),
+                       const world& w, request& r) {
+    const workload_limit::place place(*limit);
+    if (!place) co_return too_many();
+    co_return co_await workload(w, r);
+}
+
+void add_workloads(http::router& routes, const world& w, std::uint64_t most) {
+    if (most == 0) most = std::numeric_limits<std::uint64_t>::max();
+    const auto limit = std::make_shared<workload_limit>(most);
+    const auto at_once = [limit](response (*workload)(request&)) {
+        return [limit, workload](request& r) {
+            const workload_limit::place place(*limit);
+            return place ? workload(r) : too_many();
+        };
+    };
+    const auto suspending = [limit, &w](task<response> (*workload)(const world&, request&)) {
+        return [limit, workload, &w](request& r) { return limited(limit, workload, w, r); };
+    };
+    routes.get("/cpu", http::offload(suspending(cpu)))
+        .get("/io", at_once(hold_thread))
+        .get("/io-async", suspending(wait_on_timer))
+        .post("/echo", at_once(echo));
+}
+
 }  // namespace
 
-http::router make_routes(world& w) {
+std::shared_ptr<const http::files> open_files(const options& o) {
+    return std::make_shared<const http::files>(o.root);
+}
+
+http::router make_routes(world& w, const options& o) {
     http::router routes;
+    if (!o.cors.empty()) routes.use(http::cors({.origins = o.cors}));
+    if (o.compress) routes.use(http::compression());
     routes.get("/", [](request&) { return response::html(live_page); })
         .get("/plaintext", [](request&) { return response::text("Hello, World!"); })
         .get("/json", [](request&) { return response::json(R"({"message":"Hello, World!"})"); })
-        .get("/cpu", http::offload([&w](request& r) { return cpu(w, r); }))
-        .get("/io", hold_thread)
-        .get("/io-async", wait_on_timer)
-        .post("/echo", echo)
         .get("/healthz", [](request&) { return response::text("ok\n"); })
         .get("/metrics", [&w](request&) {
             return response(200)
                 .body(metrics(w))
                 .content_type("text/plain; version=0.0.4; charset=utf-8");
         });
-    if (w.files) routes.get("/static/{path...}", *w.files);
+    if (o.workloads) add_workloads(routes, w, o.workload_max);
+    if (w.files.get() != nullptr) {
+        routes.get("/static/{path...}", [&w](request& r) { return (*w.files.get())(r); });
+    }
     return routes;
 }
 

@@ -1,21 +1,49 @@
 // The endpoints of coppice-serve.
 #pragma once
 
+#include "options.hpp"
+
 #include <coppice/http/files.hpp>
 #include <coppice/http/server.hpp>
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace serve {
 
+// The directory that is served, which SIGHUP opens again. Threads: any.
+class served_files {
+public:
+    std::shared_ptr<const coppice::http::files> get() const {
+        const std::lock_guard lock(mutex_);
+        return files_;
+    }
+    // Requests that are under way go on with the directory that they began with.
+    void set(std::shared_ptr<const coppice::http::files> files) {
+        const std::lock_guard lock(mutex_);
+        files_.swap(files);
+    }
+
+private:
+    mutable std::mutex mutex_;  // guards files_
+    std::shared_ptr<const coppice::http::files> files_;
+};
+
 // What handlers use. Lifetime: outlives the server, which is set once it exists.
 struct world {
-    std::optional<coppice::http::files> files;  // nothing: no files are served
+    served_files files;  // nothing in it: no files are served
     const coppice::http::server* server = nullptr;
 };
 
-coppice::http::router make_routes(world& w);
+// The directory that the options name. Errors: std::system_error if it cannot be opened.
+std::shared_ptr<const coppice::http::files> open_files(const options& o);
+
+// The routes that the options ask for. Errors: std::invalid_argument for an origin that no field
+// can have.
+coppice::http::router make_routes(world& w, const options& o);
 
 // The Prometheus text of /metrics.
 std::string metrics(const world& w);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace coppice::http {
 
@@ -17,15 +18,19 @@ std::uint64_t lines_of(std::string_view text) noexcept {
     return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+// The file, or -1 with errno.
+int open_log(const std::string& path) noexcept {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
 }  // namespace
 
-access_log::access_log(const std::string& path)
-    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)), owns_(true) {
+access_log::access_log(const std::string& path) : path_(path), file_(open_log(path)) {
     if (file_ < 0) throw std::system_error(errno, std::system_category(), path);
     thread_ = std::thread([this] { run(); });
 }
 
-access_log::access_log(int file) : file_(file), owns_(false) {
+access_log::access_log(int file) : file_(file) {
     thread_ = std::thread([this] { run(); });
 }
 
@@ -36,7 +41,8 @@ access_log::~access_log() {
     }
     changed_.notify_one();
     thread_.join();
-    if (owns_) ::close(file_);
+    if (reopened_ >= 0) ::close(reopened_);
+    if (!path_.empty()) ::close(file_);
 }
 
 void access_log::write(std::string& lines) noexcept {
@@ -55,6 +61,19 @@ void access_log::write(std::string& lines) noexcept {
     lines.clear();
 }
 
+std::error_code access_log::reopen() noexcept {
+    if (path_.empty()) return std::make_error_code(std::errc::operation_not_supported);
+    int opened = open_log(path_);
+    if (opened < 0) return {errno, std::system_category()};
+    {
+        const std::lock_guard lock(mutex_);
+        std::swap(opened, reopened_);
+    }
+    if (opened >= 0) ::close(opened);  // opened before, and never written to
+    changed_.notify_one();
+    return {};
+}
+
 std::uint64_t access_log::dropped() const noexcept {
     const std::lock_guard lock(mutex_);
     return dropped_;
@@ -66,8 +85,15 @@ void access_log::run() noexcept {
     for (;;) {
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-            if (waiting_.empty()) return;
+            changed_.wait(lock, [this] { return ending_ || reopened_ >= 0 || !waiting_.empty(); });
+            if (reopened_ >= 0) {
+                ::close(file_);
+                file_ = std::exchange(reopened_, -1);
+            }
+            if (waiting_.empty()) {
+                if (ending_) return;
+                continue;
+            }
             batch.swap(waiting_);
         }
         std::string_view left = batch;

@@ -8,9 +8,14 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -94,6 +99,78 @@ TEST(access_log, lines_are_dropped_and_counted_when_the_file_takes_no_more) {
     ::close(ends[1]);
     reader.join();
     ::close(ends[0]);
+}
+
+TEST(access_log, after_reopen_lines_go_to_a_new_file_of_the_same_name) {
+    const log_file file;
+    const std::string old = file.path + ".1";
+    access_log log(file.path);
+    std::string line = "old\n";
+    log.write(line);
+    while (file.text() != "old\n") std::this_thread::yield();
+    std::filesystem::rename(file.path, old);
+    EXPECT_EQ(log.reopen(), std::error_code());
+    line = "new\n";
+    log.write(line);
+    while (file.text() != "new\n") std::this_thread::yield();
+    std::ifstream in(old);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "old\n");
+    std::filesystem::remove(old);
+}
+
+TEST(access_log, reopened_beside_its_writers_it_loses_and_repeats_no_line) {
+    const log_file file;
+    constexpr int lines = 20'000;
+    constexpr int rotations = 50;
+    std::vector<std::string> paths{file.path};
+    {
+        access_log log(file.path);
+        std::vector<std::thread> writers;
+        for (int w = 0; w != 2; ++w) {
+            writers.emplace_back([&log, w] {
+                for (int i = w; i < lines; i += 2) {
+                    std::string line = std::to_string(i) + "\n";
+                    log.write(line);
+                }
+            });
+        }
+        for (int i = 0; i != rotations; ++i) {
+            paths.push_back(file.path + "." + std::to_string(i));
+            std::filesystem::rename(file.path, paths.back());
+            ASSERT_EQ(log.reopen(), std::error_code());
+        }
+        for (std::thread& w : writers) w.join();
+        EXPECT_EQ(log.dropped(), 0u);
+    }
+    std::vector<int> seen(lines);
+    for (const std::string& path : paths) {
+        std::ifstream in(path);
+        for (std::size_t i = 0; in >> i;) ++seen.at(i);
+        if (path != file.path) std::filesystem::remove(path);
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), lines);
+}
+
+TEST(access_log, a_reopen_that_fails_keeps_the_file) {
+    namespace fs = std::filesystem;
+    const log_file directory;
+    fs::create_directory(directory.path);
+    const std::string path = directory.path + "/log";
+    {
+        access_log log(path);
+        fs::rename(directory.path, directory.path + ".moved");
+        EXPECT_EQ(log.reopen(), std::errc::no_such_file_or_directory);
+        std::string line = "kept\n";
+        log.write(line);
+    }
+    std::ifstream in(directory.path + ".moved/log");
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "kept\n");
+    fs::remove_all(directory.path + ".moved");
+}
+
+TEST(access_log, a_file_that_is_the_callers_is_not_reopened) {
+    access_log log(STDERR_FILENO);
+    EXPECT_EQ(log.reopen(), std::errc::operation_not_supported);
 }
 
 TEST(access_log, a_file_that_cannot_be_opened_is_an_error) {

@@ -72,6 +72,14 @@ public:
     }
     std::string out() { return rest(out_); }
     std::string err() { return rest(err_); }
+    // The next line on stderr, without its end. Blocks: until there is one, or stderr is closed.
+    std::string err_line() {
+        std::string text;
+        for (int c; (c = std::fgetc(err_)) != EOF && c != '\n';) {
+            text.push_back(static_cast<char>(c));
+        }
+        return text;
+    }
 
     std::string ask(const std::string& method, const std::string& target,
                     const std::string& body = "") {

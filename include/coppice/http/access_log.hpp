@@ -4,6 +4,9 @@
 // have been written. The thread writes batches to the file. If the file is slower than the server,
 // lines are dropped, and counted, rather than kept without bound: the log never holds up a request.
 //
+// Rotation: rename the file, then reopen(). The thread goes on with a new file of that name between
+// two batches, so that each line is in one of the files, whole and once.
+//
 // A line: client address, time, request line, status, body bytes, seconds from the request's bytes
 // to its answer. Tests look into lines, so the format is stable:
 //
@@ -16,6 +19,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 
 namespace coppice::http {
@@ -36,17 +40,23 @@ public:
     // Blocks: for a lock held for the length of a swap or a copy. Cost: no allocation in steady
     // state.
     void write(std::string& lines) noexcept;
+    // Opens the path again, for what is handed over from now on; the batch that the thread is
+    // writing still goes to the file that was open before. Blocks: for the opening.
+    // Errors: the system's, and then the file that is open is kept;
+    // std::errc::operation_not_supported for a log that was given an open file.
+    std::error_code reopen() noexcept;
     // Lines that were dropped because too many waited, or because the file took no more.
     std::uint64_t dropped() const noexcept;
 
 private:
     void run() noexcept;
 
-    int file_;
-    bool owns_;
+    const std::string path_;    // "": the file is the caller's
+    int file_;                  // Owned by the thread from its start to its end.
     mutable std::mutex mutex_;  // guards what follows
     std::condition_variable changed_;
     std::string waiting_;
+    int reopened_ = -1;  // what the thread is to go on with; -1: what it has
     std::uint64_t dropped_ = 0;
     bool ending_ = false;
     std::thread thread_;
