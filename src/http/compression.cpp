@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace coppice::http {
@@ -56,6 +57,15 @@ public:
 
     // Appends what has become of `bytes` so far; with Z_FINISH, all of it.
     void add(std::string_view bytes, int flush, std::string& out) {
+        constexpr std::size_t most = std::size_t{1} << 30;  // zlib counts in 32 bits
+        for (; bytes.size() > most; bytes.remove_prefix(most)) {
+            add_piece(bytes.substr(0, most), Z_NO_FLUSH, out);
+        }
+        add_piece(bytes, flush, out);
+    }
+
+private:
+    void add_piece(std::string_view bytes, int flush, std::string& out) {
         stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
         stream_.avail_in = static_cast<uInt>(bytes.size());
         do {
@@ -69,7 +79,6 @@ public:
         } while (stream_.avail_out == 0);
     }
 
-private:
     z_stream stream_{};
 };
 
@@ -92,7 +101,7 @@ private:
     public:
         through(body_writer& out, deflater& d) noexcept : out_(out), deflater_(d) {}
         task<> write(std::string_view bytes) override {
-            // What is larger than zlib counts in one call comes in pieces.
+            // In pieces, so that what is packed of a large one is sent meanwhile.
             constexpr std::size_t most = std::size_t{1} << 20;
             while (!bytes.empty()) {
                 deflater_.add(bytes.substr(0, most), Z_NO_FLUSH, packed_);
@@ -127,12 +136,13 @@ class compression_filter final : public filter {
 public:
     explicit compression_filter(const compression_options& options) : options_(options) {
         if (options.level < 1 || options.level > 9) {
-            throw std::invalid_argument("compression: the level is 1 to 9");
+            throw std::invalid_argument("compression_options::level is " +
+                                        std::to_string(options.level) + "; allowed: 1 to 9");
         }
     }
 
     void after(const request& r, response& answer) const override {
-        if (!may_change(answer)) return;
+        if (!may_change(answer) || (options_.permits && !options_.permits(r, answer))) return;
         answer.add("Vary", "Accept-Encoding");
         const std::string_view coding = choose_coding(r.find("Accept-Encoding").value_or(""));
         if (coding.empty()) return;

@@ -17,6 +17,8 @@ std::string joined(const std::vector<std::string>& parts) {
     return text;
 }
 
+constexpr std::chrono::seconds::rep delta_seconds_max = 2'147'483'647;  // RFC 9111 section 1.2.2
+
 class cors_filter final : public filter {
 public:
     explicit cors_filter(cors_options options)
@@ -25,7 +27,8 @@ public:
           methods_(joined(options_.methods)),
           fields_(joined(options_.fields)),
           exposed_(joined(options_.exposed)),
-          age_(std::to_string(options_.age.count())) {
+          age_(std::to_string(
+              std::clamp<std::chrono::seconds::rep>(options_.age.count(), 0, delta_seconds_max))) {
         if (any_ && options_.credentials) {
             throw std::invalid_argument("cors: credentials need origins that are named");
         }
