@@ -5,9 +5,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,12 +24,14 @@ struct options {
     int port = 8081;
     std::size_t threads = thread_pool::hardware();
     std::string database = "notes.db";
+    std::int64_t database_ms = 5000;
 };
 
-std::unique_ptr<notes::store> open(const std::string& database) {
-    if (!database.starts_with("postgresql://")) return notes::open_sqlite(database);
+std::unique_ptr<notes::store> open(const options& o) {
+    const duration limit = std::chrono::milliseconds(o.database_ms);
+    if (!o.database.starts_with("postgresql://")) return notes::open_sqlite(o.database, limit);
 #ifdef NOTES_WITH_POSTGRESQL
-    return notes::open_postgres(database);
+    return notes::open_postgres(o.database, limit);
 #else
     throw std::runtime_error("this program was built without PostgreSQL (COPPICE_POSTGRESQL)");
 #endif
@@ -71,7 +76,7 @@ int serve(const options& o) {
         const result<io::endpoint> at =
             io::endpoint::parse(o.address, static_cast<std::uint16_t>(o.port));
         if (!at) throw std::runtime_error("--address: '" + o.address + "' is no address");
-        store = open(o.database);
+        store = open(o);
         http::server_options how;
         how.endpoint = at.value();
         how.threads = o.threads;
@@ -102,6 +107,13 @@ int main(int argc, char** argv) {
     app.add_option("--database", o.database,
                    "an SQLite file, made if it is missing, or postgresql://...")
         ->capture_default_str();
+    static const std::map<std::string, std::int64_t> units{{"ms", 1}, {"s", 1000}, {"m", 60'000}};
+    app.add_option("--database-timeout", o.database_ms,
+                   "how long a request waits for the database before it gets 503: 500ms, 5s, 1m; "
+                   "an hour at most")
+        ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED))
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{3'600'000}))
+        ->default_str("5s");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -2,19 +2,25 @@
 // socket. A few connections are shared by all loops; a request that finds none waits for one.
 #include "store.hpp"
 
+#include <coppice/base/intrusive.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/io/event_loop.hpp>
+#include <coppice/io/initiate.hpp>
 #include <coppice/io/open_file.hpp>
-#include <coppice/io/timer.hpp>
 
 #include <libpq-fe.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 #include <cerrno>
 #include <charconv>
-#include <coroutine>
-#include <deque>
-#include <initializer_list>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace notes {
@@ -35,130 +41,206 @@ struct clear {
 };
 using rows = std::unique_ptr<PGresult, clear>;
 
+// The connection is of no use any more.
 [[noreturn]] void fail(const connection& c) {
-    throw std::runtime_error(::PQerrorMessage(c.get()));
+    throw unavailable(::PQerrorMessage(c.get()));
 }
 
-// Awaits that a socket, which stays its owner's, has something to read: a read of no bytes, which
-// the loop makes when the socket is ready.
-class readable : coppice::io::ring_operation {
+// What a loop does when an epoll instance has something to report: nothing.
+class ready_request : public coppice::io::descriptor_request<> {
 public:
-    readable(context& loop, int socket)
-        : ring_operation(&ended, coppice::io::opcode::read), file_(loop, watched(loop, socket)) {}
-    bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> waiter) noexcept {
-        waiter_ = waiter;
-        on = file_.slot();
-        return !file_.owner().start(*this);
-    }
-    void await_resume() const {
-        if (result < 0) throw std::system_error(-result, std::system_category(), "PostgreSQL");
+    using value_type = void;
+    static constexpr const char* name = "wait for PostgreSQL";
+    struct arguments {
+        explicit arguments(const coppice::io::descriptor_reference& f) noexcept : file(f) {}
+        coppice::io::descriptor_reference file;
+    };
+    explicit ready_request(const arguments& a) noexcept
+        : descriptor_request<>(a.file, coppice::io::opcode::read) {}
+
+protected:
+    ~ready_request() = default;
+
+private:
+    // A loop reads what is ready; an epoll instance cannot be read.
+    int judge(int returned) noexcept override { return returned == -EINVAL ? 0 : returned; }
+};
+
+// Watches libpq's socket, which stays libpq's, by an epoll instance that is the loop's.
+class socket_watch : coppice::io::open_file {
+public:
+    // `events`: EPOLLIN, EPOLLOUT or both.
+    socket_watch(context& loop, int socket, std::uint32_t events)
+        : open_file(watching(loop, socket, events)) {}
+    // Awaits one of the events. Heeds stop tokens and deadlines.
+    auto ready() noexcept {
+        return coppice::io::initiate<ready_request>(ready_request::arguments(reference()),
+                                                    coppice::use_await);
     }
 
 private:
-    // A descriptor of the same socket that is the loop's for this wait.
-    struct watched_file : coppice::io::open_file {
-        using open_file::open_file;
-        coppice::io::descriptor* slot() const noexcept { return reference().on; }
-    };
-    static coppice::io::descriptor* watched(context& loop, int socket) {
-        const int copy = ::dup(socket);
-        if (copy < 0) throw std::system_error(errno, std::system_category(), "dup");
-        auto adopted = loop.adopt(copy);
-        if (!adopted) ::close(copy);
-        return std::move(adopted).value_or_throw("PostgreSQL");
+    static open_file watching(context& loop, int socket, std::uint32_t events) {
+        const int watch = ::epoll_create1(EPOLL_CLOEXEC);
+        if (watch < 0) throw std::system_error(errno, std::system_category(), "epoll_create1");
+        auto adopted = loop.adopt(watch);
+        if (!adopted) ::close(watch);
+        open_file file(loop, std::move(adopted).value_or_throw("PostgreSQL"));
+        epoll_event event{};
+        event.events = events;
+        if (::epoll_ctl(watch, EPOLL_CTL_ADD, socket, &event) != 0) {
+            throw std::system_error(errno, std::system_category(), "epoll_ctl");
+        }
+        return file;
     }
-    static void ended(operation* op) noexcept {
-        static_cast<readable*>(static_cast<ring_operation*>(op))->waiter_.resume();
-    }
-    watched_file file_;
-    std::coroutine_handle<> waiter_;
 };
 
-// Connections that are open and not in use, and who waits for one.
+// Connections that are open and not in use, and the requests that wait for one.
 class connection_pool {
 public:
     // A turn to use a connection; given on when it ends. An empty connection: make one.
     class lease {
     public:
+        lease() noexcept = default;
         lease(connection_pool& p, connection c) noexcept : pool_(&p), held(std::move(c)) {}
         lease(lease&& other) noexcept
             : pool_(std::exchange(other.pool_, nullptr)), held(std::move(other.held)) {}
+        lease& operator=(lease&&) = delete;
         ~lease() {
             if (pool_ != nullptr) pool_->give(std::move(held));
         }
 
     private:
-        connection_pool* pool_;
+        connection_pool* pool_ = nullptr;
 
     public:
         connection held;
     };
 
-    // Awaits a turn; resumes on `loop`.
-    class turn : coppice::io::operation {
-    public:
-        turn(connection_pool& p, context& loop) noexcept
-            : operation(&arrive), pool_(p), loop_(loop) {}
-        bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> waiter) noexcept {
-            waiter_ = waiter;
-            const std::lock_guard lock(pool_.mutex_);
-            if (pool_.in_use_ == connections_max) {
-                pool_.waiting_.push_back(this);
-                return true;
-            }
-            ++pool_.in_use_;
-            if (!pool_.idle_.empty()) {
-                connection_ = std::move(pool_.idle_.back());
-                pool_.idle_.pop_back();
-            }
-            return false;
-        }
-        lease await_resume() noexcept { return {pool_, std::move(connection_)}; }
-
-    private:
-        friend connection_pool;
-        static void arrive(operation* op) noexcept { static_cast<turn*>(op)->waiter_.resume(); }
-        connection_pool& pool_;
-        context& loop_;
-        connection connection_;
-        std::coroutine_handle<> waiter_;
-    };
+    // Awaits a turn; resumes on `loop`. Heeds stop tokens and deadlines.
+    auto turn(context& loop) noexcept {
+        return coppice::io::initiate<turn_request>(turn_request::arguments(loop, *this),
+                                                   coppice::use_await);
+    }
+    // Closes the connections that are not in use: their server has not answered another one.
+    void distrust_idle() noexcept {
+        std::vector<connection> closed;
+        const std::lock_guard lock(mutex_);
+        closed.swap(idle_);
+    }
 
 private:
+    using basic_turn = coppice::io::basic_request<coppice::io::operation>;
+    struct of_waiting;
+    using waiting_hook = coppice::list_hook<of_waiting>;
+
+    // Waits in the list until it is granted or interrupted, whichever comes first.
+    class turn_request : public basic_turn, coppice::io::timer_entry, public waiting_hook {
+    public:
+        using value_type = lease;
+        static constexpr const char* name = "wait for a connection";
+        struct arguments {
+            arguments(context& c, connection_pool& p) noexcept : owner(&c), pool(&p) {}
+            context* owner;
+            connection_pool* pool;
+        };
+        explicit turn_request(const arguments& a) noexcept
+            : basic_turn(*a.owner), timer_entry(&expire), pool_(a.pool) {}
+        lease take() noexcept {
+            if (outcome() < 0) return {};
+            return {*pool_, std::move(connection_)};
+        }
+        // Called by the request that gives its turn on, on any thread.
+        void grant(connection c) noexcept {
+            connection_ = std::move(c);
+            complete = &granted;
+            owner().post(*this);
+        }
+
+    protected:
+        ~turn_request() = default;
+
+    private:
+        bool submit() noexcept final {
+            {
+                const std::lock_guard lock(pool_->mutex_);
+                if (pool_->in_use_ != connections_max) {
+                    ++pool_->in_use_;
+                    if (!pool_->idle_.empty()) {
+                        connection_ = std::move(pool_->idle_.back());
+                        pool_->idle_.pop_back();
+                    }
+                    set_outcome(0);
+                    return true;
+                }
+                pool_->waiting_.push_back(*this);
+            }
+            if (deadline() != coppice::time_point::max()) owner().arm(*this, deadline());
+            listen();
+            return false;
+        }
+        // On the loop: a stop request or the deadline has come.
+        void interrupt() noexcept final {
+            {
+                const std::lock_guard lock(pool_->mutex_);
+                if (!waiting_hook::linked()) return;  // granted, or interrupted before
+                pool_->waiting_.erase(*this);
+            }
+            complete = &interrupted;
+            owner().defer(*this);
+        }
+        void end(int with) noexcept {
+            if (timer_entry::armed()) owner().disarm(*this);
+            set_outcome(with);
+            ended();
+        }
+        static void granted(operation* op) noexcept { static_cast<turn_request*>(op)->end(0); }
+        static void interrupted(operation* op) noexcept {
+            static_cast<turn_request*>(op)->end(-ECANCELED);
+        }
+        static void expire(timer_entry* entry) noexcept {
+            static_cast<turn_request*>(entry)->stop();
+        }
+
+        connection_pool* pool_;
+        connection connection_;
+    };
+
     void give(connection c) noexcept {
         const bool good = c != nullptr && ::PQstatus(c.get()) == CONNECTION_OK &&
                           ::PQtransactionStatus(c.get()) == PQTRANS_IDLE;
         if (!good) c.reset();
-        const std::lock_guard lock(mutex_);
-        if (!waiting_.empty()) {
-            turn& next = *waiting_.front();
-            waiting_.pop_front();
-            next.connection_ = std::move(c);
-            next.loop_.post(next);
-            return;
+        turn_request* next = nullptr;
+        {
+            const std::lock_guard lock(mutex_);
+            next = waiting_.pop_front();
+            if (next == nullptr) {
+                --in_use_;
+                if (c != nullptr) idle_.push_back(std::move(c));
+            }
         }
-        --in_use_;
-        if (c != nullptr) idle_.push_back(std::move(c));
+        // Out of the list: nothing but this ends it, so it is still there.
+        if (next != nullptr) next->grant(std::move(c));
     }
 
     std::mutex mutex_;  // guards the three below
     std::vector<connection> idle_;
-    std::deque<turn*> waiting_;
+    coppice::intrusive_list<turn_request, of_waiting> waiting_;
     std::size_t in_use_ = 0;
 };
 
 class postgres_store final : public store {
 public:
-    // Blocks: while the table is made.
-    explicit postgres_store(std::string url) : url_(std::move(url)) {
-        const connection c(::PQconnectdb(url_.c_str()));
-        if (::PQstatus(c.get()) != CONNECTION_OK) fail(c);
-        const rows made(::PQexec(c.get(),
-                                 "SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS "
-                                 "notes (id BIGSERIAL PRIMARY KEY, text TEXT NOT NULL)"));
-        if (::PQresultStatus(made.get()) != PGRES_COMMAND_OK) fail(c);
+    // Blocks: while the table is made, for the limit at most.
+    postgres_store(std::string url, coppice::duration limit) : url_(std::move(url)), limit_(limit) {
+        context loop;
+        const context::work_guard guard(loop);
+        std::thread runner([&] { loop.run(); });
+        const coppice::scope_exit end([&] {
+            loop.stop();
+            runner.join();
+        });
+        coppice::this_thread::sync_wait(
+            coppice::execution::starts_on(loop.get_scheduler(), prepare(loop)));
     }
 
     task<std::vector<note>> list(context& loop) override {
@@ -210,10 +292,30 @@ private:
         return n;
     }
 
+    task<> prepare(context& loop) {
+        co_await ask(loop,
+                     "CREATE TABLE IF NOT EXISTS notes (id BIGSERIAL PRIMARY KEY, "
+                     "text TEXT NOT NULL)",
+                     parameters());
+    }
+
     // One statement and its answer, without holding the loop.
     task<rows> ask(context& loop, const char* sql, std::vector<std::string> texts) {
+        try {
+            co_return co_await coppice::execution::timeout(
+                ask_at_leisure(loop, sql, std::move(texts)), limit_);
+        } catch (const std::system_error& e) {
+            if (e.code() != std::errc::timed_out) throw unavailable(e.what());
+        }
+        pool_.distrust_idle();
+        throw unavailable("PostgreSQL did not answer in time");
+    }
+
+    task<rows> ask_at_leisure(context& loop, const char* sql, std::vector<std::string> texts) {
         if (!loop.is_current()) co_await loop.get_scheduler().schedule();
-        connection_pool::lease lease = co_await connection_pool::turn(pool_, loop);
+        connection_pool::lease lease = co_await pool_.turn(loop);
+        // The server may have closed it meanwhile.
+        if (lease.held != nullptr && ::PQconsumeInput(lease.held.get()) == 0) lease.held.reset();
         if (lease.held == nullptr) co_await connect(loop, lease.held);
         const connection& c = lease.held;
         std::vector<const char*> values;
@@ -222,15 +324,17 @@ private:
                                 values.data(), nullptr, nullptr, 0) == 0) {
             fail(c);
         }
-        // A statement that the socket does not take at once is rare: looked at every millisecond.
         for (int left; (left = ::PQflush(c.get())) != 0;) {
-            if (left < 0 || ::PQconsumeInput(c.get()) == 0) fail(c);
-            co_await coppice::io::timer(loop).wait_for(std::chrono::milliseconds(1));
+            if (left < 0) fail(c);
+            socket_watch watch(loop, ::PQsocket(c.get()), EPOLLIN | EPOLLOUT);
+            co_await watch.ready();
+            if (::PQconsumeInput(c.get()) == 0) fail(c);
         }
         rows answer;
         for (bool more = true; more;) {
             while (::PQisBusy(c.get()) != 0) {
-                co_await readable(loop, ::PQsocket(c.get()));
+                socket_watch watch(loop, ::PQsocket(c.get()), EPOLLIN);
+                co_await watch.ready();
                 if (::PQconsumeInput(c.get()) == 0) fail(c);
             }
             rows next(::PQgetResult(c.get()));
@@ -239,6 +343,7 @@ private:
         }
         const ExecStatusType status = ::PQresultStatus(answer.get());
         if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+            if (::PQstatus(c.get()) != CONNECTION_OK) fail(c);
             throw std::runtime_error(::PQresultErrorMessage(answer.get()));
         }
         co_return answer;
@@ -247,27 +352,27 @@ private:
     task<> connect(context& loop, connection& c) {
         c.reset(::PQconnectStart(url_.c_str()));
         if (c == nullptr || ::PQstatus(c.get()) == CONNECTION_BAD) fail(c);
+        ::PQsetNoticeProcessor(c.get(), [](void*, const char*) {}, nullptr);
         PostgresPollingStatusType next = PGRES_POLLING_WRITING;
         while (next != PGRES_POLLING_OK) {
             if (next == PGRES_POLLING_FAILED) fail(c);
-            if (next == PGRES_POLLING_READING) {
-                co_await readable(loop, ::PQsocket(c.get()));
-            } else {
-                co_await coppice::io::timer(loop).wait_for(std::chrono::milliseconds(1));
-            }
+            const bool reading = next == PGRES_POLLING_READING;
+            socket_watch watch(loop, ::PQsocket(c.get()), reading ? EPOLLIN : EPOLLOUT);
+            co_await watch.ready();
             next = ::PQconnectPoll(c.get());
         }
         if (::PQsetnonblocking(c.get(), 1) != 0) fail(c);
     }
 
-    std::string url_;
+    const std::string url_;
+    const coppice::duration limit_;
     connection_pool pool_;
 };
 
 }  // namespace
 
-std::unique_ptr<store> open_postgres(const std::string& url) {
-    return std::make_unique<postgres_store>(url);
+std::unique_ptr<store> open_postgres(const std::string& url, coppice::duration limit) {
+    return std::make_unique<postgres_store>(url, limit);
 }
 
 }  // namespace notes

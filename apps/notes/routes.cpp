@@ -91,15 +91,30 @@ task<response> remove(store& s, request& r) {
     co_return response(204);
 }
 
+using answer_of = task<response> (*)(store&, request&);
+
+// What an operation answers, or 503 where the database cannot.
+task<response> available(answer_of operation, store& s, request& r) {
+    try {
+        co_return co_await operation(s, r);
+    } catch (const unavailable& e) {
+        std::fprintf(stderr, "coppice-notes: %s\n", e.what());
+    }
+    co_return problem(503, "the database does not answer").add("Retry-After", "1");
+}
+
 }  // namespace
 
 http::router make_routes(store& s) {
+    const auto over = [&s](answer_of operation) {
+        return [&s, operation](request& r) { return available(operation, s, r); };
+    };
     http::router routes;
-    routes.get("/notes", [&s](request& r) { return list(s, r); })
-        .post("/notes", [&s](request& r) { return add(s, r); })
-        .get("/notes/{id:int}", [&s](request& r) { return find(s, r); })
-        .put("/notes/{id:int}", [&s](request& r) { return replace(s, r); })
-        .del("/notes/{id:int}", [&s](request& r) { return remove(s, r); })
+    routes.get("/notes", over(list))
+        .post("/notes", over(add))
+        .get("/notes/{id:int}", over(find))
+        .put("/notes/{id:int}", over(replace))
+        .del("/notes/{id:int}", over(remove))
         .get("/healthz", [](request&) { return response::text("ok\n"); });
     return routes;
 }

@@ -2,9 +2,11 @@
 // them, and requests hop to it and leave their loops to others.
 #include "store.hpp"
 
+#include <coppice/base/saturating.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
 #include <sqlite3.h>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -16,17 +18,15 @@ namespace {
 using coppice::task;
 using coppice::io::context;
 
-constexpr int busy_ms = 5000;  // how long another process may lock the file
-
 // A connection and its prepared statements. Threads: one at a time.
 class database {
 public:
-    explicit database(const std::string& file) {
+    database(const std::string& file, coppice::duration limit) {
         sqlite3* opened = nullptr;
         const int status = ::sqlite3_open(file.c_str(), &opened);
         handle_.reset(opened);  // there is one to close even if that failed
         check(status);
-        ::sqlite3_busy_timeout(opened, busy_ms);
+        wait_at_most(limit);
         check(::sqlite3_exec(opened,
                              "PRAGMA journal_mode = WAL;"
                              "CREATE TABLE IF NOT EXISTS notes ("
@@ -35,7 +35,14 @@ public:
     }
     void check(int status) const {
         if (status == SQLITE_OK || status == SQLITE_ROW || status == SQLITE_DONE) return;
+        const int kind = status & 0xff;
+        if (kind == SQLITE_BUSY || kind == SQLITE_LOCKED) throw unavailable("the file is locked");
         throw std::runtime_error(::sqlite3_errmsg(handle()));
+    }
+    // For a lock that another process has.
+    void wait_at_most(coppice::duration time) const {
+        const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+        ::sqlite3_busy_timeout(handle(), coppice::saturating_cast<int>(ms));
     }
     std::int64_t last_id() const { return ::sqlite3_last_insert_rowid(handle()); }
     bool changed() const { return ::sqlite3_changes(handle()) != 0; }
@@ -97,10 +104,13 @@ private:
 
 class sqlite_store final : public store {
 public:
-    explicit sqlite_store(const std::string& file) : database_(file) {}
+    sqlite_store(const std::string& file, coppice::duration limit)
+        : limit_(limit), database_(file, limit) {}
 
     task<std::vector<note>> list(context&) override {
+        const time_point late = deadline();
         co_await worker_.get_scheduler().schedule();
+        wait_until(late);
         statement::run run(list_);
         run.bind(1, listed_max);
         std::vector<note> all;
@@ -108,32 +118,53 @@ public:
         co_return all;
     }
     task<std::optional<note>> find(context&, std::int64_t id) override {
+        const time_point late = deadline();
         co_await worker_.get_scheduler().schedule();
+        wait_until(late);
         statement::run run(find_);
         std::optional<note> found;
         if (run.bind(1, id).step()) found = run.row();
         co_return found;
     }
     task<std::int64_t> add(context&, std::string text) override {
+        const time_point late = deadline();
         co_await worker_.get_scheduler().schedule();
+        wait_until(late);
         statement::run run(add_);
         run.bind(1, text).step();
         co_return database_.last_id();
     }
     task<bool> replace(context&, std::int64_t id, std::string text) override {
+        const time_point late = deadline();
         co_await worker_.get_scheduler().schedule();
+        wait_until(late);
         statement::run run(replace_);
         run.bind(1, text).bind(2, id).step();
         co_return database_.changed();
     }
     task<bool> remove(context&, std::int64_t id) override {
+        const time_point late = deadline();
         co_await worker_.get_scheduler().schedule();
+        wait_until(late);
         statement::run run(remove_);
         run.bind(1, id).step();
         co_return database_.changed();
     }
 
 private:
+    using clock = std::chrono::steady_clock;
+    using time_point = clock::time_point;
+
+    time_point deadline() const { return coppice::saturating_add(clock::now(), limit_); }
+    // On the worker: limits what the coming statement waits for locks. Behind others that waited,
+    // nothing may be left of its time.
+    void wait_until(time_point late) const {
+        const coppice::duration left = late - clock::now();
+        if (left <= coppice::duration(0)) throw unavailable("the file is locked");
+        database_.wait_at_most(left);
+    }
+
+    const coppice::duration limit_;
     // The worker's, but for making and ending them.
     database database_;
     statement list_{database_, "SELECT id, text FROM notes ORDER BY id DESC LIMIT ?"};
@@ -146,8 +177,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<store> open_sqlite(const std::string& file) {
-    return std::make_unique<sqlite_store>(file);
+std::unique_ptr<store> open_sqlite(const std::string& file, coppice::duration limit) {
+    return std::make_unique<sqlite_store>(file, limit);
 }
 
 }  // namespace notes

@@ -5,8 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include <sqlite3.h>
+#include <sys/types.h>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -121,6 +129,141 @@ TEST(notes_program, refuses_a_database_that_cannot_be) {
     served s(COPPICE_NOTES, {"--port", "0", "--database", "/does/not/exist/notes.db"});
     EXPECT_EQ(s.exit_status(), 2);
     EXPECT_NE(s.err().find("coppice-notes: "), std::string::npos);
+}
+
+// The file, locked by another connection while this lives.
+class lock_on {
+public:
+    explicit lock_on(const std::string& path) {
+        EXPECT_EQ(::sqlite3_open(path.c_str(), &file_), SQLITE_OK);
+        EXPECT_EQ(::sqlite3_exec(file_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+    }
+    ~lock_on() { ::sqlite3_close(file_); }
+
+private:
+    sqlite3* file_ = nullptr;
+};
+
+// A process, and those that it has started, stopped while this lives.
+class halted {
+public:
+    explicit halted(pid_t parent) {
+        processes_.push_back(parent);
+        ::kill(parent, SIGSTOP);  // first: it starts no more
+        const std::string id = std::to_string(parent);
+        std::ifstream children("/proc/" + id + "/task/" + id + "/children");
+        for (pid_t child; children >> child;) {
+            processes_.push_back(child);
+            ::kill(child, SIGSTOP);
+        }
+    }
+    ~halted() {
+        for (const pid_t p : processes_) ::kill(p, SIGCONT);
+    }
+
+private:
+    std::vector<pid_t> processes_;
+};
+
+class notes_halted : public notes {
+protected:
+    // with_postgresql.sh names the server that it has started.
+    void SetUp() override {
+        const char* const named = std::getenv("COPPICE_NOTES_POSTGRESQL_PID");
+        if (named == nullptr) GTEST_SKIP() << "this is for with_postgresql.sh";
+        server = std::atoi(named);
+    }
+    pid_t server = 0;
+};
+
+TEST_F(notes_halted, a_halted_postgresql_gives_503_in_its_time_and_is_used_again) {
+    std::vector<std::string> flags = arguments();
+    flags.insert(flags.end(), {"--database-timeout", "2s"});
+    served s(COPPICE_NOTES, flags);
+    const std::string kept = add(s, R"({"text":"kept"})");
+    {
+        const halted database(server);
+        std::vector<std::unique_ptr<client>> many;
+        for (int i = 0; i != 20; ++i) {
+            many.push_back(std::make_unique<client>(s.port()));
+            many.back()->send("GET " + kept + " HTTP/1.1\r\nHost: a\r\n\r\n");
+        }
+        for (const auto& c : many) {
+            const std::string answer = c->receive();  // waits 10 s at most, and then is ""
+            EXPECT_TRUE(has_status(answer, 503)) << answer;
+        }
+        EXPECT_TRUE(has_status(s.get("/healthz"), 200));
+    }
+    EXPECT_NE(s.get(kept).find("\"kept\""), std::string::npos);
+    const halted again(server);
+    client last(s.port());
+    last.send("GET " + kept + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_TRUE(has_status(s.get("/healthz"), 200));
+    s.signal(SIGTERM);
+    const std::string answer = last.receive();
+    EXPECT_TRUE(has_status(answer, 503) || answer.empty()) << answer;
+    last.reset();
+    EXPECT_EQ(s.exit_status(), 0);
+}
+
+class notes_late : public notes {
+protected:
+    std::vector<std::string> with_timeout(const char* time) const {
+        std::vector<std::string> all = arguments();
+        all.insert(all.end(), {"--database-timeout", time});
+        return all;
+    }
+    void SetUp() override {
+        if (database.starts_with("postgresql://")) GTEST_SKIP() << "this is about files";
+    }
+};
+
+TEST_F(notes_late, a_file_that_stays_locked_gives_503_in_its_time_and_is_used_again) {
+    served s(COPPICE_NOTES, with_timeout("1s"));
+    const std::string kept = add(s, R"({"text":"kept"})");
+    {
+        const lock_on file(database);
+        // Each has its own time, also behind the others, of which each uses up its own.
+        std::vector<std::unique_ptr<client>> many;
+        const std::string body = R"({"text":"lost"})";
+        for (int i = 0; i != 20; ++i) {
+            many.push_back(std::make_unique<client>(s.port()));
+            many.back()->send("POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                              std::to_string(body.size()) + "\r\n\r\n" + body);
+        }
+        for (const auto& c : many) {
+            const std::string answer = c->receive();  // waits 10 s at most, and then is ""
+            EXPECT_TRUE(has_status(answer, 503)) << answer;
+            EXPECT_NE(answer.find("\r\nRetry-After: "), answer.npos);
+        }
+        EXPECT_NE(s.get(kept).find("\"kept\""), std::string::npos) << "reading needs no lock";
+    }
+    add(s, R"({"text":"again"})");
+}
+
+TEST_F(notes_late, a_server_that_waits_for_a_lock_drains) {
+    // On one loop: the request is under way when the answer to a later one is there.
+    served s(COPPICE_NOTES,
+             {"--port", "0", "--threads", "1", "--database", database, "--database-timeout", "1s"});
+    add(s, R"({"text":"a"})");
+    const lock_on file(database);
+    client c(s.port());
+    const std::string body = R"({"text":"lost"})";
+    c.send("POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body);
+    EXPECT_TRUE(has_status(s.get("/healthz"), 200));
+    s.signal(SIGTERM);
+    EXPECT_TRUE(has_status(c.receive(), 503));
+    c.reset();
+    EXPECT_EQ(s.exit_status(), 0);
+}
+
+TEST(notes_program, refuses_a_database_timeout_that_is_none) {
+    for (const char* const bad : {"", "5", "0s", "-1s", "5d", "61m", "99999999999999999999s"}) {
+        served s(COPPICE_NOTES, {"--port", "0", "--database-timeout", bad});
+        EXPECT_EQ(s.exit_status(), 2) << bad;
+        EXPECT_NE(s.err(), "") << bad;
+    }
 }
 
 // RFC 8259

@@ -45,4 +45,4 @@ until "$programs/pg_isready" -q -h "$directory" -U notes; do
     sleep 0.1
 done
 export COPPICE_NOTES_DATABASE="postgresql:///postgres?host=$directory&user=notes"
-"$tests" --gtest_filter='notes.*'
+COPPICE_NOTES_POSTGRESQL_PID=$server "$tests" --gtest_filter='notes.*:notes_halted.*'

@@ -143,7 +143,8 @@ TEST(serve_flags, workloads_beyond_their_limit_get_503_until_one_ends) {
         };
         const std::unique_ptr<client> first = waiting();
         std::unique_ptr<client> second = waiting();
-        // In `worker` the pool may see the two after what comes later.
+        EXPECT_TRUE(has_status(s.get("/healthz"), 200));  // so they are under way
+        // But in `worker` the pool may see the two after what comes later.
         while (running("/io-async?ms=0")) {
         }
         for (const char* const target : {"/cpu?n=1", "/io?ms=0", "/io-async?ms=0"}) {
