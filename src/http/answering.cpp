@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <stdexcept>
 #include <utility>
 
 namespace coppice::http {
@@ -34,39 +35,33 @@ constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS,
         e.head_bytes = parsed.consumed;
         const request_head& head = e.parser.head();
         e.match = loop_.routes.match(head.verb(), head.path());
-        const bool reads = e.match.status == match_status::found && e.match.handler->needs().body;
-        const std::uint64_t length = head.content_length().value_or(0);
-        if (reads) {
-            e.body = {};
-            e.end = e.head_bytes;
-        } else {
-            if (length > loop_.options.limits.body_bytes_max) [[unlikely]] {
-                refuse(e, 413, "the body is too large");
-                return step::last;
-            }
-            if (head.chunked() || length > e.left.size() - e.head_bytes) [[unlikely]]
-                return step::body;
-            e.body = e.left.substr(e.head_bytes, static_cast<std::size_t>(length));
-            e.end = e.head_bytes + e.body.size();
+        const bool whole = e.end.begin(head, e.head_bytes, e.left.size() - e.head_bytes);
+        if (!whole || !is_plain(e)) [[unlikely]] {
+            const step s = settle(e, admit(e));
+            if (s == step::answered) continue;
+            if (s != step::admitted) return s;
         }
+        e.body = e.left.substr(e.head_bytes, e.end.bytes() - e.head_bytes);
         const step s = settle(e, respond(e));
         if (s != step::answered) return s;
     }
 }
 
-// Once a request is answered: lets go of it, and says whether another may follow.
+// Once a request is answered: lets go of it, and says whether another may follow. The only way from
+// a request to the one behind it.
 connection::step connection::settle(exchange& e, step s) {
     if (s != step::answered) return s;
-    if (e.body_was_read) [[unlikely]] {
+    if (e.more) [[unlikely]]
+        e.trailers.clear();
+    if (!e.end.is_known()) [[unlikely]]
+        return e.closing ? step::last : step::drop;
+    if (e.end.is_in_rest()) [[unlikely]] {
         e.buffer.release();
         e.input.swap(e.rest);
         e.left = e.input;
-        e.body_was_read = false;
     } else {
-        e.left.remove_prefix(e.end);
+        e.left.remove_prefix(e.end.bytes());
     }
-    if (e.more) [[unlikely]]
-        e.trailers.clear();
     if (e.closing) [[unlikely]] {
         e.unread = e.unread || !e.left.empty();
         return step::last;
@@ -74,21 +69,35 @@ connection::step connection::settle(exchange& e, step s) {
     return e.output.size() > output_bytes_max ? step::flush : step::answered;
 }
 
+// Whether only the handler can answer the request, and does not read its body itself.
+inline bool connection::is_plain(const exchange& e) const noexcept {
+    const request_head& head = e.parser.head();
+    return e.match.status == match_status::found && !e.match.handler->needs().body &&
+           loop_.routes.filters().empty() && head.scheme().empty() &&
+           head.content_length().value_or(0) <= loop_.options.limits.body_bytes_max;
+}
+
+// The head is there, the body perhaps not: answers the request if it is not for its handler. Once
+// for each request.
+connection::step connection::admit(exchange& e) {
+    e.body = {};
+    request r(e.parser.head(), {}, e.match.parameters, &e.origin);
+    std::optional<response> made;
+    try {
+        made = answer_without_handler(e, r);
+    } catch (...) {
+        report_exception(e, std::current_exception());
+        made = response::status(500);
+    }
+    if (made) return finish(e, std::move(*made), r);
+    if (e.match.handler->needs().body) return step::handler;
+    return e.end.is_known() ? step::admitted : step::body;
+}
+
 // Answers the request whose head and body are there, or says what that has to wait for.
 [[gnu::flatten]] connection::step connection::respond(exchange& e) {
     const request_head& head = e.parser.head();
-    if (!head.scheme().empty() && misdirected(e)) [[unlikely]]
-        return step::answered;
     request r(head, e.body, e.match.parameters, &e.origin);
-    if (!loop_.routes.filters().empty() || e.match.status != match_status::found) [[unlikely]] {
-        try {
-            std::optional<response> made = answer_without_handler(e, r);
-            if (made) return finish(e, std::move(*made), r);
-        } catch (...) {
-            report_exception(e, std::current_exception());
-            return finish(e, response::status(500), r);
-        }
-    }
     const handler& h = *e.match.handler;
     if (h.is_asynchronous()) return step::handler;
     if (!away_) [[likely]] {
@@ -101,22 +110,16 @@ connection::step connection::settle(exchange& e, step s) {
     return finish(e, std::move(made), r);
 }
 
-// True: the request was for what a connection without TLS cannot answer for, and that is answered.
-bool connection::misdirected(exchange& e) {
-    const request_head& head = e.parser.head();
-    if (!equals_ignoring_case(head.scheme(), "https")) return false;
-    put(e, response::status(421), &head);
-    return true;
-}
-
-// What a filter or the router answers.
+// What the connection, a filter or the router answers, from the head alone.
 std::optional<response> connection::answer_without_handler(exchange& e, const request& r) {
+    // Without TLS it cannot answer for https.
+    if (equals_ignoring_case(r.head().scheme(), "https")) return response::status(421);
     for (const auto& f : loop_.routes.filters()) {
         if (std::optional<response> made = f->before(r)) return made;
     }
     switch (e.match.status) {
         case match_status::found:
-            return std::nullopt;
+            return refuse_large_body(e);
         case match_status::bad_path:
             return response::status(400, "the path is malformed");
         case match_status::method_not_allowed:
@@ -135,6 +138,13 @@ std::optional<response> connection::answer_without_handler(exchange& e, const re
     return response::status(404);
 }
 
+std::optional<response> connection::refuse_large_body(exchange& e) {
+    const std::uint64_t most = e.match.handler->needs().body ? loop_.options.streamed_body_bytes_max
+                                                             : loop_.options.limits.body_bytes_max;
+    if (e.parser.head().content_length().value_or(0) <= most) return std::nullopt;
+    return refusal(e, 413, "the body is too large");
+}
+
 response connection::call(exchange& e, const handler& h, request& r) {
     try {
         return h.answer(r);
@@ -147,11 +157,13 @@ response connection::call(exchange& e, const handler& h, request& r) {
 // Passes an answer through the filters and puts it into the output.
 [[gnu::flatten]] connection::step connection::finish(exchange& e, response&& made,
                                                      const request& r) {
+    if (made.status() < 200) [[unlikely]]
+        made = interim_answer(e);
     if (!loop_.routes.filters().empty()) [[unlikely]]
         pass_filters(e, made, r);
     const request_head& head = e.parser.head();
-    if (made.source() != nullptr && head.verb() != method::head && !bodyless(made.status()))
-        [[unlikely]] {
+    if (made.source() != nullptr && head.verb() != method::head &&
+        content_of(made.status()) == answer_content::any) [[unlikely]] {
         e.streamed.emplace(std::move(made));
         return step::stream;
     }
@@ -169,6 +181,14 @@ void connection::pass_filters(exchange& e, response& made, const request& r) {
             made = response::status(500);
         }
     }
+}
+
+// Only the connection sends interim answers: one in place of the final answer would be taken for
+// the beginning of the next.
+response connection::interim_answer(exchange& e) {
+    report_exception(e, std::make_exception_ptr(std::logic_error(
+                            "the answer to a request has an interim status (1xx)")));
+    return response::status(500);
 }
 
 // The exception goes to the owner of the server; its client gets 500.
@@ -198,12 +218,28 @@ void connection::refuse(exchange& e, int status, const char* reason) {
     put(e, refusal(e, status, reason), nullptr);
 }
 
+// The request is answered before its body has come to its end. A short rest is dropped; otherwise
+// the connection ends. A client that waits for 100 (Continue) may send the body or not, so what it
+// sends next cannot be known.
+void connection::decide_about_rest(exchange& e, const request_head* head) {
+    if (!e.closing && e.end.can_be_dropped()) {
+        const std::size_t received = e.left.size() - e.head_bytes;
+        const std::uint64_t most = loop_.options.dropped_body_bytes_max;
+        const bool waits = head->expects_continue() && received == 0;
+        const bool is_short = head->chunked() || *head->content_length() - received <= most;
+        if (most != 0 && is_short && !waits) return;
+    }
+    e.closing = e.unread = true;
+}
+
 // Whether and how this answer leaves the connection open, and how its body ends.
 serialize_options connection::framing(exchange& e, const response& r, const request_head* head) {
     ++served_;
     // A thread of the pool does not look at what its loop may change: the loop looks afterwards.
     e.closing = e.closing || (!away_ && loop_.draining) || r.closes() || head == nullptr ||
                 !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
+    if (!e.end.is_known()) [[unlikely]]
+        decide_about_rest(e, head);
     serialize_options how;
     how.head_only = head != nullptr && head->verb() == method::head;
     how.minor_version = head == nullptr ? 1 : head->minor_version();
@@ -212,7 +248,8 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
         how.length = r.source()->length();
         how.chunked = !how.length && how.minor_version != 0;
         how.unframed = !how.length && how.minor_version == 0;
-        e.closing = e.closing || (how.unframed && !how.head_only);
+        e.closing = e.closing || (how.unframed && !how.head_only &&
+                                  content_of(r.status()) == answer_content::any);
     }
     // A client that was not to close may be sending more.
     e.unread = e.unread || (e.closing && head != nullptr && head->keep_alive());
@@ -223,7 +260,8 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
 // Appends an answer to e.output. Without a head it answers what was no request.
 [[gnu::flatten]] void connection::put(exchange& e, const response& r, const request_head* head) {
     serialize(r, framing(e, r, head), e.output);
-    note(e, r.status(), r.body().size(), head);
+    const bool sent = content_of(r.status()) == answer_content::any;
+    note(e, r.status(), sent ? r.body().size() : 0, head);
 }
 
 std::string_view connection::date_for(const exchange& e) noexcept {

@@ -160,7 +160,8 @@ public:
 
 private:
     bool may_change(const response& answer) const {
-        if (bodyless(answer.status()) || answer.status() == 206) return false;
+        if (content_of(answer.status()) != answer_content::any || answer.status() == 206)
+            return false;
         if (answer.find("Content-Encoding") || !compresses_well(answer.content_type()))
             return false;
         const auto cache = answer.find("Cache-Control");

@@ -285,7 +285,7 @@ void connection::run_out_of_time() noexcept {
         return;
     }
     if (!batch_->given_up) loop_.counts.timed_out.add();
-    socket_.close();  // what is pending ends, and the session with it
+    break_off();  // what is pending ends, and the session with it
 }
 
 duration connection::transfer_time(duration base, std::uint64_t bytes) const noexcept {
@@ -304,7 +304,7 @@ void connection::drain() noexcept {
 
 void connection::cut_off() noexcept {
     cut_ = true;
-    if (!away_ || batch_->given_up) socket_.close();  // otherwise when it comes back
+    if (!away_ || batch_->given_up) break_off();  // otherwise when it comes back
     request_stop();
 }
 

@@ -97,7 +97,7 @@ response response::json(static_text body, int status) noexcept {
 }
 
 response response::status(int code, static_text reason) noexcept {
-    if (bodyless(code)) return response(code);
+    if (content_of(code) != answer_content::any) return response(code);
     return text(reason.view().empty() ? static_text::promised(reason_phrase(code)) : reason, code);
 }
 
@@ -259,8 +259,9 @@ std::string_view reason_phrase(int status) noexcept {
     }
 }
 
-bool bodyless(int status) noexcept {
-    return status < 200 || status == 204 || status == 304;
+answer_content content_of(int status) noexcept {
+    if (status < 200 || status == 204 || status == 304) return answer_content::absent;
+    return status == 205 ? answer_content::empty : answer_content::any;
 }
 
 namespace {
@@ -303,7 +304,8 @@ void append(const response& answer, const serialize_options& options, std::strin
         to = status_line(to, answer.status());
     }
     if (!options.date.empty()) to << "\r\nDate: " << options.date;
-    if (!bodyless(answer.status())) [[likely]] {
+    const answer_content content = content_of(answer.status());
+    if (content == answer_content::any) [[likely]] {
         if (!answer.content_type().empty()) to << "\r\nContent-Type: " << answer.content_type();
         if (options.chunked) [[unlikely]] {
             to << "\r\nTransfer-Encoding: chunked";
@@ -311,6 +313,8 @@ void append(const response& answer, const serialize_options& options, std::strin
             to << "\r\nContent-Length: ";
             to.number(options.length.value_or(answer.body().size()));
         }
+    } else if (content == answer_content::empty) {
+        to << "\r\nContent-Length: 0";
     }
     if (answer.closes() || !options.keep_alive) [[unlikely]] {
         to << "\r\nConnection: close";
@@ -335,7 +339,7 @@ void serialize_head(const response& answer, const serialize_options& options, st
 }
 
 void serialize(const response& answer, const serialize_options& options, std::string& out) {
-    const bool has_body = !options.head_only && !bodyless(answer.status());
+    const bool has_body = !options.head_only && content_of(answer.status()) == answer_content::any;
     // A long body goes from where it lies into its place at once.
     constexpr std::size_t short_bytes = 512;
     const std::string_view body = has_body ? answer.body() : std::string_view();

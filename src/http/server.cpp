@@ -130,12 +130,13 @@ void exchange::clear() noexcept {
     buffer.release();
     left = {};
     sent = 0;
-    given_up = closing = unread = in_head = body_was_read = false;
+    given_up = closing = unread = in_head = streaming = false;
     if (!more) [[likely]]
         return;
     for (std::string* const text : {&input, &rest, &log, &trailers, &peer}) text->clear();
     parser.reset();
     streamed.reset();
+    end = {};
     right.reset();
 }
 

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "request_end.hpp"
+
 namespace coppice::http {
 
 class connection;
@@ -124,16 +126,16 @@ struct alignas(64) exchange : io::timer_entry {
     // The request that is being answered.
     std::size_t head_bytes = 0;
     std::size_t body_bytes = 0;
-    std::size_t end = 0;  // where it ends in `left`
+    request_end end;
     std::string_view body;
     request_origin origin;
-    bool closing = false;        // the answers now in `output` are the last
-    bool unread = false;         // closing while the client may still send
-    bool in_head = false;        // its head is being waited for
-    bool body_was_read = false;  // by its handler: what follows is in `rest`
-    bool given_up = false;       // the handler did not end in time, and answers nobody any more
-    bool sending_late = false;   // what give_up() has to say
-    bool more = false;           // what is below `parser` may be in use
+    bool closing = false;       // the answers now in `output` are the last
+    bool unread = false;        // closing while the client may still send
+    bool in_head = false;       // its head is being waited for
+    bool streaming = false;     // an answer has begun whose body comes in pieces
+    bool given_up = false;      // the handler did not end in time, and answers nobody any more
+    bool sending_late = false;  // what give_up() has to say
+    bool more = false;          // what is below `parser` may be in use
     route_match<handler> match;
     head_parser parser;
 
@@ -339,7 +341,9 @@ private:
 
     // Why answering a batch cannot go on without waiting.
     enum class step : unsigned char {
+        admitted,  // nothing but the handler can answer the request
         answered,  // the request's answer is in the output: on to the next
+        drop,      // likewise, but the rest of the body has to be received and dropped first
         idle,      // all requests are answered
         last,      // the answers in the output are the last
         input,     // a head is incomplete
@@ -386,6 +390,8 @@ private:
     task<step> receive_head(exchange& e);
     task<step> receive_body(exchange& e);
     task<step> receive_chunked(exchange& e);
+    task<step> drop_body(exchange& e);
+    task<step> drop_chunked(exchange& e);
     task<step> run_handler(exchange& e);
     step conclude(exchange& e, std::optional<response> made, const std::exception_ptr& error,
                   const request& r);
@@ -406,18 +412,21 @@ private:
 
     // answering.cpp
     step advance(exchange& e);
+    bool is_plain(const exchange& e) const noexcept;
+    [[gnu::noinline]] step admit(exchange& e);
     step respond(exchange& e);
     step settle(exchange& e, step s);
     step finish(exchange& e, response&& made, const request& r);
-    [[gnu::noinline]] bool misdirected(exchange& e);
     [[gnu::noinline]] void pass_filters(exchange& e, response& made, const request& r);
-    [[gnu::noinline]] std::optional<response> answer_without_handler(exchange& e, const request& r);
+    std::optional<response> answer_without_handler(exchange& e, const request& r);
+    std::optional<response> refuse_large_body(exchange& e);
     response call(exchange& e, const handler& h, request& r);
-    static void consume(exchange& e);
+    [[gnu::cold, gnu::noinline]] response interim_answer(exchange& e);
     static response refusal(exchange& e, int status, const char* reason);
     [[gnu::cold, gnu::noinline]] void refuse(exchange& e, int status, const char* reason);
     [[gnu::cold, gnu::noinline]] void report_exception(exchange& e,
                                                        std::exception_ptr error) noexcept;
+    [[gnu::cold, gnu::noinline]] void decide_about_rest(exchange& e, const request_head* head);
     serialize_options framing(exchange& e, const response& r, const request_head* head);
     void put(exchange& e, const response& r, const request_head* head);
     std::string_view date_for(const exchange& e) noexcept;
@@ -431,6 +440,7 @@ private:
     task<bool> send_file(exchange& e, file_part part);
     void keep_head(exchange& e);
     void abort() noexcept;
+    void break_off() noexcept;
 
     serving_loop& loop_;
     served_socket socket_;

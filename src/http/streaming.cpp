@@ -147,11 +147,6 @@ void connection::keep_head(exchange& e) {
 // Runs a handler that reads the body itself.
 task<connection::step> connection::run_reading_handler(exchange& e) {
     if (away_) co_await come_home();
-    const request_head& head = e.parser.head();
-    if (head.content_length().value_or(0) > loop_.options.streamed_body_bytes_max) {
-        put(e, refusal(e, 413, "the body is too large"), nullptr);
-        co_return step::last;
-    }
     keep_head(e);
     incoming_body body(*this, e);
     begin_run(e);
@@ -176,9 +171,12 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
         end_run(e);
         co_return step::gone;
     }
-    if (!body.is_complete()) e.closing = e.unread = true;
-    e.rest = body.take_rest();
-    e.body_was_read = true;
+    if (body.is_complete()) {
+        e.rest = body.take_rest();
+        e.end.read_to_end();
+    } else {
+        e.end.abandoned();
+    }
     co_return conclude(e, std::move(made), error, r);
 }
 
@@ -257,10 +255,14 @@ task<connection::step> connection::send_stream(exchange& e) {
     const response answer = *std::exchange(e.streamed, std::nullopt);
     const request_head& head = e.parser.head();
     const serialize_options how = framing(e, answer, &head);
+    e.streaming = true;
     serialize_head(answer, how, e.output);
     if (const std::optional<file_part> part = answer.source()->file()) {
         note(e, answer.status(), part->size, &head);
-        if (co_await send_file(e, *part)) co_return step::answered;
+        if (co_await send_file(e, *part)) {
+            e.streaming = false;
+            co_return step::answered;
+        }
         abort();
         co_return step::gone;
     }
@@ -279,7 +281,10 @@ task<connection::step> connection::send_stream(exchange& e) {
     note(e, answer.status(), out.written(), &head);
     if (error) report_exception(e, error);
     if (!whole) ++e.stops;
-    if (whole && socket_.is_open() && out.finish()) co_return step::answered;
+    if (whole && socket_.is_open() && out.finish()) {
+        e.streaming = false;
+        co_return step::answered;
+    }
     abort();  // so that the client does not take a part for the whole
     co_return step::gone;
 }
@@ -328,6 +333,18 @@ void connection::abort() noexcept {
     (void)socket_.set(io::linger(std::chrono::seconds(0)));
     batch_->unread = false;
     socket_.close();
+}
+
+// Ends the connection in whatever it does: with a reset if a part of an answer may have been sent,
+// so that the client does not take the part for the whole (RFC 9112 section 8).
+void connection::break_off() noexcept {
+    const bool begun = batch_ != nullptr &&
+                       (batch_->streaming || batch_->sent != 0 || phase_ == phase::writing);
+    if (begun) {
+        abort();
+    } else {
+        socket_.close();
+    }
 }
 
 }  // namespace coppice::http

@@ -98,8 +98,12 @@ session connection::attend(step s) {
 task<bool> connection::converse(exchange& e, step s) {
     for (;;) {
         switch (s) {
+            case step::admitted:  // advance() keeps it
             case step::answered:
                 s = advance(e);
+                break;
+            case step::drop:
+                s = co_await drop_body(e);
                 break;
             case step::input:
                 s = co_await receive_head(e);
@@ -199,10 +203,11 @@ task<connection::step> connection::receive_body(exchange& e) {
         if (s != step::answered) co_return s;
     } else {
         e.body_bytes = static_cast<std::size_t>(length);  // within body_bytes_max
-        e.end = e.head_bytes + e.body_bytes;
-        while (e.left.size() < e.end) {
+        const std::size_t end = e.head_bytes + e.body_bytes;
+        while (e.left.size() < end) {
             if (!co_await receive_more(e)) co_return step::gone;
         }
+        e.end.found(end);
     }
     // The input has moved: views of it are made again.
     e.parser.reset();
@@ -214,7 +219,7 @@ task<connection::step> connection::receive_body(exchange& e) {
     co_return step::answered;
 }
 
-// Sets e.body_bytes and e.end of a chunked body, which loses its framing in place.
+// Finds e.body_bytes and the end of a chunked body, which loses its framing in place.
 task<connection::step> connection::receive_chunked(exchange& e) {
     chunk_decoder decoder(loop_.options.limits);
     decoder.keep_trailers(e.trailers);
@@ -225,7 +230,7 @@ task<connection::step> connection::receive_chunked(exchange& e) {
         if (r.status == parse_status::complete) {
             // What follows the body is the next request.
             e.body_bytes = decoded - e.head_bytes;
-            e.end = decoded - r.produced + r.consumed;
+            e.end.found(decoded - r.produced + r.consumed);
             co_return step::answered;
         }
         if (r.status == parse_status::error) {
@@ -233,6 +238,52 @@ task<connection::step> connection::receive_chunked(exchange& e) {
             co_return step::last;
         }
         e.input.resize(decoded);
+        if (!co_await receive_more(e)) co_return step::gone;
+    }
+}
+
+// The request was answered before its body: receives the rest of that and drops it.
+task<connection::step> connection::drop_body(exchange& e) {
+    const bool chunked = e.parser.head().chunked();
+    std::uint64_t length = e.parser.head().content_length().value_or(0);
+    if (!co_await write(e)) co_return step::gone;
+    if (away_) co_await come_home();
+    e.left.remove_prefix(e.head_bytes);
+    keep(e);
+    enter(phase::body, loop_.options.timeouts.body);
+    step s = step::answered;
+    if (chunked) {
+        s = co_await drop_chunked(e);
+    } else {
+        while (length > e.left.size()) {
+            length -= e.left.size();
+            e.input.clear();
+            if (!co_await receive_more(e)) co_return step::gone;
+        }
+        e.left.remove_prefix(static_cast<std::size_t>(length));
+        e.end.dropped();
+    }
+    phase_ = phase::handling;
+    co_return s;
+}
+
+// A body that is malformed or too long ends the connection; the answer has been sent.
+task<connection::step> connection::drop_chunked(exchange& e) {
+    limits limit = loop_.options.limits;
+    limit.body_bytes_max = loop_.options.dropped_body_bytes_max;
+    chunk_decoder decoder(limit);
+    for (;;) {
+        const chunk_decoder::result r = decoder.decode(std::span(e.input));
+        if (r.status == parse_status::error) {
+            e.closing = e.unread = true;
+            co_return step::last;
+        }
+        if (r.status == parse_status::complete) {
+            e.left = std::string_view(e.input).substr(r.consumed);
+            e.end.dropped();
+            co_return step::answered;
+        }
+        e.input.clear();
         if (!co_await receive_more(e)) co_return step::gone;
     }
 }
@@ -315,7 +366,7 @@ task<> connection::come_home() {
 
 void connection::at_home() noexcept {
     away_ = false;
-    if (cut_) socket_.close();
+    if (cut_) break_off();
 }
 
 // Receives while a handler runs: the next requests, within bounds, and the client's end. A client

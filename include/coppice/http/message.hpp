@@ -273,9 +273,19 @@ private:
 // "Not Found" for 404; "" for a code without a registered phrase.
 std::string_view reason_phrase(int status) noexcept;
 
-// Whether an answer with this code has no body by definition: 1xx, 204, 304 (RFC 9110
-// section 6.4.1).
-bool bodyless(int status) noexcept;
+// What an answer's code says of its content, before any field (RFC 9110 sections 6.4.1 and
+// 15.3.6). The server frames what it sends by it, the client what it receives.
+enum class answer_content : unsigned char {
+    any,     // framed by the fields
+    empty,   // framed by the fields, but the sender has nothing to send: 205
+    absent,  // the answer ends with its head: 1xx, 204, 304
+};
+answer_content content_of(int status) noexcept;
+
+// Whether an answer with this code ends with its head: 1xx, 204, 304.
+inline bool bodyless(int status) noexcept {
+    return content_of(status) == answer_content::absent;
+}
 
 // What the connection, not the handler, knows about an answer.
 struct serialize_options {

@@ -73,6 +73,10 @@ struct server_options {
     std::uint64_t requests_per_connection_max = 1'000'000;  // the last is answered with close
     // For handlers that read their body piece by piece; beyond: 413.
     std::uint64_t streamed_body_bytes_max = 8 * 1024 * 1024;
+    // Of a request that is answered before its body has been received (by a filter, or without a
+    // route): a longer rest is not waited for, the connection ends behind the answer. 0: it always
+    // does.
+    std::size_t dropped_body_bytes_max = 64 * 1024;
     // Whether a client that ends its sending side has gone, and its handler is stopped, as after a
     // reset. False: it may still wait for its answer.
     bool end_of_input_stops = false;
