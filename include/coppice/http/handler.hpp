@@ -128,7 +128,8 @@ private:
 class filter {
 public:
     virtual ~filter() = default;
-    // An answer in place of the handler's, or nothing. `body` is not there yet.
+    // An answer in place of the handler's, or nothing. Called once for each request, when its head
+    // is there: body() is "", and what has not been received is not waited for.
     virtual std::optional<response> before(const request&) const { return std::nullopt; }
     // May change the answer, also one that another filter or the server gave.
     virtual void after(const request&, response&) const {}

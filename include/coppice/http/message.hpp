@@ -280,6 +280,7 @@ enum class answer_content : unsigned char {
     empty,   // framed by the fields, but the sender has nothing to send: 205
     absent,  // the answer ends with its head: 1xx, 204, 304
 };
+// The rule for answers with this code.
 answer_content content_of(int status) noexcept;
 
 // Whether an answer with this code ends with its head: 1xx, 204, 304.
