@@ -390,6 +390,7 @@ private:
     task<step> receive_head(exchange& e);
     task<step> receive_body(exchange& e);
     task<step> receive_chunked(exchange& e);
+    void allow_time_for(time_point began, std::uint64_t received) noexcept;
     task<step> drop_body(exchange& e);
     task<step> drop_chunked(exchange& e);
     task<step> run_handler(exchange& e);

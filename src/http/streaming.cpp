@@ -44,8 +44,6 @@ public:
         ended_ = !chunked_ && left_ == 0;
         bytes_.swap(e.rest);
         asked_ = !head.expects_continue() || !bytes_.empty();
-        budget_ = c.transfer_time(c.loop_.options.timeouts.body,
-                                  chunked_ ? c.loop_.options.streamed_body_bytes_max : left_);
         decoder_.keep_trailers(e.trailers);
     }
 
@@ -108,11 +106,13 @@ private:
         // Only the time that the client takes counts, not the handler's.
         const duration handler_left = exchange_.origin.deadline - c.loop_.context.turn_time();
         const time_point began = c.loop_.context.turn_time();
-        c.enter(connection::phase::body, budget_);
+        const duration allowed = c.transfer_time(c.loop_.options.timeouts.body, received_);
+        c.enter(connection::phase::body, saturating_sub(allowed, taken_));
         exchange_.input.clear();
         exchange_.left = {};
         if (!co_await c.receive_more(exchange_)) co_return false;
-        budget_ -= c.loop_.context.turn_time() - began;
+        taken_ += c.loop_.context.turn_time() - began;
+        received_ += exchange_.input.size();
         c.enter(connection::phase::handling, handler_left);
         c.watch();
         bytes_.assign(exchange_.input);
@@ -125,8 +125,9 @@ private:
     chunk_decoder decoder_;
     std::string bytes_;  // received; from at_ on not yet given out
     std::size_t at_ = 0;
-    std::uint64_t left_;  // of a body with a declared length
-    duration budget_;     // for the client to send the rest
+    std::uint64_t left_;          // of a body with a declared length
+    std::uint64_t received_ = 0;  // since the handler's first wait
+    duration taken_{};            // by the client, for that
     bool chunked_;
     bool ended_;           // nothing more belongs to the body
     bool asked_;           // the client does not wait for 100 (Continue)
@@ -338,8 +339,8 @@ void connection::abort() noexcept {
 // Ends the connection in whatever it does: with a reset if a part of an answer may have been sent,
 // so that the client does not take the part for the whole (RFC 9112 section 8).
 void connection::break_off() noexcept {
-    const bool begun = batch_ != nullptr &&
-                       (batch_->streaming || batch_->sent != 0 || phase_ == phase::writing);
+    const bool begun =
+        batch_ != nullptr && (batch_->streaming || batch_->sent != 0 || phase_ == phase::writing);
     if (begun) {
         abort();
     } else {

@@ -195,17 +195,18 @@ task<connection::step> connection::receive_body(exchange& e) {
     if (!co_await write(e)) co_return step::gone;
     if (away_) co_await come_home();
     keep(e);
-    const limits& limit = loop_.options.limits;
-    enter(phase::body,
-          transfer_time(loop_.options.timeouts.body, chunked ? limit.body_bytes_max : length));
+    enter(phase::body, loop_.options.timeouts.body);
     if (chunked) {
         const step s = co_await receive_chunked(e);
         if (s != step::answered) co_return s;
     } else {
         e.body_bytes = static_cast<std::size_t>(length);  // within body_bytes_max
         const std::size_t end = e.head_bytes + e.body_bytes;
+        const std::size_t before = e.left.size();
+        const time_point began = loop_.context.turn_time();
         while (e.left.size() < end) {
             if (!co_await receive_more(e)) co_return step::gone;
+            allow_time_for(began, e.left.size() - before);
         }
         e.end.found(end);
     }
@@ -219,10 +220,19 @@ task<connection::step> connection::receive_body(exchange& e) {
     co_return step::answered;
 }
 
+// So many bytes of a body have come since `began`: the client may take longer by what they take at
+// the lowest rate. A declared length grants nothing, and a drain is not extended.
+void connection::allow_time_for(time_point began, std::uint64_t received) noexcept {
+    if (loop_.draining) return;
+    set_deadline(saturating_add(began, transfer_time(loop_.options.timeouts.body, received)));
+}
+
 // Finds e.body_bytes and the end of a chunked body, which loses its framing in place.
 task<connection::step> connection::receive_chunked(exchange& e) {
     chunk_decoder decoder(loop_.options.limits);
     decoder.keep_trailers(e.trailers);
+    const time_point began = loop_.context.turn_time();
+    std::uint64_t received = 0;
     for (std::size_t decoded = e.head_bytes;;) {  // the body so far ends here; framed bytes follow
         const std::size_t framed = e.input.size() - decoded;
         const chunk_decoder::result r = decoder.decode(std::span(e.input.data() + decoded, framed));
@@ -239,6 +249,8 @@ task<connection::step> connection::receive_chunked(exchange& e) {
         }
         e.input.resize(decoded);
         if (!co_await receive_more(e)) co_return step::gone;
+        received += e.input.size() - decoded;
+        allow_time_for(began, received);
     }
 }
 

@@ -50,7 +50,7 @@ struct timeouts {
     duration header =
         std::chrono::seconds(10);              // from the first byte of a request to its head's end
     duration idle = std::chrono::seconds(30);  // between requests
-    duration body = std::chrono::seconds(30);  // plus the length at rate_min
+    duration body = std::chrono::seconds(30);  // plus what has come of it at rate_min
     duration write = std::chrono::seconds(30);        // plus the length at rate_min
     std::size_t rate_min = 16 * 1024;                 // bytes per second; 0: the two have no end
     duration handler = std::chrono::seconds(60);      // until it has made its answer
