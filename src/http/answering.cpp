@@ -159,8 +159,10 @@ response connection::call(exchange& e, const handler& h, request& r) {
                                                      const request& r) {
     if (made.status() < 200) [[unlikely]]
         made = interim_answer(e);
-    if (!loop_.routes.filters().empty()) [[unlikely]]
+    if (!loop_.routes.filters().empty()) [[unlikely]] {
         pass_filters(e, made, r);
+        if (made.status() < 200) made = interim_answer(e);  // a filter's mistake
+    }
     const request_head& head = e.parser.head();
     if (made.source() != nullptr && head.verb() != method::head &&
         content_of(made.status()) == answer_content::any) [[unlikely]] {

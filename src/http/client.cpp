@@ -2,6 +2,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/message.hpp>
+#include <coppice/http/parse.hpp>
 #include <coppice/http/scan.hpp>
 #include <coppice/io/option.hpp>
 
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <ranges>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -20,10 +23,49 @@ namespace coppice::http {
 namespace {
 
 constexpr std::size_t piece_bytes = 16 * 1024;
+constexpr int interim_answers_max = 100;
 
 bool idempotent(std::string_view method) noexcept {
     constexpr std::string_view methods[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
     return std::ranges::find(methods, method) != std::ranges::end(methods);
+}
+
+// Fields of the caller that would change where the request ends, or what the server speaks next.
+bool changes_framing(const field& f) noexcept {
+    constexpr std::string_view names[] = {"Host", "Content-Length", "Transfer-Encoding", "Upgrade"};
+    if (std::ranges::any_of(names, [&](auto n) { return equals_ignoring_case(f.name, n); })) {
+        return true;
+    }
+    return equals_ignoring_case(f.name, "Connection") && !equals_ignoring_case(f.value, "close") &&
+           !equals_ignoring_case(f.value, "keep-alive");
+}
+
+// Why `head` is not the one request that `r` asks for; "" if it is. `own_fields` of its fields are
+// the client's: Host in front, the framing behind. The server's parser is the judge, so what this
+// client sends is what that server would accept.
+std::string_view fault_of(const client_request& r, std::string_view head,
+                          std::size_t own_fields) noexcept {
+    if (equals_ignoring_case(r.method, "CONNECT")) return "the client makes no tunnels (CONNECT)";
+    if (!r.fields.empty() && !r.fields.ends_with("\r\n")) return "the fields do not end with CRLF";
+    limits wide;
+    wide.target_bytes_max = wide.header_bytes_max = head.size();
+    wide.body_bytes_max = ~std::size_t{0};
+    wide.fields_max = request_head::capacity;
+    request_head read;
+    const parse_result parsed = parse_head(head, read, wide);
+    if (parsed.status == parse_status::error) return parsed.reason;
+    if (parsed.status != parse_status::complete || parsed.consumed != head.size() ||
+        read.method_text() != r.method || read.target() != r.target) {
+        return "the method, the target, the host or the fields have line ends";
+    }
+    const std::span<const field> all = read.fields();
+    if (!r.host.empty() && all.front().value != r.host) return "the host is invalid";
+    const std::span<const field> theirs = all.subspan(1, all.size() - own_fields);
+    if (std::ranges::any_of(theirs, changes_framing)) {
+        return "the fields have one that only the client writes: Host, Content-Length, "
+               "Transfer-Encoding, Upgrade, or Connection other than close";
+    }
+    return {};
 }
 
 void append_number(std::string& out, std::uint64_t value, int base = 10) {
@@ -123,12 +165,15 @@ void client_call::fail(std::error_code error, const char* what) const {
     throw std::system_error(error, what);
 }
 
-task<std::optional<client_response>> client_call::perform() {
-    co_return co_await result_of({inplace_stop_token(), client_.loop_}, request());
+task<std::optional<client_response>> client_call::perform(inplace_stop_token stop) {
+    std::optional<client_response> answer = co_await result_of({stop, client_.loop_}, request());
+    if (!answer) interrupt();
+    co_return answer;
 }
 
 task<client_response> client_call::request() {
     client_response answer;
+    write_request();
     bool again = idempotent(request_.method) && request_.source == nullptr;
     while (!stopped_) {
         connection_ = client_.take(request_.to);
@@ -167,8 +212,15 @@ task<bool> client_call::attempt(client_response& answer, bool may_fail) {
 // Writes a streamed request body in chunks, or as it is if its length is declared.
 class client_writer final : public body_writer {
 public:
-    client_writer(client_call& call, bool chunked) noexcept : call_(call), chunked_(chunked) {}
+    client_writer(client_call& call, std::optional<std::uint64_t> length) noexcept
+        : call_(call), left_(length), chunked_(!length) {}
     task<> write(std::string_view bytes) override {
+        if (left_) {
+            if (bytes.size() > *left_) {
+                throw std::length_error("a body is longer than its declared length");
+            }
+            *left_ -= bytes.size();
+        }
         while (!bytes.empty()) {
             const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
             piece_.append(bytes.substr(0, taken));
@@ -193,6 +245,9 @@ public:
     }
     inplace_stop_token stop_token() const noexcept override { return {}; }
     task<> finish() {
+        if (left_.value_or(0) != 0) {
+            throw std::length_error("a body is shorter than its declared length");
+        }
         put_piece();
         if (chunked_) call_.output_.append("0\r\n").append(trailers_.fields()).append("\r\n");
         co_await flush();
@@ -211,21 +266,25 @@ private:
     }
     client_call& call_;
     std::string piece_;
-    response trailers_;  // only its fields
+    response trailers_;                  // only its fields
+    std::optional<std::uint64_t> left_;  // of the declared length
     bool chunked_;
 };
 
-// False: the connection is gone.
-task<bool> client_call::send_request() {
+// Puts the request into output_, but for a body that a source writes.
+void client_call::write_request() {
     std::string& out = output_;
     out.clear();
     out.append(request_.method).append(" ").append(request_.target).append(" HTTP/1.1\r\nHost: ");
-    if (request_.host.empty()) {
-        out.append(request_.to.to_string());
-    } else {
+    if (!request_.host.empty()) {
         out.append(request_.host);
+    } else if (request_.to.data()->sa_family == AF_UNIX) {
+        out.append("localhost");
+    } else {
+        out.append(request_.to.to_string());
     }
     out.append("\r\n").append(request_.fields);
+    bool framed = true;
     const bool has_body = request_.source != nullptr || !request_.body.empty();
     const std::optional<std::uint64_t> length =
         request_.source != nullptr ? request_.source->length() : request_.body.size();
@@ -235,10 +294,21 @@ task<bool> client_call::send_request() {
         out.append("Content-Length: ");
         append_number(out, *length);
         out.append("\r\n");
+    } else {
+        framed = false;
     }
-    out.append("\r\n").append(request_.body);
+    out.append("\r\n");
+    if (const std::string_view fault = fault_of(request_, out, framed ? 2 : 1); !fault.empty()) {
+        fail(std::make_error_code(std::errc::invalid_argument),
+             ("http request: " + std::string(fault)).c_str());
+    }
+    if (request_.source == nullptr) out.append(request_.body);
+}
+
+// False: the connection is gone.
+task<bool> client_call::send_request() {
     if (request_.source != nullptr) {
-        client_writer writer(*this, !length);
+        client_writer writer(*this, request_.source->length());
         co_await request_.source->write_to(writer);
         co_await writer.finish();
         limit(client_.options_.answer);
@@ -246,24 +316,31 @@ task<bool> client_call::send_request() {
     }
     if (!connection_->socket.is_open()) co_return false;
     std::error_code ec;
-    co_await connection_->socket.send_all(std::as_bytes(std::span(out)), use_await[ec]);
+    co_await connection_->socket.send_all(std::as_bytes(std::span(output_)), use_await[ec]);
     co_return !ec;
 }
 
 task<bool> client_call::receive_more() {
+    ended_by_ = std::make_error_code(std::errc::connection_aborted);
     if (!connection_->socket.is_open()) co_return false;
     std::error_code ec;
     const io::pooled_buffer received = co_await connection_->socket.receive_pooled(use_await[ec]);
+    ended_by_ = ec;
     if (ec || received.empty()) co_return false;
     const auto bytes = received.bytes();
     connection_->input.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     co_return true;
 }
 
-// The final answer's head; interim ones (1xx) are passed over. False: nothing came.
+// The final answer's head; a few interim ones (1xx) are passed over. 101 is final: what follows it
+// would be another protocol, for which nobody has asked. False: nothing came.
 task<bool> client_call::receive_head(client_response& answer) {
     std::string& input = connection_->input;
+    int interim = 0;
     do {
+        if (interim++ == interim_answers_max) {
+            fail(std::make_error_code(std::errc::message_size), "the interim answers");
+        }
         std::size_t searched = 0;
         for (;;) {
             const std::size_t end = input.find("\r\n\r\n", searched);
@@ -279,6 +356,9 @@ task<bool> client_call::receive_head(client_response& answer) {
             }
             searched = input.size() < 3 ? 0 : input.size() - 3;
             if (!co_await receive_more()) co_return false;
+        }
+        if (answer.status() == 101) {
+            fail(std::make_error_code(std::errc::bad_message), "an upgrade that was not asked for");
         }
     } while (answer.status() < 200);
     co_return true;
@@ -359,10 +439,10 @@ task<> client_call::receive_body(client_response& answer) {
         if (left == 0) break;
         limit(client_.options_.body);
         if (co_await receive_more()) continue;
-        if (length_ || stopped_ || late_) {
+        if (length_ || stopped_ || late_ || ended_by_) {
             fail(std::make_error_code(std::errc::connection_aborted), "the answer's body");
         }
-        break;  // the connection's end is the body's
+        break;  // the stream's proper end is the body's
     }
 }
 

@@ -259,11 +259,6 @@ std::string_view reason_phrase(int status) noexcept {
     }
 }
 
-answer_content content_of(int status) noexcept {
-    if (status < 200 || status == 204 || status == 304) return answer_content::absent;
-    return status == 205 ? answer_content::empty : answer_content::any;
-}
-
 namespace {
 
 // Makes a string longer, and says where what is to be written there begins; cut() says where it

@@ -88,6 +88,32 @@ TEST_P(answer_framing, rfc9112_6_3_every_status_leaves_the_next_answer_in_its_pl
     EXPECT_EQ(exceptions.load(relaxed), interim);
 }
 
+class promoter final : public http::filter {
+public:
+    void after(const request& q, response& answer) const override {
+        if (q.find("X-Status")) answer.with_status(101);
+    }
+};
+
+TEST_P(answer_framing, a_filter_that_makes_an_answer_interim_gives_500) {
+    atomic<int> exceptions{0};
+    http::server_options o = options_of(GetParam());
+    o.on_exception = [&](std::exception_ptr) { exceptions.fetch_add(1, relaxed); };
+    http::router r;
+    r.get("/next", [](request&) { return response::text("next"); });
+    r.use(std::make_shared<promoter>());
+    running_server server(std::move(o), std::move(r));
+    client c(server.port());
+    for (const char* const path : {"/next", "/none"}) {
+        ASSERT_TRUE(c.send("GET " + std::string(path) +
+                           " HTTP/1.1\r\nHost: a\r\nX-Status: 1\r\n\r\n"
+                           "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
+        EXPECT_TRUE(has_status(c.receive(), 500));
+        EXPECT_EQ(body_of(c.receive()), "next");
+    }
+    EXPECT_EQ(exceptions.load(relaxed), 2);
+}
+
 // The test's own limit bounds it.
 template <class F>
 void wait_until(F done) {

@@ -9,6 +9,7 @@
 #include <coppice/stop/shared.hpp>
 
 #include "running_server.hpp"
+#include "scripted_server.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,66 +22,6 @@ using namespace std::chrono_literals;
 using namespace coppice::test;
 using http::request;
 using http::response;
-
-// A loop on a thread of its own, on which tests run their tasks.
-class network {
-public:
-    explicit network(io::backend backend) : loop(backend), guard_(std::in_place, loop) {
-        thread_ = std::thread([this] { loop.run(); });
-    }
-    ~network() {
-        guard_.reset();
-        thread_.join();
-    }
-    void run(task<> t) {
-        this_thread::sync_wait(execution::starts_on(loop.get_scheduler(), std::move(t)));
-    }
-    io::context loop;
-
-private:
-    std::optional<io::context::work_guard> guard_;
-    std::thread thread_;
-};
-
-// Answers each connection with one text, whatever it is asked, and then closes it.
-class scripted_server {
-public:
-    explicit scripted_server(std::vector<std::string> answers)
-        : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-        const io::endpoint any = io::loopback(0);
-        socklen_t size = any.size();
-        sockaddr_storage at{};
-        std::memcpy(&at, any.data(), any.size());
-        if (::bind(listener_, reinterpret_cast<sockaddr*>(&at), size) != 0) std::abort();
-        if (::listen(listener_, 16) != 0) std::abort();
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size);
-        where = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size);
-        thread_ = std::thread([this, answers = std::move(answers)] {
-            for (const std::string& answer : answers) serve(answer);
-        });
-    }
-    ~scripted_server() {
-        thread_.join();
-        ::close(listener_);
-    }
-    io::endpoint where;
-
-private:
-    void serve(const std::string& answer) const {
-        const int fd = ::accept(listener_, nullptr, nullptr);
-        std::string asked;
-        char buffer[4096];
-        while (asked.find("\r\n\r\n") == asked.npos) {
-            const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
-            if (n <= 0) break;
-            asked.append(buffer, static_cast<std::size_t>(n));
-        }
-        ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
-        ::close(fd);
-    }
-    int listener_;
-    std::thread thread_;
-};
 
 class client_on : public testing::TestWithParam<io::backend> {
 protected:
@@ -233,7 +174,7 @@ TEST_P(client_on, an_answer_that_does_not_come_in_time_is_an_error) {
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
         http::client_options o;
-        o.answer = 20ms;
+        o.answer = 300ms;  // enough for the second answer on a loaded machine
         http::client client(loop, o);
         EXPECT_EQ(co_await error_of(client, to, "/pause"), std::errc::timed_out);
         const http::client_response plain = co_await client.get(to, "/plain");

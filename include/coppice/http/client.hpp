@@ -1,9 +1,12 @@
 // client: HTTP/1.1 requests over connections that are kept and used again; on one loop.
 #pragma once
 // A request is a task: it takes a kept connection to the endpoint, or makes one, sends, and ends
-// when the answer's body has ended, in memory or piece by piece in a sink. It can be stopped by any
-// token, from any thread, at any moment; then it ends as stopped, and its connection is closed.
-// Being stoppable allocates nothing.
+// when the answer's body has ended, in memory or piece by piece in a sink. It can be stopped at any
+// moment, from any thread: by what awaits it (timeout, when_any, a scope) and by a token of its
+// own; then it ends as stopped, and its connection is closed. Being stoppable allocates nothing.
+//
+// Nothing is sent unless it is exactly one request. Method, target, host and fields may come from a
+// stranger: what would be malformed or would end the request elsewhere is errc::invalid_argument.
 //
 // A kept connection may have been closed by the server meanwhile. A request that finds that out
 // before any byte of an answer has come is sent once more, on a new connection, if its method is
@@ -12,17 +15,20 @@
 // Answers are read as strictly as the server reads requests: what two programs could read
 // differently is an error. Errors are thrown as std::system_error: those of the sockets; timed_out;
 // bad_message for an answer that is no HTTP/1.1; message_size for one beyond a limit;
-// connection_aborted for one that ends too early.
+// connection_aborted for one that ends too early, by a reset too if only the connection's end ends
+// its body.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/stop/concepts.hpp>
+#include <coppice/stop/inplace.hpp>
 #include <coppice/stop/never.hpp>
 #include <coppice/task/task.hpp>
 
@@ -54,8 +60,9 @@ struct client_request {
     std::string_view target = "/";
     std::string_view method = "GET";
     std::string_view host = {};  // the Host field; "": the endpoint's text
-    std::string_view fields =
-        {};  // more lines, each ended by CRLF; see response::add() to make them
+    // More lines, each ended by CRLF; see response::add() to make them. Not those that only the
+    // client writes: Host, Content-Length, Transfer-Encoding, Upgrade, Connection but for close.
+    std::string_view fields = {};
     std::string_view body = {};
     std::shared_ptr<body_source> source = nullptr;  // in place of `body`
     body_sink sink = nullptr;                       // empty: the body is collected
@@ -148,9 +155,9 @@ public:
     client_call(client& owner, const client_request& r) noexcept;
     ~client_call();
 
-    // Ends with the answer, or with nothing if what it awaits was stopped. A stop of the request or
-    // a time that is up ends it early, with an error.
-    task<std::optional<client_response>> perform();
+    // Ends with the answer, or with nothing if what it awaits was stopped by `stop`. A stop of the
+    // request by its own token or a time that is up ends it early, with an error.
+    task<std::optional<client_response>> perform(inplace_stop_token stop);
 
     // The stop callback. Threads: any.
     class on_stop {
@@ -190,6 +197,7 @@ private:
 
     task<client_response> request();
     task<bool> attempt(client_response& answer, bool may_fail);
+    void write_request();
     task<bool> send_request();
     task<bool> receive_head(client_response& answer);
     task<> receive_body(client_response& answer);
@@ -210,6 +218,7 @@ private:
     bool version_1_0_ = false;
     bool keep_alive_ = false;
     std::size_t collected_ = 0;
+    std::error_code ended_by_;  // none: a proper end of the stream
 
     posted_stop posted_operation_{*this};
     std::coroutine_handle<> waiter_;
@@ -222,19 +231,21 @@ private:
 template <stoppable_token Token>
 task<client_response> client::send(client_request r, Token token) {
     client_call call(*this, r);
+    const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
     std::optional<client_response> answer;
     std::exception_ptr error;
     {
         const stop_callback_for_t<Token, client_call::on_stop> callback(token,
                                                                         client_call::on_stop(call));
         try {
-            answer = co_await call.perform();
+            answer = co_await call.perform(outer);
         } catch (...) {
             error = std::current_exception();
         }
     }
     co_await client_call::settled(call);
-    if (!answer && (call.stopped() || !error)) co_await execution::just_stopped();
+    const bool stopped = call.stopped() || outer.stop_requested();
+    if (!answer && (stopped || !error)) co_await execution::just_stopped();
     if (error) std::rethrow_exception(error);
     co_return std::move(*answer);
 }

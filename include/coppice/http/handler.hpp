@@ -131,7 +131,8 @@ public:
     // An answer in place of the handler's, or nothing. Called once for each request, when its head
     // is there: body() is "", and what has not been received is not waited for.
     virtual std::optional<response> before(const request&) const { return std::nullopt; }
-    // May change the answer, also one that another filter or the server gave.
+    // May change the answer, also one that another filter or the server gave to this request. What
+    // is no request, because its head or its body is malformed, is refused without filters.
     virtual void after(const request&, response&) const {}
 };
 

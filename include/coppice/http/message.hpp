@@ -281,7 +281,12 @@ enum class answer_content : unsigned char {
     absent,  // the answer ends with its head: 1xx, 204, 304
 };
 // The rule for answers with this code.
-answer_content content_of(int status) noexcept;
+constexpr answer_content content_of(int status) noexcept {
+    if (status == 200) [[likely]]
+        return answer_content::any;
+    if (status < 200 || status == 204 || status == 304) return answer_content::absent;
+    return status == 205 ? answer_content::empty : answer_content::any;
+}
 
 // Whether an answer with this code ends with its head: 1xx, 204, 304.
 inline bool bodyless(int status) noexcept {

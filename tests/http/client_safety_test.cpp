@@ -1,0 +1,287 @@
+// What http::client refuses to send, refuses to take for whole, and stops.
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/when_any.hpp>
+#include <coppice/http/client.hpp>
+#include <coppice/http/pause.hpp>
+#include <coppice/io/timer.hpp>
+
+#include "running_server.hpp"
+#include "scripted_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+using namespace coppice::test;
+using http::request;
+using http::response;
+
+std::string name_of_ring(const testing::TestParamInfo<io::backend>& instance) {
+    return instance.param == io::backend::epoll ? "epoll" : "uring";
+}
+
+class client_safety : public testing::TestWithParam<io::backend> {};
+INSTANTIATE_TEST_SUITE_P(rings, client_safety,
+                         testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
+
+// The error that a request ends with; success if it has an answer.
+task<std::error_code> error_of(http::client& client, const http::client_request& r) {
+    try {
+        (void)co_await client.send(r);
+    } catch (const std::system_error& error) {
+        co_return error.code();
+    }
+    co_return std::error_code();
+}
+
+struct refused_request {
+    std::string method = "GET", target = "/", host = {}, fields = {};
+};
+const std::vector<refused_request> malformed = {
+    {.target = ""},
+    {.target = "x"},
+    {.target = "/a b"},
+    {.target = "/a\tb"},
+    {.target = "/#top"},
+    {.target = "/%zz"},
+    {.target = "/\x80"},
+    {.target = std::string("/\0", 2)},
+    {.target = "/ HTTP/1.1\r\nHost: a\r\n\r\nGET /smuggled"},
+    {.target = "/\r\nX: y"},
+    {.target = "/\nX: y"},
+    {.target = "*"},
+    {.target = "ftp://a/"},
+    {.method = ""},
+    {.method = "GE T"},
+    {.method = "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET"},
+    {.method = "GET\r\n"},
+    {.method = " GET"},
+    {.method = "CONNECT", .target = "a:80"},
+    {.host = "a b"},
+    {.host = "a\r\nX: y"},
+    {.host = "a\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a"},
+    {.host = "a/b"},
+    {.host = " a"},
+    {.fields = "X: y"},
+    {.fields = "X: y\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n"},
+    {.fields = "X : y\r\n"},
+    {.fields = ": y\r\n"},
+    {.fields = "X\r\n"},
+    {.fields = " X: y\r\n"},
+    {.fields = "X: a\r\n b\r\n"},
+    {.fields = "X: a\nY: b\r\n"},
+    {.fields = std::string("X: a\0b\r\n", 8)},
+    {.fields = "\r\n"},
+    {.fields = "Host: b\r\n"},
+    {.fields = "Content-Length: 0\r\n"},
+    {.fields = "content-length: 5\r\n"},
+    {.fields = "Transfer-Encoding: chunked\r\n"},
+    {.fields = "Connection: upgrade\r\nUpgrade: websocket\r\n"},
+    {.fields = "Connection: close, content-length\r\n"},
+};
+
+TEST_P(client_safety, what_is_not_one_request_is_never_sent) {
+    atomic<int> asked{0};
+    http::router r;
+    r.any("/{path...}", [&asked](request&) {
+        asked.fetch_add(1, relaxed);
+        return response(204);
+    });
+    running_server server(options_of(every_way[0]), std::move(r));
+    network net(GetParam());
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        http::client client(loop);
+        for (const refused_request& each : malformed) {
+            for (const char* const body : {"", "body"}) {
+                http::client_request r;
+                r.to = to;
+                r.method = each.method;
+                r.target = each.target;
+                r.host = each.host;
+                r.fields = each.fields;
+                r.body = body;
+                const std::error_code error = co_await error_of(client, r);
+                EXPECT_EQ(error, std::errc::invalid_argument)
+                    << each.method << " " << each.target << " " << each.host << " " << each.fields;
+            }
+        }
+        EXPECT_EQ(client.connections_made(), 0u);
+        http::client_request good;
+        good.to = to;
+        good.target = "http://example.org/a?b=[c]";
+        good.host = "example.org:80";
+        good.fields = "X: y\r\nConnection: close\r\n";
+        good.body = "body";
+        const std::error_code error = co_await error_of(client, good);
+        EXPECT_EQ(error, std::error_code());
+    }(net.loop, server->local()));
+    EXPECT_EQ(asked.load(relaxed), 1);
+}
+
+// What a server sends before it ends the connection, and whether that is a whole answer.
+struct sent_answer {
+    std::string bytes;
+    bool whole_at_end, whole_at_reset;
+};
+const std::vector<sent_answer> answers = {
+    {"", false, false},
+    {"HTTP/1.1 200 OK\r\n", false, false},
+    {"HTTP/1.1 200 OK\r\n\r\n", true, false},
+    {"HTTP/1.1 200 OK\r\n\r\na part", true, false},
+    {"HTTP/1.0 200 OK\r\n\r\na part", true, false},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\na part", true, true},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\na part", false, false},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n", false, false},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n0\r\n", false, false},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n0\r\n\r\n", true, true},
+    {"HTTP/1.1 204 No Content\r\n\r\n", true, true},
+    {"HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", true, true},
+    {"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", true, true},
+    {"HTTP/1.1 100 Continue\r\n\r\n", false, false},
+    {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", true, true},
+    {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n"
+     "Content-Length: 0\r\n\r\n",
+     false, false},
+};
+
+TEST_P(client_safety, rfc9112_8_a_part_of_an_answer_is_an_error_and_never_the_whole) {
+    using ending = scripted_server::ending;
+    for (const ending how : {ending::end_of_stream, ending::reset}) {
+        for (const sent_answer& each : answers) {
+            for (const bool in_pieces : {false, true}) {
+                const scripted_server server({each.bytes}, how);
+                network net(GetParam());
+                const bool whole = how == ending::reset ? each.whole_at_reset : each.whole_at_end;
+                net.run([](io::context& loop, io::endpoint to, bool sink, bool good,
+                           std::string bytes) -> task<> {
+                    http::client client(loop);
+                    http::client_request r;
+                    r.to = to;
+                    r.method = "PATCH";  // not sent again by itself
+                    if (sink) r.sink = [](std::string_view) -> task<> { co_return; };
+                    const std::error_code error = co_await error_of(client, r);
+                    EXPECT_EQ(!error, good) << bytes << ": " << error.message();
+                    EXPECT_TRUE(good || client.idle_connections() == 0);
+                }(net.loop, server.where, in_pieces, whole, each.bytes));
+            }
+        }
+    }
+}
+
+TEST_P(client_safety, interim_answers_without_end_are_an_error) {
+    std::string many;
+    for (int i = 0; i != 1000; ++i) many += "HTTP/1.1 102 Processing\r\n\r\n";
+    const scripted_server server({many});
+    network net(GetParam());
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        http::client client(loop);
+        http::client_request r;
+        r.to = to;
+        const std::error_code error = co_await error_of(client, r);
+        EXPECT_EQ(error, std::errc::message_size);
+    }(net.loop, server.where));
+}
+
+TEST_P(client_safety, a_body_that_breaks_its_declared_length_is_an_error) {
+    http::router routes;
+    routes.post("/", [](request& q) { return response::text(std::string(q.body())); });
+    running_server server(options_of(every_way[0]), std::move(routes));
+    network net(GetParam());
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        http::client client(loop);
+        for (const std::uint64_t declared : {0, 4, 6, 100'000}) {
+            http::client_request r;
+            r.to = to;
+            r.method = "POST";
+            const auto produce = [](http::body_writer& out) -> task<> {
+                co_await out.write("12345");
+            };
+            r.source = http::stream(produce, declared);
+            bool refused = false;
+            try {
+                (void)co_await client.send(r);
+            } catch (const std::length_error&) {
+                refused = true;
+            }
+            EXPECT_TRUE(refused) << declared;
+            EXPECT_EQ(client.idle_connections(), 0u);
+        }
+    }(net.loop, server->local()));
+}
+
+http::router waiting_routes() {
+    http::router r;
+    const auto forever = [](request& q) -> task<response> {
+        co_await http::pause(q, 1h);
+        co_return response(204);
+    };
+    const auto endless = [](request&) {
+        return response().body(http::stream([](http::body_writer& out) -> task<> {
+            for (;;) co_await out.write("0123456789");
+        }));
+    };
+    r.get("/forever", forever)
+        .post("/forever", http::read_body(forever))
+        .get("/endless", endless)
+        .get("/plain", [](request&) { return response::text("plain"); });
+    return r;
+}
+
+// Requests that end only if they are stopped: while they wait, send, receive, or a sink runs.
+task<http::client_response> endless_request(io::context& loop, http::client& client,
+                                            io::endpoint to, int phase) {
+    http::client_request r;
+    r.to = to;
+    r.target = phase < 2 ? "/forever" : "/endless";
+    if (phase == 1) {
+        r.method = "POST";
+        r.source = http::stream([](http::body_writer& out) -> task<> {
+            for (;;) co_await out.write("0123456789");
+        });
+    }
+    if (phase == 2) r.sink = [](std::string_view) -> task<> { co_return; };
+    if (phase == 3) {
+        r.sink = [&loop](std::string_view) -> task<> {
+            io::timer timer(loop);
+            co_await timer.wait_for(1h);
+        };
+    }
+    co_return co_await client.send(std::move(r));
+}
+
+TEST_P(client_safety, what_awaits_a_request_stops_it_in_every_phase) {
+    running_server server(options_of(every_way[0]), waiting_routes());
+    network net(GetParam());
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        http::client client(loop);
+        for (int phase = 0; phase != 4; ++phase) {
+            std::error_code error;
+            try {
+                (void)co_await execution::timeout(endless_request(loop, client, to, phase), 5ms);
+            } catch (const std::error_code& thrown) {
+                error = thrown;
+            } catch (const std::system_error& thrown) {
+                error = thrown.code();
+            }
+            EXPECT_EQ(error, std::errc::timed_out) << phase;
+            io::timer timer(loop);
+            // The timer wins, and the request ends with it.
+            co_await execution::when_any(
+                timer.wait_for(5ms),
+                execution::then(endless_request(loop, client, to, phase), [](auto&&) noexcept {}));
+            EXPECT_EQ(client.idle_connections(), 0u);
+            const http::client_response after = co_await client.get(to, "/plain");
+            EXPECT_EQ(after.body(), "plain");
+            client.close_idle();
+        }
+    }(net.loop, server->local()));
+}
+
+}  // namespace

@@ -1,0 +1,92 @@
+// A loop on its own thread, and servers that say what a test tells them; for tests of the client.
+#pragma once
+
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/io/endpoint.hpp>
+#include <coppice/task/task.hpp>
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace coppice::test {
+
+// A loop on a thread of its own, on which tests run their tasks.
+class network {
+public:
+    explicit network(io::backend backend) : loop(backend), guard_(std::in_place, loop) {
+        thread_ = std::thread([this] { loop.run(); });
+    }
+    ~network() {
+        guard_.reset();
+        thread_.join();
+    }
+    void run(task<> t) {
+        this_thread::sync_wait(execution::starts_on(loop.get_scheduler(), std::move(t)));
+    }
+    io::context loop;
+
+private:
+    std::optional<io::context::work_guard> guard_;
+    std::thread thread_;
+};
+
+// Answers each connection with one text, whatever it is asked, and then closes it.
+class scripted_server {
+public:
+    enum class ending { end_of_stream, reset };
+    explicit scripted_server(std::vector<std::string> answers, ending how = ending::end_of_stream)
+        : how_(how), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        const io::endpoint any = io::loopback(0);
+        socklen_t size = any.size();
+        sockaddr_storage at{};
+        std::memcpy(&at, any.data(), any.size());
+        if (::bind(listener_, reinterpret_cast<sockaddr*>(&at), size) != 0) std::abort();
+        if (::listen(listener_, 16) != 0) std::abort();
+        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size);
+        where = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size);
+        thread_ = std::thread([this, answers = std::move(answers)] {
+            for (const std::string& answer : answers) serve(answer);
+        });
+    }
+    ~scripted_server() {
+        thread_.join();
+        ::close(listener_);
+    }
+    io::endpoint where;
+
+private:
+    void serve(const std::string& answer) const {
+        const int fd = ::accept(listener_, nullptr, nullptr);
+        std::string asked;
+        char buffer[4096];
+        while (asked.find("\r\n\r\n") == asked.npos) {
+            const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
+            if (n <= 0) break;
+            asked.append(buffer, static_cast<std::size_t>(n));
+        }
+        ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+        if (how_ == ending::reset) {
+            // The client has read everything, so that the reset is all that it can see.
+            int unread = 1;
+            while (::ioctl(fd, SIOCOUTQ, &unread) == 0 && unread != 0) std::this_thread::yield();
+            const linger now{1, 0};
+            ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        }
+        ::close(fd);
+    }
+    const ending how_;
+    int listener_;
+    std::thread thread_;
+};
+
+}  // namespace coppice::test
