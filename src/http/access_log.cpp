@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -81,6 +82,10 @@ std::uint64_t access_log::dropped() const noexcept {
 
 void access_log::run() noexcept {
     ::pthread_setname_np(::pthread_self(), "coppice-log");
+    sigset_t broken_pipe;  // a reader that goes away must not end the process
+    ::sigemptyset(&broken_pipe);
+    ::sigaddset(&broken_pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
     std::string batch;
     for (;;) {
         {

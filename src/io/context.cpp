@@ -6,6 +6,8 @@
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/worker.hpp>
 
+#include "broken_pipe.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
@@ -55,6 +57,7 @@ context::context(std::unique_ptr<simulation> own, simulation* world, uring_calls
 context::~context() {
     COPPICE_CHECK(!is_current(), "an io::context was destroyed inside its own run()");
     COPPICE_CHECK(guards_.load(relaxed) == 0, "an io::context was destroyed under a work_guard");
+    const broken_pipe_block signals;
     calls_.wait();
     ownership_.take([this] { ring_->wake(); });
     context* const outer = std::exchange(thread_slot<context, context*>(), this);
@@ -117,6 +120,7 @@ bool context::run_for(duration time) {
 
 bool context::drain(duration limit) {
     if (!run_until(saturating_add(now(), limit), until_idle::alone)) return true;
+    const broken_pipe_block signals;
     ownership_.take([this] { ring_->wake(); });
     thread_slot<context, context*>() = this;
     cancel_everything();
@@ -127,6 +131,7 @@ bool context::drain(duration limit) {
 
 bool context::run_until(time_point limit, until_idle guards) {
     COPPICE_CHECK(current() == nullptr, "io::context::run() was called inside a running loop");
+    const broken_pipe_block signals;
     ownership_.take([this] { ring_->wake(); });
     (void)ring_->enter(*this);
     thread_slot<context, context*>() = this;
@@ -148,6 +153,7 @@ void context::drive(block_latch& done) noexcept {
         while (!done.is_set()) (void)turn(time_point::max(), until_idle::alone, &done);
         return;
     }
+    const broken_pipe_block signals;
     while (ownership_.await_turn(done)) {
         context* const outer = std::exchange(thread_slot<context, context*>(), this);
         (void)ring_->enter(*this);

@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -175,6 +177,26 @@ TEST(access_log, a_file_that_is_the_callers_is_not_reopened) {
 
 TEST(access_log, a_file_that_cannot_be_opened_is_an_error) {
     EXPECT_THROW(access_log("/does/not/exist"), std::system_error);
+}
+
+TEST(access_log, a_pipe_whose_reader_is_gone_costs_lines_and_not_the_process) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    ::close(ends[0]);
+    struct sigaction ends_the_process{};
+    ends_the_process.sa_handler = SIG_DFL;
+    struct sigaction before{};
+    ::sigaction(SIGPIPE, &ends_the_process, &before);
+    {
+        access_log log(ends[1]);
+        for (std::uint64_t sent = 1; sent <= 3; ++sent) {
+            std::string line = "a line\n";
+            log.write(line);
+            while (log.dropped() != sent) std::this_thread::yield();
+        }
+    }
+    ::sigaction(SIGPIPE, &before, nullptr);
+    ::close(ends[1]);
 }
 
 }  // namespace

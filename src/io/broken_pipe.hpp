@@ -1,0 +1,42 @@
+// broken_pipe_block: keeps SIGPIPE from a thread while it runs a loop; for context.cpp.
+#pragma once
+// send(2) has MSG_NOSIGNAL; sendfile(2), and write(2) to a pipe, have no such flag, and the signal
+// would end the process by what a peer does. A SIGPIPE is sent to the thread that made the call.
+
+#include <coppice/base/lifetime.hpp>
+
+#include <signal.h>
+#include <ctime>
+
+namespace coppice::io {
+
+// Threads: begins and ends on one. Cost: two or three system calls in all.
+class broken_pipe_block : immovable {
+public:
+    broken_pipe_block() noexcept {
+        ::sigemptyset(&broken_pipe_);
+        ::sigaddset(&broken_pipe_, SIGPIPE);
+        sigset_t before;
+        ::pthread_sigmask(SIG_BLOCK, &broken_pipe_, &before);
+        was_blocked_ = ::sigismember(&before, SIGPIPE) == 1;
+        was_pending_ = was_blocked_ && is_pending();
+    }
+    // Drops the signal that a call raised meanwhile; leaves the one that was pending before.
+    ~broken_pipe_block() {
+        const timespec at_once{};
+        if (!was_pending_) (void)::sigtimedwait(&broken_pipe_, nullptr, &at_once);
+        if (!was_blocked_) ::pthread_sigmask(SIG_UNBLOCK, &broken_pipe_, nullptr);
+    }
+
+private:
+    static bool is_pending() noexcept {
+        sigset_t pending;
+        return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 1;
+    }
+
+    sigset_t broken_pipe_;
+    bool was_blocked_;
+    bool was_pending_;
+};
+
+}  // namespace coppice::io
