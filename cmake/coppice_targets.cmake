@@ -12,6 +12,8 @@ function(coppice_flags target)
             target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-array-bounds
                 -Wno-stringop-overflow -Wno-dangling-pointer -Wno-mismatched-new-delete
                 -Wno-restrict -Wno-use-after-free)
+            # GoogleTest's macros close their own else; GCC warns of them nevertheless.
+            target_compile_options(${target} PRIVATE -Wno-dangling-else)
             # ThreadSanitizer does not know fences; fenced protocols have models instead.
             target_compile_options(${target} PRIVATE -Wno-tsan)
         endif()

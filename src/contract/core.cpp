@@ -1,18 +1,33 @@
 // What a group does seldom: growing, ending, waiting for its contracts to be gone.
 #include <coppice/base/clock.hpp>
+#include <coppice/base/options.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/contract/batch.hpp>
 #include <coppice/contract/core.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 namespace coppice {
+
+namespace {
+
+// For how many contracts there is ever to be room.
+std::size_t checked(std::size_t capacity, std::size_t capacity_max) {
+    constexpr std::uint64_t contracts_most = std::numeric_limits<std::uint32_t>::max();
+    check_option("a contract group's capacity", capacity, 1, contracts_most);
+    check_option("a contract group's capacity_max", capacity_max, 0, contracts_most);
+    return std::max(capacity, capacity_max);
+}
+
+}  // namespace
 
 contract_core::contract_core(std::size_t capacity, std::size_t capacity_max, std::size_t seats)
     : sleepers_(seats == 0 ? nullptr : std::make_unique<sleeping_workers>(seats)),
       number_(reinterpret_cast<std::uintptr_t>(this) ^
               static_cast<std::uint64_t>(monotonic_clock().now().time_since_epoch().count())),
-      board_(std::max(capacity, capacity_max), sleepers_.get()) {
+      board_(checked(capacity, capacity_max), sleepers_.get()) {
     board_.grow(capacity);
     capacity_.store(capacity, relaxed);  // relaxed: the owner hands the core on
 }
@@ -33,7 +48,7 @@ std::size_t contract_core::take_vacant(selection_bias* near) {
     for (;;) {
         const std::size_t before = capacity();
         if (const auto index = look()) return *index;
-        if (grow(2 * before) || capacity() != before) continue;
+        if (grow(saturating_add(before, before)) || capacity() != before) continue;
         // Nobody grows it any more; its lock has ordered what the last one to grow it did.
         return look().value_or(no_signal);
     }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "lines.hpp"
+#include "options.hpp"
 #include "until_stopped.hpp"
 
 namespace coppice::http {
@@ -89,7 +90,7 @@ std::optional<std::string_view> client_response::trailer(std::string_view name) 
 }
 
 client::client(io::context& loop, client_options options)
-    : loop_(loop), options_(std::move(options)) {}
+    : loop_(loop), options_(checked(std::move(options))) {}
 client::~client() = default;
 
 std::unique_ptr<client_connection> client::take(const io::endpoint& to) {

@@ -1,6 +1,7 @@
 // The loops of http/server.hpp: listening, accepting, running and draining.
 #include <coppice/http/server.hpp>
 
+#include "options.hpp"
 #include "serving.hpp"
 
 #include <coppice/base/check.hpp>
@@ -13,7 +14,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <stdexcept>
 #include <system_error>
 
 namespace coppice::http {
@@ -317,15 +317,8 @@ struct server::shared {
 };
 
 server::server(server_options options, router routes)
-    : shared_(std::make_unique<shared>(std::move(options), std::move(routes))) {
+    : shared_(std::make_unique<shared>(checked(std::move(options)), std::move(routes))) {
     server_options& o = shared_->serving.options;
-    if (o.threads == 0) throw std::invalid_argument("a server needs at least one thread");
-    if (o.simulation != nullptr && o.model != model::single) {
-        throw std::invalid_argument("a simulated server has one thread");
-    }
-    if (o.model == model::single && o.threads != 1) {
-        throw std::invalid_argument("the model single has one thread");
-    }
     // The first acceptor binds alone, so that a port in use is found even if its owner shares it;
     // the others join it, which the kernel allows once the first shares too.
     const std::size_t loops = shared_->loops_wanted();

@@ -16,6 +16,11 @@ namespace coppice::io {
 
 namespace {
 
+// A limit in the past is now: what is left until then can always be said.
+time_point limit_after(time_point now, duration time) noexcept {
+    return saturating_add(now, std::max(time, duration::zero()));
+}
+
 std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers, simulation* world,
                                 uring_calls& calls) {
     switch (kind) {
@@ -115,11 +120,11 @@ void context::run() {
 }
 
 bool context::run_for(duration time) {
-    return run_until(saturating_add(now(), time), until_idle::with_guards);
+    return run_until(limit_after(now(), time), until_idle::with_guards);
 }
 
 bool context::drain(duration limit) {
-    if (!run_until(saturating_add(now(), limit), until_idle::alone)) return true;
+    if (!run_until(limit_after(now(), limit), until_idle::alone)) return true;
     const broken_pipe_block signals;
     ownership_.take([this] { ring_->wake(); });
     thread_slot<context, context*>() = this;
@@ -177,7 +182,7 @@ bool context::turn(time_point limit, until_idle guards, const block_latch* done)
     if (is_stopping(guards)) return false;
     take_posted();
     run_deferred();
-    if (wheel_.size() != 0) wheel_.advance(tick_at(turn_time() + duration(1)) - 1);
+    if (wheel_.size() != 0) wheel_.advance(tick_at(saturating_add(turn_time(), duration(1))) - 1);
     if (done != nullptr ? done->is_set() : !has_work(guards)) return false;
     const std::optional<time_point> until = wait_until(limit, guards);
     turn_time_known_ = false;  // the ring may sleep
@@ -196,7 +201,9 @@ std::optional<time_point> context::wait_until(time_point limit, until_idle guard
     if (!deferred_.empty() || is_stopping(guards) || !mailbox_.sleep()) return std::nullopt;
     const std::optional<std::uint64_t> tick = wheel_.next_tick();
     if (!tick) return limit;  // ring::forever if there is none
-    return std::min(limit, origin_ + duration(static_cast<duration::rep>(*tick << tick_bits)));
+    return std::min(
+        limit,
+        saturating_add(origin_, duration(saturating_cast<duration::rep>(*tick << tick_bits))));
 }
 
 // Runs what was deferred before; what that defers comes in the next turn.

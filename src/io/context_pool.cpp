@@ -1,4 +1,5 @@
 // The threads of io/context_pool.hpp.
+#include <coppice/base/options.hpp>
 #include <coppice/io/context_pool.hpp>
 
 #include <pthread.h>
@@ -20,6 +21,7 @@ std::size_t usable_cores() noexcept {
 }  // namespace
 
 context_pool::context_pool(std::size_t threads, backend kind) {
+    check_option("context_pool: threads", threads, 0, threads_most);
     const std::size_t count = threads == 0 ? usable_cores() : threads;
     for (std::size_t i = 0; i != count; ++i) {
         loops_.push_back(std::make_unique<running_loop>(kind));

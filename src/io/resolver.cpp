@@ -1,4 +1,5 @@
 // Questions to the system's resolver, for io/resolver.hpp.
+#include <coppice/base/saturating.hpp>
 #include <coppice/io/resolver.hpp>
 
 #include <netdb.h>
@@ -73,7 +74,7 @@ bool resolve_request::submit() noexcept {
         }
         auto q = std::make_unique<question>(*this, owner());
         if (const std::optional<duration> delay = owner().system().look_up_delay(q->host)) {
-            q->due = owner().now() + *delay;
+            q->due = saturating_add(owner().now(), *delay);
         } else {
             owner().background().run(*q);
         }

@@ -1,6 +1,8 @@
 // The simulation's files, signals and names.
 #include "simulated_world.hpp"
 
+#include <coppice/base/saturating.hpp>
+
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/signalfd.h>
@@ -117,7 +119,8 @@ long simulation::world::read_signal(int fd, std::span<std::byte> into) noexcept 
 
 std::optional<duration> simulation::world::look_up_delay(const std::string& host) noexcept {
     const auto found = hosts_.find(host);
-    return delayed() - now_ + (found == hosts_.end() ? duration::zero() : found->second.time);
+    const duration time = found == hosts_.end() ? duration::zero() : found->second.time;
+    return saturating_add(saturating_sub(delayed(), now_), time);
 }
 
 int simulation::world::look_up(const std::string& host, std::uint16_t port,

@@ -3,6 +3,8 @@
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/futex.hpp>
+#include <coppice/base/options.hpp>
+#include <coppice/base/saturating.hpp>
 
 #include <netdb.h>
 #include <algorithm>
@@ -59,6 +61,7 @@ simulated_faults simulated_faults::none() noexcept {
 
 simulation::simulation(std::uint64_t seed, const simulated_faults& faults)
     : world_(std::make_unique<world>(seed, faults)) {
+    check_option("simulated_faults::delay_max", faults.delay_max);
     plant_host("localhost", {*endpoint::parse("127.0.0.1", 0), *endpoint::parse("::1", 0)});
 }
 simulation::~simulation() = default;
@@ -92,7 +95,7 @@ void simulation::plant_host_failure(std::string_view name, int error, duration t
 void simulation::raise(int signal, duration after) {
     COPPICE_CHECK(signal >= 1 && signal <= 64, "a signal's number is 1 to 64");
     world::event e{world::event::kind::signal, 0, 0, {}, {}, nullptr, signal};
-    world_->later(std::move(e), world_->delayed() + after);
+    world_->later(std::move(e), saturating_add(world_->delayed(), after));
 }
 std::string_view simulation::content(std::string_view path) const {
     const auto found = world_->files_.find(path);
@@ -103,7 +106,7 @@ std::string_view simulation::content(std::string_view path) const {
 // ---- Calls and objects ------------------------------------------------------------------------
 
 int simulation::world::begin(system_call call) noexcept {
-    pass_until(now_ + duration(100 + dice_.below(900)));
+    pass_until(saturating_add(now_, duration(100 + dice_.below(900))));
     if (++calls_ != fail_at_) return 0;
     failed_ = call;
     return suitable_error(call);
@@ -309,7 +312,8 @@ std::uint32_t simulation::world::readiness(const object& o) const noexcept {
 }
 
 time_point simulation::world::delayed() noexcept {
-    return now_ + duration(dice_.below(static_cast<std::uint64_t>(faults_.delay_max.count()) + 1));
+    return saturating_add(
+        now_, duration(dice_.below(static_cast<std::uint64_t>(faults_.delay_max.count()) + 1)));
 }
 void simulation::world::later(event e, time_point when) {
     events_.emplace(std::pair(when, ++last_event_), std::move(e));
@@ -321,7 +325,7 @@ void simulation::world::later_in_order(object& to, event e) {
 
 int simulation::world::wait(ready_event* ready, int most,
                             std::optional<time_point> until) noexcept {
-    pass_until(now_ + duration(100 + dice_.below(900)));
+    pass_until(saturating_add(now_, duration(100 + dice_.below(900))));
     if (dice_.chance(faults_.interrupted)) return -1;
     for (bool finished = false;;) {
         while (!events_.empty() && events_.begin()->first.first <= now_) {

@@ -2,6 +2,7 @@
 #include <coppice/pool/thread_pool.hpp>
 
 #include <coppice/base/futex.hpp>
+#include <coppice/base/options.hpp>
 #include <coppice/pool/workers.hpp>
 
 #include <pthread.h>
@@ -23,6 +24,8 @@ std::size_t hardware_threads() noexcept {
 }
 
 namespace {
+
+constexpr std::uint64_t trace_events_most = std::uint64_t{1} << 32;  // of each worker
 
 // The topology to deal the workers to; nothing: one node, and no pinning.
 std::optional<topology> machine_of(const pool_options& options) {
@@ -55,6 +58,8 @@ std::vector<unsigned> bound_to(const processor& mine, const std::vector<processo
 }  // namespace
 
 std::vector<worker_place> places_of(const pool_options& options) {
+    check_option("pool_options::threads", options.threads, 0, threads_most);
+    check_option("pool_options::trace_events", options.trace_events, 0, trace_events_most);
     const std::optional<topology> machine = machine_of(options);
     if (!machine) {
         const std::size_t threads = options.threads == 0 ? hardware_threads() : options.threads;
@@ -81,9 +86,8 @@ void pin(::pthread_t thread, const std::vector<unsigned>& processors) {
         mask.resize(std::max(mask.size(), id / word_bits + 1));
         mask[id / word_bits] |= 1ul << id % word_bits;
     }
-    const int error =
-        ::pthread_setaffinity_np(thread, mask.size() * sizeof(unsigned long),
-                                 reinterpret_cast<const cpu_set_t*>(mask.data()));
+    const int error = ::pthread_setaffinity_np(thread, mask.size() * sizeof(unsigned long),
+                                               reinterpret_cast<const cpu_set_t*>(mask.data()));
     if (error != 0) {
         throw std::system_error(error, std::generic_category(), "coppice: pinning a worker");
     }

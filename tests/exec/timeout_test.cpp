@@ -44,6 +44,23 @@ TEST(timeout, a_sender_that_is_late_is_stopped_and_timed_out_is_sent) {
     }
 }
 
+TEST(timeout, any_time_is_a_limit) {
+    using ns = std::chrono::nanoseconds;
+    for (const ns limit : {ns::min(), ns::min() + 1ns, ns(-1), ns(0), ns(1)}) {
+        EXPECT_THROW(sync_wait(ex::timeout(probes::until_stopped(), limit)), std::system_error)
+            << limit.count();
+    }
+    const auto later = ex::read_env(ex::get_scheduler) |
+                       ex::let_value([](auto sch) { return ex::schedule_after(sch, 1us); }) |
+                       ex::then([] { return 2; });
+    for (const ns limit : {ns::max() - 1ns, ns::max()}) {
+        EXPECT_EQ(std::get<0>(*sync_wait(ex::timeout(later, limit))), 2) << limit.count();
+    }
+    EXPECT_EQ(std::get<0>(*sync_wait(ex::timeout(later, std::chrono::hours::max()))), 2);
+    EXPECT_THROW(sync_wait(ex::timeout(probes::until_stopped(), std::chrono::hours::min())),
+                 std::system_error);
+}
+
 TEST(timeout, a_stop_from_outside_is_a_stop_and_no_timeout) {
     auto both = ex::when_all(ex::timeout(probes::until_stopped(), 1h), ex::just_stopped()) |
                 ex::let_stopped([] { return ex::just(7); });

@@ -182,7 +182,7 @@ TEST_F(notes_halted, a_halted_postgresql_gives_503_in_its_time_and_is_used_again
     served s(COPPICE_NOTES, flags);
     const std::string kept = add(s, R"({"text":"kept"})");
     {
-        const halted database(server);
+        const halted stopped(server);
         std::vector<std::unique_ptr<client>> many;
         for (int i = 0; i != 20; ++i) {
             many.push_back(std::make_unique<client>(s.port()));

@@ -48,10 +48,24 @@ TEST(stop_deadline, comes_with_its_cause) {
 }
 
 TEST(stop_deadline, of_nothing_or_less_comes_at_once) {
-    for (const auto duration : {std::chrono::nanoseconds(0), std::chrono::nanoseconds::min()}) {
+    for (const auto duration :
+         {std::chrono::nanoseconds(0), std::chrono::nanoseconds(1), std::chrono::nanoseconds(-1),
+          std::chrono::nanoseconds::min(), std::chrono::nanoseconds::min() + 1ns}) {
         stop_source source;
         EXPECT_TRUE(source.request_stop_after(duration));
         await_stop(source.get_token());
+    }
+}
+
+TEST(stop_deadline, at_the_end_of_time_does_not_come) {
+    for (const auto duration :
+         {std::chrono::nanoseconds::max(), std::chrono::nanoseconds::max() - 1ns}) {
+        stop_source source;
+        stop_source reference;
+        EXPECT_TRUE(source.request_stop_after(duration));
+        EXPECT_TRUE(reference.request_stop_after(1ms));
+        await_stop(reference.get_token());
+        EXPECT_FALSE(source.stop_requested());
     }
 }
 

@@ -6,6 +6,7 @@
 // protocol.
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/options.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/contract/group.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -18,10 +19,11 @@ namespace coppice {
 class blocking_work_contract_group : public work_contract_group {
 public:
     // As work_contract_group; more than sleepers_max workers at once do not sleep, but look for
-    // work every millisecond.
+    // work every millisecond. Errors: std::invalid_argument for a capacity or sleepers_max of 0, or
+    // of 2^32 and more.
     explicit blocking_work_contract_group(std::size_t capacity, std::size_t capacity_max = 0,
                                           std::size_t sleepers_max = 1024)
-        : work_contract_group(capacity, capacity_max, sleepers_max) {}
+        : work_contract_group(capacity, capacity_max, checked(sleepers_max)) {}
 
     using work_contract_group::execute_next_contract;
 
@@ -47,6 +49,11 @@ private:
     static constexpr std::int64_t nap = 1'000'000;
     static constexpr int spins_max = 64;  // some microseconds, as long as a wake-up takes at best
 
+    static std::size_t checked(std::size_t sleepers_max) {
+        check_option("a blocking group's sleepers_max", sleepers_max, 1,
+                     std::numeric_limits<std::uint32_t>::max());
+        return sleepers_max;
+    }
     static std::int64_t now() noexcept {
         return monotonic_clock().now().time_since_epoch().count();
     }

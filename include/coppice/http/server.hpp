@@ -119,7 +119,9 @@ struct server_statistics {
 class server : immovable {
 public:
     // Listens. Errors: std::system_error (the port is in use, the address is not this machine's);
-    // std::invalid_argument for no threads, or more than one with `single` or in a simulation.
+    // std::invalid_argument for no threads, more than one with `single` or in a simulation, more
+    // than 65,536, a negative time, or no request per connection. Any other number is accepted: a
+    // duration::max() and a largest number are no limit.
     server(server_options options, router routes);
     // Errors: destroying a running server stops the process.
     ~server();

@@ -15,7 +15,8 @@ namespace coppice::io {
 // Threads: members by any, except for the destructor.
 class context_pool : immovable {
 public:
-    // Starts the threads; 0: as many as this process may use cores. Errors: std::system_error.
+    // Starts the threads; 0: as many as this process may use cores. Errors: std::system_error;
+    // std::invalid_argument for more than 65,536.
     explicit context_pool(std::size_t threads = 0, backend kind = backend::automatic);
     // Waits for what is pending, unless stop() or drain() was called before, and joins. Operations
     // that nobody ends keep it waiting.

@@ -79,9 +79,10 @@ public:
     static constexpr int name = SO_LINGER;
     static constexpr socklen_t size = sizeof(::linger);
     constexpr linger() noexcept = default;
-    // Waits that long in close(), in whole seconds, for what is unsent.
+    // Waits that long in close(), in whole seconds, for what is unsent; less than 0 is 0, and more
+    // than the kernel can count is its most.
     constexpr explicit linger(std::chrono::seconds time) noexcept
-        : kernels_{1, saturating_cast<int>(time.count())} {}
+        : kernels_{1, saturating_cast<int>(time.count() < 0 ? 0 : time.count())} {}
     // The time, if there is one.
     constexpr std::optional<std::chrono::seconds> value() const noexcept {
         if (kernels_.l_onoff == 0) return std::nullopt;

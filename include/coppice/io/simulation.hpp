@@ -63,7 +63,8 @@ struct simulated_faults {
 // Lifetime: outlives its context.
 class simulation : immovable {
 public:
-    // The seed decides all that happens: the same seed and program run the same.
+    // The seed decides all that happens: the same seed and program run the same. Shares beyond 1000
+    // are always. Errors: std::invalid_argument for a negative delay_max.
     explicit simulation(std::uint64_t seed, const simulated_faults& faults = {});
     ~simulation();
 

@@ -12,6 +12,7 @@
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/clock.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/pool/fork_join.hpp>
 
 #include <algorithm>
@@ -21,6 +22,17 @@
 #include <utility>
 
 namespace coppice {
+
+// How many indices there are from `first` to `last`, and the one that is `count` behind `first`:
+// also where the difference of two indices is more than an index can be.
+template <class Index>
+constexpr std::uint64_t distance(Index first, Index last) noexcept {
+    return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
+}
+template <class Index>
+constexpr Index behind(Index first, std::uint64_t count) noexcept {
+    return static_cast<Index>(static_cast<std::uint64_t>(first) + count);
+}
 
 // What all parts of one loop share: how far they go at once, and whether they go on.
 class loop_state : immovable {
@@ -46,7 +58,7 @@ public:
         guarded([&] { chunk(count); });
         const duration took = clock.now() - begin;
         if (took < too_short && count == iterations) {
-            iterations_.store(iterations * 2, relaxed);
+            iterations_.store(saturating_add(iterations, iterations), relaxed);
         } else if (took > too_long && iterations > 1) {
             iterations_.store(iterations / 2, relaxed);
         }
@@ -76,16 +88,15 @@ public:
 
     void run(Index first, Index last) {
         while (first < last && !state_.is_over()) {
-            const auto left = static_cast<std::uint64_t>(last - first);
+            const std::uint64_t left = distance(first, last);
             if (state_.wants_cut(left)) {
-                const Index middle = static_cast<Index>(first + static_cast<Index>(left / 2));
+                const Index middle = behind(first, left / 2);
                 fork_join([=, this] { run(first, middle); }, [=, this] { run(middle, last); });
                 return;
             }
-            const std::uint64_t count = state_.run(left, [&](std::uint64_t n) {
-                call(first, static_cast<Index>(first + static_cast<Index>(n)));
-            });
-            first = static_cast<Index>(first + static_cast<Index>(count));
+            const std::uint64_t count =
+                state_.run(left, [&](std::uint64_t n) { call(first, behind(first, n)); });
+            first = behind(first, count);
         }
     }
     bool is_over() const noexcept { return state_.is_over(); }
@@ -123,19 +134,20 @@ public:
     T run(Index first, Index last) {
         T sum = identity_;
         while (first < last && !state_.is_over()) {
-            const auto left = static_cast<std::uint64_t>(last - first);
+            const std::uint64_t left = distance(first, last);
             if (state_.wants_cut(left)) {
-                const Index middle = static_cast<Index>(first + static_cast<Index>(left / 2));
+                const Index middle = behind(first, left / 2);
                 auto [lower, upper] = fork_join([=, this] { return run(first, middle); },
                                                 [=, this] { return run(middle, last); });
                 return combine_(std::move(sum), combine_(std::move(lower), std::move(upper)));
             }
             const std::uint64_t count = state_.run(left, [&](std::uint64_t n) {
-                for (Index i = 0; i != static_cast<Index>(n); ++i) {
-                    sum = combine_(std::move(sum), map_(static_cast<Index>(first + i)));
+                const Index end = behind(first, n);
+                for (Index i = first; i != end; ++i) {
+                    sum = combine_(std::move(sum), map_(Index(i)));
                 }
             });
-            first = static_cast<Index>(first + static_cast<Index>(count));
+            first = behind(first, count);
         }
         return sum;
     }

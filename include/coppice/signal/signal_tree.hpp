@@ -21,6 +21,7 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 namespace coppice {
 
@@ -126,7 +127,8 @@ private:
 
     static std::size_t leaves_for(std::size_t capacity) {
         if (capacity == 0 || capacity > std::numeric_limits<std::uint32_t>::max())
-            throw std::invalid_argument("a signal tree holds 1 to 2^32 - 1 signals");
+            throw std::invalid_argument("coppice: a signal tree of " + std::to_string(capacity) +
+                                        " signals; allowed: 1 to 4294967295");
         return (capacity + LeafWidth - 1) / LeafWidth;
     }
     bool leaf_empty(std::size_t leaf) const noexcept {

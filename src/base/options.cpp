@@ -1,0 +1,22 @@
+// The messages of base/options.hpp.
+#include <coppice/base/options.hpp>
+
+#include <stdexcept>
+#include <string>
+
+namespace coppice {
+
+void check_option(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+    if (value >= least && value <= most) return;
+    throw std::invalid_argument("coppice: " + std::string(name) + " is " + std::to_string(value) +
+                                "; allowed: " + std::to_string(least) + " to " +
+                                std::to_string(most));
+}
+
+void check_option(const char* name, duration value) {
+    if (value >= duration::zero()) return;
+    throw std::invalid_argument("coppice: " + std::string(name) + " is " +
+                                std::to_string(value.count()) + " ns; allowed: 0 or more");
+}
+
+}  // namespace coppice

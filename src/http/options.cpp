@@ -1,0 +1,56 @@
+// The checks of options.hpp.
+#include "options.hpp"
+
+#include <coppice/base/options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+
+namespace coppice::http {
+
+namespace {
+
+// A body is kept behind its head: both together are no larger than an object can be.
+constexpr std::size_t kept_bytes_most = std::numeric_limits<std::size_t>::max() / 4;
+
+void bring_into_range(limits& l) noexcept {
+    for (std::size_t* const bytes : {&l.target_bytes_max, &l.header_bytes_max, &l.body_bytes_max}) {
+        *bytes = std::min(*bytes, kept_bytes_most);
+    }
+}
+
+}  // namespace
+
+server_options checked(server_options o) {
+    check_option("server_options::threads", o.threads, 1, threads_most);
+    if (o.simulation != nullptr && o.model != model::single) {
+        throw std::invalid_argument("a simulated server has one thread");
+    }
+    if (o.model == model::single && o.threads != 1) {
+        throw std::invalid_argument("the model single has one thread");
+    }
+    check_option("timeouts::header", o.timeouts.header);
+    check_option("timeouts::idle", o.timeouts.idle);
+    check_option("timeouts::body", o.timeouts.body);
+    check_option("timeouts::write", o.timeouts.write);
+    check_option("timeouts::handler", o.timeouts.handler);
+    check_option("timeouts::handler_stop", o.timeouts.handler_stop);
+    check_option("timeouts::drain_request", o.timeouts.drain_request);
+    check_option("server_options::requests_per_connection_max", o.requests_per_connection_max, 1,
+                 std::numeric_limits<std::uint64_t>::max());
+    bring_into_range(o.limits);
+    return o;
+}
+
+client_options checked(client_options o) {
+    check_option("client_options::connect", o.connect);
+    check_option("client_options::answer", o.answer);
+    check_option("client_options::body", o.body);
+    check_option("client_options::idle", o.idle);
+    bring_into_range(o.limits);
+    return o;
+}
+
+}  // namespace coppice::http
