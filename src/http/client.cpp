@@ -1,5 +1,10 @@
 // Connections, requests and answers of http/client.hpp.
 #include <coppice/base/saturating.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/stop_when.hpp>
+#include <coppice/exec/stopped_as.hpp>
+#include <coppice/exec/when_all.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parse.hpp>
@@ -143,6 +148,7 @@ void client_call::posted_stop::arrive(operation* op) noexcept {
 // Whatever waits on the socket ends in a coming turn. The connection ends with a reset: to a server
 // its mere end would say that nothing more is asked, and the answer would still be made.
 void client_call::interrupt() noexcept {
+    if (enough_ != nullptr) enough_->request_stop();  // the source may wait for something else
     if (connection_ == nullptr || !connection_->socket.is_open()) return;
     (void)connection_->socket.set(io::linger(std::chrono::seconds(0)));
     connection_->socket.close();
@@ -158,6 +164,7 @@ void client_call::expired(io::timer_entry* entry) noexcept {
 // What follows has so much time.
 void client_call::limit(duration time) noexcept {
     if (timer_entry::armed()) client_.loop_.disarm(*this);
+    if (in_sink_) return;
     client_.loop_.arm(*this, saturating_add(client_.loop_.now(), time));
 }
 
@@ -187,6 +194,8 @@ task<client_response> client_call::request() {
 
 // False: the kept connection turned out to be closed, and the request may be sent again.
 task<bool> client_call::attempt(client_response& answer, bool may_fail) {
+    send_error_.clear();
+    head_received_ = false;
     if (connection_->fresh) {
         limit(client_.options_.connect);
         ++client_.made_;
@@ -195,13 +204,11 @@ task<bool> client_call::attempt(client_response& answer, bool may_fail) {
         if (ec) fail(ec, "connect");
     }
     limit(client_.options_.answer);
-    bool answered = co_await send_request();
-    if (answered) answered = co_await receive_head(answer);
-    if (!answered) {
+    if (!co_await exchange(answer)) {
         if (may_fail && !stopped_ && !late_ && connection_->input.empty()) co_return false;
-        fail(std::make_error_code(std::errc::connection_aborted), "no answer came");
+        fail(send_error_ ? send_error_ : std::make_error_code(std::errc::connection_aborted),
+             "no answer came");
     }
-    co_await receive_body(answer);
     if (timer_entry::armed()) client_.loop_.disarm(*this);
     const bool reusable = !closes_ && (!version_1_0_ || keep_alive_) &&
                           connection_->socket.is_open() && connection_->input.empty();
@@ -213,8 +220,9 @@ task<bool> client_call::attempt(client_response& answer, bool may_fail) {
 // Writes a streamed request body in chunks, or as it is if its length is declared.
 class client_writer final : public body_writer {
 public:
-    client_writer(client_call& call, std::optional<std::uint64_t> length) noexcept
-        : call_(call), left_(length), chunked_(!length) {}
+    client_writer(client_call& call, std::optional<std::uint64_t> length,
+                  inplace_stop_token stop) noexcept
+        : call_(call), stop_(stop), left_(length), chunked_(!length) {}
     task<> write(std::string_view bytes) override {
         if (left_) {
             if (bytes.size() > *left_) {
@@ -229,22 +237,17 @@ public:
             if (piece_.size() == piece_bytes) co_await flush();
         }
     }
+    // Stops the source if the connection is gone: what has come of an answer says why.
     task<> flush() override {
         put_piece();
-        if (!call_.connection_->socket.is_open()) {
-            call_.fail(std::make_error_code(std::errc::connection_aborted), "send");
-        }
-        std::error_code ec;
-        call_.limit(call_.client_.options_.body);
-        co_await call_.connection_->socket.send_all(std::as_bytes(std::span(call_.output_)),
-                                                    use_await[ec]);
+        const bool sent = co_await call_.send_piece(call_.output_);
         call_.output_.clear();
-        if (ec) call_.fail(ec, "send");
+        if (!sent) co_await execution::just_stopped();
     }
     void trailer(std::string_view name, std::string_view value) override {
         if (chunked_) trailers_.add(name, value);
     }
-    inplace_stop_token stop_token() const noexcept override { return {}; }
+    inplace_stop_token stop_token() const noexcept override { return stop_; }
     task<> finish() {
         if (left_.value_or(0) != 0) {
             throw std::length_error("a body is shorter than its declared length");
@@ -266,6 +269,7 @@ private:
         piece_.clear();
     }
     client_call& call_;
+    const inplace_stop_token stop_;
     std::string piece_;
     response trailers_;                  // only its fields
     std::optional<std::uint64_t> left_;  // of the declared length
@@ -303,22 +307,83 @@ void client_call::write_request() {
         fail(std::make_error_code(std::errc::invalid_argument),
              ("http request: " + std::string(fault)).c_str());
     }
-    if (request_.source == nullptr) out.append(request_.body);
+    if (!body_apart()) out.append(request_.body);
 }
 
-// False: the connection is gone.
-task<bool> client_call::send_request() {
+bool client_call::body_apart() const noexcept {
+    return request_.source != nullptr || request_.body.size() > piece_bytes;
+}
+
+// False: no answer came. A server may answer before it has the whole body, and close (RFC 9112
+// section 9.5); so a body that is not sent at once is sent while the answer is received.
+task<bool> client_call::exchange(client_response& answer) {
+    if (!body_apart()) {
+        // A failed send is nothing yet: the answer may have come before the connection broke.
+        (void)co_await send_piece(output_);
+        co_return co_await receive_answer(answer);
+    }
+    inplace_stop_source enough;  // of the body
+    enough_ = &enough;
+    const auto [sent, answered] =
+        co_await execution::when_all(send_body(enough.get_token()), receive_answer(answer));
+    enough_ = nullptr;
+    // With a reset: what the kernel still holds of the body would keep it waiting for the server.
+    if (!sent) interrupt();
+    co_return answered;
+}
+
+// False: the server wants no more of it, or the connection is gone.
+task<bool> client_call::send_body(inplace_stop_token enough) {
+    const std::optional<bool> sent =
+        co_await (execution::stop_when(send_pieces(), enough) | execution::stopped_as_optional());
+    const bool given_up = enough.stop_requested() || send_error_;
+    if (!sent && !given_up) co_await execution::just_stopped();
+    enough_ = nullptr;
+    if (!given_up) limit(head_received_ ? client_.options_.body : client_.options_.answer);
+    co_return sent.value_or(false);
+}
+
+task<bool> client_call::send_pieces() {
     if (request_.source != nullptr) {
-        client_writer writer(*this, request_.source->length());
+        client_writer writer(*this, request_.source->length(),
+                             co_await execution::read_env(get_stop_token));
         co_await request_.source->write_to(writer);
         co_await writer.finish();
-        limit(client_.options_.answer);
         co_return true;
     }
-    if (!connection_->socket.is_open()) co_return false;
-    std::error_code ec;
-    co_await connection_->socket.send_all(std::as_bytes(std::span(output_)), use_await[ec]);
-    co_return !ec;
+    if (!co_await send_piece(output_)) co_return false;
+    for (std::string_view left = request_.body; !left.empty();) {
+        const std::string_view piece = left.substr(0, piece_bytes);
+        left.remove_prefix(piece.size());
+        if (!co_await send_piece(piece)) co_return false;
+    }
+    co_return true;
+}
+
+// False: the connection is gone; send_error_ says why.
+task<bool> client_call::send_piece(std::string_view piece) {
+    if (send_error_ || !connection_->socket.is_open()) {
+        send_error_ = std::make_error_code(std::errc::connection_aborted);
+        co_return false;
+    }
+    if (body_apart()) limit(client_.options_.body);
+    co_await connection_->socket.send_all(std::as_bytes(std::span(piece)), use_await[send_error_]);
+    co_return !send_error_;
+}
+
+// False: nothing came.
+task<bool> client_call::receive_answer(client_response& answer) {
+    const bool answered = co_await receive_head(answer);
+    head_received_ = answered;
+    // Only an answer that is no success says that the rest of the body is not wanted; to one that
+    // is, a server may need all of it. What cannot be answered any more is not wanted either.
+    if (enough_ != nullptr && (!answered || answer.status() >= 300)) enough_->request_stop();
+    if (answered) co_await receive_body(answer);
+    if (enough_ != nullptr) {
+        if (closes_) enough_->request_stop();
+        limit(client_.options_.body);  // of a server that has answered and reads no more
+    }
+    co_return answered;
 }
 
 task<bool> client_call::receive_more() {
@@ -476,7 +541,9 @@ task<> client_call::deliver(client_response& answer, std::string_view piece) {
     if (request_.sink != nullptr) {
         // The sink's time is its own.
         if (timer_entry::armed()) client_.loop_.disarm(*this);
+        in_sink_ = true;
         co_await request_.sink(piece);
+        in_sink_ = false;
         co_return;
     }
     collected_ += piece.size();

@@ -8,6 +8,10 @@
 // Nothing is sent unless it is exactly one request. Method, target, host and fields may come from a
 // stranger: what would be malformed or would end the request elsewhere is errc::invalid_argument.
 //
+// A large or streamed body is sent while the answer is received. An answer of 300 or more that
+// comes before the body's end stops the sending and its source, and is the result; with one below,
+// the rest is still sent, unless the server closes. So is an answer never lost to a failed send.
+//
 // A kept connection may have been closed by the server meanwhile. A request that finds that out
 // before any byte of an answer has come is sent once more, on a new connection, if its method is
 // idempotent and its body is not streamed (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
@@ -44,7 +48,7 @@ namespace coppice::http {
 
 struct client_options {
     duration connect = std::chrono::seconds(10);  // until connected
-    duration answer = std::chrono::seconds(60);   // from connected to the answer's head
+    duration answer = std::chrono::seconds(60);   // from connected, or all sent, to the head
     duration body = std::chrono::seconds(60);     // without a byte of a body, either way
     duration idle = std::chrono::seconds(20);     // older connections are not used again
     std::size_t idle_connections_max = 64;        // kept; beyond, the oldest is closed
@@ -198,7 +202,12 @@ private:
     task<client_response> request();
     task<bool> attempt(client_response& answer, bool may_fail);
     void write_request();
-    task<bool> send_request();
+    bool body_apart() const noexcept;
+    task<bool> exchange(client_response& answer);
+    task<bool> send_body(inplace_stop_token enough);
+    task<bool> send_pieces();
+    task<bool> send_piece(std::string_view piece);
+    task<bool> receive_answer(client_response& answer);
     task<bool> receive_head(client_response& answer);
     task<> receive_body(client_response& answer);
     task<> receive_chunked(client_response& answer);
@@ -219,6 +228,10 @@ private:
     bool keep_alive_ = false;
     std::size_t collected_ = 0;
     std::error_code ended_by_;  // none: a proper end of the stream
+    std::error_code send_error_;
+    inplace_stop_source* enough_ = nullptr;  // while a body is sent beside its answer
+    bool head_received_ = false;
+    bool in_sink_ = false;
 
     posted_stop posted_operation_{*this};
     std::coroutine_handle<> waiter_;
