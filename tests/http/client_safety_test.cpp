@@ -89,12 +89,12 @@ const std::vector<refused_request> malformed = {
 
 TEST_P(client_safety, what_is_not_one_request_is_never_sent) {
     atomic<int> asked{0};
-    http::router r;
-    r.any("/{path...}", [&asked](request&) {
+    http::router routes;
+    routes.any("/{path...}", [&asked](request&) {
         asked.fetch_add(1, relaxed);
         return response(204);
     });
-    running_server server(options_of(every_way[0]), std::move(r));
+    running_server server(options_of(every_way[0]), std::move(routes));
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
         http::client client(loop);
