@@ -112,6 +112,12 @@ connection::step connection::admit(exchange& e) {
 
 // What the connection, a filter or the router answers, from the head alone.
 std::optional<response> connection::answer_without_handler(exchange& e, const request& r) {
+    // Behind an answer of 2xx a proxy would take the connection for a tunnel (RFC 9110 section
+    // 9.3.6), and pass on what is no request.
+    if (r.verb() == method::connect) {
+        e.closing = true;
+        e.unread = true;
+    }
     // Without TLS it cannot answer for https.
     if (equals_ignoring_case(r.head().scheme(), "https")) return response::status(421);
     for (const auto& f : loop_.routes.filters()) {

@@ -114,6 +114,29 @@ TEST_P(answer_framing, a_filter_that_makes_an_answer_interim_gives_500) {
     EXPECT_EQ(exceptions.load(relaxed), 2);
 }
 
+// Answers 200 to whatever it is asked.
+struct agreeable final : http::filter {
+    std::optional<response> before(const request&) const override { return response::text("yes"); }
+};
+
+TEST_P(answer_framing, rfc9110_9_3_6_nothing_is_read_behind_a_connect) {
+    for (const bool agrees : {false, true}) {
+        http::router r;
+        r.get("/next", [](request&) { return response::text("next"); });
+        r.any("/{path...}", [](request&) { return response::text("any"); });
+        if (agrees) r.use(std::make_shared<agreeable>());
+        running_server server(options_of(GetParam()), std::move(r));
+        client c(server.port());
+        ASSERT_TRUE(
+            c.send("CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n"
+                   "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
+        const std::string answer = c.receive();
+        EXPECT_TRUE(has_status(answer, agrees ? 200 : 404)) << answer;
+        EXPECT_NE(answer.find("\r\nConnection: close\r\n"), answer.npos) << answer;
+        EXPECT_EQ(c.receive(), "");
+    }
+}
+
 // The test's own limit bounds it.
 template <class F>
 void wait_until(F done) {
