@@ -148,7 +148,7 @@ void client_call::posted_stop::arrive(operation* op) noexcept {
 // Whatever waits on the socket ends in a coming turn. The connection ends with a reset: to a server
 // its mere end would say that nothing more is asked, and the answer would still be made.
 void client_call::interrupt() noexcept {
-    if (enough_ != nullptr) enough_->request_stop();  // the source may wait for something else
+    if (sending_) enough_->request_stop();  // the source may wait for something else
     if (connection_ == nullptr || !connection_->socket.is_open()) return;
     (void)connection_->socket.set(io::linger(std::chrono::seconds(0)));
     connection_->socket.close();
@@ -322,11 +322,10 @@ task<bool> client_call::exchange(client_response& answer) {
         (void)co_await send_piece(output_);
         co_return co_await receive_answer(answer);
     }
-    inplace_stop_source enough;  // of the body
-    enough_ = &enough;
+    enough_.emplace();
+    sending_ = true;
     const auto [sent, answered] =
-        co_await execution::when_all(send_body(enough.get_token()), receive_answer(answer));
-    enough_ = nullptr;
+        co_await execution::when_all(send_body(enough_->get_token()), receive_answer(answer));
     // With a reset: what the kernel still holds of the body would keep it waiting for the server.
     if (!sent) interrupt();
     co_return answered;
@@ -338,7 +337,7 @@ task<bool> client_call::send_body(inplace_stop_token enough) {
         co_await (execution::stop_when(send_pieces(), enough) | execution::stopped_as_optional());
     const bool given_up = enough.stop_requested() || send_error_;
     if (!sent && !given_up) co_await execution::just_stopped();
-    enough_ = nullptr;
+    sending_ = false;
     if (!given_up) limit(head_received_ ? client_.options_.body : client_.options_.answer);
     co_return sent.value_or(false);
 }
@@ -377,9 +376,9 @@ task<bool> client_call::receive_answer(client_response& answer) {
     head_received_ = answered;
     // Only an answer that is no success says that the rest of the body is not wanted; to one that
     // is, a server may need all of it. What cannot be answered any more is not wanted either.
-    if (enough_ != nullptr && (!answered || answer.status() >= 300)) enough_->request_stop();
+    if (sending_ && (!answered || answer.status() >= 300)) enough_->request_stop();
     if (answered) co_await receive_body(answer);
-    if (enough_ != nullptr) {
+    if (sending_) {
         if (closes_) enough_->request_stop();
         limit(client_.options_.body);  // of a server that has answered and reads no more
     }

@@ -229,7 +229,8 @@ private:
     std::size_t collected_ = 0;
     std::error_code ended_by_;  // none: a proper end of the stream
     std::error_code send_error_;
-    inplace_stop_source* enough_ = nullptr;  // while a body is sent beside its answer
+    std::optional<inplace_stop_source> enough_;  // of a body that is sent beside its answer
+    bool sending_ = false;                       // it is, and the source may be asked to stop
     bool head_received_ = false;
     bool in_sink_ = false;
 
