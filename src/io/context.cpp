@@ -4,7 +4,6 @@
 #include <coppice/base/check.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/simulation.hpp>
-#include <coppice/io/worker.hpp>
 
 #include "broken_pipe.hpp"
 
@@ -74,7 +73,6 @@ context::~context() {
     cancel_everything();
     ending_ = true;     // for those who start something in what follows, though nobody should
     drivers_.wait();    // their operations have just ended
-    worker_ = nullptr;  // joined: what it posted last is in the mailbox, answers that nobody awaits
     take_posted();
     ring_ = nullptr;
     for_each_descriptor([this](descriptor& d) { system_->close(d.fd); });  // their owners live on
@@ -278,11 +276,6 @@ bool context::grow() noexcept {
         free_ = &d;
     }
     return true;
-}
-
-worker& context::background() {
-    if (worker_ == nullptr) worker_ = std::make_unique<worker>();
-    return *worker_;
 }
 
 bool context::start(ring_operation& op) noexcept {

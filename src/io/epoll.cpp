@@ -1,9 +1,9 @@
-// The epoll ring: io/readiness.hpp over the kernel's sockets; files on the context's worker.
+// The epoll ring: io/readiness.hpp over the kernel's sockets; files on the process's workers.
 #include "alarm.hpp"
 #include "readiness.hpp"
 
 #include <coppice/base/check.hpp>
-#include <coppice/io/worker.hpp>
+#include <coppice/io/workers.hpp>
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -97,8 +97,9 @@ public:
         return outcome(::read(fd, data, size));
     }
 
-    static void start_file_operation(ring_operation& op) noexcept {
-        op.on->owner->background().run(static_cast<file_operation&>(op));
+    // EAGAIN would mean: try again at once.
+    static int start_file_operation(ring_operation& op) noexcept {
+        return static_cast<file_operation&>(op).start_call() ? -ENOMEM : 0;
     }
     static void cancel_file_operation(ring_operation& op) noexcept {
         static_cast<file_operation&>(op).give_up();

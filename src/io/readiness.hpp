@@ -45,8 +45,9 @@ public:
 
     bool start(ring_operation& op) noexcept override {
         if (is_file_operation(op.code)) [[unlikely]] {
-            kernel_.start_file_operation(op);
-            return false;
+            const int error = kernel_.start_file_operation(op);  // 0: the worker has op, result too
+            if (error != 0) op.result = error;
+            return error != 0;
         }
         descriptor& d = *op.on;
         if (op.code == opcode::connect) [[unlikely]]

@@ -1,11 +1,17 @@
 // Questions to the system's resolver, for io/resolver.hpp.
-#include <coppice/base/saturating.hpp>
 #include <coppice/io/resolver.hpp>
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/saturating.hpp>
+#include <coppice/io/workers.hpp>
+
+#include "look_up.hpp"
 
 #include <netdb.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -29,35 +35,79 @@ const std::error_category& resolver_category() noexcept {
     return category;
 }
 
-// On its way to the worker and back. Owns itself; `asker` is the loop's, and gone if it was
-// stopped.
+namespace {
+
+atomic<look_up_function> asked{nullptr};  // nullptr: the system; set by tests
+
+int ask_the_system(const std::string& host, std::uint16_t port,
+                   std::vector<endpoint>& found) noexcept {
+    const look_up_function function = asked.load(relaxed);  // relaxed: a function, always there
+    return function != nullptr ? function(host, port, found) : kernel().look_up(host, port, found);
+}
+
+}  // namespace
+
+void look_up_by(look_up_function function) noexcept {
+    asked.store(function, relaxed);  // relaxed: see above
+}
+
+// A look-up on its way to a worker and back. Who frees it:
+//
+//   queued      the loop, if it withdraws the job
+//   under way   abandoned: the worker, when the call is over; else it becomes posted
+//   posted      the loop, when it arrives there
+//
+// The mutex guards the step from under way to abandoned or posted. The post is made under it, so
+// that a context that has abandoned its look-ups is no longer used by any worker.
 struct resolve_request::question : job, operation {
     question(resolve_request& r, context& c)
         : job(&ask), operation(&answer), asker(&r), owner(c), host(r.host_), port(r.port_) {}
 
     static void ask(job* j) noexcept {
-        question& q = *static_cast<question*>(j);
-        q.failure = q.unwanted.load(relaxed) ? EAI_AGAIN : q.look_up();  // relaxed: a hint
-        q.owner.post(q);
+        question* const q = static_cast<question*>(j);
+        q->failure = ask_the_system(q->host, q->port, q->found);
+        {
+            const std::lock_guard lock(q->mutex);
+            if (!q->abandoned) {
+                q->posted = true;
+                q->owner.post(*q);  // answer() waits for the lock
+                return;
+            }
+        }
+        delete q;
     }
     static void answer(operation* op) noexcept {
         const std::unique_ptr<question> q(static_cast<question*>(op));
+        {
+            const std::lock_guard the_worker_is_gone(q->mutex);
+        }
         if (q->asker == nullptr) return;
         q->asker->question_ = nullptr;
         q->asker->failure_ = q->failure;
         q->asker->found_ = std::move(q->found);
         q->asker->answered();
     }
-    int look_up() noexcept { return owner.system().look_up(host, port, found); }
+    // Nobody wants the answer. Last of all: q may be gone.
+    static void abandon(question* q) noexcept {
+        if (q->due != time_point::max() || name_workers().withdraw(*q)) {
+            delete q;
+            return;
+        }
+        const std::lock_guard lock(q->mutex);
+        q->asker = nullptr;
+        q->abandoned = !q->posted;
+    }
 
-    resolve_request* asker;
-    atomic<bool> unwanted{false};  // set by the loop: the answer will be dropped
-    context& owner;
+    resolve_request* asker;  // the loop's; nullptr: nobody wants the answer
+    context& owner;          // not used once it is abandoned
     std::string host;
     std::uint16_t port;
-    time_point due = time_point::max();  // of a simulation's answer; max: the worker has it
+    time_point due = time_point::max();  // of a simulation's answer; max: a worker has it
     int failure = 0;
     std::vector<endpoint> found;
+    std::mutex mutex;        // guards the two below
+    bool abandoned = false;  // written by the loop
+    bool posted = false;     // written by the worker
 };
 
 std::error_code resolve_request::error() const noexcept {
@@ -75,15 +125,13 @@ bool resolve_request::submit() noexcept {
         auto q = std::make_unique<question>(*this, owner());
         if (const std::optional<duration> delay = owner().system().look_up_delay(q->host)) {
             q->due = saturating_add(owner().now(), *delay);
-        } else {
-            owner().background().run(*q);
+        } else if (const std::error_code no_thread = name_workers().run(*q)) {
+            set_outcome(-no_thread.value());
+            return true;
         }
         question_ = q.release();
     } catch (const std::bad_alloc&) {
         set_outcome(-ENOMEM);
-        return true;
-    } catch (const std::system_error& e) {  // no thread
-        set_outcome(-e.code().value());
         return true;
     }
     // Armed even without a deadline: the end of the context expires every timer.
@@ -94,13 +142,7 @@ bool resolve_request::submit() noexcept {
 
 void resolve_request::interrupt() noexcept {
     if (question_ == nullptr) return;  // it is ending already
-    question* const q = std::exchange(question_, nullptr);
-    if (q->due == time_point::max()) {
-        q->unwanted.store(true, relaxed);  // relaxed: a hint
-        q->asker = nullptr;
-    } else {
-        delete q;
-    }
+    question::abandon(std::exchange(question_, nullptr));
     set_outcome(-ECANCELED);
     if (timer_entry::armed()) owner().disarm(*this);
     complete = [](operation* op) noexcept { static_cast<resolve_request*>(op)->ended(); };
@@ -117,8 +159,9 @@ void resolve_request::expire(timer_entry* entry) noexcept {
     if (self.owner().ending()) {
         self.interrupt();
     } else if (self.question_->due <= self.owner().now()) {
-        self.question_->failure = self.question_->look_up();
-        question::answer(self.question_);
+        question& q = *self.question_;
+        q.failure = self.owner().system().look_up(q.host, q.port, q.found);
+        question::answer(&q);
     } else {
         self.stop();
     }

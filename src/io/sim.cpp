@@ -41,7 +41,9 @@ public:
     long read(int fd, std::byte* data, std::size_t size) noexcept {
         return world_.read_signal(fd, {data, size});
     }
-    void start_file_operation(ring_operation& op) noexcept { world_.start_file_operation(op); }
+    int start_file_operation(ring_operation& op) noexcept {
+        return world_.start_file_operation(op);
+    }
     void cancel_file_operation(ring_operation& op) noexcept { world_.cancel_file_operation(op); }
 
 private:

@@ -43,8 +43,9 @@ std::error_code simulation::world::resize(int fd, std::uint64_t size) noexcept {
     return {};
 }
 
-void simulation::world::start_file_operation(ring_operation& op) noexcept {
+int simulation::world::start_file_operation(ring_operation& op) noexcept {
     later(event{event::kind::file, 0, 0, {}, {}, &op}, delayed());
+    return 0;
 }
 void simulation::world::cancel_file_operation(ring_operation& op) noexcept {
     for (auto at = events_.begin(); at != events_.end(); ++at) {

@@ -84,7 +84,7 @@ public:
     long send(int fd, std::span<const std::byte> from) noexcept;
     long send_message(int fd, const msghdr& message) noexcept;
     long read_signal(int fd, std::span<std::byte> into) noexcept;
-    void start_file_operation(ring_operation& op) noexcept;
+    int start_file_operation(ring_operation& op) noexcept;
     void cancel_file_operation(ring_operation& op) noexcept;
 
 private:

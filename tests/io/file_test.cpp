@@ -1,7 +1,6 @@
-// io/file.hpp on every ring, and the worker that runs it where the ring has no files.
+// io/file.hpp on every ring, and the workers that run it where the ring has no files.
 #include <coppice/io/file.hpp>
 #include <coppice/io/timer.hpp>
-#include <coppice/io/worker.hpp>
 
 #include "detached.hpp"
 #include "outcome.hpp"

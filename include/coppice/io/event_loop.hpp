@@ -25,7 +25,6 @@ namespace coppice::io {
 
 class simulation;
 class timed_sender;
-class worker;
 
 // Threads: post(), stop(), drive(), adopt(), close(), work_guard, the scheduler, and the start of
 // operations by any; run() by any, one after the other; everything else by the thread that runs the
@@ -110,8 +109,6 @@ public:
     }
     // The operating system of this context's ring.
     system_calls& system() noexcept { return *system_; }
-    // A thread for calls that block; started by the first use.
-    worker& background();
     buffer_pool& buffers() noexcept { return buffers_; }
 
     // For rings: a pending operation has its result.
@@ -176,7 +173,6 @@ private:
     in_flight calls_;               // posts, stops and guards that may still wake the ring
     ownership ownership_;
     in_flight drivers_;  // threads in drive()
-    std::unique_ptr<worker> worker_;
 };
 
 // Lifetime: released before the context ends.

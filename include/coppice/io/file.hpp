@@ -1,14 +1,14 @@
 // file: reading and writing a regular file at offsets, without holding the loop.
 #pragma once
-// On io_uring the kernel's own threads do what cannot be done at once; on epoll the context's
-// worker does, one operation after the other (worker.hpp). Any number of operations may be pending
-// on one file. A stop request ends what has not begun; once the kernel reads or writes the memory,
-// the operation is waited for, and ends with its result.
+// On io_uring the kernel's own threads do what cannot be done at once; on epoll the
+// process's workers for files do, eight operations at once (workers.hpp). Any number of operations
+// may be pending on one file. A stop request ends what has not begun; once the kernel reads or
+// writes the memory, the operation is waited for, and ends with its result.
 
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/open_file.hpp>
 #include <coppice/io/request.hpp>
-#include <coppice/io/worker.hpp>
+#include <coppice/io/workers.hpp>
 
 #include <cstdint>
 #include <span>

@@ -1,13 +1,13 @@
-// resolver: the addresses of a name, asked from the system on the context's worker thread.
+// resolver: the addresses of a name, asked from the system on a worker thread of the process.
 #pragma once
-// The system's resolver (getaddrinfo) blocks, so it runs on the worker. It cannot be interrupted: a
-// stopped request ends at once, and the worker drops the answer when it comes. Literal addresses
-// are answered without the worker. A simulation has hosts of its own (simulation::plant_host), and
-// answers on the loop.
+// The system's resolver (getaddrinfo) blocks, so it runs on a worker for names (workers.hpp): eight
+// names can be under way at once, others wait. It cannot be interrupted: a stopped request ends at
+// once, as do those of a context that is destroyed, and the worker drops the answer when it comes.
+// Literal addresses are answered without a worker. A simulation has hosts of its own
+// (simulation::plant_host), and answers on the loop.
 
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/request.hpp>
-#include <coppice/io/worker.hpp>
 
 #include <memory>
 #include <string>
@@ -50,11 +50,11 @@ private:
     std::string_view host_;
     std::uint16_t port_;
     int failure_ = 0;               // of getaddrinfo
-    question* question_ = nullptr;  // with the worker; it owns itself
+    question* question_ = nullptr;  // with a worker, or on its way back
     std::vector<endpoint> found_;
 };
 
-// Threads: any may ask; several questions are answered one after the other. Lifetime: the context
+// Threads: any may ask; several questions at once. Lifetime: the context
 // outlives it; the name that is asked for outlives the operation.
 class resolver {
 public:
