@@ -52,32 +52,6 @@ bool is_ip(const endpoint& e) noexcept {
 
 }  // namespace
 
-bool connect_request::submit() noexcept {
-    context& owner = descriptor_request::owner();
-    target_->close();
-    const coppice::result<int> fd = owner.system().socket(to_.family(), SOCK_STREAM, 0);
-    if (!fd) {
-        set_outcome(-fd.error().value());
-        return true;
-    }
-    const no_delay option(true);
-    std::error_code error;
-    if (is_ip(to_)) {
-        error = owner.system().set_option(fd.value(), no_delay::level, no_delay::name,
-                                          option.data(), no_delay::size);
-    }
-    coppice::result<descriptor*> adopted = error;
-    if (!error) adopted = owner.adopt(fd.value());
-    if (!adopted) {
-        owner.system().close(fd.value());
-        set_outcome(-adopted.error().value());
-        return true;
-    }
-    static_cast<open_file&>(*target_) = open_file(owner, adopted.value());
-    refer_to(*adopted.value());
-    return descriptor_request::submit();
-}
-
 open_socket listen_at(context& owner, const endpoint& at, const acceptor_options& options) {
     loose_socket s(owner, at.family(), SOCK_STREAM);
     if (is_ip(at)) {

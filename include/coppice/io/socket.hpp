@@ -2,38 +2,16 @@
 #pragma once
 // A socket belongs to one context. What a connected one does is in stream.hpp.
 
+#include <coppice/io/connecting.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/io/stream.hpp>
 
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
 namespace coppice::io {
-
-// Opens a socket of the endpoint's family and connects it.
-class connect_request : public descriptor_request<> {
-public:
-    using value_type = void;
-    static constexpr const char* name = "connect";
-    struct arguments {
-        arguments(stream& s, const endpoint& e) noexcept : target(&s), to(e) {}
-        stream* target;
-        endpoint to;
-    };
-    explicit connect_request(const arguments& a) noexcept
-        : descriptor_request<>(descriptor_reference(a.target->owner()), opcode::connect),
-          target_(a.target),
-          to_(a.to) {
-        peer = to_.data();
-        peer_size = to_.size();
-    }
-
-protected:
-    ~connect_request() = default;
-
-private:
-    bool submit() noexcept final;
-
-    stream* target_;
-    endpoint to_;
-};
 
 // Accepts a connection; gives its socket. A failure leaves the acceptor open: with too many files
 // open (EMFILE, ENFILE) wait before the next accept.
@@ -101,6 +79,31 @@ public:
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<connect_request>({*this, to}, static_cast<Token&&>(token));
     }
+    // Connects to a host by its name, or by its address as text: tries the addresses that the name
+    // has as connecting.hpp says. Errors: of resolver_category() if there are none; if all of them
+    // fail, the error of the first that says more than that this machine has no way to its family.
+    // Cost: allocates. Lifetime: as above; the name outlives the operation. What ends it early is a
+    // stop or a deadline: nothing is open that could be closed.
+    template <class Token = use_await_t>
+        requires(!std::convertible_to<Token, const connect_options&>)
+    auto connect(std::string_view host, std::uint16_t port,
+                 Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return connect(host, port, connect_options(), static_cast<Token&&>(token));
+    }
+    template <class Token = use_await_t>
+    auto connect(std::string_view host, std::uint16_t port, const connect_options& options,
+                 Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<connect_race_request>({*this, host, port, options},
+                                              static_cast<Token&&>(token));
+    }
+    // The same for addresses that are known, in the order of preference; at least one. The list
+    // outlives the operation.
+    template <class Token = use_await_t>
+    auto connect(std::span<const endpoint> addresses, const connect_options& options = {},
+                 Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<connect_race_request>({*this, addresses, options},
+                                              static_cast<Token&&>(token));
+    }
 
 private:
     friend accept_request<socket>;
@@ -108,6 +111,7 @@ private:
 };
 
 using io::acceptor_options;
+using io::connect_options;
 
 // Listens on an endpoint. Errors of the constructor: std::system_error, e.g. address_in_use.
 class acceptor : public open_socket {
