@@ -8,13 +8,16 @@
 #include "look_up.hpp"
 
 #include <netdb.h>
+#include <pthread.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <system_error>
+#include <unordered_map>
 
 namespace coppice::io {
 
@@ -39,10 +42,9 @@ namespace {
 
 atomic<look_up_function> asked{nullptr};  // nullptr: the system; set by tests
 
-int ask_the_system(const std::string& host, std::uint16_t port,
-                   std::vector<endpoint>& found) noexcept {
+int ask_the_system(const std::string& host, std::vector<endpoint>& found) noexcept {
     const look_up_function function = asked.load(relaxed);  // relaxed: a function, always there
-    return function != nullptr ? function(host, port, found) : kernel().look_up(host, port, found);
+    return function != nullptr ? function(host, found) : kernel().look_up(host, 0, found);
 }
 
 }  // namespace
@@ -51,64 +53,134 @@ void look_up_by(look_up_function function) noexcept {
     asked.store(function, relaxed);  // relaxed: see above
 }
 
-// A look-up on its way to a worker and back. Who frees it:
-//
-//   queued      the loop, if it withdraws the job
-//   under way   abandoned: the worker, when the call is over; else it becomes posted
-//   posted      the loop, when it arrives there
-//
-// The mutex guards the step from under way to abandoned or posted. The post is made under it, so
-// that a context that has abandoned its look-ups is no longer used by any worker.
-struct resolve_request::question : job, operation {
-    question(resolve_request& r, context& c)
-        : job(&ask), operation(&answer), asker(&r), owner(c), host(r.host_), port(r.port_) {}
+// The names that workers are asking for. A name is asked for once at a time, however many wait for
+// it: so one that hangs holds one thread, also if it is given up and asked for again and again.
+class resolve_request::look_ups : immovable {
+public:
+    struct look_up;
+    static look_ups& all() noexcept;
+    // The answer will be posted to the question's context. Errors: no thread; std::bad_alloc.
+    std::error_code ask(question& q);
+    // Frees the question, now or when the answer arrives that has been posted already.
+    void abandon(question* q) noexcept;
 
-    static void ask(job* j) noexcept {
-        question* const q = static_cast<question*>(j);
-        q->failure = ask_the_system(q->host, q->port, q->found);
-        {
-            const std::lock_guard lock(q->mutex);
-            if (!q->abandoned) {
-                q->posted = true;
-                q->owner.post(*q);  // answer() waits for the lock
-                return;
-            }
-        }
-        delete q;
-    }
+private:
+    look_ups() noexcept;
+    void end(look_up& l) noexcept;
+
+    std::mutex mutex_;  // guards what follows, and the lists of those who wait
+    std::unordered_map<std::string_view, std::unique_ptr<look_up>> by_name_;
+};
+
+// Owned by the loop, and once it is answered by the loop's mailbox.
+struct resolve_request::question : operation, list_hook<> {
+    question(resolve_request& r, context& c)
+        : operation(&answer), asker(&r), owner(c), host(r.host_), port(r.port_) {}
+
     static void answer(operation* op) noexcept {
         const std::unique_ptr<question> q(static_cast<question*>(op));
-        {
-            const std::lock_guard the_worker_is_gone(q->mutex);
-        }
         if (q->asker == nullptr) return;
         q->asker->question_ = nullptr;
         q->asker->failure_ = q->failure;
         q->asker->found_ = std::move(q->found);
         q->asker->answered();
     }
-    // Nobody wants the answer. Last of all: q may be gone.
-    static void abandon(question* q) noexcept {
-        if (q->due != time_point::max() || name_workers().withdraw(*q)) {
-            delete q;
-            return;
-        }
-        const std::lock_guard lock(q->mutex);
-        q->asker = nullptr;
-        q->abandoned = !q->posted;
-    }
 
     resolve_request* asker;  // the loop's; nullptr: nobody wants the answer
-    context& owner;          // not used once it is abandoned
+    context& owner;
     std::string host;
     std::uint16_t port;
     time_point due = time_point::max();  // of a simulation's answer; max: a worker has it
+    look_ups::look_up* asks = nullptr;   // the worker's, while it is in its list
     int failure = 0;
     std::vector<endpoint> found;
-    std::mutex mutex;        // guards the two below
-    bool abandoned = false;  // written by the loop
-    bool posted = false;     // written by the worker
 };
+
+// A name that is being asked for, and those who wait for the answer; the worker's job. It owns what
+// the worker uses: those who wait may leave it, and then it ends without them.
+struct resolve_request::look_ups::look_up : job {
+    explicit look_up(const std::string& whose) : job(&call), host(whose) {}
+    static void call(job* j) noexcept {
+        look_up& self = *static_cast<look_up*>(j);
+        self.failure = ask_the_system(self.host, self.found);
+        all().end(self);
+    }
+    void tell(question& q) const noexcept {
+        q.failure = failure;
+        try {
+            for (const endpoint& e : found) {
+                q.found.push_back(e.port() == 0 ? e.with_port(q.port) : e);
+            }
+        } catch (const std::bad_alloc&) {
+            q.failure = EAI_MEMORY;
+        }
+    }
+
+    const std::string host;
+    intrusive_list<question> waiting;  // guarded by look_ups::mutex_
+    int failure = 0;
+    std::vector<endpoint> found;
+};
+
+// Never destroyed, as the workers.
+resolve_request::look_ups& resolve_request::look_ups::all() noexcept {
+    alignas(look_ups) static std::byte place[sizeof(look_ups)];
+    static look_ups& one = *::new (static_cast<void*>(place)) look_ups;
+    return one;
+}
+
+// Locked before the workers at a fork, as ever: what is registered later is called earlier.
+resolve_request::look_ups::look_ups() noexcept {
+    (void)name_workers();
+    ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
+                     [] {
+                         // What is under way is the parent's; those who wait stay in its lists.
+                         for (auto& entry : all().by_name_) (void)entry.second.release();
+                         all().by_name_.clear();
+                         all().mutex_.unlock();
+                     });
+}
+
+std::error_code resolve_request::look_ups::ask(question& q) {
+    const std::lock_guard lock(mutex_);
+    auto at = by_name_.find(q.host);
+    if (at == by_name_.end()) {
+        auto made = std::make_unique<look_up>(q.host);
+        const std::string_view key = made->host;
+        at = by_name_.emplace(key, std::move(made)).first;
+        if (const std::error_code no_thread = name_workers().run(*at->second)) {
+            by_name_.erase(at);
+            return no_thread;
+        }
+    }
+    q.asks = at->second.get();
+    q.asks->waiting.push_back(q);
+    return {};
+}
+
+void resolve_request::look_ups::abandon(question* q) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!q->linked()) {  // answered: it is in the mailbox
+        q->asker = nullptr;
+        return;
+    }
+    look_up& l = *q->asks;
+    decltype(l.waiting)::erase(*q);
+    delete q;
+    if (l.waiting.empty() && name_workers().withdraw(l)) by_name_.erase(by_name_.find(l.host));
+}
+
+// Posts under the lock: no context that has abandoned its questions is used any more.
+void resolve_request::look_ups::end(look_up& l) noexcept {
+    const std::lock_guard lock(mutex_);
+    while (question* const q = l.waiting.pop_front()) {
+        l.tell(*q);
+        q->owner.post(*q);  // the loop may end it before this returns
+    }
+    if (const auto at = by_name_.find(l.host); at != by_name_.end() && at->second.get() == &l) {
+        by_name_.erase(at);
+    }
+}
 
 std::error_code resolve_request::error() const noexcept {
     if (failure_ != 0) return {failure_, resolver_category()};
@@ -125,7 +197,7 @@ bool resolve_request::submit() noexcept {
         auto q = std::make_unique<question>(*this, owner());
         if (const std::optional<duration> delay = owner().system().look_up_delay(q->host)) {
             q->due = saturating_add(owner().now(), *delay);
-        } else if (const std::error_code no_thread = name_workers().run(*q)) {
+        } else if (const std::error_code no_thread = look_ups::all().ask(*q)) {
             set_outcome(-no_thread.value());
             return true;
         }
@@ -142,7 +214,12 @@ bool resolve_request::submit() noexcept {
 
 void resolve_request::interrupt() noexcept {
     if (question_ == nullptr) return;  // it is ending already
-    question::abandon(std::exchange(question_, nullptr));
+    question* const q = std::exchange(question_, nullptr);
+    if (q->due == time_point::max()) {
+        look_ups::all().abandon(q);
+    } else {
+        delete q;
+    }
     set_outcome(-ECANCELED);
     if (timer_entry::armed()) owner().disarm(*this);
     complete = [](operation* op) noexcept { static_cast<resolve_request*>(op)->ended(); };

@@ -105,11 +105,10 @@ private:
         std::unique_lock lock(mutex_);
         changed_.wait(lock, condition);
     }
-    static int look_up(const std::string& host, std::uint16_t port,
-                       std::vector<io::endpoint>& found) noexcept {
-        return current()->answer(host, port, found);
+    static int look_up(const std::string& host, std::vector<io::endpoint>& found) noexcept {
+        return current()->answer(host, found);
     }
-    int answer(const std::string& host, std::uint16_t port, std::vector<io::endpoint>& found) {
+    int answer(const std::string& host, std::vector<io::endpoint>& found) {
         std::unique_lock lock(mutex_);
         ++asked_;
         if (const auto at = planted_.find(host); at != planted_.end()) {
@@ -118,7 +117,7 @@ private:
         }
         const bool slow = host.starts_with("slow");
         if (!slow && host != "here") return EAI_NONAME;
-        found.push_back(*io::endpoint::parse("127.0.0.1", port));
+        found.push_back(*io::endpoint::parse("127.0.0.1", 0));
         if (!slow) return 0;
         ++hanging_;
         if (hanging_most_ < hanging_) hanging_most_ = hanging_;

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <latch>
@@ -257,8 +258,26 @@ TEST_P(slow_names_on, a_deadline_does_not_wait_for_the_name) {
     EXPECT_EQ(late.ended.stops, 1);
 }
 
+TEST_P(slow_names_on, a_name_holds_one_thread_however_often_it_is_given_up_and_asked_again) {
+    std::deque<question> late;
+    for (int i = 0; i != 30; ++i) {
+        late.emplace_back(loop, "slow", inplace_stop_token(), ex::instant(loop.now() + 1us));
+        loop.run();
+        EXPECT_EQ(late.back().ended.ends(), 1);
+    }
+    io::context other(GetParam());
+    question mine(loop, "slow"), its(other, "slow"), quick(loop, "here");
+    run_until([&] { return quick.ended.ends() == 1; });
+    (void)other.run_for(1ms);
+    EXPECT_LE(names.hanging_most(), 1u);
+    names.let_go();
+    loop.run();
+    other.run();
+    EXPECT_EQ(mine.ended.values, 1);
+    EXPECT_EQ(its.ended.values, 1);
+}
+
 TEST_P(slow_names_on, a_context_ends_while_its_names_hang) {
-    outcome ended[10];
     {
         io::context ending(GetParam());
         std::deque<question> many;
@@ -300,6 +319,21 @@ TEST_P(slow_names_on, stops_ends_and_answers_may_race) {
     }
 }
 
+// The test's program is started anew for it, and looks for leaks at its end.
+TEST_P(slow_names_on, a_process_exits_while_names_hang) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto exit_with_names = [this] {
+        {
+            io::context ending(GetParam());
+            std::deque<question> many;
+            for (int i = 0; i != 10; ++i) many.emplace_back(ending, "slow" + std::to_string(i));
+            while (names.hanging() != 8) (void)ending.run_for(1ms);
+        }
+        std::exit(0);
+    };
+    EXPECT_EXIT(exit_with_names(), testing::ExitedWithCode(0), "");
+}
+
 TEST_P(slow_names_on, files_that_wait_behind_others_are_stopped_at_once) {
     const auto gate = std::make_shared<std::latch>(1);
     const auto busy = std::make_shared<std::latch>(8);
@@ -337,15 +371,14 @@ TEST_P(slow_names_on, a_child_after_fork_has_workers_of_its_own) {
     const ::pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-        io::look_up_by(
-            [](const std::string&, std::uint16_t port, std::vector<io::endpoint>& found) noexcept {
-                found.push_back(*io::endpoint::parse("127.0.0.1", port));
-                return 0;
-            });
+        io::look_up_by([](const std::string&, std::vector<io::endpoint>& found) noexcept {
+            found.push_back(*io::endpoint::parse("127.0.0.1", 0));
+            return 0;
+        });
         int status = 1;
         {
             io::context fresh(GetParam());
-            question mine(fresh, "any");
+            question mine(fresh, "slow");  // not the parent's, which nobody answers here
             fresh.run();
             status = mine.ended.values == 1 ? 0 : 2;
         }

@@ -42,6 +42,7 @@ protected:
 
 private:
     struct question;
+    class look_ups;
     bool submit() noexcept final;
     void interrupt() noexcept final;
     void answered() noexcept;
