@@ -58,6 +58,7 @@ private:
     endpoint to_;
 };
 
+// How the addresses of a name are tried.
 struct connect_options {
     // After so long without an answer the next address is tried as well; 0 or less: all are tried
     // at once; duration::max(): one after the other has failed. RFC 8305, section 5.
