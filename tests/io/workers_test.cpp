@@ -324,8 +324,8 @@ TEST_P(slow_names_on, a_process_exits_while_names_hang) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto exit_with_names = [this] {
         {
+            std::deque<question> many;  // ended by their context
             io::context ending(GetParam());
-            std::deque<question> many;
             for (int i = 0; i != 10; ++i) many.emplace_back(ending, "slow" + std::to_string(i));
             while (names.hanging() != 8) (void)ending.run_for(1ms);
         }
