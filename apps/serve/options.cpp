@@ -66,7 +66,7 @@ public:
             value = static_cast<Size>(*read);
         };
         return named(app_.add_option_function<std::string>(flag, set, help), "SIZE",
-                     written(value));
+                     value == 0 ? "" : written(value));
     }
     template <class Count>
     CLI::Option* count(const std::string& flag, Count& value, const std::string& help,
@@ -164,8 +164,12 @@ void add_limits(CLI::App& app, options& o) {
                  coppice::http::request_head::capacity);
     limits.size("--max-body", s.limits.body_bytes_max, "of a request's body; beyond: 413");
     limits.count("--max-connections", s.connections_max, "open at once; beyond: refused");
-    limits.count("--max-connections-per-address", s.connections_per_address_max,
-                 "open at once from one address; beyond: refused");
+    limits.count("--max-connections-per-address", o.connections_per_address_max,
+                 "open at once from one address; beyond: refused; by default an eighth of the "
+                 "above, not for clients on this machine");
+    limits.size("--max-buffered", o.buffered_bytes_max,
+                 "bytes kept for all clients together; beyond: 503; by default a quarter of "
+                 "the memory");
     limits.count("--max-requests-per-connection", s.requests_per_connection_max,
                  "the last one's answer closes the connection");
     limits.size("--min-rate", s.timeouts.rate_min,
@@ -236,6 +240,10 @@ std::variant<options, int> parse(int argc, char** argv) {
     o.port = static_cast<std::uint16_t>(port);
     // A handler that reads its body piece by piece has the same limit as one that has it whole.
     o.server.streamed_body_bytes_max = o.server.limits.body_bytes_max;
+    if (o.connections_per_address_max != 0) {
+        o.server.connections_per_address_max = o.connections_per_address_max;
+    }
+    if (o.buffered_bytes_max != 0) o.server.buffered_bytes_max = o.buffered_bytes_max;
     const bool single = o.server.model == coppice::http::model::single;
     if (o.threads == 0) o.threads = single ? 1 : coppice::thread_pool::hardware();
     o.server.threads = o.threads;

@@ -17,6 +17,8 @@ namespace serve {
 struct options {
     // Of the server: the flags write its limits and timeouts here.
     coppice::http::server_options server;
+    std::size_t connections_per_address_max = 0;  // 0: the server's default; likewise the next
+    std::size_t buffered_bytes_max = 0;
     std::string address = "127.0.0.1";
     std::uint16_t port = 8080;
     std::size_t threads = 0;         // 0: one for `single`, as many as the machine has otherwise

@@ -202,11 +202,11 @@ response connection::interim_answer(exchange& e) {
 // The exception goes to the owner of the server; its client gets 500.
 void connection::report_exception(exchange& e, std::exception_ptr error) noexcept {
     ++e.exceptions;
-    if (loop_.options.on_exception) {
-        loop_.options.on_exception(error);
-        return;
-    }
     try {
+        if (loop_.options.on_exception) {
+            loop_.options.on_exception(error);
+            return;
+        }
         std::rethrow_exception(error);
     } catch (const std::exception& known) {
         std::fprintf(stderr, "coppice: a handler threw: %s\n", known.what());

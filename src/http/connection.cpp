@@ -4,6 +4,7 @@
 #include <coppice/base/saturating.hpp>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace coppice::http {
@@ -33,8 +34,11 @@ connection::~connection() {
     loop_.connection_ended();
 }
 
-void connection::open(serving_loop& l, io::tcp::socket s, address_counts::slot* from) {
-    (new connection(l, std::move(s), from))->serve();
+bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept {
+    connection* const c = new (std::nothrow) connection(l, std::move(s), from);
+    if (c == nullptr) return false;
+    c->serve();
+    return true;
 }
 
 // Waits for requests and answers them, until something has to be waited for. May end the
@@ -96,12 +100,26 @@ io::pooled_buffer connection::take_received() noexcept {
         end();
         return false;
     }
-    exchange& e = loop_.take_exchange(*this);
+    exchange* const lent = loop_.take_exchange(*this);
+    if (lent == nullptr) [[unlikely]] {
+        input.release();
+        run_out_of_memory();
+        return false;
+    }
+    exchange& e = *lent;
     begin_batch(e, std::move(input));
-    const step reached = advance(e);
+    step reached;
+    try {
+        reached = advance(e);
+    } catch (...) {
+        run_out_of_memory();
+        return false;
+    }
     if (reached != step::idle || e.output.empty()) [[unlikely]] {
         become_busy();
-        attend(reached);
+        bool began = false;
+        attend(reached, began);
+        if (!began) run_out_of_memory();
         return false;
     }
     count(e);
@@ -131,6 +149,10 @@ io::pooled_buffer connection::take_received() noexcept {
 void connection::wait_for_sending() noexcept {
     if (phase_ != phase::idle) return;
     become_busy();
+    if (!reserve_output(*batch_)) {
+        abort();
+        return;
+    }
     enter(phase::writing, transfer_time(loop_.options.timeouts.write, batch_->sender.size));
 }
 
@@ -286,6 +308,12 @@ void connection::run_out_of_time() noexcept {
     }
     if (!batch_->given_up) loop_.counts.timed_out.add();
     break_off();  // what is pending ends, and the session with it
+}
+
+// Where a handler may be running, which may ask for the client's address afterwards.
+void connection::close_socket() noexcept {
+    if (batch_ != nullptr && batch_->stop) (void)batch_->address.get();
+    socket_.close();
 }
 
 duration connection::transfer_time(duration base, std::uint64_t bytes) const noexcept {

@@ -42,14 +42,6 @@ io::context& request::loop() const noexcept {
     return *origin_->loop;
 }
 
-io::endpoint request::peer() const noexcept {
-    sockaddr_storage address{};
-    socklen_t size = sizeof address;
-    sockaddr* const at = reinterpret_cast<sockaddr*>(&address);
-    if (origin_ == nullptr || ::getpeername(origin_->connection, at, &size) != 0) return {};
-    return io::endpoint::from(at, size);
-}
-
 body_reader& request::incoming() const noexcept {
     COPPICE_CHECK(origin_ != nullptr && origin_->body != nullptr,
                   "incoming() is for handlers that are declared with read_body()");

@@ -21,101 +21,38 @@ namespace coppice::http {
 namespace {
 
 constexpr std::size_t spare_exchanges_max = 64;
-constexpr std::size_t spare_text_max = 256 * 1024;  // larger buffers are not kept
-constexpr duration accept_pause = std::chrono::milliseconds(50);
-constexpr std::size_t log_bytes = 32 * 1024;  // handed over at once
+constexpr std::size_t spare_output_max = 256 * 1024;  // larger buffers are not kept
+constexpr std::size_t spare_text_max = 64 * 1024;     // likewise
+constexpr std::size_t log_bytes = 32 * 1024;          // handed over at once
 constexpr duration log_delay = std::chrono::milliseconds(100);
 constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model worker
 constexpr unsigned group_size_most = 16;     // answers that are sent in a row
 constexpr duration slow_answer = std::chrono::microseconds(50);
 
-bool out_of_resources(std::error_code ec) noexcept {
-    return ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
-           ec == std::errc::no_buffer_space || ec == std::errc::not_enough_memory;
-}
-
-// Accepts until the acceptor is closed. A machine that has run out of files is given time.
-session accept_connections(serving_loop& l) {
-    while (!l.draining) {
-        std::error_code ec;
-        io::tcp::socket s = co_await l.acceptor.accept(use_await[ec]);
-        // Closed, or ended with its context; a connection that came last is not served.
-        if (l.draining || ec == std::errc::operation_canceled) co_return;
-        if (out_of_resources(ec)) {
-            l.counts.refused.add();
-            io::timer pause(l.context);
-            std::error_code ended;
-            co_await pause.wait_for(accept_pause, use_await[ended]);
-            if (ended) co_return;
-            continue;
-        }
-        if (ec) continue;  // that connection is gone; the next may be fine
-        // Relaxed: a count that may be over by the number of loops for an instant.
-        atomic<std::size_t>& connections = l.shared.open_connections;
-        bool welcome = connections.fetch_add(1, relaxed) < l.options.connections_max;
-        address_counts::slot* from = nullptr;
-        if (welcome && l.options.connections_per_address_max < l.options.connections_max) {
-            from = l.shared.addresses.enter(s.native(), l.options.connections_per_address_max);
-            welcome = from != nullptr;
-        }
-        if (!welcome) {
-            connections.fetch_sub(1, relaxed);
-            l.counts.refused.add();
-            continue;
-        }
-        connection::open(l, std::move(s), from);
-    }
-}
-
 }  // namespace
 
-address_counts::slot* address_counts::enter(int file, std::size_t most) {
-    sockaddr_storage storage{};
-    socklen_t size = sizeof storage;
-    ::getpeername(file, reinterpret_cast<sockaddr*>(&storage), &size);  // gone: counted as ::
-    address key{};
-    if (storage.ss_family == AF_INET) {
-        const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-        key[10] = key[11] = 0xff;  // as in an IPv4-mapped address
-        std::memcpy(key.data() + 12, &v4.sin_addr, 4);
-    } else if (storage.ss_family == AF_INET6) {
-        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
-        std::memcpy(key.data(), &v6.sin6_addr, 16);
-    }
-    const std::lock_guard lock(mutex_);
-    slot& s = *open_.try_emplace(key, 0).first;
-    if (s.second == most) return nullptr;
-    ++s.second;
-    return &s;
-}
-
-void address_counts::leave(slot& s) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (--s.second == 0) open_.erase(s.first);
-}
-
-exchange& serving_loop::take_exchange(connection& owner) {
+exchange* serving_loop::take_exchange(connection& owner) noexcept {
     exchange* e;
     if (exchanges.empty()) [[unlikely]] {
-        e = new exchange(shared.parser_limits, &connection::expired);
+        e = new (std::nothrow) exchange(shared.parser_limits, shared.budget, &connection::expired);
+        if (e == nullptr) return nullptr;
     } else {
         e = exchanges.back().release();
         exchanges.pop_back();
     }
     e->owner = &owner;
     e->deadline = time_point::max();
-    return *e;
+    return e;
 }
 
 void serving_loop::give_exchange(exchange& used) noexcept {
     used.clear();
     used.owner = nullptr;
-    bool large = used.output.capacity() > spare_text_max;
+    bool large = used.output.capacity() > spare_output_max;
     if (used.more) [[unlikely]] {
         used.ahead.clear();
         used.more = false;
-        large = large || used.input.capacity() > spare_text_max ||
-                used.rest.capacity() > spare_text_max || used.log.capacity() > spare_text_max;
+        large = large || used.head.capacity() > spare_text_max;
     }
     if (large || exchanges.size() == exchanges.capacity()) [[unlikely]] {
         if (used.armed()) context.disarm(used);
@@ -133,7 +70,14 @@ void exchange::clear() noexcept {
     given_up = closing = unread = in_head = streaming = false;
     if (!more) [[likely]]
         return;
-    for (std::string* const text : {&input, &rest, &log, &trailers, &peer}) text->clear();
+    for (std::string* const text : {&input, &rest, &log, &trailers, &peer}) {
+        text->clear();
+        if (text->capacity() > spare_text_max) std::string().swap(*text);
+    }
+    if (reserved != 0) budget.give(std::exchange(reserved, 0));
+    room = reserved_output = reserved_ahead = 0;
+    out_of_room = false;
+    address.forget();
     parser.reset();
     streamed.reset();
     end = {};
@@ -164,7 +108,10 @@ void serving_loop::end_idle() noexcept {
 }
 
 void serving_loop::log(std::string& lines) noexcept {
-    log_lines += lines;
+    try {
+        log_lines += lines;
+    } catch (const std::bad_alloc&) {  // they are lost
+    }
     lines.clear();
     if (log_lines.size() >= log_bytes) {
         hand_log_over();
@@ -258,8 +205,7 @@ void serving_loop::loop_timer::expired(timer_entry* entry) noexcept {
 
 // A loop, and what it takes to stop it from outside.
 struct server::shared {
-    shared(server_options&& o, router&& r) {
-        serving.options = std::move(o);
+    shared(server_options&& o, router&& r) : serving(std::move(o)), path(serving.options.endpoint) {
         serving.routes = std::move(r);
         serving.parser_limits = serving.options.limits;
         serving.parser_limits.body_bytes_max =
@@ -296,7 +242,9 @@ struct server::shared {
         };
         // Serves until drained: then nothing is pending any more.
         void run() {
-            accept_connections(*this);
+            bool began = false;
+            accept_connections(*this, began);
+            if (!began) throw std::bad_alloc();
             if (options.on_loop) options.on_loop(context);
             context.run();
             if (options.access_log != nullptr) options.access_log->write(log_lines);
@@ -311,6 +259,7 @@ struct server::shared {
     serving_shared serving;
     std::unique_ptr<thread_pool> own_pool;
     atomic<bool> draining{false};  // set by the first drain(); nothing rides on it
+    socket_path path;              // outlives those that listen there
     std::vector<std::unique_ptr<loop>> loops;
     io::endpoint local;
     bool running = false;
@@ -322,13 +271,22 @@ server::server(server_options options, router routes)
     // The first acceptor binds alone, so that a port in use is found even if its owner shares it;
     // the others join it, which the kernel allows once the first shares too.
     const std::size_t loops = shared_->loops_wanted();
+    if (o.simulation == nullptr) provide_descriptors(o, loops);
     for (std::size_t i = 0; i != loops; ++i) {
         io::tcp::acceptor_options how;
-        how.share_port = loops > 1;
+        if (i != 0 && o.endpoint.is_unix()) {
+            how.already_listening = shared_->loops[0]->acceptor.native();
+        }
+        how.share_port = loops > 1 && !o.endpoint.is_unix();
         how.first_sharer = i == 0;
         shared_->loops.push_back(std::make_unique<shared::loop>(shared_->serving, how));
         shared_->loops.back()->exchanges.reserve(spare_exchanges_max);
-        if (i == 0) o.endpoint = shared_->local = shared_->loops[0]->acceptor.local();
+        if (!shared_->loops.back()->simulated) (void)shared_->loops.back()->reserve.take();
+        shared_->serving.loops.push_back(shared_->loops.back().get());
+        if (i == 0) {
+            o.endpoint = shared_->local = shared_->loops[0]->acceptor.local();
+            shared_->path.adopt();
+        }
     }
     shared_->make_pool();
 }
@@ -371,6 +329,7 @@ void server::run() {
     loops[0]->run();
     for (std::size_t i = 1; i < loops.size(); ++i) loops[i]->thread.join();
     shared_->running = false;
+    shared_->path.remove();
 }
 
 void server::drain(duration hard_stop) noexcept {
@@ -390,6 +349,7 @@ server_statistics server::statistics() const {
         s.accepted += open + closed;
         s.open += open;
         s.refused += c.refused.read();
+        s.shed += c.shed.read();
         s.timed_out += c.timed_out.read();
         s.exceptions += c.exceptions.read();
         s.stopped += c.stopped.read();

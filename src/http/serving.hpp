@@ -9,8 +9,11 @@
 #include <coppice/io/socket.hpp>
 #include <coppice/trace/counter.hpp>
 
+#include "accepting.hpp"
+#include "budget.hpp"
+#include "exchange.hpp"
+
 #include <cerrno>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,145 +21,11 @@
 #include <thread>
 #include <vector>
 
-#include "request_end.hpp"
-
 namespace coppice::http {
-
-class connection;
-
-inline std::string_view text_of(const io::pooled_buffer& buffer) noexcept {
-    return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};
-}
-
-// What was received before anyone asked for it: in a batch whose handler was being waited for.
-struct read_ahead {
-    static constexpr unsigned buffers_max = 4;
-
-    bool is_full() const noexcept { return count == buffers_max; }
-    bool has_news() const noexcept { return count != 0 || ended; }
-    void push(io::pooled_buffer&& b) noexcept {
-        kept[(first + count++) % buffers_max] = std::move(b);
-    }
-    io::pooled_buffer pop() noexcept {
-        io::pooled_buffer next = std::move(kept[first]);
-        first = (first + 1) % buffers_max;
-        --count;
-        return next;
-    }
-    void clear() noexcept {
-        while (count != 0) pop();
-        first = 0;
-        if (!std::exchange(ended, false)) return;
-        error = {};
-    }
-
-    std::array<io::pooled_buffer, buffers_max> kept;
-    unsigned first = 0;
-    unsigned count = 0;
-    bool ended = false;              // nothing more will come
-    std::error_code error;           // only if ended
-    std::coroutine_handle<> waiter;  // wants the next buffer, or the end
-};
-
-// Who answers a request whose handler runs on the pool: the pool's thread, or its loop in its place
-// when the handler does not end in time. Threads: any.
-class right_to_answer {
-public:
-    // The handler starts. `alone`: no earlier answer is waiting to be sent.
-    void begin(bool alone) noexcept {
-        const std::lock_guard lock(mutex_);
-        alone_ = alone;
-    }
-    // The handler has ended. False: the connection has been given up.
-    [[nodiscard]] bool end() noexcept {
-        const std::lock_guard lock(mutex_);
-        alone_ = false;
-        return !given_up_;
-    }
-    // The loop waits no longer. True: a handler is running and its answer is the next: what the
-    // exchange has is the loop's until the batch comes home.
-    [[nodiscard]] bool give_up() noexcept {
-        const std::lock_guard lock(mutex_);
-        given_up_ = true;
-        return alone_;
-    }
-    // While no thread of the pool has the batch.
-    void reset() noexcept { alone_ = given_up_ = false; }
-
-private:
-    std::mutex mutex_;
-    bool alone_ = false;
-    bool given_up_ = false;
-};
-
-// What serving one batch of requests needs; lent by the loop, so that idle connections hold none.
-// While the batch is on the pool it is that thread's, but for `stop`, `right`, and the loop's own:
-// the timer, the sender, and what is read ahead. The lines of the cache that a batch touches cost
-// more than what it does with them: so most batches leave the second half alone.
-struct alignas(64) exchange : io::timer_entry {
-    exchange(const limits& l, void (*expired)(timer_entry*) noexcept) noexcept
-        : timer_entry(expired), parser(l) {}
-    // For the next batch, which may have been read ahead.
-    void clear() noexcept;
-
-    connection* owner = nullptr;  // nullptr: it is free, and its timer, if armed, means nothing
-    time_point deadline{};        // of the owner's phase
-    time_point armed_for{};       // when the timer will look at the deadline
-    struct sending : io::ring_operation {
-        explicit sending(exchange& e) noexcept : ring_operation(nullptr, io::opcode::send), of(e) {}
-        exchange& of;
-    };
-    sending sender{*this};
-    time_point began{};
-    io::pooled_buffer buffer;  // what was received, until it is consumed or has to be kept
-    std::string_view left;     // of it or of `input`: what has not been consumed
-    std::string output;        // answers not yet written
-    std::size_t sent = 0;      // of `output`
-    // What the loop has not counted yet: runs of answers of one status, mostly one of one.
-    struct run {
-        int status = 0;
-        unsigned count = 0;
-    };
-    run latest;                        // the last ones
-    std::vector<run> earlier;          // than these
-    std::size_t written_requests = 0;  // counted, but for how long they took
-    std::size_t bytes_sent = 0;
-    std::size_t exceptions = 0;
-    std::size_t stops = 0;
-    // The request that is being answered.
-    std::size_t head_bytes = 0;
-    std::size_t body_bytes = 0;
-    request_end end;
-    std::string_view body;
-    request_origin origin;
-    bool closing = false;       // the answers now in `output` are the last
-    bool unread = false;        // closing while the client may still send
-    bool in_head = false;       // its head is being waited for
-    bool streaming = false;     // an answer has begun whose body comes in pieces
-    bool given_up = false;      // the handler did not end in time, and answers nobody any more
-    bool sending_late = false;  // what give_up() has to say
-    bool more = false;          // what is below `parser` may be in use
-    route_match<handler> match;
-    head_parser parser;
-
-    std::string input;  // bytes of a request that did not come in one piece
-    std::string rest;
-    std::string trailers;
-    std::string log;   // lines of the answers in `output`
-    std::string peer;  // for the log; "": not asked for yet
-    right_to_answer right;
-    read_ahead ahead;
-    std::coroutine_handle<> late_waiter;  // wants what is sent late to end
-    std::string head;                     // of a request whose handler reads the body
-    std::array<char, 29> date;            // for answers of a thread of the pool
-    std::optional<response> streamed;     // the answer, if its body comes in pieces
-    // Handlers are being waited for, or run elsewhere: engaged and reset on the loop.
-    std::optional<inplace_stop_source> stop;
-};
 
 // Counts of one loop; written by its thread.
 struct loop_counts {
-    trace::counter accepted, refused, closed, timed_out, exceptions, stopped;
+    trace::counter accepted, refused, shed, closed, timed_out, exceptions, stopped;
     trace::counter bytes_received, bytes_sent;
     std::array<trace::counter, 500> by_status;
     // Answers that were sent from the pool; written by its threads, nothing rides on them.
@@ -164,32 +33,25 @@ struct loop_counts {
     trace::histogram latency;
 };
 
-// Open connections by client address, over all loops. Threads: any.
-class address_counts : immovable {
-public:
-    using address = std::array<unsigned char, 16>;
-    using slot = std::pair<const address, std::size_t>;
-
-    // Nullptr: the address has its `most` connections already. Cost: a system call, a lock and a
-    // tree.
-    slot* enter(int file, std::size_t most);
-    void leave(slot& s) noexcept;
-
-private:
-    std::mutex mutex_;
-    std::map<address, std::size_t> open_;
-};
-
 struct connection_list;  // the tag of a loop's list
+struct serving_loop;
 
 // What loops share.
 struct serving_shared {
+    explicit serving_shared(server_options&& o)
+        : options(std::move(o)),
+          budget(options.buffered_bytes_max.value_or(default_buffered_bytes())),
+          per_address(address_limit::of(options)) {}
+
     server_options options;
     router routes;
     thread_pool* pool = nullptr;
     limits parser_limits;  // those of the options, wide enough for streamed bodies
     atomic<std::size_t> open_connections{0};  // of all loops; nothing rides on it
     address_counts addresses;
+    byte_budget budget;
+    const address_limit per_address;
+    std::vector<serving_loop*> loops;  // complete before any of them runs
 };
 
 // One event loop of a server. Everything but `counts` belongs to its thread.
@@ -202,10 +64,17 @@ struct serving_loop : immovable {
                                                   : io::context(s.options.backend)),
           acceptor(context, s.options.endpoint, how) {}
 
-    exchange& take_exchange(connection& owner);
+    // nullptr: there is no memory.
+    exchange* take_exchange(connection& owner) noexcept;
     void give_exchange(exchange& used) noexcept;
     // The connection waits for a request from now on; it is the last to have begun to.
     void add_idle(connection& c) noexcept;
+    // Serves a connection that was accepted, or refuses it.
+    void let_in(io::tcp::socket&& s) noexcept;
+    // Closes the connection that has waited longest for a request. False: none does.
+    bool shed_idle() noexcept;
+    // Asks the other loops to do so. True: one has been asked that may have such a connection.
+    bool ask_others_to_shed() noexcept;
     // Of the present turn.
     std::string_view date() noexcept;
     // Takes over the log lines of answers that have been written.
@@ -237,6 +106,8 @@ struct serving_loop : immovable {
     time_point dated = time_point::min();  // the turn of the last date
     bool draining = false;
     loop_counts counts;
+    shed_request shed_for_others{*this};
+    reserve_descriptor reserve;
     // What send_soon() keeps, and who sends it when the ring has told everything that there was.
     struct answer_group : io::operation {
         explicit answer_group(serving_loop& l) noexcept : operation(&end), loop(l) {}
@@ -255,6 +126,7 @@ struct serving_loop : immovable {
     // A ring that is io_uring keeps what it is to send until its next turn anyway.
     const bool sends_in_groups = context.kind() != io::backend::uring;
     io::tcp::acceptor acceptor;
+    const bool simulated = options.simulation != nullptr;
 
 private:
     // Calls a function of its loop when its time has come.
@@ -274,18 +146,27 @@ private:
     loop_timer log_hand_over_{*this, &serving_loop::hand_log_over};
 };
 
-// A coroutine that owns itself: a batch's that has to wait, or an accept loop's.
+// A coroutine that owns itself: a batch's that has to wait, or an accept loop's. It says through a
+// reference that it has begun, which it does not without memory: its result may lie in its frame,
+// which may be gone when it returns.
 struct session {
     struct promise_type {
-        static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
+        static void* operator new(std::size_t bytes) noexcept {
+            try {
+                return frame_pool::allocate(bytes);
+            } catch (const std::bad_alloc&) {
+                return nullptr;
+            }
+        }
         static void operator delete(void* memory, std::size_t bytes) noexcept {
             frame_pool::deallocate(memory, bytes);
         }
+        static session get_return_object_on_allocation_failure() noexcept { return {}; }
         session get_return_object() const noexcept { return {}; }
         std::suspend_never initial_suspend() const noexcept { return {}; }
         std::suspend_never final_suspend() const noexcept { return {}; }
         void return_void() const noexcept {}
-        // Sessions catch what handlers throw; anything else (no memory) has nowhere to go.
+        // Sessions catch everything that may be thrown in them.
         void unhandled_exception() const noexcept { std::terminate(); }
     };
 };
@@ -307,14 +188,18 @@ public:
 // send: then the loop neither closes the socket nor touches the exchange, it only requests stops.
 class connection : public list_hook<connection_list>, io::ring_operation {
 public:
-    // Serves a connection until either side ends it.
-    static void open(serving_loop& l, io::tcp::socket s, address_counts::slot* from);
+    // Serves a connection until either side ends it. False: there is no memory for it.
+    static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
 
     // The server stops: ends at once if idle, after the present requests otherwise.
     void drain() noexcept;
     // Ends now; a handler that is running is stopped and waited for, but its answer is dropped.
     void cut_off() noexcept;
     bool is_cut() const noexcept { return cut_; }
+    // Whether it waits for a request, and nothing of it is under way.
+    bool is_waiting() const noexcept {
+        return phase_ == phase::idle && batch_ == nullptr && socket_.is_open();
+    }
     time_point idle_until() const noexcept { return idle_until_; }
     static void expired(io::timer_entry* entry) noexcept;  // an exchange's timer
     // Of serving_loop::send_soon(). False: answers_sent() will be called; else go_on() has to be.
@@ -328,6 +213,7 @@ private:
 
     friend class incoming_body;
     friend class outgoing_body;
+    friend class peer_address;
 
     enum class phase : unsigned char {
         idle,
@@ -368,6 +254,7 @@ private:
     static void answers_sent(operation* op) noexcept;
     bool note_sent(exchange& e) noexcept;
     void wait_for_sending() noexcept;
+    void close_socket() noexcept;
     void rest() noexcept;
     [[gnu::cold, gnu::noinline]] void end() noexcept;
     static void received_last(operation* op) noexcept;
@@ -383,10 +270,10 @@ private:
     // waiting.cpp
     class next_input;
     class end_of_late_answer;
-    [[gnu::noinline]] session attend(step s);
+    [[gnu::noinline]] session attend(step s, bool& began);
     task<bool> converse(exchange& e, step s);
-    void keep(exchange& e);
-    task<bool> receive_more(exchange& e);
+    bool keep(exchange& e);
+    task<bool> receive_more(exchange& e, std::size_t whole = 0);
     task<step> receive_head(exchange& e);
     task<step> receive_body(exchange& e);
     task<step> receive_chunked(exchange& e);
@@ -410,6 +297,17 @@ private:
     task<> linger();
     void give_up() noexcept;
     static void late_answer_sent(operation* op) noexcept;
+
+    // budget.cpp
+    bool make_room(exchange& e, std::size_t more, std::size_t whole = 0);
+    bool reserve(exchange& e, std::size_t bytes) noexcept;
+    bool has_room_for(exchange& e, std::uint64_t length) noexcept;
+    [[gnu::cold, gnu::noinline]] static response no_room(exchange& e);
+    [[gnu::cold, gnu::noinline]] step give_way(exchange& e);
+    bool reserve_output(exchange& e) noexcept;
+    static void give_output_back(exchange& e) noexcept;
+    void reserve_ahead(exchange& e) noexcept;
+    [[gnu::cold, gnu::noinline]] void run_out_of_memory() noexcept;
 
     // answering.cpp
     step advance(exchange& e);
@@ -454,6 +352,9 @@ private:
     bool away_ = false;       // a thread of the pool has the batch
     bool cut_ = false;        // cut_off() was called
 };
+
+// accepting.cpp
+session accept_connections(serving_loop& l, bool& began);
 
 inline bool connection::start_sending() noexcept {
     exchange& e = *batch_;

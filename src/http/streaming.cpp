@@ -85,12 +85,14 @@ private:
                 static_cast<std::size_t>(std::min<std::uint64_t>(size, left_));
             at_ += taken;
             left_ -= taken;
+            received_ += taken;
             ended_ = left_ == 0;
             return {begin, taken};
         }
         const chunk_decoder::result r = decoder_.decode(std::span(begin, size));
         if (r.status == parse_status::error) throw refused{r.error, r.reason};
         at_ += r.consumed;
+        received_ += r.produced;
         ended_ = r.status == parse_status::complete;
         return {begin, r.produced};
     }
@@ -110,11 +112,14 @@ private:
         c.enter(connection::phase::body, saturating_sub(allowed, taken_));
         exchange_.input.clear();
         exchange_.left = {};
-        if (!co_await c.receive_more(exchange_)) co_return false;
+        const bool more = co_await c.receive_more(exchange_);
+        const bool full = std::exchange(exchange_.out_of_room, false);
+        if (!more && !full) co_return false;
         taken_ += c.loop_.context.turn_time() - began;
         received_ += exchange_.input.size();
         c.enter(connection::phase::handling, handler_left);
         c.watch();
+        if (full) throw refused{503, no_room_reason};
         bytes_.assign(exchange_.input);
         at_ = 0;
         co_return true;
@@ -161,7 +166,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
     try {
         made = co_await result_of({e.origin.stop, loop_.context}, e.match.handler->start(r));
     } catch (const refused& why) {
-        made.emplace(refusal(e, why.status, why.reason));
+        made.emplace(why.status == 503 ? no_room(e) : refusal(e, why.status, why.reason));
     } catch (...) {
         error = std::current_exception();
     }
@@ -332,8 +337,8 @@ task<bool> connection::send_file(exchange& e, file_part part) {
 void connection::abort() noexcept {
     if (!socket_.is_open()) return;
     (void)socket_.set(io::linger(std::chrono::seconds(0)));
-    batch_->unread = false;
-    socket_.close();
+    if (batch_ != nullptr) batch_->unread = false;
+    close_socket();
 }
 
 // Ends the connection in whatever it does: with a reset if a part of an answer may have been sent,
@@ -344,7 +349,7 @@ void connection::break_off() noexcept {
     if (begun) {
         abort();
     } else {
-        socket_.close();
+        close_socket();
     }
 }
 

@@ -93,13 +93,15 @@ private:
     std::coroutine_handle<promise_type> coroutine_;
 };
 
-// The result of a task, or nothing if it was stopped. Errors: what the task throws.
+// The result of a task, or nothing if it was stopped. Errors: what the task throws. The task is no
+// value here: were there no memory for the frame, clang 19 would destroy it twice, since a task is
+// passed in a register (trivial_abi).
 template <class T>
-until_stopped<T> result_of(waiting_env, task<T> awaited) {
+until_stopped<T> result_of(waiting_env, task<T>&& awaited) {
     co_return co_await std::move(awaited);
 }
 // True: the task has ended; nothing: it was stopped.
-inline until_stopped<bool> end_of(waiting_env, task<> awaited) {
+inline until_stopped<bool> end_of(waiting_env, task<>&& awaited) {
     co_await std::move(awaited);
     co_return true;
 }

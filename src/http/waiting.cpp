@@ -2,6 +2,8 @@
 #include "serving.hpp"
 #include "until_stopped.hpp"
 
+#include <coppice/base/saturating.hpp>
+
 #include <sys/socket.h>
 #include <algorithm>
 #include <utility>
@@ -65,29 +67,42 @@ private:
 };
 
 // Answers what takes waiting: the rest of the batch, and what comes meanwhile.
-session connection::attend(step s) {
+session connection::attend(step s, bool& began) {
+    began = true;
     exchange& e = *batch_;
     e.more = true;
-    bool more = co_await converse(e, s);
-    while (more && e.ahead.has_news()) {
-        std::error_code ec;
-        io::pooled_buffer more_input = co_await next_input(*this, ec);
-        if (ec || more_input.empty()) {
-            more = false;
-            break;
+    bool more = false;
+    bool failed = false;
+    try {
+        more = co_await converse(e, s);
+        while (more && e.ahead.has_news()) {
+            std::error_code ec;
+            io::pooled_buffer more_input = co_await next_input(*this, ec);
+            more = !ec && !more_input.empty();
+            if (!more) break;
+            account(e, loop_.context.now());
+            e.clear();
+            begin_batch(e, std::move(more_input));
+            const step reached = advance(e);
+            more = co_await converse(e, reached);
         }
-        account(e, loop_.context.now());
-        e.clear();
-        begin_batch(e, std::move(more_input));
-        const step reached = advance(e);
-        more = co_await converse(e, reached);
+        const bool lingers = !more && (e.unread || e.given_up) && socket_.is_open();
+        if (lingers) co_await linger();
+    } catch (...) {
+        failed = true;  // there was no memory for it
+    }
+    if (failed) {
+        more = false;
+        if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
+        at_home();
+        end_run(e);
+        abort();
     }
     if (more && !loop_.draining && socket_.is_open()) {
         end_batch(loop_.context.now());
         rest();
         co_return;
     }
-    if ((e.unread || e.given_up) && socket_.is_open()) co_await linger();
     socket_.close();
     if (e.sending_late) co_await end_of_late_answer(e);
     end_batch(loop_.context.now());
@@ -153,22 +168,26 @@ task<bool> connection::converse(exchange& e, step s) {
     }
 }
 
-// Moves what is left of the batch into e.input, and gives the buffer back.
-void connection::keep(exchange& e) {
+// Moves what is left of the batch into e.input, and gives the buffer back. False: there is no room.
+bool connection::keep(exchange& e) {
     if (e.buffer.empty()) {
         e.input.erase(0, static_cast<std::size_t>(e.left.data() - e.input.data()));
     } else {
+        e.input.clear();
+        if (!make_room(e, e.left.size())) return false;
         e.input.assign(e.left);
         e.buffer.release();
     }
     e.left = e.input;
+    return true;
 }
 
-// False: the client is gone in the middle of a request.
-task<bool> connection::receive_more(exchange& e) {
+// False: the client is gone in the middle of a request, or there is no room for it.
+task<bool> connection::receive_more(exchange& e, std::size_t whole) {
     std::error_code ec;
     const io::pooled_buffer received = co_await next_input(*this, ec);
     if (ec || received.empty()) co_return false;
+    if (!make_room(e, received.bytes().size(), whole)) co_return false;
     e.input += text_of(received);
     e.left = e.input;
     co_return true;
@@ -177,24 +196,26 @@ task<bool> connection::receive_more(exchange& e) {
 task<connection::step> connection::receive_head(exchange& e) {
     if (!co_await write(e)) co_return step::gone;
     if (away_) co_await come_home();
-    keep(e);
+    if (!keep(e)) co_return give_way(e);
     if (!e.in_head) enter(phase::header, loop_.options.timeouts.header);
     e.in_head = true;
     // In a statement of its own: GCC 12 resumes the wrong place in a conditional expression.
     const bool more = co_await receive_more(e);
-    co_return more ? step::answered : step::gone;
+    if (!more) co_return give_way(e);
+    co_return step::answered;
 }
 
 // Receives the rest of a body, so that e.body is all of it.
 task<connection::step> connection::receive_body(exchange& e) {
     const bool chunked = e.parser.head().chunked();
     const std::uint64_t length = e.parser.head().content_length().value_or(0);
+    if (!chunked && !has_room_for(e, length)) co_return give_way(e);
     if (e.parser.head().expects_continue() && e.left.size() == e.head_bytes) {
         e.output += continue_line;
     }
     if (!co_await write(e)) co_return step::gone;
     if (away_) co_await come_home();
-    keep(e);
+    if (!keep(e)) co_return give_way(e);
     enter(phase::body, loop_.options.timeouts.body);
     if (chunked) {
         const step s = co_await receive_chunked(e);
@@ -205,7 +226,7 @@ task<connection::step> connection::receive_body(exchange& e) {
         const std::size_t before = e.left.size();
         const time_point began = loop_.context.turn_time();
         while (e.left.size() < end) {
-            if (!co_await receive_more(e)) co_return step::gone;
+            if (!co_await receive_more(e, end)) co_return give_way(e);
             allow_time_for(began, e.left.size() - before);
         }
         e.end.found(end);
@@ -248,7 +269,7 @@ task<connection::step> connection::receive_chunked(exchange& e) {
             co_return step::last;
         }
         e.input.resize(decoded);
-        if (!co_await receive_more(e)) co_return step::gone;
+        if (!co_await receive_more(e)) co_return give_way(e);
         received += e.input.size() - decoded;
         allow_time_for(began, received);
     }
@@ -261,7 +282,7 @@ task<connection::step> connection::drop_body(exchange& e) {
     if (!co_await write(e)) co_return step::gone;
     if (away_) co_await come_home();
     e.left.remove_prefix(e.head_bytes);
-    keep(e);
+    if (!keep(e)) co_return step::gone;
     enter(phase::body, loop_.options.timeouts.body);
     step s = step::answered;
     if (chunked) {
@@ -398,6 +419,7 @@ void connection::keep_received() noexcept {
     io::pooled_buffer received = take_received();
     if (!received.empty()) {
         a.push(std::move(received));
+        if (!a.waiter) reserve_ahead(*batch_);
         return;
     }
     a.ended = true;
@@ -427,10 +449,15 @@ task<bool> connection::write(exchange& e) {
         if (!socket_.is_open()) co_return false;
     }
     const std::span left = std::span(e.output).subspan(e.sent);
+    if (!reserve_output(e)) {
+        abort();
+        co_return false;
+    }
     enter(phase::writing, transfer_time(loop_.options.timeouts.write, left.size()));
     std::error_code ec;
     co_await socket_.send_all(std::as_bytes(left), use_await[ec]);
     if (!ec) e.bytes_sent += left.size();
+    give_output_back(e);
     e.output.clear();
     e.sent = 0;
     phase_ = phase::handling;
@@ -474,7 +501,13 @@ void connection::give_up() noexcept {
         socket_.shutdown_send();
         return;
     }
-    put(e, refusal(e, 503, overdue_reason), &e.parser.head());
+    try {
+        put(e, refusal(e, 503, overdue_reason), &e.parser.head());
+    } catch (...) {  // there is no memory to say so
+        e.output.clear();
+        abort();
+        return;
+    }
     count(e);
     e.sender.on = socket_.slot();
     e.sender.complete = &late_answer_sent;

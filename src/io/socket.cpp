@@ -2,6 +2,7 @@
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/socket.hpp>
 
+#include <fcntl.h>
 #include <cerrno>
 #include <system_error>
 
@@ -23,6 +24,11 @@ public:
         const result<int> fd = owner.system().socket(family, type, 0);
         if (!fd) fail(fd.error(), "socket");
         fd_ = fd.value();
+    }
+    // A copy of what is open.
+    loose_socket(context& owner, int original)
+        : owner_(owner), fd_(::fcntl(original, F_DUPFD_CLOEXEC, 0)) {
+        if (fd_ < 0) fail({errno, std::system_category()}, "dup");
     }
     ~loose_socket() {
         if (fd_ >= 0) owner_.system().close(fd_);
@@ -53,6 +59,9 @@ bool is_ip(const endpoint& e) noexcept {
 }  // namespace
 
 open_socket listen_at(context& owner, const endpoint& at, const acceptor_options& options) {
+    if (options.already_listening >= 0) {
+        return loose_socket(owner, options.already_listening).give();
+    }
     loose_socket s(owner, at.family(), SOCK_STREAM);
     if (is_ip(at)) {
         s.set(reuse_address(true), "SO_REUSEADDR");

@@ -323,20 +323,6 @@ TEST_P(server_on, a_client_that_does_not_read_is_closed) {
     while (server->statistics().timed_out == 0) std::this_thread::yield();
 }
 
-TEST_P(server_on, connections_beyond_the_limit_are_closed) {
-    http::server_options o = options();
-    o.connections_max = 2;
-    running_server server(std::move(o), routes());
-    client first(server.port()), second(server.port());
-    for (client* const c : {&first, &second}) {
-        ASSERT_TRUE(c->send(get_plain));
-        EXPECT_TRUE(has_status(c->receive(), 200));
-    }
-    client third(server.port());
-    EXPECT_TRUE(third.ended());
-    EXPECT_EQ(server->statistics().refused, 1u);
-}
-
 TEST_P(server_on, drain_closes_the_idle_answers_what_is_under_way_and_ends_run) {
     std::promise<void> entered, go_on;
     http::router r = routes();

@@ -319,6 +319,7 @@ TEST_P(stopping_on, an_address_has_so_many_connections_and_room_again_when_one_e
             EXPECT_EQ(body_of(c->receive()), "plain");
         }
         client third(server.port());
+        EXPECT_TRUE(has_status(third.receive(), 503));
         EXPECT_TRUE(third.ended());
         EXPECT_EQ(server->statistics().refused, 1u);
     }

@@ -12,14 +12,28 @@ namespace {
 constinit coppice::atomic<std::size_t> count{0};
 constinit coppice::atomic<std::size_t> returned{0};
 
-void* counted(std::size_t size) {
+// How many calls are left until one fails; 0: none does.
+constinit coppice::atomic<std::size_t> until_failure{0};
+constinit thread_local bool spared = false;
+
+void count_one() {
     count.fetch_add(1, coppice::relaxed);
+    if (until_failure.load(coppice::relaxed) == 0 || spared) return;
+    std::size_t left = until_failure.load(coppice::relaxed);
+    while (left != 0 && !until_failure.compare_exchange_weak(left, left - 1, coppice::relaxed,
+                                                             coppice::relaxed)) {
+    }
+    if (left == 1) throw std::bad_alloc();
+}
+
+void* counted(std::size_t size) {
+    count_one();
     if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
     throw std::bad_alloc();
 }
 
 void* counted_aligned(std::size_t size, std::align_val_t alignment) {
-    count.fetch_add(1, coppice::relaxed);
+    count_one();
     const std::size_t unit = static_cast<std::size_t>(alignment);
     if (void* const memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) {
         return memory;
@@ -38,17 +52,52 @@ void give_back(void* memory) {
 std::size_t coppice::test::live_allocations() noexcept {
     return count.load(coppice::relaxed) - returned.load(coppice::relaxed);
 }
-std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }
+std::size_t coppice::test::allocations() noexcept {
+    return count.load(coppice::relaxed);
+}
 
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void* operator new(std::size_t size, std::align_val_t a) { return counted_aligned(size, a); }
-void* operator new[](std::size_t size, std::align_val_t a) { return counted_aligned(size, a); }
-void operator delete(void* memory) noexcept { give_back(memory); }
-void operator delete[](void* memory) noexcept { give_back(memory); }
-void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { give_back(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { give_back(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
+bool coppice::test::fail_allocation(std::size_t n) noexcept {
+    spared = true;
+    until_failure.store(n, coppice::relaxed);
+    return true;
+}
+bool coppice::test::allocation_has_failed() noexcept {
+    return until_failure.exchange(0, coppice::relaxed) == 0;
+}
+
+void* operator new(std::size_t size) {
+    return counted(size);
+}
+void* operator new[](std::size_t size) {
+    return counted(size);
+}
+void* operator new(std::size_t size, std::align_val_t a) {
+    return counted_aligned(size, a);
+}
+void* operator new[](std::size_t size, std::align_val_t a) {
+    return counted_aligned(size, a);
+}
+void operator delete(void* memory) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory) noexcept {
+    give_back(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    give_back(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+    give_back(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+    give_back(memory);
+}

@@ -11,6 +11,12 @@ std::size_t allocations() noexcept;
 // What was allocated and is not yet given back. Threads: any.
 std::size_t live_allocations() noexcept;
 
+// The n-th call of operator new from now on, on any other thread than the calling one, throws
+// std::bad_alloc; the others succeed. False: under a sanitizer, which owns operator new.
+bool fail_allocation(std::size_t n) noexcept;
+// Takes that back. True: it has failed already.
+bool allocation_has_failed() noexcept;
+
 // Counts the allocations made on all threads while it lives.
 class allocation_count {
 public:

@@ -3,8 +3,9 @@
 
 #include <coppice/base/atomic.hpp>
 
-extern "C" int __sanitizer_install_malloc_and_free_hooks(
-    void (*allocated)(const volatile void*, std::size_t), void (*freed)(const volatile void*));
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*,
+                                                                           std::size_t),
+                                                         void (*freed)(const volatile void*));
 
 namespace {
 
@@ -20,7 +21,16 @@ constinit coppice::atomic<std::size_t> returned{0};
 
 }  // namespace
 
-std::size_t coppice::test::allocations() noexcept { return count.load(coppice::relaxed); }
+std::size_t coppice::test::allocations() noexcept {
+    return count.load(coppice::relaxed);
+}
 std::size_t coppice::test::live_allocations() noexcept {
     return count.load(coppice::relaxed) - returned.load(coppice::relaxed);
+}
+
+bool coppice::test::fail_allocation(std::size_t) noexcept {
+    return false;
+}
+bool coppice::test::allocation_has_failed() noexcept {
+    return false;
 }

@@ -31,6 +31,7 @@ namespace coppice::http {
 
 class body_reader;
 class body_source;
+class peer_address;
 
 // Where a request came from, and how long its answer is wanted; lent by the connection.
 struct request_origin {
@@ -40,6 +41,7 @@ struct request_origin {
     time_point deadline = time_point::max();
     body_reader* body = nullptr;            // only for handlers that read_body() declares
     const std::string* trailers = nullptr;  // the field lines behind a chunked body
+    peer_address* peer = nullptr;           // of the client
 };
 
 // One `{name}` of a route and the part of the path it matched, not decoded.
@@ -115,8 +117,9 @@ public:
     // The loop that owns the connection. Errors: a request that came from no server stops the
     // process.
     io::context& loop() const noexcept;
-    // The client's address; unspecified if it is gone, or if the request came from no server.
-    // Cost: a system call.
+    // The client's address, also after it is gone if somebody has asked before; unspecified if it
+    // was gone then, or if the request came from no server. Threads: any. Cost: a lock, and for the
+    // first that asks a system call.
     io::endpoint peer() const noexcept;
     // The body as it arrives, for handlers that read_body() declares; body() is "" there.
     // Errors: any other request stops the process.

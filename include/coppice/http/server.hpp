@@ -38,6 +38,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace coppice::http {
@@ -68,8 +70,13 @@ struct server_options {
     io::backend backend = io::backend::automatic;
     http::limits limits = {};
     http::timeouts timeouts = {};
-    std::size_t connections_max = 10'000;  // beyond: closed as soon as they are accepted
-    std::size_t connections_per_address_max = 10'000;       // likewise
+    // Beyond: the one that has waited longest for a request is closed; if none waits, a new one
+    // gets 503. Also where the system's descriptors run out.
+    std::size_t connections_max = 10'000;
+    // Of one IPv4 address, or one /64 of IPv6; beyond: 503. Nothing: an eighth of connections_max,
+    // and at least 8, looked at once a sixteenth of connections_max are open; clients on this
+    // machine, a proxy for one, are not counted then.
+    std::optional<std::size_t> connections_per_address_max = {};
     std::uint64_t requests_per_connection_max = 1'000'000;  // the last is answered with close
     // For handlers that read their body piece by piece; beyond: 413.
     std::uint64_t streamed_body_bytes_max = 8 * 1024 * 1024;
@@ -77,6 +84,11 @@ struct server_options {
     // route): a longer rest is not waited for, the connection ends behind the answer. 0: it always
     // does.
     std::size_t dropped_body_bytes_max = 64 * 1024;
+    // What may be kept for all clients together, in bytes: requests that have not come whole, and
+    // answers that their clients do not read. A request beyond it gets 503, a client that does not
+    // read beyond it a reset. Nothing: a quarter of the memory that the process may use (the least
+    // of the machine's, the limits of its cgroups and RLIMIT_AS), and at least 4 MiB.
+    std::optional<std::size_t> buffered_bytes_max = {};
     // Whether a client that ends its sending side has gone, and its handler is stopped, as after a
     // reset. False: it may still wait for its answer.
     bool end_of_input_stops = false;
@@ -91,6 +103,12 @@ struct server_options {
     // The world that the server is in, instead of this machine: for tests. Needs one thread without
     // a pool, and is the loop's alone. Lifetime: outlives the server.
     io::simulation* simulation = nullptr;
+    // Whether the constructor raises the soft limit of descriptors (RLIMIT_NOFILE) to what
+    // connections_max needs, as far as the hard limit lets it.
+    bool raise_descriptor_limit = true;
+    // Called by the constructor with what may keep the server from serving as many as its options
+    // say. Empty: it goes to stderr.
+    std::function<void(std::string_view)> on_warning = {};
     // Called with what a handler threw; its client gets 500. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
@@ -102,7 +120,8 @@ struct server_statistics {
         std::uint64_t connections = 0;  // open now
     };
     std::uint64_t accepted = 0;
-    std::uint64_t refused = 0;    // over connections_max, or no file was left for them
+    std::uint64_t refused = 0;    // over a limit of connections, or no file was left for them
+    std::uint64_t shed = 0;       // idle ones that were closed to make room for others
     std::uint64_t open = 0;       // connections now
     std::uint64_t requests = 0;   // answered, errors included
     std::uint64_t timed_out = 0;  // connections closed by a timeout

@@ -60,6 +60,9 @@ struct acceptor_options {
     bool share_port = false;
     bool first_sharer = false;
     int backlog = 4096;  // connections that wait to be accepted
+    // A descriptor of this process that listens already, on a Unix endpoint for one: the acceptor
+    // takes connections from it too, through a copy of it. -1: none.
+    int already_listening = -1;
 };
 
 // A socket that listens on an endpoint; for the acceptors below. Errors: std::system_error.

@@ -1,0 +1,279 @@
+// Accepting: descriptors and addresses that are short, shedding what is idle, refusing with 503.
+#include <coppice/base/saturating.hpp>
+#include <coppice/io/timer.hpp>
+
+#include "serving.hpp"
+
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace coppice::http {
+
+namespace {
+
+constexpr duration accept_pause = std::chrono::milliseconds(50);
+constexpr duration shed_pause = std::chrono::milliseconds(1);  // for another loop to shed
+constexpr std::size_t descriptors_besides = 64;                // connections: files, rings, logs
+constexpr std::size_t descriptors_of_loop = 8;
+constexpr std::size_t per_address_least = 8;
+
+constexpr std::string_view refusal_text =
+    "HTTP/1.1 503 Service Unavailable\r\n"
+    "Content-Type: text/plain; charset=utf-8\r\n"
+    "Content-Length: 18\r\n"
+    "Retry-After: 1\r\n"
+    "Connection: close\r\n"
+    "\r\n"
+    "the server is full";
+
+bool out_of_resources(std::error_code ec) noexcept {
+    return ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
+           ec == std::errc::no_buffer_space || ec == std::errc::not_enough_memory;
+}
+
+// Tells a client that it is not served, as far as that needs no waiting for it.
+session refuse(bool simulated, io::tcp::socket s) {
+    std::error_code ec;
+    co_await s.send_all(std::as_bytes(std::span(refusal_text)), use_await[ec]);
+    s.shutdown_send();
+    // What is left unread would make the close a reset, which may overtake the answer.
+    char request[4096];
+    while (!simulated && ::recv(s.native(), request, sizeof request, MSG_DONTWAIT) > 0) {
+    }
+}
+
+}  // namespace
+
+// Accepts until the acceptor is closed. Where descriptors or memory are short, what is idle goes.
+session accept_connections(serving_loop& l, bool& began) {
+    began = true;
+    while (!l.draining) {
+        std::error_code ec;
+        io::tcp::socket s = co_await l.acceptor.accept(use_await[ec]);
+        // Closed, or ended with its context; a connection that came last is not served.
+        if (l.draining || ec == std::errc::operation_canceled) co_return;
+        if (!ec) {
+            l.let_in(std::move(s));
+            continue;
+        }
+        if (!out_of_resources(ec)) continue;  // that connection is gone; the next may be fine
+        if (l.reserve.give_up()) continue;
+        duration time = duration::zero();  // a turn of the loop, in which the closed file goes
+        if (!l.shed_idle()) {
+            const bool asked = l.ask_others_to_shed();
+            if (!asked) l.counts.refused.add();
+            time = asked ? shed_pause : accept_pause;
+        }
+        io::timer pause(l.context);
+        std::error_code ended;
+        co_await pause.wait_for(time, use_await[ended]);
+        if (ended) co_return;
+    }
+}
+
+void serving_loop::let_in(io::tcp::socket&& s) noexcept {
+    // Relaxed: a count that may be over by the number of loops for an instant.
+    const std::size_t open = shared.open_connections.fetch_add(1, relaxed);
+    bool welcome = true;
+    if (open >= options.connections_max || !(simulated || reserve.take())) [[unlikely]] {
+        welcome = options.connections_max != 0 && (shed_idle() || ask_others_to_shed());
+    }
+    address_counts::slot* from = nullptr;
+    if (welcome && shared.per_address.is_looked_at(open)) [[unlikely]] {
+        const auto client = context.system().remote(s.native());
+        const io::endpoint at = client ? client.value() : io::endpoint();
+        if (!shared.per_address.strangers_only || !address_counts::is_local(at)) {
+            from = shared.addresses.enter(address_counts::of(at), shared.per_address.most);
+            welcome = from != nullptr;
+        }
+    }
+    if (welcome && connection::open(*this, std::move(s), from)) return;
+    if (from != nullptr) shared.addresses.leave(*from);
+    shared.open_connections.fetch_sub(1, relaxed);
+    counts.refused.add();
+    if (s.is_open()) refuse(simulated, std::move(s));
+    if (!simulated) (void)reserve.take();
+}
+
+bool serving_loop::shed_idle() noexcept {
+    connection* longest = nullptr;
+    while (longest == nullptr) {
+        connection* const c = idle.front();
+        if (c == nullptr) return false;
+        idle.erase(*c);
+        connections.push_back(*c);
+        if (c->is_waiting()) longest = c;  // else its answers are on their way
+    }
+    counts.shed.add();
+    longest->drain();
+    return true;
+}
+
+bool serving_loop::ask_others_to_shed() noexcept {
+    for (serving_loop* const l : shared.loops) {
+        if (l == this) continue;
+        shed_request& request = l->shed_for_others;
+        // Relaxed: only the right to post rides on it.
+        const shed_request::state before = request.at.exchange(shed_request::state::asked, relaxed);
+        if (before != shed_request::state::asked) l->context.post(request);
+        if (before == shed_request::state::open) return true;
+    }
+    return false;
+}
+
+void shed_request::shed(operation* op) noexcept {
+    shed_request& request = *static_cast<shed_request*>(op);
+    serving_loop& l = request.loop;
+    const bool shed = !l.context.ending() && l.shed_idle();
+    request.at.store(shed ? state::open : state::barren, relaxed);  // relaxed: see at
+}
+
+address_counts::address address_counts::of(const io::endpoint& client) noexcept {
+    address key{};
+    if (client.is_v4()) {
+        const auto& v4 = reinterpret_cast<const sockaddr_in&>(*client.data());
+        key[10] = key[11] = 0xff;  // as in an IPv4-mapped address
+        std::memcpy(key.data() + 12, &v4.sin_addr, 4);
+    } else if (client.is_v6()) {
+        const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(*client.data()).sin6_addr;
+        std::memcpy(key.data(), &v6, IN6_IS_ADDR_V4MAPPED(&v6) ? 16 : 8);
+    }
+    return key;
+}
+
+bool address_counts::is_local(const io::endpoint& client) noexcept {
+    if (client.is_unix()) return true;
+    const address key = of(client);
+    if (client.is_v6()) {
+        const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(*client.data()).sin6_addr;
+        if (IN6_IS_ADDR_LOOPBACK(&v6)) return true;
+        return IN6_IS_ADDR_V4MAPPED(&v6) && key[12] == 127;
+    }
+    return client.is_v4() && key[12] == 127;
+}
+
+address_counts::slot* address_counts::enter(const address& from, std::size_t most) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        const auto found = open_.find(from);
+        if (found == open_.end() && most == 0) return nullptr;
+        slot& s = found != open_.end() ? *found : *open_.emplace(from, 0).first;
+        if (s.second == most) return nullptr;
+        ++s.second;
+        return &s;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void address_counts::leave(slot& s) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (--s.second == 0) open_.erase(s.first);
+}
+
+address_limit address_limit::of(const server_options& o) noexcept {
+    constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+    if (o.connections_per_address_max) {
+        const std::size_t most = *o.connections_per_address_max;
+        return {most, most < o.connections_max ? 0 : never, false};
+    }
+    const std::size_t most = std::max(o.connections_max / 8, per_address_least);
+    return {most, most < o.connections_max ? o.connections_max / 16 : never, true};
+}
+
+bool reserve_descriptor::take() noexcept {
+    if (file_ < 0) file_ = ::eventfd(0, EFD_CLOEXEC);
+    return file_ >= 0;
+}
+
+bool reserve_descriptor::give_up() noexcept {
+    if (file_ < 0) return false;
+    ::close(std::exchange(file_, -1));
+    return true;
+}
+
+namespace {
+
+// Whether the path is a socket on which nobody listens; then `found` says which.
+bool is_abandoned(const std::string& path, struct stat& found) noexcept {
+    if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
+    const result<io::endpoint> at = io::endpoint::unix_path(path);
+    const int s = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (s < 0) return false;
+    const bool refused =
+        at && ::connect(s, at.value().data(), at.value().size()) != 0 && errno == ECONNREFUSED;
+    ::close(s);
+    return refused;
+}
+
+}  // namespace
+
+socket_path::socket_path(const io::endpoint& at) : path_(at.is_unix() ? at.path() : "") {
+    if (path_.starts_with('@')) path_.clear();
+    struct stat found;
+    if (!path_.empty() && is_abandoned(path_, found)) ::unlink(path_.c_str());
+}
+
+void socket_path::adopt() noexcept {
+    struct stat found;
+    if (path_.empty() || ::lstat(path_.c_str(), &found) != 0) return;
+    device_ = found.st_dev;
+    inode_ = found.st_ino;
+}
+
+void socket_path::remove() noexcept {
+    struct stat found;
+    if (inode_ == 0 || !is_abandoned(path_, found)) return;
+    if (found.st_dev == device_ && found.st_ino == inode_) ::unlink(path_.c_str());
+    inode_ = 0;
+}
+
+void provide_descriptors(const server_options& o, std::size_t loops) {
+    const std::size_t besides = descriptors_besides + descriptors_of_loop * loops;
+    const rlim_t needed = saturating_add<rlim_t>(o.connections_max, besides);
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+    if (o.raise_descriptor_limit) {
+        const rlimit raised{std::min(needed, limit.rlim_max), limit.rlim_max};
+        if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+        if (limit.rlim_cur >= needed) return;
+    }
+    const std::string warning =
+        "the limit of descriptors is " + std::to_string(limit.rlim_cur) + ", but " +
+        std::to_string(o.connections_max) + " connections need " + std::to_string(needed) +
+        ": idle ones will be closed before; raise RLIMIT_NOFILE or lower connections_max";
+    if (o.on_warning) {
+        o.on_warning(warning);
+    } else {
+        std::fprintf(stderr, "coppice: %s\n", warning.c_str());
+    }
+}
+
+io::endpoint peer_address::get() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!known_) {
+        const request_origin& origin = of_.origin;
+        const auto client = origin.loop->system().remote(origin.connection);
+        address_ = client ? client.value() : io::endpoint();
+        known_ = true;
+        if (!of_.more) of_.more = true;  // on the pool it is set already
+    }
+    return address_;
+}
+
+io::endpoint request::peer() const noexcept {
+    if (origin_ == nullptr || origin_->peer == nullptr) return {};
+    return origin_->peer->get();
+}
+
+}  // namespace coppice::http

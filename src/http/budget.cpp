@@ -1,0 +1,128 @@
+// How connections heed the budget of budget.hpp, and what happens where memory ends.
+#include <coppice/base/memory_limit.hpp>
+#include <coppice/base/saturating.hpp>
+
+#include "serving.hpp"
+
+#include <malloc.h>
+#include <algorithm>
+#include <new>
+
+namespace coppice::http {
+
+namespace {
+
+constexpr std::size_t least_budget = 4 * 1024 * 1024;
+constexpr std::size_t room_step = 4096;
+// What a request that is waited for takes besides its bytes: the exchange, and coroutine frames.
+constexpr std::size_t waiting_bytes = sizeof(exchange) + 4096;
+
+}  // namespace
+
+std::size_t default_buffered_bytes() noexcept {
+    try {
+        return std::max(saturating_cast<std::size_t>(memory_limit() / 4), least_budget);
+    } catch (const std::bad_alloc&) {
+        return least_budget;
+    }
+}
+
+// An allocator keeps what is freed between blocks that are in use: without this, a wave of half
+// bodies would leave the process as large as it was. Cost: a walk over the free blocks.
+void byte_budget::trim(std::size_t left) noexcept {
+    // Relaxed: a count; the exchange lets one thread trim.
+    if (highest_.exchange(left, relaxed) < trimmed_from) return;
+#if defined(__GLIBC__)
+    ::malloc_trim(0);
+#endif
+}
+
+// Makes room for `more` bytes behind e.input. `whole`: how long it will be, 0 if nobody knows. The
+// room grows with what has come, never with what was promised. False: the budget is exhausted.
+bool connection::make_room(exchange& e, std::size_t more, std::size_t whole) {
+    const std::size_t needed = e.input.size() + more;
+    if (needed <= e.room) return true;
+    std::size_t room = std::max(2 * e.room, room_step);
+    if (whole != 0) room = std::min(room, whole);
+    room = std::max(room, needed);
+    const std::size_t cost = room - e.room + (e.room == 0 ? waiting_bytes : 0);
+    if (!reserve(e, cost)) return false;
+    e.room = room;
+    if (e.input.capacity() < room) {
+        std::string larger;  // reserve() of a string that is not empty may take twice as much
+        larger.reserve(room);
+        larger.assign(e.input);
+        e.input.swap(larger);
+    }
+    return true;
+}
+
+bool connection::reserve(exchange& e, std::size_t bytes) noexcept {
+    e.out_of_room = !loop_.shared.budget.reserve(bytes);
+    e.more = true;
+    if (!e.out_of_room) e.reserved += bytes;
+    return !e.out_of_room;
+}
+
+// Whether a request with a body of this length may still be received.
+bool connection::has_room_for(exchange& e, std::uint64_t length) noexcept {
+    const std::uint64_t bytes = saturating_add<std::uint64_t>(length, waiting_bytes);
+    e.out_of_room = !loop_.shared.budget.fits(saturating_cast<std::size_t>(bytes));
+    return !e.out_of_room;
+}
+
+// The answer to a request that is not received for want of memory. Ends the connection.
+response connection::no_room(exchange& e) {
+    return refusal(e, 503, no_room_reason).add("Retry-After", "1");
+}
+
+// A request has not come whole: its client is gone, or there was no room for it.
+connection::step connection::give_way(exchange& e) {
+    if (!std::exchange(e.out_of_room, false)) return step::gone;
+    // What has come is given back at once: the client may still be waited for.
+    std::string().swap(e.input);
+    e.left = {};
+    e.budget.give(std::exchange(e.reserved, e.reserved_ahead) - e.reserved_ahead);
+    e.room = 0;
+    put(e, no_room(e), nullptr);
+    return step::last;
+}
+
+// What waits to be sent counts while it does. False: the connection has to end.
+bool connection::reserve_output(exchange& e) noexcept {
+    const std::size_t bytes = e.output.size() - e.sent;
+    if (bytes <= room_step) return true;
+    if (!loop_.shared.budget.reserve_last(bytes)) return false;
+    e.more = true;
+    e.reserved += bytes;
+    e.reserved_output += bytes;
+    return true;
+}
+
+void connection::give_output_back(exchange& e) noexcept {
+    const std::size_t bytes = std::exchange(e.reserved_output, 0);
+    if (bytes == 0) return;
+    e.reserved -= bytes;
+    e.budget.give(bytes);
+}
+
+// A buffer of the loop has come into e.ahead. It is there already, and there are few: so it counts
+// even where it does not fit.
+void connection::reserve_ahead(exchange& e) noexcept {
+    const std::size_t bytes = e.ahead.count * io::buffer_pool::buffer_bytes;
+    if (bytes <= e.reserved_ahead) return;
+    e.more = true;
+    e.budget.add(bytes - e.reserved_ahead);
+    e.reserved += bytes - e.reserved_ahead;
+    e.reserved_ahead = bytes;
+}
+
+// The batch cannot be answered, for want of memory: the client gets a reset, since what it has got
+// so far may be a part.
+void connection::run_out_of_memory() noexcept {
+    abort();
+    if (batch_ != nullptr) end_batch(loop_.context.turn_time());
+    end();
+}
+
+}  // namespace coppice::http
