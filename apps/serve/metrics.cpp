@@ -68,6 +68,9 @@ std::string metrics(const world& w) {
     p.metric("coppice_http_connections_refused_total", "counter",
              "Connections closed for want of room or files.")
         .value(s.refused);
+    p.metric("coppice_http_connections_shed_total", "counter",
+             "Idle connections closed to make room for others.")
+        .value(s.shed);
     p.metric("coppice_http_timeouts_total", "counter", "Connections closed by a timeout.")
         .value(s.timed_out);
     p.metric("coppice_http_exceptions_total", "counter", "Exceptions that left handlers.")

@@ -23,6 +23,7 @@ namespace {
 
 constexpr duration accept_pause = std::chrono::milliseconds(50);
 constexpr duration shed_pause = std::chrono::milliseconds(1);  // for another loop to shed
+constexpr int shed_pauses = 8;                                 // for one client
 constexpr std::size_t descriptors_besides = 64;                // connections: files, rings, logs
 constexpr std::size_t descriptors_of_loop = 8;
 constexpr std::size_t per_address_least = 8;
@@ -63,6 +64,11 @@ session accept_connections(serving_loop& l, bool& began) {
         // Closed, or ended with its context; a connection that came last is not served.
         if (l.draining || ec == std::errc::operation_canceled) co_return;
         if (!ec) {
+            for (int i = 0; i != shed_pauses && !l.has_room() && l.ask_others_to_shed(); ++i) {
+                std::error_code ended;
+                co_await io::timer(l.context).wait_for(shed_pause, use_await[ended]);
+                if (ended || l.draining) co_return;
+            }
             l.let_in(std::move(s));
             continue;
         }
@@ -81,12 +87,18 @@ session accept_connections(serving_loop& l, bool& began) {
     }
 }
 
+bool serving_loop::has_room() noexcept {
+    if (options.connections_max == 0) return true;  // nothing makes room
+    const bool is_full = shared.open_connections.load(relaxed) >= options.connections_max;
+    return (!is_full && (simulated || reserve.take())) || longest_idle() != nullptr;
+}
+
 void serving_loop::let_in(io::tcp::socket&& s) noexcept {
-    // Relaxed: a count that may be over by the number of loops for an instant.
+    // Relaxed: a count. It is over the limit until a connection that is shed has closed.
     const std::size_t open = shared.open_connections.fetch_add(1, relaxed);
     bool welcome = true;
     if (open >= options.connections_max || !(simulated || reserve.take())) [[unlikely]] {
-        welcome = options.connections_max != 0 && (shed_idle() || ask_others_to_shed());
+        welcome = options.connections_max != 0 && shed_idle();
     }
     address_counts::slot* from = nullptr;
     if (welcome && shared.per_address.is_looked_at(open)) [[unlikely]] {
@@ -105,30 +117,37 @@ void serving_loop::let_in(io::tcp::socket&& s) noexcept {
     if (!simulated) (void)reserve.take();
 }
 
-bool serving_loop::shed_idle() noexcept {
-    connection* longest = nullptr;
-    while (longest == nullptr) {
-        connection* const c = idle.front();
-        if (c == nullptr) return false;
-        idle.erase(*c);
+connection* serving_loop::longest_idle() noexcept {
+    while (connection* const c = idle.front()) {
+        if (c->is_waiting()) return c;
+        idle.erase(*c);  // its answers are on their way
         connections.push_back(*c);
-        if (c->is_waiting()) longest = c;  // else its answers are on their way
     }
+    return nullptr;
+}
+
+bool serving_loop::shed_idle() noexcept {
+    connection* const longest = longest_idle();
+    if (longest == nullptr) return false;
+    idle.erase(*longest);
+    connections.push_back(*longest);
     counts.shed.add();
     longest->drain();
     return true;
 }
 
 bool serving_loop::ask_others_to_shed() noexcept {
+    bool may = false;
     for (serving_loop* const l : shared.loops) {
         if (l == this) continue;
         shed_request& request = l->shed_for_others;
         // Relaxed: only the right to post rides on it.
         const shed_request::state before = request.at.exchange(shed_request::state::asked, relaxed);
         if (before != shed_request::state::asked) l->context.post(request);
-        if (before == shed_request::state::open) return true;
+        if (before != shed_request::state::barren) may = true;
+        if (before == shed_request::state::open) break;
     }
-    return false;
+    return may;
 }
 
 void shed_request::shed(operation* op) noexcept {

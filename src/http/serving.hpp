@@ -69,11 +69,15 @@ struct serving_loop : immovable {
     void give_exchange(exchange& used) noexcept;
     // The connection waits for a request from now on; it is the last to have begun to.
     void add_idle(connection& c) noexcept;
+    // Whether a client can be let in, perhaps in the place of an idle connection of this loop.
+    bool has_room() noexcept;
     // Serves a connection that was accepted, or refuses it.
     void let_in(io::tcp::socket&& s) noexcept;
-    // Closes the connection that has waited longest for a request. False: none does.
+    // The connection that has waited longest for a request, or nullptr.
+    connection* longest_idle() noexcept;
+    // Closes it. False: there is none.
     bool shed_idle() noexcept;
-    // Asks the other loops to do so. True: one has been asked that may have such a connection.
+    // Asks the other loops to do so. True: one that may have such a connection has not said yet.
     bool ask_others_to_shed() noexcept;
     // Of the present turn.
     std::string_view date() noexcept;

@@ -67,9 +67,10 @@ TEST_P(accepting, a_new_client_is_served_in_the_place_of_the_longest_idle_one) {
         wait_until([&] { return server->statistics().open <= 4; });
     }
     const http::server_statistics s = server->statistics();
-    EXPECT_EQ(s.shed, 16u);
+    EXPECT_GE(s.shed, 16u);  // a loop that waits for another may ask it twice
     EXPECT_EQ(s.refused, 0u);
     if (loops_of(GetParam()) == 1) {
+        EXPECT_EQ(s.shed, 16u);
         for (std::size_t i = 0; i != 20; ++i) {
             if (i < 16) EXPECT_TRUE(clients[i]->ended()) << i;
             if (i >= 16) EXPECT_TRUE(is_served(*clients[i])) << i;
@@ -87,13 +88,9 @@ TEST_P(accepting, a_new_client_gets_503_where_all_others_are_busy) {
         ASSERT_TRUE(busy.back()->send(get_wait));
     }
     wait_until([] { return waiting.load(relaxed) == 3; });
-    const bool one_loop = loops_of(GetParam()) == 1;
     for (int i = 0; i != 4; ++i) {
         client next(server.port());
-        if (!one_loop) (void)next.send(get_plain);
         const std::string answer = next.receive();
-        // Let in by a loop that could not know yet that the other has no idle connection.
-        if (!one_loop && has_status(answer, 200)) continue;
         EXPECT_TRUE(has_status(answer, 503)) << answer;
         EXPECT_NE(answer.find("\r\nRetry-After: 1\r\n"), answer.npos);
         EXPECT_TRUE(next.ended());

@@ -116,9 +116,16 @@ TEST_P(budgets, a_request_beyond_the_budget_gets_503_and_others_are_served) {
             chunked ? chunk(100 * kibibyte) + "0\r\n\r\n" : std::string(100 * kibibyte, 'x');
         ASSERT_TRUE(first.send(rest));
         EXPECT_EQ(body_of(first.receive()), std::to_string(300 * kibibyte));
-        client again(server.port());
-        ASSERT_TRUE(again.send(head + half + rest));
-        EXPECT_EQ(body_of(again.receive()), std::to_string(300 * kibibyte));
+        // Another loop may see the room a little later than the first hears its answer.
+        for (std::string again; again != std::to_string(300 * kibibyte);) {
+            client next(server.port());
+            ASSERT_TRUE(next.send(head + half + rest));
+            again = next.receive();
+            if (!has_status(again, 503)) {
+                ASSERT_TRUE(has_status(again, 200)) << again;
+                again = body_of(again);
+            }
+        }
     }
 }
 

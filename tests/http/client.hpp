@@ -42,6 +42,12 @@ public:
         }
         return true;
     }
+    // Begins to post so many bytes to /echo; true once the server has the head and waits for them.
+    bool begin_post(std::size_t length) {
+        return send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: " +
+                    std::to_string(length) + "\r\n\r\n") &&
+               receive() == "HTTP/1.1 100 Continue\r\n\r\n";
+    }
     void finish_sending() { ::shutdown(fd_, SHUT_WR); }
 
     // The next answer, head and body; "" if the connection ends or nothing comes.

@@ -187,7 +187,7 @@ TEST(serve_flags, connections_beyond_their_limit_are_refused) {
         served s({flag, "2"});
         // Requests that are under way: an idle connection may have to make room.
         client first(s.port()), second(s.port());
-        for (client* const c : {&first, &second}) c->send(request("/io-async?ms=10000"));
+        for (client* const c : {&first, &second}) ASSERT_TRUE(c->begin_post(3));
         client third(s.port());
         third.send(request("/healthz"));
         EXPECT_FALSE(has_status(third.receive(), 200)) << flag;

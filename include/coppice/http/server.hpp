@@ -119,19 +119,19 @@ struct server_statistics {
         std::uint64_t requests = 0;
         std::uint64_t connections = 0;  // open now
     };
-    std::uint64_t accepted = 0;
-    std::uint64_t refused = 0;    // over a limit of connections, or no file was left for them
-    std::uint64_t shed = 0;       // idle ones that were closed to make room for others
-    std::uint64_t open = 0;       // connections now
-    std::uint64_t requests = 0;   // answered, errors included
-    std::uint64_t timed_out = 0;  // connections closed by a timeout
-    std::uint64_t exceptions = 0;
-    std::uint64_t stopped = 0;  // handlers whose client went away, or whose time was up
-    std::uint64_t bytes_received = 0;
-    std::uint64_t bytes_sent = 0;
+    std::uint64_t accepted = 0;        // connections
+    std::uint64_t refused = 0;         // over a limit of connections, or no file was left for them
+    std::uint64_t shed = 0;            // idle ones that were closed to make room for others
+    std::uint64_t open = 0;            // connections now
+    std::uint64_t requests = 0;        // answered, errors included
+    std::uint64_t timed_out = 0;       // connections closed by a timeout
+    std::uint64_t exceptions = 0;      // that left handlers
+    std::uint64_t stopped = 0;         // handlers whose client went away, or whose time was up
+    std::uint64_t bytes_received = 0;  // from clients
+    std::uint64_t bytes_sent = 0;      // to clients
     std::array<std::uint64_t, 500> by_status{};  // answers with status 100 + index
-    std::vector<loop> loops;
-    trace::histogram_snapshot latency;  // ns, from a request's bytes to its answer's write
+    std::vector<loop> loops;                     // one of each thread that has a loop
+    trace::histogram_snapshot latency;           // ns, from a request's bytes to its answer's write
 };
 
 // Threads: drain() and statistics() by any; everything else by its owner.
