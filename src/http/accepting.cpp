@@ -140,21 +140,27 @@ bool serving_loop::ask_others_to_shed() noexcept {
     bool may = false;
     for (serving_loop* const l : shared.loops) {
         if (l == this) continue;
-        shed_request& request = l->shed_for_others;
-        // Relaxed: only the right to post rides on it.
-        const shed_request::state before = request.at.exchange(shed_request::state::asked, relaxed);
-        if (before != shed_request::state::asked) l->context.post(request);
-        if (before != shed_request::state::barren) may = true;
-        if (before == shed_request::state::open) break;
+        const shed_request::answer last = l->shed_for_others.send();
+        if (last != shed_request::answer::barren) may = true;
+        if (last == shed_request::answer::some) break;
     }
     return may;
 }
 
+shed_request::answer shed_request::send() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(sent_, true)) return answer::none;
+    loop_.context.post(*this);
+    return barren_ ? answer::barren : answer::some;
+}
+
 void shed_request::shed(operation* op) noexcept {
     shed_request& request = *static_cast<shed_request*>(op);
-    serving_loop& l = request.loop;
-    const bool shed = !l.context.ending() && l.shed_idle();
-    request.at.store(shed ? state::open : state::barren, relaxed);  // relaxed: see at
+    serving_loop& l = request.loop_;
+    const bool has_shed = !l.context.ending() && l.shed_idle();
+    const std::lock_guard lock(request.mutex_);
+    request.sent_ = false;
+    request.barren_ = !has_shed;
 }
 
 address_counts::address address_counts::of(const io::endpoint& client) noexcept {

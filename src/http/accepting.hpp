@@ -67,18 +67,24 @@ private:
     int file_ = -1;
 };
 
-// Sent to a loop by another that needs the place of an idle connection.
-struct shed_request : io::operation {
-    // Of the loop that is asked.
-    enum class state : unsigned char {
-        open,    // it may be asked, and may have an idle connection
-        asked,   // the request is in its mailbox
-        barren,  // it had none when it was asked last
+// Sent to a loop by others that need the place of an idle connection. Threads: any.
+class shed_request : public io::operation {
+public:
+    explicit shed_request(serving_loop& l) noexcept : operation(&shed), loop_(l) {}
+    enum class answer : unsigned char {
+        none,    // the loop was asked already, and has not answered
+        some,    // the loop is asked now; it had an idle connection when it was asked last, if ever
+        barren,  // the loop is asked now; it had none when it was asked last
     };
-    explicit shed_request(serving_loop& l) noexcept : operation(&shed), loop(l) {}
+    answer send() noexcept;
+
+private:
     static void shed(operation* op) noexcept;
-    serving_loop& loop;
-    atomic<state> at{state::open};  // nothing rides on it but the right to post
+
+    serving_loop& loop_;
+    std::mutex mutex_;
+    bool sent_ = false;    // it is in the loop's mailbox, or being looked at
+    bool barren_ = false;  // the loop had none when it was asked last
 };
 
 // The path of a Unix endpoint: removed before the server listens there and after it, but only if it

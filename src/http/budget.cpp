@@ -82,7 +82,7 @@ connection::step connection::give_way(exchange& e) {
     // What has come is given back at once: the client may still be waited for.
     std::string().swap(e.input);
     e.left = {};
-    e.budget.give(std::exchange(e.reserved, e.reserved_ahead) - e.reserved_ahead);
+    e.budget.give(std::exchange(e.reserved, 0));
     e.room = 0;
     put(e, no_room(e), nullptr);
     return step::last;
@@ -107,14 +107,11 @@ void connection::give_output_back(exchange& e) noexcept {
 }
 
 // A buffer of the loop has come into e.ahead. It is there already, and there are few: so it counts
-// even where it does not fit.
+// even where it does not fit. The loop's own, like e.ahead: a handler may run on the pool.
 void connection::reserve_ahead(exchange& e) noexcept {
     const std::size_t bytes = e.ahead.count * io::buffer_pool::buffer_bytes;
     if (bytes <= e.reserved_ahead) return;
-    e.more = true;
-    e.budget.add(bytes - e.reserved_ahead);
-    e.reserved += bytes - e.reserved_ahead;
-    e.reserved_ahead = bytes;
+    e.budget.add(bytes - std::exchange(e.reserved_ahead, bytes));
 }
 
 // The batch cannot be answered, for want of memory: the client gets a reset, since what it has got

@@ -162,9 +162,9 @@ struct alignas(64) exchange : io::timer_entry {
 
     std::string input;                // bytes of a request that did not come in one piece
     std::size_t room = 0;             // of `input`'s capacity, what is reserved
-    std::size_t reserved = 0;         // of the budget
+    std::size_t reserved = 0;         // of the budget, but for what is read ahead
     std::size_t reserved_output = 0;  // of that, while the output waits
-    std::size_t reserved_ahead = 0;   // the buffers that are in it
+    std::size_t reserved_ahead = 0;   // of the budget, for `ahead`: the loop's own
     bool out_of_room = false;         // the last that was asked of the budget did not fit
     byte_budget& budget;
     peer_address address{*this};

@@ -74,8 +74,9 @@ void exchange::clear() noexcept {
         text->clear();
         if (text->capacity() > spare_text_max) std::string().swap(*text);
     }
-    if (reserved != 0) budget.give(std::exchange(reserved, 0));
-    room = reserved_output = reserved_ahead = 0;
+    const std::size_t bytes = std::exchange(reserved, 0) + std::exchange(reserved_ahead, 0);
+    if (bytes != 0) budget.give(bytes);
+    room = reserved_output = 0;
     out_of_room = false;
     address.forget();
     parser.reset();
