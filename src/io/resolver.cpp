@@ -90,8 +90,8 @@ struct resolve_request::question : operation, list_hook<> {
     context& owner;
     std::string host;
     std::uint16_t port;
-    time_point due = time_point::max();  // of a simulation's answer; max: a worker has it
-    look_ups::look_up* asks = nullptr;   // the worker's, while it is in its list
+    time_point due = time_point::max();  // of a simulation's answer
+    look_ups::look_up* asks = nullptr;   // whose list it was put into; nullptr: a simulation's
     int failure = 0;
     std::vector<endpoint> found;
 };
@@ -215,7 +215,7 @@ bool resolve_request::submit() noexcept {
 void resolve_request::interrupt() noexcept {
     if (question_ == nullptr) return;  // it is ending already
     question* const q = std::exchange(question_, nullptr);
-    if (q->due == time_point::max()) {
+    if (q->asks != nullptr) {
         look_ups::all().abandon(q);
     } else {
         delete q;
