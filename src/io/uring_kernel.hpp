@@ -67,6 +67,7 @@ public:
         if ((p.features & needed) != needed) {
             throw std::system_error(ENOSYS, std::system_category(), "io_uring is too old");
         }
+        probe();
         map(p);
     }
 
@@ -104,16 +105,17 @@ public:
         // edge kernel.submit (release): the kernel acquires the tail, then reads the entries
         shared(sq_tail_).store(tail_, release);
         const std::uint32_t queued = tail_ - shared(sq_head_).load(relaxed);
+        int outcome;
         if (timeout == nullptr) {
-            (void)calls_.enter(fd_.fd, queued, least, enter_getevents, nullptr, 0);
+            outcome = calls_.enter(fd_.fd, queued, least, enter_getevents, nullptr, 0);
         } else {
             getevents_arg arg{};
             arg.timespec = reinterpret_cast<std::uintptr_t>(timeout);
-            (void)calls_.enter(fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg,
-                               sizeof arg);
+            outcome = calls_.enter(fd_.fd, queued, least, enter_getevents | enter_ext_arg, &arg,
+                                   sizeof arg);
         }
-        // ETIME and EINTR are ordinary ends of a wait; EBUSY and EAGAIN mean that completions must
-        // be taken first, which is what the caller does next.
+        if (outcome < 0) [[unlikely]]
+            COPPICE_CHECK(is_passing(-outcome), "the kernel does not let io_uring be entered");
     }
 
     // How many have come. Relaxed: what to do next depends on it alone; take() acquires.
@@ -148,6 +150,22 @@ private:
     static constexpr int submit_tries_max = 1000;
     static constexpr std::uint32_t submission_entries = 256;
     static constexpr std::uint32_t completion_entries = 4096;
+
+    // What an enter may end with and later not. ETIME and EINTR are ordinary ends of a wait; EBUSY,
+    // EAGAIN, ENOMEM and EBADR mean that completions must be taken first, which the caller does
+    // next, or that memory is short.
+    static bool is_passing(int error) noexcept {
+        return error == ETIME || error == EINTR || error == EAGAIN || error == EBUSY ||
+               error == ENOMEM || error == EBADR;
+    }
+    // A sandbox may let a ring be made and not be entered. As long as this one is not enabled, the
+    // kernel itself says EBADFD.
+    void probe() {
+        const int outcome = calls_.enter(fd_.fd, 0, 0, enter_getevents, nullptr, 0);
+        if (outcome == -EBADFD || (outcome < 0 && is_passing(-outcome))) return;
+        throw std::system_error(outcome < 0 ? -outcome : ENOSYS, std::system_category(),
+                                "io_uring_enter");
+    }
 
     void map(const params& p) {
         const std::size_t sq_bytes = p.sq_off.array + p.sq_entries * sizeof(std::uint32_t);

@@ -5,6 +5,7 @@
 
 #include "detached.hpp"
 #include "rings.hpp"
+#include "without_call.hpp"
 
 #include "../../src/io/uring_abi.hpp"
 
@@ -12,6 +13,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -38,7 +40,9 @@ struct failing_calls final : io::uring_calls {
     }
     int enter(int ring, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
               const void* argument, std::size_t size) noexcept override {
-        if (enter_error != 0 && ++enters % 3 != 0) return -enter_error;
+        ++enters;
+        if (enters > enters_max) return -refusal;
+        if (enter_error != 0 && enters % 3 != 0) return -enter_error;
         return uring_calls::enter(ring, submit, least, flags, argument, size);
     }
     int register_with(int ring, std::uint32_t what, void* argument,
@@ -53,7 +57,9 @@ struct failing_calls final : io::uring_calls {
     std::uint32_t small = 0;    // entries of both queues; 0: as asked
     std::uint32_t missing = 0;  // features
     std::uint32_t refused = ~0u;
-    int enter_error = 0;  // of two calls in three
+    int enter_error = 0;       // of two calls in three
+    int enters_max = 1 << 30;  // those after them end with the refusal
+    int refusal = EPERM;
     int enters = 0;
 };
 
@@ -128,13 +134,71 @@ TEST(uring_calls, a_kernel_without_what_is_needed_is_an_error_and_leaves_nothing
     EXPECT_EQ(open_files(), before);
 }
 
+TEST(uring_calls, a_ring_that_cannot_be_entered_is_an_error_and_leaves_nothing_open) {
+    const int before = open_files();
+    for (const int error : {EPERM, EACCES, ENOSYS, EINVAL, EOPNOTSUPP, 0}) {
+        failing_calls calls;
+        calls.enters_max = 0;
+        calls.refusal = error;
+        try {
+            const io::context loop(calls);
+            ADD_FAILURE() << "made without a ring";
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code().value(), error != 0 ? error : ENOSYS);
+            EXPECT_NE(std::string(e.what()).find("io_uring_enter"), std::string::npos) << e.what();
+        }
+    }
+    EXPECT_EQ(open_files(), before);
+}
+
+TEST(uring_calls, a_kernel_that_forbids_to_enter_while_the_loop_runs_stops_the_process) {
+    EXPECT_DEATH(
+        {
+            failing_calls calls;
+            calls.enters_max = 10;
+            io::context loop(calls);
+            exchange(loop, 20);
+        },
+        "does not let io_uring be entered");
+}
+
+bool is_forbidden(unsigned call) {
+    return coppice::test::call_fails(call, EPERM) || coppice::test::call_fails(call, ENOSYS);
+}
+
+TEST(uring_sandbox, a_context_that_may_choose_takes_epoll_where_a_call_is_forbidden) {
+    const bool forbidden = is_forbidden(SYS_io_uring_setup) || is_forbidden(SYS_io_uring_enter) ||
+                           is_forbidden(SYS_io_uring_register);
+    io::context loop;
+    exchange(loop, 5);
+    if (!forbidden) return;
+    EXPECT_EQ(loop.kind(), io::backend::epoll);
+    EXPECT_THROW((void)std::make_unique<io::context>(io::backend::uring), std::system_error);
+}
+void passes_in_a_sandbox(unsigned call) {
+    for (const int error : {EPERM, ENOSYS}) {
+        coppice::test::expect_passes_without(call, error, "uring_sandbox.*takes_epoll*");
+    }
+}
+TEST(uring_sandbox, that_forbids_io_uring_setup) {
+    passes_in_a_sandbox(SYS_io_uring_setup);
+}
+TEST(uring_sandbox, that_forbids_io_uring_enter) {
+    passes_in_a_sandbox(SYS_io_uring_enter);
+}
+TEST(uring_sandbox, that_forbids_io_uring_register) {
+    passes_in_a_sandbox(SYS_io_uring_register);
+}
+
 TEST(uring_calls, a_context_that_may_choose_takes_epoll_then) {
     failing_calls forbidden;
     forbidden.setups_max = 0;
     forbidden.setup_error = EPERM;
     failing_calls old;
     old.refused = io::uring::register_pbuf_ring;
-    for (failing_calls* const calls : {&forbidden, &old}) {
+    failing_calls closed;
+    closed.enters_max = 0;
+    for (failing_calls* const calls : {&forbidden, &old, &closed}) {
         io::context loop(*calls, io::backend::automatic);
         EXPECT_EQ(loop.kind(), io::backend::epoll);
         exchange(loop, 5);
