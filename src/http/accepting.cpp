@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -24,6 +25,7 @@ namespace {
 constexpr duration accept_pause = std::chrono::milliseconds(50);
 constexpr duration shed_pause = std::chrono::milliseconds(1);  // for another loop to shed
 constexpr int shed_pauses = 8;                                 // for one client
+constexpr int refused_reads_max = 16;                          // of a client that is refused
 constexpr std::size_t descriptors_besides = 64;                // connections: files, rings, logs
 constexpr std::size_t descriptors_of_loop = 8;
 constexpr std::size_t per_address_least = 8;
@@ -43,13 +45,14 @@ bool out_of_resources(std::error_code ec) noexcept {
 }
 
 // Tells a client that it is not served, as far as that needs no waiting for it.
-session refuse(bool simulated, io::tcp::socket s) {
+session refuse(io::context& loop, io::tcp::socket s) {
     std::error_code ec;
     co_await s.send_all(std::as_bytes(std::span(refusal_text)), use_await[ec]);
     s.shutdown_send();
     // What is left unread would make the close a reset, which may overtake the answer.
-    char request[4096];
-    while (!simulated && ::recv(s.native(), request, sizeof request, MSG_DONTWAIT) > 0) {
+    std::array<std::byte, 4096> request;
+    for (int i = 0; i != refused_reads_max && !loop.system().is_quiet(s.native()); ++i) {
+        if (co_await s.receive(request, use_await[ec]) == 0 || ec) break;
     }
 }
 
@@ -113,7 +116,7 @@ void serving_loop::let_in(io::tcp::socket&& s) noexcept {
     if (from != nullptr) shared.addresses.leave(*from);
     shared.open_connections.fetch_sub(1, relaxed);
     counts.refused.add();
-    if (s.is_open()) refuse(simulated, std::move(s));
+    if (s.is_open()) refuse(context, std::move(s));
     if (!simulated) (void)reserve.take();
 }
 

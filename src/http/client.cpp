@@ -11,9 +11,7 @@
 #include <coppice/http/scan.hpp>
 #include <coppice/io/option.hpp>
 
-#include <sys/socket.h>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <ranges>
 #include <span>
@@ -81,12 +79,6 @@ void append_number(std::string& out, std::uint64_t value, int base = 10) {
 
 }  // namespace
 
-bool client_connection::is_quiet() const noexcept {
-    char byte;
-    return ::recv(socket.native(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
-           (errno == EAGAIN || errno == EWOULDBLOCK);
-}
-
 std::optional<std::string_view> client_response::find(std::string_view name) const noexcept {
     return find_line(head_, name);
 }
@@ -107,7 +99,8 @@ std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
         if (found == idle_.rend()) break;
         std::unique_ptr<client_connection> c = std::move(*found);
         idle_.erase(std::next(found).base());
-        if (c->is_quiet()) return c;
+        // Else something has come since it was used last, or its server has closed it.
+        if (loop_.system().is_quiet(c->socket.native())) return c;
     }
     return std::make_unique<client_connection>(loop_, to);
 }

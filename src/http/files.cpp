@@ -10,7 +10,6 @@
 
 #include <sys/stat.h>
 #include <cerrno>
-#include <ctime>
 #include <optional>
 #include <stdexcept>
 
@@ -176,7 +175,7 @@ private:
     response answer(const request& r, const found_file& found, static_text type,
                     bool packed) const {
         const auto size = static_cast<std::uint64_t>(found.status.st_size);
-        const std::int64_t now = std::time(nullptr);
+        const std::int64_t now = r.wall_time().time_since_epoch().count();
         const std::int64_t modified = modified_at(found.status, now);
         const std::string etag = etag_of(found.status);
         date_cache dates;

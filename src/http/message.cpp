@@ -2,6 +2,7 @@
 #include <coppice/base/check.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/scan.hpp>
+#include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 
 #include <sys/socket.h>
@@ -40,6 +41,11 @@ bool written_by_serialize(std::string_view name) noexcept {
 io::context& request::loop() const noexcept {
     COPPICE_CHECK(origin_ != nullptr && origin_->loop != nullptr, "this request has no loop");
     return *origin_->loop;
+}
+
+std::chrono::sys_seconds request::wall_time() const noexcept {
+    const bool has_loop = origin_ != nullptr && origin_->loop != nullptr;
+    return (has_loop ? origin_->loop->system() : io::kernel()).wall_time();
 }
 
 body_reader& request::incoming() const noexcept {

@@ -9,11 +9,8 @@
 #include <coppice/io/timer.hpp>
 
 #include <pthread.h>
-#include <sys/socket.h>
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <system_error>
 
 namespace coppice::http {
@@ -168,7 +165,7 @@ std::string_view serving_loop::date() noexcept {
     if (turn == dated) [[likely]]
         return dates.last();
     dated = turn;
-    return dates.at(std::time(nullptr));
+    return dates.at(context.system().wall_time().time_since_epoch().count());
 }
 
 void serving_loop::begin_drain(duration hard_stop) noexcept {

@@ -6,11 +6,8 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/io/option.hpp>
 
-#include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <stdexcept>
 #include <utility>
@@ -301,34 +298,36 @@ task<bool> connection::send_file(exchange& e, file_part part) {
     if (!co_await write(e)) co_return false;
     const time_point latest = saturating_add(
         loop_.context.turn_time(), transfer_time(loop_.options.timeouts.write, part.size));
-    off_t at = static_cast<off_t>(part.offset);
-    std::uint64_t left = part.size;
-    for (std::size_t in_turn = 0; left != 0;) {
+    std::uint64_t at = part.offset;
+    const std::uint64_t end = part.offset + part.size;
+    for (std::size_t in_turn = 0; at != end;) {
         if (in_turn >= turn_bytes) {
             co_await loop_.context.get_scheduler().schedule();
             in_turn = 0;
         }
         if (!socket_.is_open()) co_return false;
-        const std::size_t most =
-            static_cast<std::size_t>(std::min<std::uint64_t>(left, turn_bytes));
-        ssize_t n = ::sendfile(socket_.native(), part.file, &at, most);
-        if (n < 0 && errno == EAGAIN) {
+        const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(end - at, turn_bytes));
+        const coppice::result<std::size_t> sent =
+            loop_.context.system().send_file(socket_.native(), part.file, at, most);
+        std::size_t n = sent ? sent.value() : 0;
+        if (!sent && sent.error() == std::errc::operation_would_block) {
             e.output.resize(std::min(most, file_bytes));
-            n = ::pread(part.file, e.output.data(), e.output.size(), at);
-            e.output.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
-            at += std::max<ssize_t>(n, 0);
+            const ssize_t read =
+                ::pread(part.file, e.output.data(), e.output.size(), static_cast<off_t>(at));
+            n = static_cast<std::size_t>(std::max<ssize_t>(read, 0));
+            e.output.resize(n);
             enter(phase::writing, latest - loop_.context.turn_time());
             std::error_code ec;
             co_await socket_.send_all(std::as_bytes(std::span(e.output)), use_await[ec]);
             e.output.clear();
             if (ec) co_return false;
-        } else if (n < 0 && errno == EINTR) {
+        } else if (!sent && sent.error() == std::errc::interrupted) {
             continue;
         }
-        if (n <= 0) co_return false;  // it was cut short meanwhile, or broken
-        e.bytes_sent += static_cast<std::size_t>(n);
-        left -= static_cast<std::uint64_t>(n);
-        in_turn += static_cast<std::size_t>(n);
+        if (n == 0) co_return false;  // it was cut short meanwhile, or broken
+        e.bytes_sent += n;
+        at += n;
+        in_turn += n;
     }
     co_return true;
 }

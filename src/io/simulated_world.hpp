@@ -63,6 +63,11 @@ public:
     std::error_code get_option(int fd, int level, int name, void* value,
                                socklen_t size) noexcept override;
     std::error_code shutdown(int fd, shutdown_direction how) noexcept override;
+    bool is_quiet(int fd) noexcept override;
+    result<std::size_t> send_file(int, int, std::uint64_t, std::size_t) noexcept override {
+        return system_error(EAGAIN);  // what is read is what the simulation can delay and split
+    }
+    std::chrono::sys_seconds wall_time() noexcept override;
     result<int> open(const char* path, int flags, unsigned mode) noexcept override;
     result<std::uint64_t> file_size(int fd) noexcept override;
     std::error_code resize(int fd, std::uint64_t size) noexcept override;

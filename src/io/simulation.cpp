@@ -15,6 +15,8 @@ namespace coppice::io {
 
 namespace {
 
+// The time of day when a world would be 0 s old; the first thing in it happens a second later.
+constexpr auto first_day = std::chrono::year(2000) / std::chrono::January / 1;
 constexpr int first_descriptor = 1 << 20;  // no real file has such a number
 
 // The error that suits a call which is made to fail.
@@ -229,6 +231,16 @@ std::error_code simulation::world::shutdown(int fd, shutdown_direction how) noex
     poke(*o);
     end(system_call::shutdown, fd, 0);
     return {};
+}
+
+bool simulation::world::is_quiet(int fd) noexcept {
+    const object* const o = find(fd);
+    return o != nullptr && o->is == state::connected && o->inbox.empty() && !o->ended &&
+           !o->receive_shut && o->error == 0;
+}
+std::chrono::sys_seconds simulation::world::wall_time() noexcept {
+    const auto passed = std::chrono::floor<std::chrono::seconds>(now().time_since_epoch());
+    return std::chrono::sys_days(first_day) + passed;
 }
 
 void simulation::world::close(int fd) noexcept {

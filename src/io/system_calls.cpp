@@ -5,11 +5,13 @@
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
+#include <ctime>
 #include <new>
 
 namespace coppice::io {
@@ -59,6 +61,18 @@ public:
                                                                : SHUT_RDWR;
         return outcome(::shutdown(fd, kernels));
     }
+    bool is_quiet(int fd) noexcept override {
+        char byte;
+        return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+               (errno == EAGAIN || errno == EWOULDBLOCK);
+    }
+    result<std::size_t> send_file(int fd, int file, std::uint64_t offset,
+                                  std::size_t size) noexcept override {
+        auto at = static_cast<off_t>(offset);
+        const ssize_t n = ::sendfile(fd, file, &at, size);
+        if (n < 0) return last_error();
+        return static_cast<std::size_t>(n);
+    }
     result<int> open(const char* path, int flags, unsigned mode) noexcept override {
         const int fd = ::open(path, flags | O_CLOEXEC, mode);
         if (fd < 0) return last_error();
@@ -83,6 +97,9 @@ public:
         const int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
         if (fd < 0) return last_error();
         return fd;
+    }
+    std::chrono::sys_seconds wall_time() noexcept override {
+        return std::chrono::sys_seconds(std::chrono::seconds(std::time(nullptr)));
     }
     std::optional<duration> look_up_delay(const std::string&) noexcept override {
         return std::nullopt;

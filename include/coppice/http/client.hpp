@@ -95,8 +95,6 @@ private:
 // An open connection, in use or kept.
 struct client_connection : immovable {
     client_connection(io::context& loop, const io::endpoint& peer) : socket(loop), to(peer) {}
-    // Nothing has come since it was used last, and it has not been closed.
-    bool is_quiet() const noexcept;
 
     io::tcp::socket socket;
     io::endpoint to;

@@ -11,6 +11,7 @@
 #include <coppice/stop/inplace.hpp>
 
 #include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -117,6 +118,8 @@ public:
     // The loop that owns the connection. Errors: a request that came from no server stops the
     // process.
     io::context& loop() const noexcept;
+    // The time of day where its server runs: in a simulation, the simulation's. Threads: any.
+    std::chrono::sys_seconds wall_time() const noexcept;
     // The client's address, also after it is gone if somebody has asked before; unspecified if it
     // was gone then, or if the request came from no server. Threads: any. Cost: a lock, and for the
     // first that asks a system call.

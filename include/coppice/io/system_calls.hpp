@@ -8,6 +8,8 @@
 #include <coppice/base/result.hpp>
 #include <coppice/io/endpoint.hpp>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -33,6 +35,12 @@ public:
     virtual std::error_code get_option(int fd, int level, int name, void* value,
                                        socklen_t size) noexcept = 0;
     virtual std::error_code shutdown(int fd, shutdown_direction how) noexcept = 0;
+    // Whether a stream is open and has nothing to receive, neither bytes nor an end nor an error.
+    virtual bool is_quiet(int fd) noexcept = 0;
+    // Moves bytes of a file into a stream, as many as fit; 0: the file ends there. Errors: also
+    // operation_would_block where it cannot be done at once, if ever: read and send then.
+    virtual result<std::size_t> send_file(int fd, int file, std::uint64_t offset,
+                                          std::size_t size) noexcept = 0;
     // `flags` and `mode` are those of open(2).
     virtual result<int> open(const char* path, int flags, unsigned mode) noexcept = 0;
     virtual result<std::uint64_t> file_size(int fd) noexcept = 0;
@@ -40,6 +48,9 @@ public:
     virtual void close(int fd) noexcept = 0;
     // Blocks the signals on this thread, and gives a descriptor that reads them as signalfd(2).
     virtual result<int> receive_signals(std::initializer_list<int> signals) noexcept = 0;
+
+    // The time of day.
+    virtual std::chrono::sys_seconds wall_time() noexcept = 0;
 
     // After how long look_up() may be asked on the loop; nothing: it blocks, and a worker asks.
     virtual std::optional<duration> look_up_delay(const std::string& host) noexcept = 0;
