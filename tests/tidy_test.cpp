@@ -588,6 +588,10 @@ const std::vector<example> text_examples = {
 
     {"banned_habits", "using namespace in a header", {{library, "using namespace std;\n"}}, {1}},
     {"banned_habits", "using namespace in a source", {{source, "using namespace std;\n"}}, {}},
+    {"banned_habits",
+     "the operator new that nobody replaces",
+     {{library, "new (std::nothrow) int;\n"}, {"tests/x_test.cpp", "new (std::nothrow) int;\n"}},
+     {1}},
     {"banned_habits", "endl", {{source, "out << std::endl;\n"}}, {1}},
     {"banned_habits",
      "sleeping in a test",

@@ -4,7 +4,6 @@
 #include <coppice/base/saturating.hpp>
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace coppice::http {
@@ -35,7 +34,7 @@ connection::~connection() {
 }
 
 bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept {
-    connection* const c = new (std::nothrow) connection(l, std::move(s), from);
+    connection* const c = try_new<connection>(l, std::move(s), from);
     if (c == nullptr) return false;
     c->serve();
     return true;

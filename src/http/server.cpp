@@ -31,7 +31,7 @@ constexpr duration slow_answer = std::chrono::microseconds(50);
 exchange* serving_loop::take_exchange(connection& owner) noexcept {
     exchange* e;
     if (exchanges.empty()) [[unlikely]] {
-        e = new (std::nothrow) exchange(shared.parser_limits, shared.budget, &connection::expired);
+        e = try_new<exchange>(shared.parser_limits, shared.budget, &connection::expired);
         if (e == nullptr) return nullptr;
     } else {
         e = exchanges.back().release();

@@ -218,6 +218,8 @@ private:
     friend class incoming_body;
     friend class outgoing_body;
     friend class peer_address;
+    template <class T, class... Args>
+    friend T* coppice::try_new(Args&&... args) noexcept;
 
     enum class phase : unsigned char {
         idle,

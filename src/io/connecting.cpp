@@ -112,7 +112,8 @@ connect_race_request::~connect_race_request() {
 bool connect_race_request::submit() noexcept {
     asked_.target->close();
     if (asked_.addresses.empty()) {
-        look_up_.reset(new (std::nothrow) look_up(*this, {owner(), asked_.host, asked_.port}));
+        look_up_.reset(
+            try_new<look_up>(*this, resolve_request::arguments{owner(), asked_.host, asked_.port}));
         if (look_up_ == nullptr) {
             set_outcome(-ENOMEM);
             return true;
@@ -160,7 +161,7 @@ void connect_race_request::try_addresses() noexcept {
 }
 
 void connect_race_request::try_next() noexcept {
-    std::unique_ptr<attempt> made(new (std::nothrow) attempt(*this, addresses_[attempts_.size()]));
+    std::unique_ptr<attempt> made(try_new<attempt>(*this, addresses_[attempts_.size()]));
     if (made == nullptr) {
         first_failure_ = std::make_error_code(std::errc::not_enough_memory);
         addresses_.resize(attempts_.size());

@@ -1,4 +1,5 @@
 // The slow halves of task/frame_pool.hpp: the system allocator, and a thread's end.
+#include <coppice/base/lifetime.hpp>
 #include <coppice/task/frame_pool.hpp>
 
 #include <new>
@@ -47,7 +48,7 @@ void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
     thread_stacks& stacks = mine();
     const bool pools = index < class_count && !stacks.ended && stacks.tops[index] == no_stack();
-    stack* const first = pools ? new (std::nothrow) stack{} : nullptr;
+    stack* const first = pools ? try_new<stack>() : nullptr;
     if (first == nullptr) {
         give_back(memory);  // too large, too late, the stack is full, or there is no memory for one
         return;

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <new>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -55,6 +59,38 @@ TEST(manual_lifetime, a_throwing_constructor_leaves_the_storage_empty_and_usable
     EXPECT_THROW(storage.construct(-1), std::invalid_argument);
     EXPECT_EQ(storage.construct(3).value, 3);
     storage.destroy();
+}
+
+// Without memory for itself, or for what it allocates.
+struct needy {
+    needy(int& count, std::vector<int>&& taken, bool fails) : counts(count) {
+        if (fails) throw std::bad_alloc();
+        all = std::move(taken);
+    }
+    static void* operator new(std::size_t bytes) {
+        if (is_short) throw std::bad_alloc();
+        return ::operator new(bytes);
+    }
+    static void operator delete(void* memory) { ::operator delete(memory); }
+    static inline bool is_short = false;
+    counted counts;
+    std::vector<int> all;
+};
+
+TEST(try_new, gives_the_object_or_nothing_where_memory_ends) {
+    int alive = 0;
+    const std::vector<int> numbers{1, 2, 3};
+    std::vector<int> given = numbers;
+    needy::is_short = true;
+    EXPECT_EQ(coppice::try_new<needy>(alive, std::move(given), false), nullptr);
+    needy::is_short = false;
+    EXPECT_EQ(coppice::try_new<needy>(alive, std::move(given), true), nullptr);
+    EXPECT_EQ(given, numbers);
+    EXPECT_EQ(alive, 0);
+    const std::unique_ptr<needy> made(coppice::try_new<needy>(alive, std::move(given), false));
+    ASSERT_NE(made, nullptr);
+    EXPECT_EQ(made->all, numbers);
+    EXPECT_EQ(alive, 1);
 }
 
 TEST(scope_exit, runs_once_at_the_end_also_when_an_exception_leaves) {

@@ -110,6 +110,9 @@ inline void banned_habits(const tree& files, findings& out) {
                 report("nothing is swallowed: handle it or let it pass");
             if (word.starts_with("DISABLED_") || word.find("_DISABLED_") != std::string::npos)
                 report("a test runs or is deleted");
+            if (word == "nothrow" && file.at(i - 2) == "std" &&
+                (file.under("src/") || file.under("include/")) && file.at(i - 1) == "::")
+                report("another operator new; programs that replace theirs expect try_new");
             if (word == "GTEST_SKIP" && next(3) != "<<") report("say why: GTEST_SKIP() << reason");
         }
     }

@@ -45,6 +45,19 @@ private:
     };
 };
 
+// A new T, or nullptr without memory for it or for what its constructor allocates; then the
+// arguments are as they were if the constructor has not begun. It is allocated as by every `new`:
+// the form with std::nothrow is another one to the sanitizers, which programs rarely replace with
+// the rest.
+template <class T, class... Args>
+T* try_new(Args&&... args) noexcept {
+    try {
+        return new T(std::forward<Args>(args)...);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
 // Runs `exit` when the scope ends, unless dismissed.
 template <class Exit>
 class scope_exit : immovable {

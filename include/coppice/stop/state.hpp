@@ -316,13 +316,16 @@ private:
     }
 
     static stop_table* make_table(std::size_t stripes) noexcept {
-        stop_table* const table = new (std::nothrow) stop_table;
+        stop_table* const table = try_new<stop_table>();
         if (table == nullptr) return nullptr;
         table->mask = stripes - 1;
-        table->stripes = new (std::nothrow) stop_table::padded[stripes];
-        if (table->stripes != nullptr) return table;
-        delete table;
-        return nullptr;
+        try {
+            table->stripes = new stop_table::padded[stripes];
+        } catch (const std::bad_alloc&) {
+            delete table;
+            return nullptr;
+        }
+        return table;
     }
     static void delete_table(stop_table* table) noexcept {
         delete[] table->stripes;
