@@ -45,13 +45,13 @@ bool out_of_resources(std::error_code ec) noexcept {
 }
 
 // Tells a client that it is not served, as far as that needs no waiting for it.
-session refuse(io::context& loop, io::tcp::socket s) {
+session refuse(io::tcp::socket s) {
     std::error_code ec;
     co_await s.send_all(std::as_bytes(std::span(refusal_text)), use_await[ec]);
     s.shutdown_send();
     // What is left unread would make the close a reset, which may overtake the answer.
     std::array<std::byte, 4096> request;
-    for (int i = 0; i != refused_reads_max && !loop.system().is_quiet(s.native()); ++i) {
+    for (int i = 0; i != refused_reads_max && !s.is_quiet(); ++i) {
         if (co_await s.receive(request, use_await[ec]) == 0 || ec) break;
     }
 }
@@ -116,7 +116,7 @@ void serving_loop::let_in(io::tcp::socket&& s) noexcept {
     if (from != nullptr) shared.addresses.leave(*from);
     shared.open_connections.fetch_sub(1, relaxed);
     counts.refused.add();
-    if (s.is_open()) refuse(context, std::move(s));
+    if (s.is_open()) refuse(std::move(s));
     if (!simulated) (void)reserve.take();
 }
 

@@ -14,7 +14,7 @@ constexpr unsigned char size_digits_max = 16;
 
 }  // namespace
 
-chunk_decoder::result chunk_decoder::decode(std::span<char> bytes) noexcept {
+chunk_decoder::result chunk_decoder::decode(std::span<char> bytes) {
     char* const begin = bytes.data();
     char* const end = begin + bytes.size();
     const char* in = begin;
@@ -39,7 +39,7 @@ chunk_decoder::result chunk_decoder::decode(std::span<char> bytes) noexcept {
 }
 
 // Takes one byte that is not payload. False: it is wrong, or one too many.
-bool chunk_decoder::framing(char byte) noexcept {
+bool chunk_decoder::framing(char byte) {
     switch (state_) {
         case state::size_first:
         case state::size_digits:
@@ -137,7 +137,7 @@ bool chunk_decoder::extension(char byte) noexcept {
 }
 
 // *( field-line CRLF ) CRLF (RFC 9112 section 7.1.2).
-bool chunk_decoder::trailer(char byte) noexcept {
+bool chunk_decoder::trailer(char byte) {
     if (state_ == state::trailer_start && byte == '\r') return enter(state::end_lf);
     if (overhead_left_ == 0) return fail(431, too_large);
     --overhead_left_;

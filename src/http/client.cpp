@@ -100,7 +100,7 @@ std::unique_ptr<client_connection> client::take(const io::endpoint& to) {
         std::unique_ptr<client_connection> c = std::move(*found);
         idle_.erase(std::next(found).base());
         // Else something has come since it was used last, or its server has closed it.
-        if (loop_.system().is_quiet(c->socket.native())) return c;
+        if (c->socket.is_quiet()) return c;
     }
     return std::make_unique<client_connection>(loop_, to);
 }
@@ -167,7 +167,14 @@ void client_call::fail(std::error_code error, const char* what) const {
 }
 
 task<std::optional<client_response>> client_call::perform(inplace_stop_token stop) {
-    std::optional<client_response> answer = co_await result_of({stop, client_.loop_}, request());
+    outer_ = stop;
+    std::optional<client_response> answer;
+    try {
+        answer = co_await result_of({stop, client_.loop_}, request());
+    } catch (...) {
+        interrupt();
+        throw;
+    }
     if (!answer) interrupt();
     co_return answer;
 }
@@ -198,10 +205,13 @@ task<bool> client_call::attempt(client_response& answer, bool may_fail) {
     }
     limit(client_.options_.answer);
     if (!co_await exchange(answer)) {
-        if (may_fail && !stopped_ && !late_ && connection_->input.empty()) co_return false;
+        const bool ends = stopped_ || late_ || outer_.stop_requested();
+        if (may_fail && !ends && connection_->input.empty()) co_return false;
         fail(send_error_ ? send_error_ : std::make_error_code(std::errc::connection_aborted),
              "no answer came");
     }
+    // A body that its server does not take, though it has answered with a success.
+    if (late_) fail(std::make_error_code(std::errc::timed_out), "the request's body");
     if (timer_entry::armed()) client_.loop_.disarm(*this);
     const bool reusable = !closes_ && (!version_1_0_ || keep_alive_) &&
                           connection_->socket.is_open() && connection_->input.empty();
@@ -412,6 +422,7 @@ task<bool> client_call::receive_head(client_response& answer) {
                 input.erase(0, end + 4);
                 break;
             }
+            check_beginning(std::string_view(input).substr(searched));
             searched = input.size() < 3 ? 0 : input.size() - 3;
             if (!co_await receive_more()) co_return false;
         }
@@ -420,6 +431,16 @@ task<bool> client_call::receive_head(client_response& answer) {
         }
     } while (answer.status() < 200);
     co_return true;
+}
+
+// What cannot become a head is not waited for. `news`: what has come, with the three bytes before.
+void client_call::check_beginning(std::string_view news) const {
+    constexpr std::string_view start = "HTTP/1.";
+    const std::string_view begun = std::string_view(connection_->input).substr(0, start.size());
+    bool good = start.starts_with(begun);
+    for (std::size_t i = 1; i < news.size(); ++i)
+        good = good && (news[i] != '\n' || news[i - 1] == '\r');
+    if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
 }
 
 // status-line *( field-line CRLF ) (RFC 9112 sections 4 and 5).
@@ -445,7 +466,9 @@ void client_call::read_head(client_response& answer, std::string_view head) {
         const std::string_view each = left.substr(0, end);
         left.remove_prefix(end + 2);
         const std::size_t colon = each.find(':');
-        require(++fields <= client_.options_.limits.fields_max);
+        if (++fields > client_.options_.limits.fields_max) {
+            fail(std::make_error_code(std::errc::message_size), "the answer's fields");
+        }
         require(colon != each.npos && colon != 0);
         require(
             std::ranges::all_of(each.substr(0, colon), [](char c) { return is(c, token_byte); }));

@@ -194,6 +194,10 @@ bool resolve_request::submit() noexcept {
             found_.push_back(*result<endpoint>(literal));
             return true;
         }
+        if (host_.find('\0') != host_.npos) {  // else the system would see a part of the name
+            failure_ = EAI_NONAME;
+            return true;
+        }
         auto q = std::make_unique<question>(*this, owner());
         if (const std::optional<duration> delay = owner().system().look_up_delay(q->host)) {
             q->due = saturating_add(owner().now(), *delay);

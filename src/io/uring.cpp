@@ -76,6 +76,10 @@ public:
     }
 
     std::error_code attach(descriptor&, bool) noexcept override { return {}; }
+    bool has_received(int fd) const noexcept override {
+        const receive_stream* const s = streams_.find(fd);
+        return s != nullptr && (s->first != nullptr || s->end != receive_stream::open);
+    }
     void detach(descriptor& d) noexcept override {
         if (accept_stream* const a = accepts_.find(d.fd)) {
             const std::uint64_t request = accept_name(*a);

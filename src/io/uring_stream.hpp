@@ -152,7 +152,7 @@ static_assert(sizeof(receive_stream) <= 40 || sizeof(void*) != 8);  // for each 
 class receive_streams {
 public:
     // nullptr: this file has none yet.
-    receive_stream* find(int fd) noexcept {
+    receive_stream* find(int fd) const noexcept {
         const auto index = static_cast<std::size_t>(fd);
         if (index / slab_streams >= slabs_.size()) [[unlikely]]
             return nullptr;

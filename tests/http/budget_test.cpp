@@ -209,6 +209,8 @@ TEST_P(budgets, without_any_only_what_comes_whole_is_served) {
     EXPECT_TRUE(has_status(c.receive(), 503));
 }
 
+const std::string trailer = "0\r\nA: " + std::string(100, 'b') + "\r\n\r\n";
+
 // What one client asks in a row, each time on a new connection.
 const std::vector<std::string> questions = {
     std::string(get_plain),
@@ -218,9 +220,9 @@ const std::vector<std::string> questions = {
     "GET /none HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /none?" + std::string(3000, 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n",
     post("/size", 100'000) + std::string(100'000, 'x'),
-    post_chunked("/size") + chunk(50'000) + chunk(50'000) + "0\r\nA: b\r\n\r\n",
+    post_chunked("/size") + chunk(50'000) + chunk(50'000) + trailer,
     post("/read", 100'000) + std::string(100'000, 'x'),
-    post_chunked("/read") + chunk(100'000) + "0\r\n\r\n",
+    post_chunked("/read") + chunk(100'000) + trailer,
     post("/none", 10'000) + std::string(10'000, 'x'),
 };
 

@@ -1,18 +1,29 @@
 // What http::client refuses to send, refuses to take for whole, and stops.
+#include <coppice/exec/scope.hpp>
+#include <coppice/exec/spawn.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timeout.hpp>
+#include <coppice/exec/when_all.hpp>
 #include <coppice/exec/when_any.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/io/timer.hpp>
 
+#include "allocations.hpp"
 #include "running_server.hpp"
 #include "scripted_server.hpp"
 
 #include <gtest/gtest.h>
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -254,6 +265,183 @@ task<http::client_response> endless_request(io::context& loop, http::client& cli
         };
     }
     co_return co_await client.send(std::move(r));
+}
+
+// Answers one request, if one comes before `over`; on the calling thread, which no allocation
+// fails.
+void answer_one(int listener, std::string_view answer, const atomic<bool>& over) {
+    pollfd ready{listener, POLLIN, 0};
+    while (!over.load(acquire) && ::poll(&ready, 1, 1) == 0) {
+    }
+    if (ready.revents == 0) return;
+    const int fd = ::accept(listener, nullptr, nullptr);
+    (void)receive_request(fd);
+    (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+    ::close(fd);
+}
+
+TEST_P(client_safety, an_allocation_that_fails_ends_one_request_at_most) {
+    if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
+    const std::string head = "HTTP/1.1 200 OK\r\nX: " + std::string(100, 'x') + "\r\n";
+    const std::string body(1000, 'b');
+    const std::string answers_given[] = {
+        head + "Content-Length: 1000\r\n\r\n" + body,
+        head + "\r\n" + body,
+        head + "Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + body +
+            "\r\n0\r\nY: " + std::string(100, 'y') + "\r\n\r\n",
+    };
+    io::endpoint where;
+    const int listener = listen_anywhere(where);
+    for (const std::string& answer : answers_given) {
+        for (std::size_t n = 1;; ++n) {
+            ASSERT_LT(n, 200u);
+            network net(GetParam());
+            atomic<bool> over{false};
+            std::string got;
+            execution::counting_scope scope;
+            const auto ask = [](io::context& loop, io::endpoint to, std::string& received,
+                                atomic<bool>& end) -> task<> {
+                try {
+                    http::client client(loop);
+                    received = (co_await client.get(to, "/")).body();
+                } catch (const std::bad_alloc&) {
+                } catch (const std::system_error&) {
+                }
+                end.store(true, release);
+            };
+            auto work =
+                execution::starts_on(net.loop.get_scheduler(), ask(net.loop, where, got, over)) |
+                execution::upon_error([](auto&&) noexcept {});
+            execution::spawn(std::move(work), scope.get_token());
+            fail_allocation(n);
+            answer_one(listener, answer, over);
+            this_thread::sync_wait(scope.join());
+            const bool failed = allocation_has_failed();
+            EXPECT_TRUE(got.empty() || got == body) << n;
+            if (failed) continue;
+            EXPECT_EQ(got, body);
+            break;
+        }
+    }
+    ::close(listener);
+}
+
+TEST_P(client_safety, a_success_whose_body_is_not_taken_in_time_is_an_error) {
+    io::endpoint where;
+    const int listener = listen_anywhere(where);
+    network net(GetParam());
+    std::thread server([&] {
+        const int fd = ::accept(listener, nullptr, nullptr);
+        (void)receive_request(fd);
+        const std::string_view answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+        char end;
+        pollfd over{fd, POLLRDHUP, 0};  // reads nothing more until the client has gone
+        while (::poll(&over, 1, -1) < 0) {
+        }
+        (void)::recv(fd, &end, 0, 0);
+        ::close(fd);
+    });
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        http::client_options o;
+        o.body = 50ms;
+        http::client client(loop, o);
+        http::client_request r;
+        r.to = to;
+        r.method = "POST";
+        r.source = http::stream([](http::body_writer& out) -> task<> {
+            for (;;) co_await out.write("0123456789");
+        });
+        const std::error_code error = co_await error_of(client, r);
+        EXPECT_EQ(error, std::errc::timed_out);
+        EXPECT_EQ(client.idle_connections(), 0u);
+    }(net.loop, where));
+    server.join();
+    ::close(listener);
+}
+
+TEST_P(client_safety, what_cannot_become_an_answer_is_not_waited_for) {
+    const std::pair<const char*, std::errc> beginnings[] = {
+        {"<html>", std::errc::bad_message},
+        {"HTTP/2 200\r\n", std::errc::bad_message},
+        {"\r\n", std::errc::bad_message},
+        {"HTTP/1.1 200 OK\n", std::errc::bad_message},
+        {"HTTP/1.1 200 OK\r\nX: y\nContent-Length: 0\n\n", std::errc::bad_message},
+        {"HTTP/1.1 200 OK\r\nA: b\r\nA: b\r\nA: b\r\nA: b\r\n\r\n", std::errc::message_size},
+    };
+    for (const auto& [bytes, expected] : beginnings) {
+        for (const bool slowly : {false, true}) {
+            io::endpoint where;
+            const int listener = listen_anywhere(where);
+            network net(GetParam());
+            std::thread server([&] {
+                const int fd = ::accept(listener, nullptr, nullptr);
+                (void)receive_request(fd);
+                const std::string_view text = bytes;
+                for (std::size_t i = 0; i < text.size(); i += slowly ? 1 : text.size()) {
+                    (void)::send(fd, text.data() + i, slowly ? 1 : text.size(), MSG_NOSIGNAL);
+                }
+                char end;
+                (void)::recv(fd, &end, 1, 0);  // until the client has gone
+                ::close(fd);
+            });
+            net.run([](io::context& loop, io::endpoint to, std::errc error) -> task<> {
+                http::client_options o;
+                o.answer = 1h;
+                o.limits.fields_max = 3;
+                http::client client(loop, o);
+                http::client_request r;
+                r.to = to;
+                r.method = "PATCH";  // not sent again by itself
+                const std::error_code got = co_await error_of(client, r);
+                EXPECT_EQ(got, error);
+            }(net.loop, where, expected));
+            server.join();
+            ::close(listener);
+        }
+    }
+}
+
+// Else the server's handler would go on: a client that only ends its sending side may be waiting.
+TEST_P(client_safety, a_stopped_request_stops_the_servers_handler_too_and_is_not_sent_again) {
+    running_server server(options_of(every_way[0]), waiting_routes());
+    network net(GetParam());
+    std::uint64_t stopped = 0;
+    for (const bool kept : {false, true}) {
+        for (int how = 0; how != 3; ++how) {
+            net.run([](io::context& loop, io::endpoint to, bool first, int h) -> task<> {
+                http::client client(loop);
+                if (first) (void)co_await client.get(to, "/plain");
+                io::timer timer(loop);
+                inplace_stop_source source;
+                const auto ask = [&](inplace_stop_token token) {
+                    return execution::then(client.get(to, "/forever", token),
+                                           [](auto&&) noexcept {});
+                };
+                try {
+                    if (h == 0) {
+                        co_await execution::timeout(ask({}), 20ms);
+                    } else if (h == 1) {
+                        co_await execution::when_any(timer.wait_for(20ms), ask({}));
+                    } else {
+                        const auto request_stop = [&]() noexcept { source.request_stop(); };
+                        co_await execution::when_all(
+                            execution::then(timer.wait_for(20ms), request_stop),
+                            execution::upon_stopped(ask(source.get_token()), []() noexcept {}));
+                    }
+                } catch (...) {
+                    EXPECT_EQ(h, 0);
+                }
+                EXPECT_EQ(client.connections_made(), 1u) << first << h;
+                EXPECT_EQ(client.idle_connections(), 0u) << first << h;
+            }(net.loop, server->local(), kept, how));
+            // The test's own limit bounds it. A request whose handler has not begun is not counted.
+            ++stopped;
+            while (server->statistics().open != 0) std::this_thread::yield();
+        }
+    }
+    EXPECT_GE(server->statistics().stopped, 1u);
+    EXPECT_LE(server->statistics().stopped, stopped);
 }
 
 TEST_P(client_safety, what_awaits_a_request_stops_it_in_every_phase) {

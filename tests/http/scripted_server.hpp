@@ -40,20 +40,37 @@ private:
     std::thread thread_;
 };
 
+// A socket that listens on a port of its own.
+inline int listen_anywhere(io::endpoint& where) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    const io::endpoint any = io::loopback(0);
+    socklen_t size = any.size();
+    sockaddr_storage at{};
+    std::memcpy(&at, any.data(), any.size());
+    if (::bind(listener, reinterpret_cast<sockaddr*>(&at), size) != 0) std::abort();
+    if (::listen(listener, 16) != 0) std::abort();
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
+    where = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size);
+    return listener;
+}
+// A request without a body; "" if the connection ends before it has come.
+inline std::string receive_request(int fd) {
+    std::string asked;
+    char buffer[4096];
+    while (asked.find("\r\n\r\n") == asked.npos) {
+        const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
+        if (n <= 0) return "";
+        asked.append(buffer, static_cast<std::size_t>(n));
+    }
+    return asked;
+}
+
 // Answers each connection with one text, whatever it is asked, and then closes it.
 class scripted_server {
 public:
     enum class ending { end_of_stream, reset };
     explicit scripted_server(std::vector<std::string> answers, ending how = ending::end_of_stream)
-        : how_(how), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-        const io::endpoint any = io::loopback(0);
-        socklen_t size = any.size();
-        sockaddr_storage at{};
-        std::memcpy(&at, any.data(), any.size());
-        if (::bind(listener_, reinterpret_cast<sockaddr*>(&at), size) != 0) std::abort();
-        if (::listen(listener_, 16) != 0) std::abort();
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size);
-        where = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size);
+        : how_(how), listener_(listen_anywhere(where)) {
         thread_ = std::thread([this, answers = std::move(answers)] {
             for (const std::string& answer : answers) serve(answer);
         });
@@ -67,13 +84,7 @@ public:
 private:
     void serve(const std::string& answer) const {
         const int fd = ::accept(listener_, nullptr, nullptr);
-        std::string asked;
-        char buffer[4096];
-        while (asked.find("\r\n\r\n") == asked.npos) {
-            const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
-            if (n <= 0) break;
-            asked.append(buffer, static_cast<std::size_t>(n));
-        }
+        (void)receive_request(fd);
         ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
         if (how_ == ending::reset) {
             // The client has read everything, so that the reset is all that it can see.

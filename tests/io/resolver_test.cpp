@@ -1,5 +1,6 @@
 // io/resolver.hpp: literal addresses, names of this machine, failures, and stopping.
 #include <coppice/io/resolver.hpp>
+#include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 
 #include "detached.hpp"
@@ -10,6 +11,7 @@
 
 #include <netdb.h>
 #include <algorithm>
+#include <string_view>
 
 namespace {
 
@@ -67,6 +69,24 @@ TEST_P(resolver_on, a_name_that_cannot_be_is_an_error_of_the_resolver) {
     loop.run();
     EXPECT_EQ(ec.category(), io::resolver_category());
     EXPECT_FALSE(ec.message().empty());
+}
+
+TEST_P(resolver_on, no_part_of_a_name_is_taken_for_the_name) {
+    using namespace std::string_view_literals;
+    io::tcp::socket socket(loop);
+    for (const std::string_view name :
+         {"127.0.0.1\0.example.com"sv, "localhost\0x"sv, "\0"sv, "localhost\0"sv}) {
+        std::error_code resolved, connected;
+        auto ask = [&]() -> detached {
+            co_await resolver.resolve(name, 80, use_await[resolved]);
+            co_await socket.connect(name, 80, use_await[connected]);
+        };
+        ask();
+        loop.run();
+        const std::error_code unknown(EAI_NONAME, io::resolver_category());
+        EXPECT_EQ(resolved, unknown) << name;
+        EXPECT_EQ(connected, unknown) << name;
+    }
 }
 
 TEST_P(resolver_on, a_stop_a_deadline_and_the_end_do_not_wait_for_the_answer) {

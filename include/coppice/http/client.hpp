@@ -211,11 +211,13 @@ private:
     task<> receive_chunked(client_response& answer);
     task<> deliver(client_response& answer, std::string_view piece);
     task<bool> receive_more();
+    void check_beginning(std::string_view news) const;
     void read_head(client_response& answer, std::string_view head);
     void read_framing_field(std::string_view name, std::string_view value);
 
     client& client_;
     const client_request& request_;
+    inplace_stop_token outer_;  // of what awaits the request
     std::unique_ptr<client_connection> connection_;
     std::string output_;
     // The answer's framing.

@@ -1,8 +1,9 @@
 // HTTP/1.1 request heads and chunked bodies, from bytes to values; used by the server.
 #pragma once
-// Everything here is a function of bytes: no sockets, no clock, no allocation, nothing throws. The
-// grammar is that of RFC 9112 and RFC 9110 without their permissions to repair: whatever two
-// parsers could read differently is refused (docs/http-parsing.md lists each case).
+// Everything here is a function of bytes: no sockets, no clock, no allocation, nothing throws, but
+// for kept trailers. The grammar is that of RFC 9112 and RFC 9110 without their permissions to
+// repair: whatever two parsers could read differently is refused (docs/http-parsing.md lists each
+// case).
 //
 // Two rules hold for every input, and the fuzzers check them.
 //
@@ -198,7 +199,8 @@ public:
     // Decodes the next bytes of the body, any number of them. Bytes from `consumed` on are
     // untouched; what lies between `produced` and `consumed` is unspecified. After `complete` or
     // `error` every call gives that status again and consumes nothing.
-    result decode(std::span<char> bytes) noexcept;
+    // Errors: std::bad_alloc, only where trailers are kept; no further call then.
+    result decode(std::span<char> bytes);
 
 private:
     enum class state : unsigned char {
@@ -229,9 +231,9 @@ private:
     static constexpr const char* bad_extension = "a chunk extension is invalid";
     static constexpr const char* too_large = "chunk extensions and trailer fields are too large";
 
-    bool framing(char byte) noexcept;
+    bool framing(char byte);
     bool extension(char byte) noexcept;
-    bool trailer(char byte) noexcept;
+    bool trailer(char byte);
     bool size_ends() noexcept;
     bool enter(state next) noexcept {
         state_ = next;

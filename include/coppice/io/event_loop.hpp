@@ -109,6 +109,8 @@ public:
     }
     // The operating system of this context's ring.
     system_calls& system() noexcept { return *system_; }
+    // See stream::is_quiet().
+    bool is_quiet(int fd) noexcept { return !ring_->has_received(fd) && system_->is_quiet(fd); }
     buffer_pool& buffers() noexcept { return buffers_; }
 
     // For rings: a pending operation has its result.

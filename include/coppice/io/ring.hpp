@@ -44,6 +44,9 @@ public:
     // Ends a pending operation early if that is still possible: it completes from poll(), with
     // -ECANCELED or with its result.
     virtual void cancel(ring_operation& op) noexcept = 0;
+    // Whether the ring has taken bytes, the end or an error from an attached descriptor's file that
+    // no operation asked for.
+    virtual bool has_received(int) const noexcept { return false; }
     // The descriptor has no pending operation left: closes its file.
     virtual void detach(descriptor& d) noexcept = 0;
 

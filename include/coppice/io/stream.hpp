@@ -270,6 +270,10 @@ public:
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<gather_request<true>>({reference(), pieces}, static_cast<Token&&>(token));
     }
+    // Whether it is connected and has nothing to receive: neither bytes, nor the end, nor an error.
+    // For a connection that is to be used again, whose peer has nothing to say meanwhile. What
+    // comes a moment later is not known. Cost: a system call.
+    bool is_quiet() noexcept { return is_open() && owner().is_quiet(native()); }
     // Says that nothing more will be sent, or received; at once. What is pending in that direction
     // ends: a receive with 0, a send with broken_pipe. Errors: not_connected.
     std::error_code shutdown(shutdown_direction how) noexcept {
