@@ -2,6 +2,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
+#include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/when_all.hpp>
@@ -170,7 +171,7 @@ task<std::optional<client_response>> client_call::perform(inplace_stop_token sto
     outer_ = stop;
     std::optional<client_response> answer;
     try {
-        answer = co_await result_of({stop, client_.loop_}, request());
+        answer = co_await result_on_loop({{stop, client_.loop_}}, request());
     } catch (...) {
         interrupt();
         throw;
@@ -243,7 +244,13 @@ public:
     // Stops the source if the connection is gone: what has come of an answer says why.
     task<> flush() override {
         put_piece();
-        const bool sent = co_await call_.send_piece(call_.output_);
+        bool sent = false;
+        if (call_.client_.loop_.is_current()) {
+            sent = co_await call_.send_piece(call_.output_);
+        } else {  // the source has gone elsewhere
+            sent = co_await execution::starts_on(call_.client_.loop_.get_scheduler(),
+                                                 call_.send_piece(call_.output_));
+        }
         call_.output_.clear();
         if (!sent) co_await execution::just_stopped();
     }

@@ -12,6 +12,7 @@
 #include <coppice/task/frame_pool.hpp>
 #include <coppice/task/task.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <optional>
@@ -26,14 +27,17 @@ struct waiting_env {
     io::context& loop;
 };
 
-// The coroutine's first parameter is that environment.
-template <class T>
+// The same for what belongs to the loop, and is there again after whatever it awaits.
+struct loop_env : waiting_env {};
+
+// The coroutine's first parameter is the environment.
+template <class T, class Env = waiting_env>
 class [[nodiscard]] until_stopped {
 public:
     class promise_type {
     public:
         template <class... Rest>
-        explicit promise_type(const waiting_env& env, const Rest&...) noexcept : env_(env) {}
+        explicit promise_type(const Env& env, const Rest&...) noexcept : env_(env) {}
         static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
         static void operator delete(void* memory, std::size_t bytes) noexcept {
             frame_pool::deallocate(memory, bytes);
@@ -61,14 +65,20 @@ public:
         // What was awaited has stopped: goes on with the awaiter, which finds no result.
         std::coroutine_handle<> unhandled_stopped() noexcept { return continuation_; }
         auto get_env() const noexcept {
-            return execution::env(execution::prop(get_stop_token, env_.stop),
-                                  execution::prop(execution::get_timed_scheduler,
-                                                  env_.loop.get_scheduler()));
+            auto waiting = execution::env(
+                execution::prop(get_stop_token, env_.stop),
+                execution::prop(execution::get_timed_scheduler, env_.loop.get_scheduler()));
+            if constexpr (std::same_as<Env, loop_env>) {
+                return execution::env(
+                    execution::prop(execution::get_scheduler, env_.loop.get_scheduler()), waiting);
+            } else {
+                return waiting;
+            }
         }
 
     private:
         friend until_stopped;
-        const waiting_env env_;
+        const Env env_;
         std::coroutine_handle<> continuation_;
         std::optional<T> result_;
         std::exception_ptr error_;
@@ -98,6 +108,11 @@ private:
 // passed in a register (trivial_abi).
 template <class T>
 until_stopped<T> result_of(waiting_env, task<T>&& awaited) {
+    co_return co_await std::move(awaited);
+}
+// The same on the loop, for a task that begins there.
+template <class T>
+until_stopped<T, loop_env> result_on_loop(loop_env, task<T>&& awaited) {
     co_return co_await std::move(awaited);
 }
 // True: the task has ended; nothing: it was stopped.

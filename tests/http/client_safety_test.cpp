@@ -8,6 +8,7 @@
 #include <coppice/http/client.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/io/timer.hpp>
+#include <coppice/pool/thread_pool.hpp>
 
 #include "allocations.hpp"
 #include "running_server.hpp"
@@ -19,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -324,6 +326,71 @@ TEST_P(client_safety, an_allocation_that_fails_ends_one_request_at_most) {
         }
     }
     ::close(listener);
+}
+
+// Sources and sinks may go to a pool, as senders or as tasks; the request goes on on its loop.
+task<> away(thread_pool& pool) {
+    co_await pool.get_scheduler().schedule();
+}
+task<> write_away(thread_pool& pool, http::body_writer& out, bool there) {
+    const std::string piece(3000, 'x');
+    for (int i = 0; i != 10; ++i) {
+        co_await pool.get_scheduler().schedule();
+        if (there) {
+            co_await execution::starts_on(pool.get_scheduler(), out.write(piece));
+        } else {
+            co_await out.write(piece);
+        }
+    }
+}
+task<> converse_away(http::client& client, io::endpoint to, thread_pool& pool, bool there) {
+    const std::thread::id loop = std::this_thread::get_id();
+    std::size_t received = 0;
+    http::client_request r;
+    r.to = to;
+    r.target = "/size";
+    r.method = "POST";
+    r.source = http::stream([&](http::body_writer& out) { return write_away(pool, out, there); });
+    r.sink = [&](std::string_view piece) -> task<> {
+        received += piece.size();
+        if (there) {
+            co_await execution::starts_on(pool.get_scheduler(), away(pool));
+        } else {
+            co_await away(pool);
+        }
+    };
+    const http::client_response answer = co_await client.send(std::move(r));
+    EXPECT_EQ(answer.status(), 200);
+    EXPECT_EQ(received, 30'000u);
+    EXPECT_EQ(std::this_thread::get_id(), loop);
+}
+
+TEST_P(client_safety, sources_and_sinks_may_go_to_a_pool) {
+    http::router routes;
+    routes.post("/size", [](request& q) { return response::text(std::string(q.body())); });
+    running_server server(options_of(every_way[0]), std::move(routes));
+    thread_pool pool(2);
+    network net(GetParam());
+    for (const bool there : {false, true}) {
+        std::optional<http::client> client;
+        execution::counting_scope scope;
+        net.run([](std::optional<http::client>& c, io::context& loop) -> task<> {
+            c.emplace(loop);
+            co_return;
+        }(client, net.loop));
+        for (int i = 0; i != 50; ++i) {
+            execution::spawn(
+                execution::starts_on(net.loop.get_scheduler(),
+                                     converse_away(*client, server->local(), pool, there)) |
+                    execution::upon_error([](auto&&) noexcept { ADD_FAILURE(); }),
+                scope.get_token());
+        }
+        this_thread::sync_wait(scope.join());
+        net.run([](std::optional<http::client>& c) -> task<> {
+            c.reset();
+            co_return;
+        }(client));
+    }
 }
 
 TEST_P(client_safety, a_success_whose_body_is_not_taken_in_time_is_an_error) {

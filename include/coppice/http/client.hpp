@@ -10,7 +10,8 @@
 //
 // A large or streamed body is sent while the answer is received. An answer of 300 or more that
 // comes before the body's end stops the sending and its source, and is the result; with one below,
-// the rest is still sent, unless the server closes. So is an answer never lost to a failed send.
+// the rest is still sent, unless the server closes, and is timed_out if the server does not take it
+// in time. So is an answer never lost to a failed send.
 //
 // A kept connection may have been closed by the server meanwhile. A request that finds that out
 // before any byte of an answer has come is sent once more, on a new connection, if its method is
