@@ -38,6 +38,15 @@ TEST(repeat_until, errors_and_stops_end_it) {
               "error(exception 3)");
 }
 
+// Converts to true, or throws.
+struct throwing_bool {
+    operator bool() const { throw 5; }
+};
+
+TEST(repeat_until, what_the_conversion_to_bool_throws_is_the_error) {
+    EXPECT_EQ(outcome(ex::just(throwing_bool()) | ex::repeat_until()), "error(exception 5)");
+}
+
 TEST(repeat_until, a_million_immediate_rounds_use_constant_stack) {
     int rounds = 0;
     EXPECT_EQ(outcome(ex::just() | ex::then([&]() noexcept { return ++rounds == 1'000'000; }) |

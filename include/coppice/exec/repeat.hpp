@@ -34,7 +34,9 @@ struct repeat_signatures<completion_signatures<Fns...>, repeat_until_t> {
     };
     template <std::convertible_to<bool> Arg>
     struct of<set_value_t(Arg)> {
-        using type = completion_signatures<set_value_t()>;
+        using type =
+            set_union_t<completion_signatures<set_value_t()>,
+                        exception_signature<!noexcept(static_cast<bool>(std::declval<Arg>()))>>;
     };
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
@@ -63,7 +65,7 @@ public:
         template <class... Args>
         void set_value(Args&&... args) && noexcept {
             if constexpr (std::is_same_v<Algorithm, repeat_until_t>) {
-                op_->round_ended_with(static_cast<bool>(static_cast<Args&&>(args))...);
+                op_->round_ended_with(static_cast<Args&&>(args)...);
             } else {
                 op_->end_with(set_value_t(), static_cast<Args&&>(args)...);
             }
@@ -99,12 +101,10 @@ public:
     }
 
 private:
-    using Sigs =
+    // What ends the last round, and nothing else: the receiver need not take more.
+    using Kept =
         typename repeat_signatures<completion_signatures_of_t<const Child&, child_env_t<Rcvr>>,
                                    Algorithm>::type;
-    using Kept =
-        signatures_union_t<Sigs,
-                           completion_signatures<set_stopped_t(), set_error_t(std::exception_ptr)>>;
     using round = connect_result_t<const Child&, child_receiver>;
     static constexpr bool nothrow = nothrow_connectable<const Child&, child_receiver>;
 
@@ -114,7 +114,19 @@ private:
         result_.keep(tag, static_cast<Args&&>(args)...);
         round_ended();
     }
-    void round_ended_with(bool done) noexcept {
+    template <class Arg>
+    void round_ended_with(Arg&& arg) noexcept {
+        bool done = false;
+        if constexpr (noexcept(static_cast<bool>(static_cast<Arg&&>(arg)))) {
+            done = static_cast<bool>(static_cast<Arg&&>(arg));
+        } else {
+            try {
+                done = static_cast<bool>(static_cast<Arg&&>(arg));
+            } catch (...) {
+                end_with(set_error_t(), std::current_exception());
+                return;
+            }
+        }
         if (done) {
             end_with(set_value_t());
         } else {
@@ -209,8 +221,13 @@ struct repeat_sender {
             using Ends =
                 decltype(execution::transform_if_valid<repeat_signatures, Sigs, Algorithm>());
             using Delivered = decltype(execution::transform_if_valid<delivered_signatures, Ends>());
-            return signatures_union_t<Delivered, repeat_stopped_t<Env>...,
-                                      exception_signature<connect_throws<Env...>()>>();
+            if constexpr (sizeof...(Env) == 0) {
+                // Whether a stop can come between rounds, only an environment says.
+                return signatures_union_t<Delivered, dependent_signatures>();
+            } else {
+                return signatures_union_t<Delivered, repeat_stopped_t<Env>...,
+                                          exception_signature<connect_throws<Env...>()>>();
+            }
         }
     }
     template <receiver Rcvr>
@@ -239,7 +256,7 @@ private:
 };
 
 template <class Algorithm>
-struct repeat_adaptor {
+struct repeat_adaptor : sender_adaptor_closure<Algorithm> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const {
         using result = repeat_sender<Algorithm, std::decay_t<Sndr>>;
