@@ -113,7 +113,7 @@ template <class Env>
 using start_scheduler_of_t = std::remove_cvref_t<call_result_t<get_start_scheduler_t, Env>>;
 
 // Completes where it was started.
-struct affine_t {
+struct affine_t : sender_adaptor_closure<affine_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const;
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }

@@ -1,7 +1,8 @@
 // Sender adaptor closures: what stands on the right of `|`; every adaptor uses it.
 #pragma once
 // `sender | closure` is closure(sender); `closure | closure` is a closure. A user's own closure
-// derives from sender_adaptor_closure and takes a sender. Source: [exec.adapt.obj].
+// derives from sender_adaptor_closure and takes a sender. An adaptor of one argument is a closure
+// itself: `sender | into_variant`; `into_variant()` is one, too. Source: [exec.adapt.obj].
 
 #include <coppice/exec/sender.hpp>
 

@@ -86,7 +86,7 @@ using into_variant_operation = adaptor_operation<
                           Rcvr>>;
 
 // Sends one value: a variant of a tuple for each of the child's value completions.
-struct into_variant_t {
+struct into_variant_t : sender_adaptor_closure<into_variant_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const;
     constexpr auto operator()() const noexcept { return bind_adaptor(*this); }

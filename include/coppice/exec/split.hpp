@@ -26,7 +26,7 @@
 
 namespace coppice::execution {
 
-struct split_t {
+struct split_t : sender_adaptor_closure<split_t> {
     template <sender Sndr>
     auto operator()(Sndr&& sndr) const;
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }

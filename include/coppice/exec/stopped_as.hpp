@@ -118,7 +118,7 @@ using stopped_as_optional_operation = adaptor_operation<
         Rcvr>>;
 
 // Sends the value as an optional; an empty one when stopped.
-struct stopped_as_optional_t {
+struct stopped_as_optional_t : sender_adaptor_closure<stopped_as_optional_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const;
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }

@@ -106,7 +106,7 @@ constexpr auto write_env_t::operator()(Sndr&& sndr, Data&& data) const {
 inline constexpr write_env_t write_env{};
 
 // Hides the receiver's stop token: the sender runs to its end.
-struct unstoppable_t {
+struct unstoppable_t : sender_adaptor_closure<unstoppable_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const {
         return write_env(static_cast<Sndr&&>(sndr), prop(get_stop_token, never_stop_token()));
