@@ -51,6 +51,27 @@ TEST(any_sender, large_senders_move_and_end_once) {
     EXPECT_EQ(counted.use_count(), 1);
 }
 
+// Converts to an int, or throws.
+struct throwing_number {
+    operator int() const { throw std::runtime_error("no number"); }
+};
+struct number {
+    operator int() const noexcept { return 4; }
+};
+
+TEST(any_sender, results_convert_and_what_a_conversion_throws_is_the_error) {
+    EXPECT_EQ(outcome(any_int(ex::just(number()))), "value(4)");
+    EXPECT_EQ(outcome(any_int(ex::just(throwing_number()))), "error(exception no number)");
+    using any_code = ex::any_sender<
+        ex::completion_signatures<ex::set_error_t(int), ex::set_error_t(std::exception_ptr)>>;
+    EXPECT_EQ(outcome(any_code(ex::just_error(number()))), "error(4)");
+    EXPECT_EQ(outcome(any_code(ex::just_error(throwing_number()))), "error(exception no number)");
+    // Where no exception_ptr is declared there is no way to tell: such a sender is not taken.
+    using no_exception = ex::any_sender<ex::completion_signatures<ex::set_value_t(int)>>;
+    static_assert(std::is_constructible_v<no_exception, decltype(ex::just(number()))>);
+    static_assert(!std::is_constructible_v<no_exception, decltype(ex::just(throwing_number()))>);
+}
+
 TEST(any_sender, stop_tokens_of_any_type_reach_the_sender) {
     coppice::inplace_stop_source source;
     probes::record r;

@@ -3,7 +3,16 @@
 // The sender and, when it is connected, its operation are kept in small buffers and on the heap if
 // they do not fit. What of the receiver's environment passes through the erased interface is the
 // stop token, as an inplace_stop_token, and the deadline. Move-only. Source: ours.
+//
+// A receiver's token of another type is adapted: the operation has a stop source of its own, and a
+// callback passes the stop on to it. The inner operation may complete inside that request, on the
+// thread that stops, and the receiver may then let a third thread destroy all of this while the
+// request is still on its way out. So the source ends before the receiver is completed
+// (inplace_token_of::reset): a request whose source ended inside one of its callbacks touches
+// nothing any more.
 
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/stop_registration.hpp>
@@ -112,25 +121,32 @@ protected:
     ~any_receiver_base() = default;
 };
 
+// Whether Base can be completed with Tag(Args...): the arguments convert to one of its signatures.
+// A conversion that may throw needs a signature to tell so.
+template <class Base, bool SendsExceptions, class Tag, class... Args>
+concept completes_erased = requires(Base& base, Args&&... args) {
+    base.complete(Tag(), static_cast<Args&&>(args)...);
+    requires SendsExceptions || noexcept(base.complete(Tag(), static_cast<Args&&>(args)...));
+};
+
 // The receiver that an erased sender is connected to.
 template <class... Fns>
 class any_receiver {
+    using base_type = any_receiver_base<Fns...>;
+    static constexpr bool sends_exceptions = one_of<set_error_t(std::exception_ptr), Fns...>;
+
 public:
     using receiver_concept = receiver_tag;
     explicit any_receiver(any_receiver_base<Fns...>& base) noexcept : base_(&base) {}
     template <class... Args>
-        requires requires(any_receiver_base<Fns...>& base, Args&&... args) {
-            base.complete(set_value_t(), static_cast<Args&&>(args)...);
-        }
+        requires completes_erased<base_type, sends_exceptions, set_value_t, Args...>
     void set_value(Args&&... args) && noexcept {
-        base_->complete(set_value_t(), static_cast<Args&&>(args)...);
+        complete(set_value_t(), static_cast<Args&&>(args)...);
     }
     template <class Error>
-        requires requires(any_receiver_base<Fns...>& base, Error&& error) {
-            base.complete(set_error_t(), static_cast<Error&&>(error));
-        }
+        requires completes_erased<base_type, sends_exceptions, set_error_t, Error>
     void set_error(Error&& error) && noexcept {
-        base_->complete(set_error_t(), static_cast<Error&&>(error));
+        complete(set_error_t(), static_cast<Error&&>(error));
     }
     void set_stopped() && noexcept
         requires one_of<set_stopped_t(), Fns...>
@@ -140,6 +156,20 @@ public:
     any_env get_env() const noexcept { return base_->get_any_env(); }
 
 private:
+    // What a conversion throws, it throws before the completion.
+    template <class Tag, class... Args>
+    void complete(Tag tag, Args&&... args) noexcept {
+        if constexpr (noexcept(base_->complete(tag, static_cast<Args&&>(args)...))) {
+            base_->complete(tag, static_cast<Args&&>(args)...);
+        } else {
+            try {
+                base_->complete(tag, static_cast<Args&&>(args)...);
+            } catch (...) {
+                base_->complete(set_error_t(), std::current_exception());
+            }
+        }
+    }
+
     any_receiver_base<Fns...>* base_;
 };
 
@@ -166,18 +196,34 @@ private:
 };
 
 // The stop token of a receiver as an inplace_stop_token, kept up by a callback if it is another.
+// Threads: one calls listen(), then one reset(), which may be inside the callback.
 template <class Token>
-class inplace_token_of {
+class inplace_token_of : immovable {
 public:
-    explicit inplace_token_of(const Token&) noexcept {}
-    void listen(Token token) noexcept {
-        callback_.engage(static_cast<Token&&>(token), request_stop_of(source_));
+    explicit inplace_token_of(const Token&) noexcept { source_.construct(); }
+    ~inplace_token_of() {
+        callback_.reset();
+        end_source();
     }
-    void reset() noexcept { callback_.reset(); }
-    inplace_stop_token get() const noexcept { return source_.get_token(); }
+    void listen(Token token) noexcept {
+        callback_.engage(static_cast<Token&&>(token), request_stop_of(source_.get()));
+    }
+    // Before the receiver is completed. On another thread than the callback's it waits for the
+    // callback to return. On the callback's own thread the source ends inside its request, and
+    // that request touches nothing of it any more: a third thread may destroy this at once.
+    void reset() noexcept {
+        callback_.reset();
+        if (!planted("any_sender.source_stays")) end_source();
+    }
+    inplace_stop_token get() const noexcept { return source_.get().get_token(); }
 
 private:
-    inplace_stop_source source_;
+    void end_source() noexcept {
+        if (std::exchange(has_source_, false)) source_.destroy();
+    }
+
+    manual_lifetime<inplace_stop_source> source_;  // alive while has_source_
+    bool has_source_ = true;                       // the operation's: not written by the callback
     stop_registration<Token, request_stop_of<inplace_stop_source>> callback_;
 };
 template <>
@@ -271,7 +317,9 @@ class any_sender;
 // with an inplace_stop_token and a deadline, are among them. Cost: no allocation for a sender of up
 // to sender_size bytes that moves without exceptions and an operation of up to operation_size
 // bytes, both without the word that says how to use them; one each otherwise. A moved-from
-// any_sender can be assigned to and destroyed.
+// any_sender can be assigned to and destroyed. Values and errors convert to those of Fns; what a
+// conversion throws is sent as an exception_ptr, and a sender whose conversions may throw is not
+// held where Fns has none.
 template <class... Fns>
 class any_sender<completion_signatures<Fns...>> {
 public:
