@@ -12,6 +12,7 @@
 #include <coppice/exec/into_variant.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
+#include <coppice/exec/let_async_scope.hpp>
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
 #include <coppice/exec/read_env.hpp>

@@ -378,7 +378,7 @@ TEST(exec_scope_death, misuse_stops_the_process) {
             ex::simple_counting_scope scope;
             outcome(ex::associate(ex::just(), scope.get_token()));
         },
-        "before a join of it completed");
+        "scope was destroyed before its join.. completed");
     EXPECT_DEATH(
         {
             auto scope = std::make_unique<ex::counting_scope>();
@@ -386,7 +386,7 @@ TEST(exec_scope_death, misuse_stops_the_process) {
             auto future = ex::spawn_future(hand.get(), scope->get_token());
             scope.reset();
         },
-        "before a join of it completed");
+        "scope was destroyed before its join.. completed");
     EXPECT_DEATH(
         {
             ex::simple_counting_scope scope;

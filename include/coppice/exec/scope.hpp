@@ -141,12 +141,15 @@ public:
 protected:
     scope_base() noexcept = default;
     explicit scope_base(record_outstanding_t) noexcept : recording_(true) {}
-    ~scope_base() {
+    ~scope_base() = default;
+
+    // The first thing of a scope's destructor: says what was forgotten before a member is missed.
+    void check_joined(const char* unless_joined) const noexcept {
         // edge scope.leave (acquire): sees what all operations did
         const std::size_t last = word_.load(acquire);
-        COPPICE_CHECK((last & joined) != 0 || (last & used) == 0,
-                      "a scope was destroyed before a join of it completed");
-        COPPICE_CHECK(last / unit == 0, "a scope was destroyed with operations in it");
+        COPPICE_CHECK((last & joined) != 0 || (last & used) == 0, unless_joined);
+        COPPICE_CHECK(last / unit == 0,
+                      "a scope was destroyed during a call of its request_stop()");
     }
 
     // Keeps a join from completing, but does not count as use. False: the scope is joined.
@@ -396,6 +399,12 @@ public:
     };
 
     simple_counting_scope() noexcept = default;
+    ~simple_counting_scope() {
+        check_joined(
+            "a simple_counting_scope was destroyed before its join() completed: await "
+            "join() on every path, also when an exception leaves or a stop comes, or use "
+            "scoped(...) or let_async_scope(...), which join by themselves");
+    }
     // Remembers where its operations were spawned; see for_each_outstanding().
     explicit simple_counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
 
@@ -415,7 +424,7 @@ public:
         template <sender Sndr>
         sender auto wrap(Sndr&& sndr) const
             noexcept(std::is_nothrow_constructible_v<std::remove_cvref_t<Sndr>, Sndr>) {
-            return stop_when(static_cast<Sndr&&>(sndr), scope_->source_.get_token());
+            return stop_when(static_cast<Sndr&&>(sndr), scope_->get_stop_token());
         }
         association try_associate() const noexcept {
             return scope_->associate() ? association(*scope_) : association();
@@ -428,6 +437,12 @@ public:
     };
 
     counting_scope() noexcept = default;
+    ~counting_scope() {
+        check_joined(
+            "a counting_scope was destroyed before its join() completed: await join() on "
+            "every path, also when an exception leaves or a stop comes, or use "
+            "scoped(...) or let_async_scope(...), which join by themselves");
+    }
     // Remembers where its operations were spawned; see for_each_outstanding().
     explicit counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
 
@@ -443,6 +458,9 @@ public:
         source_.request_stop();
         if (held) leave();
     }
+
+    // What request_stop() stops. Lifetime: the scope outlives it.
+    inplace_stop_token get_stop_token() const noexcept { return source_.get_token(); }
 
 private:
     inplace_stop_source source_;

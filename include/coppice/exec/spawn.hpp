@@ -68,15 +68,53 @@ template <class... Fns>
 inline constexpr bool spawnable<completion_signatures<Fns...>> =
     (one_of<Fns, set_value_t(), set_stopped_t()> && ...);
 
+// Says what to append to a sender that cannot be spawned as it is.
+template <class Error, bool SendsErrors>
+struct spawn_diagnosis {
+    static_assert(always_false<Error>,
+                  "coppice: this pipeline does not type-check: nobody takes the values of what is "
+                  "spawned; append then(...) that returns nothing, or use spawn_future");
+    static constexpr bool reported = true;
+};
+template <class Error>
+struct spawn_diagnosis<Error, true> {
+    static_assert(always_false<Error>,
+                  "coppice: this pipeline does not type-check: nobody takes the errors of what is "
+                  "spawned; append upon_error(...), or use spawn_future");
+    static constexpr bool reported = true;
+};
+
+// What is connected for a sender that is spawned: the token may take its errors.
+template <class Token, class Sndr>
+constexpr decltype(auto) wrap_spawned(const Token& token, Sndr&& sndr) {
+    if constexpr (requires { token.wrap_spawned(static_cast<Sndr&&>(sndr)); }) {
+        return token.wrap_spawned(static_cast<Sndr&&>(sndr));
+    } else {
+        return token.wrap(static_cast<Sndr&&>(sndr));
+    }
+}
+// The environment of what is spawned: the given one, and behind it what the token adds, if it does.
+template <class Wrapped, class Token, class Env>
+constexpr auto spawned_env(const Wrapped& wrapped, const Token& token, Env env) {
+    auto given = execution::spawned_env(wrapped, static_cast<Env&&>(env));
+    if constexpr (requires { token.get_env(); }) {
+        return join_env_t<decltype(given), decltype(token.get_env())>(std::move(given),
+                                                                      token.get_env());
+    } else {
+        return given;
+    }
+}
+
 // Starts sndr in token's scope; does nothing if the scope refuses. The sender must handle its
-// errors and send no values. Errors: what allocating or connecting throws. Cost: one allocation.
+// errors, unless the scope does, and send no values. Errors: what allocating or connecting throws.
+// Cost: one allocation.
 struct spawn_t {
     template <sender Sndr, scope_token Token, queryable Env = env<>>
     void operator()(Sndr&& sndr, Token token, Env spawn_env = Env(),
                     std::source_location where = std::source_location::current()) const {
-        auto wrapped = token.wrap(static_cast<Sndr&&>(sndr));
+        auto wrapped = execution::wrap_spawned(token, static_cast<Sndr&&>(sndr));
         auto allocator = execution::choose_allocator(wrapped, spawn_env);
-        auto full_env = execution::spawned_env(wrapped, static_cast<Env&&>(spawn_env));
+        auto full_env = execution::spawned_env(wrapped, token, static_cast<Env&&>(spawn_env));
         using Spawned = decltype(write_env(std::move(wrapped), std::move(full_env)));
         using Sigs = signatures_of<Spawned, env<>>;
         if constexpr (!is_completion_signatures<Sigs>) {
@@ -84,7 +122,7 @@ struct spawn_t {
         } else if constexpr (!spawnable<Sigs>) {
             using Error = pipeline_error<in_algorithm<spawn_t>, got<Sigs>,
                                          wanted<only_value_and_stopped_completions>>;
-            static_assert(diagnosis<Error>::reported);
+            static_assert(spawn_diagnosis < Error, Sigs::count_of(set_error) != 0 > ::reported);
         } else {
             using state = spawn_state<decltype(allocator), Token, Spawned>;
             state* const spawned = execution::new_with<state>(

@@ -315,7 +315,7 @@ auto spawn_future_t::operator()(Sndr&& sndr, Token token, Env spawn_env,
                                 std::source_location where) const {
     auto wrapped = token.wrap(static_cast<Sndr&&>(sndr));
     auto allocator = execution::choose_allocator(wrapped, spawn_env);
-    auto full_env = execution::spawned_env(wrapped, static_cast<Env&&>(spawn_env));
+    auto full_env = execution::spawned_env(wrapped, token, static_cast<Env&&>(spawn_env));
     using Wrapped = decltype(wrapped);
     using FullEnv = decltype(full_env);
     using Sigs = future_signatures_t<Wrapped, FullEnv>;

@@ -1,0 +1,224 @@
+// Plan: one thread stops, the operation completes inside the stop, and a third thread, which waits
+// for it, destroys it while the stop is still on its way out: of everything that passes a stop on
+// through a state of its own. Each shape again and again.
+#include <coppice/base/atomic.hpp>
+#include <coppice/exec/any_sender.hpp>
+#include <coppice/exec/associate.hpp>
+#include <coppice/exec/bulk.hpp>
+#include <coppice/exec/let_async_scope.hpp>
+#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/repeat.hpp>
+#include <coppice/exec/spawn.hpp>
+#include <coppice/exec/spawn_future.hpp>
+#include <coppice/exec/split.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/write_env.hpp>
+#include <coppice/stop/single.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "sanitizers.hpp"
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::this_thread::sync_wait;
+
+constexpr int rounds = coppice::test::sanitized ? 1'500 : 20'000;
+
+// Waits for a stop; in a callback it takes its callbacks back and completes. The second to come
+// completes: the registrations, or a callback.
+template <std::size_t Callbacks>
+class waits_for_stop {
+public:
+    using sender_concept = ex::sender_tag;
+    waits_for_stop() noexcept = default;
+
+    template <class Rcvr>
+    class operation {
+    public:
+        using operation_state_concept = ex::operation_state_tag;
+        explicit operation(Rcvr rcvr) noexcept : rcvr_(std::move(rcvr)) {}
+        operation(operation&&) = delete;
+        void start() & noexcept {
+            for (registration& callback : callbacks_) {
+                callback.engage(coppice::get_stop_token(ex::get_env(rcvr_)), fire(*this));
+            }
+            arrive();
+        }
+
+    private:
+        class fire {
+        public:
+            explicit fire(operation& op) noexcept : op_(&op) {}
+            void operator()() noexcept { op_->arrive(); }
+
+        private:
+            operation* op_;
+        };
+        using registration =
+            ex::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
+        void arrive() noexcept {
+            if (arrivals_.fetch_add(1, coppice::acq_rel) != 1) return;
+            for (registration& callback : callbacks_) callback.reset();
+            ex::set_stopped(std::move(rcvr_));
+        }
+        Rcvr rcvr_;
+        coppice::atomic<int> arrivals_{0};
+        std::array<registration, Callbacks> callbacks_;
+    };
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>();
+    }
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(std::move(rcvr));
+    }
+};
+
+using never = waits_for_stop<1>;
+
+// A thread that calls what it is given, once per round.
+class stopper {
+public:
+    ~stopper() {
+        give(nullptr);
+        thread_.join();
+    }
+    // stop() is called soon, on the other thread.
+    void give(const std::function<void()>* stop) {
+        stop_ = stop;
+        done_.store(false, coppice::relaxed);
+        turn_.fetch_add(1, coppice::release);
+    }
+    // Until then the source of the round is in use.
+    void wait() {
+        while (!done_.load(coppice::acquire)) std::this_thread::yield();
+    }
+
+private:
+    void run() {
+        unsigned delay = 7919;
+        for (unsigned turn = 0;; ++turn) {
+            while (turn_.load(coppice::acquire) == turn) std::this_thread::yield();
+            if (stop_ == nullptr) return;
+            delay = delay * 1103515245u + 12345u;
+            for (unsigned i = delay >> 23; i != 0; --i) coppice::spin_hint();
+            (*stop_)();
+            done_.store(true, coppice::release);
+        }
+    }
+    coppice::atomic<unsigned> turn_{0};
+    coppice::atomic<bool> done_{false};
+    const std::function<void()>* stop_ = nullptr;  // published by turn_
+    std::thread thread_{[this] { run(); }};
+};
+
+// The source of a round; its token is none that algorithms pass on as it is.
+using source_type = coppice::single_inplace_stop_source;
+
+// make() gives a sender that only a stop ends; the round waits for it.
+template <class Make>
+void storm(Make make) {
+    stopper other;
+    for (int i = 0; i != rounds; ++i) {
+        source_type source;
+        const std::function<void()> stop = [&source] { source.request_stop(); };
+        other.give(&stop);
+        sync_wait(ex::write_env(make(), ex::prop(coppice::get_stop_token, source.get_token())));
+        other.wait();
+    }
+}
+
+using any =
+    ex::any_sender<ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::exception_ptr),
+                                             ex::set_stopped_t()>>;
+
+TEST(third_thread, may_destroy_an_any_sender) {
+    storm([] { return any(never()); });
+}
+
+TEST(third_thread, may_destroy_an_any_sender_of_two_callbacks) {
+    storm([] { return any(waits_for_stop<2>()); });
+}
+
+TEST(third_thread, may_destroy_an_any_sender_in_another) {
+    storm([] { return any(any(never()) | ex::then([]() noexcept {})); });
+}
+
+TEST(third_thread, may_destroy_a_split_sender) {
+    storm([] { return ex::split(never()); });
+}
+
+TEST(third_thread, may_destroy_a_loop) {
+    storm([] { return never() | ex::then([]() noexcept { return true; }) | ex::repeat_until(); });
+}
+
+TEST(third_thread, may_destroy_a_let_async_scope) {
+    storm([] {
+        return ex::scoped([](auto scope) {
+            ex::spawn(waits_for_stop<2>(), scope);
+            ex::spawn(never(), scope);
+            return never();
+        });
+    });
+    storm([] { return ex::scoped([](auto scope) { ex::spawn(waits_for_stop<2>(), scope); }); });
+}
+
+TEST(third_thread, may_destroy_a_bulk_on_the_parallel_scheduler) {
+    storm([] {
+        return ex::schedule(ex::get_parallel_scheduler()) |
+               ex::bulk_chunked(ex::par, 4, [](int, int) noexcept {});
+    });
+}
+
+TEST(third_thread, may_destroy_the_future_of_spawned_work_and_its_scope) {
+    stopper other;
+    for (int i = 0; i != rounds; ++i) {
+        source_type source;
+        const std::function<void()> stop = [&source] { source.request_stop(); };
+        ex::counting_scope scope;
+        other.give(&stop);
+        sync_wait(ex::write_env(ex::spawn_future(never(), scope.get_token()),
+                                ex::prop(coppice::get_stop_token, source.get_token())));
+        sync_wait(scope.join());
+        other.wait();
+    }
+}
+
+TEST(third_thread, may_destroy_a_scope_whose_join_has_completed) {
+    stopper other;
+    for (int i = 0; i != rounds; ++i) {
+        auto scope = std::make_unique<ex::counting_scope>();
+        ex::spawn(waits_for_stop<2>(), scope->get_token());
+        ex::spawn(never(), scope->get_token());
+        const std::function<void()> stop = [s = scope.get()] { s->request_stop(); };
+        other.give(&stop);
+        sync_wait(scope->join());
+        scope.reset();
+        other.wait();
+    }
+}
+
+TEST(third_thread, may_destroy_a_scope_that_another_thread_stops_and_whose_future_it_waits_for) {
+    stopper other;
+    for (int i = 0; i != rounds; ++i) {
+        auto scope = std::make_unique<ex::counting_scope>();
+        const std::function<void()> stop = [s = scope.get()] { s->request_stop(); };
+        auto future = ex::spawn_future(never(), scope->get_token());
+        other.give(&stop);
+        sync_wait(std::move(future));
+        sync_wait(scope->join());
+        scope.reset();
+        other.wait();
+    }
+}
+
+}  // namespace
