@@ -52,8 +52,10 @@ private:
         bulk_item_receiver_proxy* bulk;  // null: only to be completed
         std::size_t count;
         std::size_t chunk;
+        inplace_stop_token token;
         std::size_t claimed = 0;
-        std::size_t running = 0;  // threads that execute a range
+        unsigned running = 0;  // threads that execute a range
+        bool stopped = false;  // ranges were left out
         item* next = nullptr;
     };
     static_assert(sizeof(item) <= backend_storage_size);
@@ -62,7 +64,9 @@ private:
                           bulk_item_receiver_proxy* bulk, std::size_t n,
                           std::size_t chunk) noexcept {
         COPPICE_CHECK(storage.size() >= sizeof(item), "the lent storage is too small");
-        return *::new (static_cast<void*>(storage.data())) item{&r, bulk, n, chunk};
+        const auto token = r.try_query<inplace_stop_token>(get_stop_token);
+        return *::new (static_cast<void*>(storage.data()))
+            item{&r, bulk, n, chunk, token.value_or(inplace_stop_token())};
     }
     void push(item& pushed) noexcept {
         const bool for_all = pushed.bulk != nullptr;
@@ -88,21 +92,29 @@ private:
         }
     }
     // Claims one range of the item at the front and runs it without the lock; completes the item
-    // if it was the last.
+    // if it was the last. A stop leaves out the ranges that are not claimed yet.
     void run_part_of(item& claimed, std::unique_lock<std::mutex>& lock) noexcept {
         const std::size_t begin = claimed.claimed;
-        const std::size_t end = std::min(claimed.count, begin + claimed.chunk);
+        if (claimed.token.stop_requested()) claimed.stopped = true;
+        const std::size_t end =
+            claimed.stopped ? claimed.count : std::min(claimed.count, begin + claimed.chunk);
+        const bool runs = claimed.bulk != nullptr && begin != end && !claimed.stopped;
         claimed.claimed = end;
         ++claimed.running;
         if (end == claimed.count) front_ = queue_.pop_front();
         lock.unlock();
-        if (claimed.bulk != nullptr && begin != end) claimed.bulk->execute(begin, end);
+        if (runs) claimed.bulk->execute(begin, end);
         lock.lock();
         if (--claimed.running != 0 || claimed.claimed != claimed.count) return;
         receiver_proxy* const receiver = claimed.receiver;
+        const bool stopped = claimed.stopped;
         lock.unlock();
-        receiver->set_value();  // the item is gone
-        lock.lock();
+        if (stopped) {
+            receiver->set_stopped();
+        } else {
+            receiver->set_value();
+        }
+        lock.lock();  // the item is gone
     }
 
     std::mutex mutex_;

@@ -4,6 +4,7 @@
 #include <coppice/exec/parallel_scheduler.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
+#include <coppice/exec/write_env.hpp>
 
 #include "probes.hpp"
 
@@ -53,6 +54,38 @@ TEST(exec_par_scheduler, a_sequenced_policy_is_one_call_and_exceptions_are_error
                                                                                           throw i;
                                                                                   })),
         int);
+}
+
+TEST(exec_par_scheduler, a_stop_before_the_start_calls_nothing) {
+    coppice::inplace_stop_source source;
+    source.request_stop();
+    const auto sch = ex::get_parallel_scheduler();
+    int calls = 0;
+    const auto count = [&calls](auto...) { ++calls; };
+    const auto stopped = [&](auto sndr) {
+        auto result = sync_wait(ex::write_env(std::move(sndr), probes::stop_env(source)));
+        EXPECT_FALSE(result.has_value());
+    };
+    stopped(ex::schedule(sch) | ex::then(count));
+    // Only the bulk hears of it.
+    stopped(ex::unstoppable(ex::schedule(sch)) | ex::bulk_chunked(ex::par, 10, count));
+    stopped(ex::unstoppable(ex::schedule(sch)) | ex::bulk_unchunked(ex::seq, 10, count));
+    EXPECT_EQ(calls, 0);
+}
+
+TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
+    coppice::inplace_stop_source source;
+    coppice::atomic<int> calls{0};
+    auto result =
+        sync_wait(ex::write_env(ex::schedule(ex::get_parallel_scheduler()) |
+                                    ex::bulk_unchunked(ex::par, 1'000'000,
+                                                       [&](int) {
+                                                           calls.fetch_add(1, coppice::relaxed);
+                                                           source.request_stop();
+                                                       }),
+                                probes::stop_env(source)));
+    EXPECT_FALSE(result.has_value());
+    EXPECT_LT(calls.load(coppice::relaxed), 1'000'000);
 }
 
 // Completes everything at once, in the caller's thread.

@@ -193,6 +193,11 @@ struct bulk_sender {
     }
 };
 
+// Never true: what the compiler says of `bulk(shape, f)`. P2300 had it so, P3481 put an execution
+// policy before the shape.
+template <class Tag>
+concept policy_comes_first_as_in_bulk_of_par_shape_f = always_false<Tag>;
+
 // A policy that cannot be copied is kept by reference.
 template <class Policy>
 using bulk_policy_t = std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
@@ -217,6 +222,14 @@ struct bulk_adaptor {
         return execution::bind_adaptor(Tag(), static_cast<Policy&&>(policy), shape,
                                        static_cast<F&&>(f));
     }
+    // Without a policy: no call, and a reason.
+    template <class Sndr, std::integral Shape, class F>
+        requires(!is_execution_policy_v<std::remove_cvref_t<Sndr>>) &&
+                    policy_comes_first_as_in_bulk_of_par_shape_f<Tag>
+    void operator()(Sndr&& sndr, Shape shape, F&& f) const = delete;
+    template <std::integral Shape, class F>
+        requires policy_comes_first_as_in_bulk_of_par_shape_f<Tag>
+    void operator()(Shape shape, F&& f) const = delete;
 };
 
 // Calls f(begin, end, values...) for ranges that together are [0, shape).

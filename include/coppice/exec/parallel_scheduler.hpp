@@ -23,7 +23,7 @@
 namespace coppice::execution::parallel_scheduler_replacement {
 
 // A receiver, as backends see it. Each operation is completed once, by one of the three.
-class receiver_proxy {
+struct receiver_proxy {
 public:
     virtual void set_value() noexcept = 0;
     virtual void set_error(std::exception_ptr error) noexcept = 0;
@@ -33,6 +33,9 @@ public:
     // instant; nothing for other queries and types.
     template <class P, class_type Query>
     std::optional<P> try_query(Query) const noexcept {
+        static_assert(
+            std::is_object_v<P> && !std::is_array_v<P> && std::is_same_v<P, std::remove_cv_t<P>>,
+            "try_query asks for a type of objects, without const, that is no array");
         if constexpr (std::is_same_v<Query, get_stop_token_t> &&
                       std::is_same_v<P, inplace_stop_token>) {
             return query_env().query(get_stop_token);
@@ -48,7 +51,7 @@ protected:
     virtual any_env query_env() const noexcept = 0;
 };
 
-class bulk_item_receiver_proxy : public receiver_proxy {
+struct bulk_item_receiver_proxy : receiver_proxy {
 public:
     // Runs the indices [begin, end). Threads: any number at once, on disjoint ranges.
     virtual void execute(std::size_t begin, std::size_t end) noexcept = 0;
@@ -115,6 +118,10 @@ protected:
         phase_ = phase::running;
         token_.listen(get_stop_token(execution::get_env(rcvr)));
     }
+    // Asked before the backend is: what was stopped before it began does not begin.
+    bool stop_requested() const noexcept {
+        return get_stop_token(execution::get_env(rcvr)).stop_requested();
+    }
     // Before the receiver is completed.
     void end() noexcept {
         phase_ = phase::over;
@@ -159,6 +166,7 @@ public:
         operation(operation&&) = delete;
         void start() & noexcept {
             this->begin();
+            if (this->stop_requested()) return this->set_stopped();
             backend_->schedule(*this, this->storage());
         }
 
@@ -260,6 +268,7 @@ public:
             return;
         }
         this->begin();
+        if (this->stop_requested()) return this->set_stopped();
         const auto shape = data_.shape < 0 ? std::size_t(0) : static_cast<std::size_t>(data_.shape);
         const std::size_t items = parallel ? shape : (shape == 0 ? 0 : 1);
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
