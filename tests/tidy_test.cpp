@@ -1,6 +1,7 @@
 // The style law: the checks of tests/tidy/ over this tree, and over small texts with planted
 // faults.
 #include "tidy/atomics.hpp"
+#include "tidy/conformance.hpp"
 #include "tidy/house.hpp"
 #include "tidy/members.hpp"
 #include "tidy/name_examples.hpp"
@@ -54,6 +55,7 @@ constexpr check checks[] = {
     {"header_shape", header_shape},
     {"quotes", quotes},
     {"dead_links", dead_links},
+    {"proven_conformance", proven_conformance},
     {"undocumented_names", undocumented_names},
     {"undocumented_members", undocumented_members},
 };
@@ -723,6 +725,22 @@ const std::vector<example> document_examples = {
       {"docs/a.md", "[r](README.md)\n"}},
      {1, 2, 1}},
     {"quotes", "a block without end", {{"README.md", "```sh\n./run\n"}}, {1}},
+    {"proven_conformance",
+     "tests that exist, and a clause that is missing",
+     {{"docs/conformance.md",
+       "| clause | state | tests | |\n|---|---|---|---|\n"
+       "| [a] | done | `exec/x_test: exec_x.works`, `exec/x_test: typed.works` | why |\n"
+       "| [b] | missing | | |\n"},
+      {"tests/exec/x_test.cpp",
+       "TEST(exec_x, works) {}\nTYPED_TEST(typed,\n           works) {}\n"}},
+     {}},
+    {"proven_conformance",
+     "tests that are gone, and none",
+     {{"docs/conformance.md",
+       "| [a] | done | `exec/x_test: exec_x.fails` | |\n"
+       "| [b] | differs | `exec/y_test: exec_x.works`, `exec_x.works` | |\n| [c] | done | | |\n"},
+      {"tests/exec/x_test.cpp", "TEST(exec_x, works) {}\n"}},
+     {1, 2, 2, 3}},
 };
 
 const std::vector<example>& examples() {

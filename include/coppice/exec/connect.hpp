@@ -196,7 +196,8 @@ inline constexpr connect_t connect{};
 template <class Sndr, class Rcvr>
 using connect_result_t = decltype(connect(std::declval<Sndr>(), std::declval<Rcvr>()));
 
-// Source: [exec.snd.concepts].
+// A sender that can be connected to this receiver. By this name in P2300R10; for exposition only in
+// the draft. Source: [exec.snd.concepts].
 template <class Sndr, class Rcvr>
 concept sender_to = sender_in<Sndr, env_of_t<Rcvr>> &&
                     receiver_of<Rcvr, completion_signatures_of_t<Sndr, env_of_t<Rcvr>>> &&

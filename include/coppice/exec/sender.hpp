@@ -35,6 +35,8 @@ template <class Rcvr, class... Sigs>
 inline constexpr bool has_completions<Rcvr, completion_signatures<Sigs...>> =
     (valid_completion_for<Sigs, Rcvr> && ...);
 
+// A receiver that can be completed in each of these ways. By this name in P2300R10; for exposition
+// only in the draft.
 template <class Rcvr, class Completions>
 concept receiver_of = receiver<Rcvr> && has_completions<Rcvr, Completions>;
 
