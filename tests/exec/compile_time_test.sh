@@ -89,5 +89,5 @@ check() { # NAME LINES_MAX ENTITIES_MAX MEGABYTES_MAX PERCENT_MAX
     at_most "per cent of the standard headers' time" $((100 * syntax / syntax_std)) "$5"
 }
 check pipeline 3200 68000 30 200
-check umbrella 9250 84000 30 200
+check umbrella 9600 84000 30 200
 exit $status
