@@ -118,7 +118,7 @@ public:
     // False: it has completed already, and the coroutine goes on at once.
     bool await_suspend(std::coroutine_handle<Promise>) noexcept {
         {
-            const starting start_call(this);
+            starting start_call(this, mark_);
             execution::start(operation_);
             if (!start_call.has_completed()) return true;  // this may be gone
         }
@@ -137,7 +137,7 @@ public:
 private:
     // Called by the receiver; when it goes on, the coroutine may destroy this.
     void completed() noexcept {
-        if (starting::takes_completion_of(this)) return;
+        if (starting::takes_completion_of(this, mark_)) return;
         if (result_.stopped()) {
             resume_stopped();
         } else {
@@ -150,6 +150,7 @@ private:
     }
 
     Promise* promise_;
+    const starting* mark_;  // of the start; written before it
     awaited_result<result_type> result_;
     connect_result_t<Sndr, awaitable_receiver> operation_;
 };
