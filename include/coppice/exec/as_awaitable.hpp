@@ -9,8 +9,8 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/refused_await.hpp>
 #include <coppice/exec/starting.hpp>
-#include <coppice/exec/value_types.hpp>
 
 namespace coppice::execution {
 
@@ -188,7 +188,9 @@ struct as_awaitable_t {
     [[gnu::always_inline]] decltype(auto) operator()(T&& expr, Promise& promise) const {
         if constexpr (requires { static_cast<T&&>(expr).as_awaitable(promise); }) {
             using Result = decltype(static_cast<T&&>(expr).as_awaitable(promise));
-            static_assert(is_awaitable<Result, Promise>, "as_awaitable must return an awaitable");
+            // Not is_awaitable: that would ask await_transform, which calls this.
+            static_assert(is_awaiter<decltype(awaiter_of(std::declval<Result>())), Promise>,
+                          "as_awaitable must return an awaitable");
             return static_cast<T&&>(expr).as_awaitable(promise);
         } else if constexpr (adapts<T, Promise>()) {
             return adapted(static_cast<T&&>(expr), promise).as_awaitable(promise);
@@ -231,6 +233,23 @@ private:
 };
 inline constexpr as_awaitable_t as_awaitable{};
 
+// Whether a coroutine with this promise may await T; if it may not, there may be a reason.
+template <class T, class Promise>
+concept awaited_in = awaited_by<as_awaitable_t, T, Promise>;
+template <class T, class Promise>
+concept refused_in = sends_several_kinds<T, env_of_t<Promise>> ||
+                     (std::is_lvalue_reference_v<T> && is_sender<std::remove_cvref_t<T>> &&
+                      awaited_in<std::remove_reference_t<T>, Promise>);
+// Of one that is refused.
+template <class T, class Promise>
+auto refused_await_of() noexcept {
+    if constexpr (sends_several_kinds<T, env_of_t<Promise>>) {
+        return await_of_several_results<T>();
+    } else {
+        return await_of_an_lvalue<T>();
+    }
+}
+
 // Awaits an awaiter through a reference: g++ 12 copies an awaiter that is given as an xvalue.
 template <class Awaiter>
 class awaiter_reference {
@@ -251,6 +270,24 @@ public:
 private:
     Awaiter& awaiter_;
 };
+
+// What a promise's await_transform gives for a value that as_awaitable may know.
+template <class Value, class Promise>
+[[gnu::always_inline]] inline decltype(auto) awaited_as_it_is(Value&& value, Promise& promise) {
+    using Result = call_result_t<as_awaitable_t, Value, Promise&>;
+    if constexpr (!awaited_in<Value, Promise> && refused_in<Value, Promise>) {
+        return execution::refused_await_of<Value, Promise>();
+    } else if constexpr (std::is_rvalue_reference_v<Result>) {
+        using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
+        if constexpr (std::is_rvalue_reference_v<Awaiter>) {
+            return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
+        } else {
+            return awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
+        }
+    } else {
+        return as_awaitable(static_cast<Value&&>(value), promise);
+    }
+}
 
 // A base for promises in whose coroutines senders are awaited. A sender that completes with
 // set_stopped is like an uncatchable exception: unhandled_stopped() of the caller's promise goes
@@ -278,19 +315,8 @@ public:
     }
     template <class Value>
     decltype(auto) await_transform(Value&& value) {
-        using Result = call_result_t<as_awaitable_t, Value, Promise&>;
-        Promise& promise = static_cast<Promise&>(*this);
-        if constexpr (std::is_rvalue_reference_v<Result>) {
-            using Awaiter =
-                decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
-            if constexpr (std::is_rvalue_reference_v<Awaiter>) {
-                return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
-            } else {
-                return awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
-            }
-        } else {
-            return as_awaitable(static_cast<Value&&>(value), promise);
-        }
+        return execution::awaited_as_it_is(static_cast<Value&&>(value),
+                                           static_cast<Promise&>(*this));
     }
 
 private:

@@ -8,6 +8,7 @@
 #include <coppice/task/task_frame.hpp>
 #include <coppice/task/task_outcome.hpp>
 #include <coppice/task/transfer.hpp>
+#include <coppice/task/way_back.hpp>
 
 #include <coroutine>
 #include <cstring>
@@ -314,9 +315,10 @@ public:
             return value_awaiter<Sch>(this->exchange_scheduler(Sch(value.scheduler)));
         } else if constexpr (keeps_scheduler<V> ||
                              std::same_as<typename task_context<Env>::scheduler_type,
-                                          inline_scheduler> ||
-                             !awaited_affine<V, Derived>) {
-            return as_is(static_cast<V&&>(value), promise);
+                                          inline_scheduler>) {
+            return execution::awaited_as_it_is(static_cast<V&&>(value), promise);
+        } else if constexpr (!is_sender<Plain> || !awaited_affine<V, Derived>) {
+            return came_back(static_cast<V&&>(value), promise);
         } else if constexpr (requires { static_cast<V&&>(value).affine(); }) {
             return as_awaitable(affine(static_cast<V&&>(value)), promise);
         } else if constexpr (std::same_as<direct_result_t<V, Derived>,
@@ -358,18 +360,20 @@ private:
     private:
         V value_;
     };
+    // What is no sender that is made affine.
     template <class V>
-    [[gnu::always_inline]] static decltype(auto) as_is(V&& value, Derived& promise) {
-        using Result = call_result_t<as_awaitable_t, V, Derived&>;
-        if constexpr (std::is_rvalue_reference_v<Result>) {
-            using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<V&&>(value), promise)));
-            if constexpr (std::is_rvalue_reference_v<Awaiter>) {
-                return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
-            } else {
-                return awaiter_of(as_awaitable(static_cast<V&&>(value), promise));
-            }
+    static decltype(auto) came_back(V&& value, Derived& promise) {
+        using Sch = typename task_context<Env>::scheduler_type;
+        if constexpr (awaited_by_stand_in<V, Derived, Env>) {
+            return returning_await<V, Derived, Env>(static_cast<V&&>(value), promise);
+        } else if constexpr (awaited_affine<V, Derived>) {
+            return as_awaitable(affine(static_cast<V&&>(value)), promise);
+        } else if constexpr (!awaited_in<V, Derived>) {
+            return execution::awaited_as_it_is(static_cast<V&&>(value), promise);
+        } else if constexpr (!infallible_scheduler<Sch, env<>>) {
+            return await_without_a_way_back<Sch>();
         } else {
-            return as_awaitable(static_cast<V&&>(value), promise);
+            return await_that_does_not_come_back<V>();
         }
     }
 };
