@@ -12,7 +12,7 @@
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/linked_stop.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <coroutine>
@@ -165,19 +165,14 @@ private:
 // source which the outer one stops.
 template <class Source, class Outer>
 class task_stop : immovable {
-    using token_type = decltype(std::declval<Source&>().get_token());
-
 public:
-    explicit task_stop(Outer) {}
-    void listen(Outer outer) noexcept {
-        registration_.engage(static_cast<Outer&&>(outer), request_stop_of<Source>(source_));
-    }
-    void reset() noexcept { registration_.reset(); }
-    token_type token() noexcept { return source_.get_token(); }
+    explicit task_stop(const Outer&) {}
+    void listen(Outer outer) noexcept { linked_.engage(static_cast<Outer&&>(outer)); }
+    void reset() noexcept { linked_.reset(); }
+    auto token() noexcept { return linked_.token(); }
 
 private:
-    Source source_;
-    stop_registration<Outer, request_stop_of<Source>> registration_;
+    linked_stop<Source, Outer> linked_;
 };
 template <class Source, class Outer>
     requires std::same_as<Outer, decltype(std::declval<Source&>().get_token())> ||
