@@ -9,8 +9,8 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/connect.hpp>
-#include <coppice/exec/refused_await.hpp>
 #include <coppice/exec/starting.hpp>
+#include <coppice/exec/value_types.hpp>
 
 namespace coppice::execution {
 
@@ -232,6 +232,20 @@ private:
     }
 };
 inline constexpr as_awaitable_t as_awaitable{};
+
+// Whether an awaitable gives an awaiter for this coroutine once as_awaitable was asked.
+template <class AsAwaitable, class T, class Promise>
+concept awaited_by = requires(T&& value, Promise& promise) {
+    {
+        execution::awaiter_of(AsAwaitable()(static_cast<T&&>(value), promise))
+    } -> is_awaiter<Promise>;
+};
+
+template <class T, class Env>
+inline constexpr bool sends_several_kinds = false;
+template <class T, class Env>
+    requires is_sender<std::remove_cvref_t<T>> && sender_in<T, Env>
+inline constexpr bool sends_several_kinds<T, Env> = !single_sender<T, Env>;
 
 // Whether a coroutine with this promise may await T; if it may not, there may be a reason.
 template <class T, class Promise>

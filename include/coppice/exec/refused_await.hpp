@@ -3,7 +3,7 @@
 // Such an object has the members of an awaiter, so that the compiler looks no further, and is none
 // to the concept is_awaiter. Its await_ready() is compiled where it is awaited, and only there.
 
-#include <coppice/exec/value_types.hpp>
+#include <coppice/exec/awaitable.hpp>
 
 namespace coppice::execution {
 
@@ -65,18 +65,15 @@ struct await_without_a_way_back : refused_await<await_without_a_way_back<Sch>> {
     }
 };
 
-// Whether an awaitable gives an awaiter for this coroutine once as_awaitable was asked.
-template <class AsAwaitable, class T, class Promise>
-concept awaited_by = requires(T&& value, Promise& promise) {
-    {
-        execution::awaiter_of(AsAwaitable()(static_cast<T&&>(value), promise))
-    } -> is_awaiter<Promise>;
+template <class T>
+struct await_without_as_awaitable : refused_await<await_without_as_awaitable<T>> {
+    static constexpr bool explain() noexcept {
+        static_assert(never_true<T>,
+                      "co_await: this coroutine's promise does not know senders: derive it from "
+                      "with_awaitable_senders, give it an await_transform that calls as_awaitable, "
+                      "or write the coroutine as a task");
+        return true;
+    }
 };
-
-template <class T, class Env>
-inline constexpr bool sends_several_kinds = false;
-template <class T, class Env>
-    requires is_sender<std::remove_cvref_t<T>> && sender_in<T, Env>
-inline constexpr bool sends_several_kinds<T, Env> = !single_sender<T, Env>;
 
 }  // namespace coppice::execution

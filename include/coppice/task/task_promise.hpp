@@ -167,11 +167,10 @@ template <class T>
 concept awaits_tasks = requires { typename std::remove_cvref_t<T>::awaits_tasks; };
 
 template <class Value, class Promise>
-concept awaited_affine = sender<Value> && std::move_constructible<std::decay_t<Value>> &&
-                         std::constructible_from<std::decay_t<Value>, Value> &&
-                         requires(Value&& value, Promise& promise) {
-                             as_awaitable(affine(static_cast<Value&&>(value)), promise);
-                         };
+concept awaited_affine =
+    sender<Value> && std::move_constructible<std::decay_t<Value>> &&
+    std::constructible_from<std::decay_t<Value>, Value> && callable<affine_t, Value> &&
+    awaited_in<call_result_t<affine_t, Value>, Promise>;
 template <class Value, class Promise>
 using direct_result_t =
     decltype(execution::awaiter_of(std::declval<call_result_t<as_awaitable_t, Value, Promise&>>())

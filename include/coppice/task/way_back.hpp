@@ -84,8 +84,7 @@ public:
         private:
             way_back& way_;
         };
-        explicit stand_in(std::coroutine_handle<promise_type> coroutine) noexcept
-            : coroutine(coroutine) {}
+        explicit stand_in(std::coroutine_handle<promise_type> made) noexcept : coroutine(made) {}
         std::coroutine_handle<promise_type> coroutine;
     };
     using stand_in_promise = typename stand_in::promise_type;
