@@ -321,6 +321,10 @@ class
     [[clang::trivial_abi]]  // a handle: passed in a register
 #endif
     [[nodiscard]] task {
+    static_assert(std::is_same_v<T, void> || std::is_reference_v<T> ||
+                      (std::is_object_v<T> && std::is_same_v<T, std::remove_cv_t<T>>),
+                  "task<T>: T is void, a reference, or an object type without const or volatile");
+
 public:
     using sender_concept = sender_tag;
     using promise_type = task_promise<T, Env>;

@@ -77,7 +77,7 @@ class changed_context : public task_context<Env> {
 public:
     changed_context(scheduler_type sch, task_context<Env>& outer)
         : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
-                            outer.environment(), outer.timer()),
+                            outer.environment(), outer.timer(), outer.allocator()),
           outer_(outer) {}
     ~changed_context() {
         if (going_back_) back_.destroy();
@@ -183,14 +183,19 @@ using affine_result_t =
 
 // What does not depend on the result.
 template <class Env>
-class task_promise_base : public end_of_body<task_promise_base<Env>>,
-                          public task_frame<typename task_allocator<Env>::type>,
+class task_promise_base : public task_frame,
                           public task_frame_allocator<typename task_allocator<Env>::type>,
                           public task_chain {
     using allocator_type = typename task_allocator<Env>::type;
 
 public:
-    using task_frame_allocator<allocator_type>::task_frame_allocator;
+    task_promise_base() = default;
+    template <class... Args>
+        requires gives_frame<Args...>
+    explicit task_promise_base(const Args&... args) noexcept
+        : task_frame_allocator<allocator_type>(args...) {
+        this->add(this->given_frame);
+    }
     [[gnu::always_inline]] ~task_promise_base() {
         if (this->has(this->own_context)) [[unlikely]]
             delete static_cast<changed_context<Env>*>(context_);
@@ -213,8 +218,13 @@ public:
         }
         void await_resume() const noexcept {}
     };
-    decltype(auto) final_suspend() noexcept { return this->to_be_awaited(); }
-
+    [[gnu::noinline]] std::coroutine_handle<> end_or_go_back(
+        std::coroutine_handle<> self) noexcept {
+        if (!this->has(this->own_context)) [[likely]]
+            return this->end(self);
+        static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
+        return std::noop_coroutine();
+    }
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
 
@@ -235,15 +245,7 @@ protected:
     void set_context(task_context<Env>& context) noexcept { context_ = &context; }
 
 private:
-    [[gnu::noinline]] std::coroutine_handle<> end_or_go_back(
-        std::coroutine_handle<> self) noexcept {
-        if (!this->has(this->own_context)) [[likely]]
-            return this->end(self);
-        static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
-        return std::noop_coroutine();
-    }
     friend class changed_context<Env>;
-    friend class end_of_body<task_promise_base>;
 
     task_context<Env>* context_;  // the task's own, if it has changed its scheduler
 };
@@ -258,7 +260,7 @@ class task;
 
 // What the kinds of task share: awaiting, errors.
 template <class Derived, class Value, class Env>
-class task_promise_common : public task_promise_base<Env> {
+class task_promise_common : public end_of_body<Derived>, public task_promise_base<Env> {
     using errors = typename task_errors<Env>::type;
 
 public:
@@ -268,6 +270,8 @@ public:
         if (this->has(this->kept_outcome)) [[unlikely]]
             kept_.destroy();
     }
+
+    decltype(auto) final_suspend() noexcept { return this->to_be_awaited(); }
 
     // Before the task is resumed for the first time: who waits for it, whether it is attached, and
     // where the waiter wants the outcome; the promise keeps it if he does not say.
@@ -298,10 +302,14 @@ public:
     }
     template <class E>
     auto yield_value(with_error<E> ended) {
-        using Error = typename with_error<E>::type;
-        static_assert(signature_among<set_error_t(Error)>(static_cast<errors*>(nullptr)),
-                      "with_error: Env's error_types do not name this error");
-        outcome_->template set_error<Error>(static_cast<Error&&>(ended.error));
+        using Given = typename with_error<E>::type;
+        using Found = fitting_error<Given, errors>;
+        static_assert(Found::count != 0,
+                      "with_error: Env's error_types name no error that this one converts to");
+        static_assert(Found::count <= 1,
+                      "with_error: this error converts to several of Env's error_types: give one "
+                      "of them");
+        outcome_->template set_error<typename Found::type>(static_cast<Given&&>(ended.error));
         return typename task_promise_base<Env>::cut_short();
     }
     template <class V>
@@ -343,10 +351,6 @@ private:
     [[gnu::noinline, gnu::cold]] static void fail(std::coroutine_handle<Derived> self) noexcept {
         self.promise().outcome_->set_current_exception();
         self.promise().detach();
-    }
-    template <class Signature, class... Fns>
-    static consteval bool signature_among(completion_signatures<Fns...>*) noexcept {
-        return (std::same_as<Signature, Fns> || ...);
     }
     template <class V>
     class value_awaiter {
