@@ -5,15 +5,20 @@
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
+#include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/when_all.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/pool/queue_pool.hpp>
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -55,6 +60,67 @@ TEST(pool_tasks, waited_for_tasks_run_at_once_on_idle_workers) {
         };
         EXPECT_TRUE(on(pool, body()));
     }
+}
+
+// Notes where it runs, and gives idle workers time to ask for work and to take some.
+task<> notes_its_thread(coppice::atomic<int>& elsewhere, std::thread::id home, int depth) {
+    if (std::this_thread::get_id() != home) elsewhere.fetch_add(1, coppice::relaxed);
+    for (int i = 0; i != 50; ++i) std::this_thread::yield();
+    if (depth == 0) co_return;
+    co_await wait_for_tasks(notes_its_thread(elsewhere, home, depth - 1),
+                            notes_its_thread(elsewhere, home, depth - 1),
+                            notes_its_thread(elsewhere, home, depth - 1));
+}
+template <class Run>
+int run_elsewhere(Run run) {
+    coppice::atomic<int> elsewhere{0};
+    run([&]() -> task<> { co_await notes_its_thread(elsewhere, std::this_thread::get_id(), 5); });
+    return elsewhere.load(coppice::relaxed);
+}
+
+// A loop that a worker runs is confined to that worker's thread, as are the tasks on it.
+TEST(pool_tasks, children_of_a_task_on_another_scheduler_are_not_offered_to_the_pool) {
+    thread_pool pool(4);
+    const int in_sync_wait =
+        run_elsewhere([&](auto make) { pool.run([&] { sync_wait(make()); }); });
+    EXPECT_EQ(in_sync_wait, 0);
+    const int on_a_run_loop = run_elsewhere([&](auto make) {
+        ex::run_loop loop;
+        std::thread waiting([&] {
+            sync_wait(ex::starts_on(loop.get_scheduler(), make()));
+            loop.finish();
+        });
+        pool.run([&] { loop.run(); });
+        waiting.join();
+    });
+    EXPECT_EQ(on_a_run_loop, 0);
+    const int on_an_io_context = run_elsewhere([&](auto make) {
+        coppice::io::context loop;
+        std::optional<coppice::io::context::work_guard> guard(std::in_place, loop);
+        std::thread waiting([&] {
+            sync_wait(ex::starts_on(loop.get_scheduler(), make()));
+            guard.reset();
+        });
+        pool.run([&] { loop.run(); });
+        waiting.join();
+    });
+    EXPECT_EQ(on_an_io_context, 0);
+    thread_pool other(1);
+    const int on_a_pool_of_one_thread = run_elsewhere([&](auto make) { on(other, make()); });
+    EXPECT_EQ(on_a_pool_of_one_thread, 0);
+}
+
+TEST(pool_tasks, children_are_offered_whatever_type_the_scheduler_has) {
+    using queue = coppice::queue_pool<coppice::mutex_queue>;
+    thread_pool pool(2);
+    queue slow(2);
+    EXPECT_NE(ex::team_of(pool.get_scheduler()), nullptr);
+    EXPECT_EQ(ex::team_of(pool.get_scheduler()), ex::team_of(pool.get_scheduler(0)));
+    EXPECT_EQ(ex::team_of(ex::task_scheduler(pool.get_scheduler())),
+              ex::team_of(pool.get_scheduler()));
+    EXPECT_NE(ex::team_of(slow.get_scheduler()), nullptr);
+    EXPECT_NE(ex::team_of(slow.get_scheduler()), ex::team_of(pool.get_scheduler()));
+    EXPECT_EQ(ex::team_of(ex::task_scheduler(ex::inline_scheduler())), nullptr);
 }
 
 // Children that leave the worker in the middle: their siblings lie in its deque meanwhile.
@@ -159,9 +225,9 @@ TEST(pool_tasks, calls_that_are_detached_in_the_middle_end_once_and_keep_their_r
         thread_pool pool(threads), other(2);
         for (int round = 0; round != 10; ++round) {
             EXPECT_EQ(on(pool, wandering_fib<ex::env<>>(other, 12)), std::tuple(144L));
-            EXPECT_EQ(sync_wait(ex::starts_on(pool.get_scheduler(),
-                                              wandering_fib<anywhere>(other, 12))),
-                      std::tuple(144L));
+            EXPECT_EQ(
+                sync_wait(ex::starts_on(pool.get_scheduler(), wandering_fib<anywhere>(other, 12))),
+                std::tuple(144L));
         }
     }
 }

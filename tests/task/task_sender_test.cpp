@@ -19,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ios>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -120,6 +121,22 @@ TEST(task_sender, with_error_sends_the_plain_error) {
         co_yield coppice::with_error(std::make_error_code(std::errc::invalid_argument));
     };
     EXPECT_EQ(outcome(code()), "code 22");
+}
+
+// [task.promise], yield_value: the error is converted to the only one of error_types that it fits.
+TEST(task_sender, with_error_converts_to_the_error_that_it_fits) {
+    struct number {
+        operator int() const noexcept { return 5; }
+    };
+    auto converted = [](int how) -> code_task<void> {
+        if (how == 0) co_yield coppice::with_error(number());
+        if (how == 1) co_yield coppice::with_error(std::io_errc::stream);
+        co_yield coppice::with_error(std::error_code(7, std::generic_category()));
+    };
+    EXPECT_EQ(outcome(converted(0)), "int 5");
+    EXPECT_EQ(outcome(converted(1)),
+              "code " + std::to_string(make_error_code(std::io_errc::stream).value()));
+    EXPECT_EQ(outcome(converted(2)), "code 7");
 }
 
 TEST(task_sender, with_error_is_thrown_where_the_task_is_awaited) {
@@ -331,6 +348,55 @@ TEST(task_sender, frames_come_from_the_allocator_that_is_passed) {
     EXPECT_EQ(sync_wait(body(std::allocator_arg, counting_allocator<std::byte>(count))),
               std::tuple(true));
     EXPECT_EQ(count, 101);
+}
+
+// P3980R0: the frame's allocator is of any type, and is not the environment's.
+TEST(task_sender, frames_come_from_any_allocator_also_without_one_in_the_environment) {
+    int count = 0;
+    auto body = [](std::allocator_arg_t, counting_allocator<int>, int i) -> task<int> {
+        co_return i;
+    };
+    EXPECT_EQ(sync_wait(body(std::allocator_arg, counting_allocator<int>(count), 7)),
+              std::tuple(7));
+    EXPECT_EQ(count, 101);
+    // A lambda is the object that the coroutine is a member of; a function has none.
+    struct maker {
+        task<int> member(std::allocator_arg_t, counting_allocator<char>) { co_return 8; }
+        static task<int> plain(std::allocator_arg_t, counting_allocator<char>) { co_return 9; }
+    } m;
+    count = 0;
+    EXPECT_EQ(sync_wait(m.member(std::allocator_arg, counting_allocator<char>(count))),
+              std::tuple(8));
+    EXPECT_EQ(sync_wait(maker::plain(std::allocator_arg, counting_allocator<char>(count))),
+              std::tuple(9));
+    EXPECT_EQ(count, 202);
+    // One that never runs is given back as well.
+    count = 0;
+    static_cast<void>(maker::plain(std::allocator_arg, counting_allocator<char>(count)));
+    EXPECT_EQ(count, 101);
+}
+
+TEST(task_sender, its_allocator_is_the_receivers) {
+    struct counted {
+        using allocator_type = counting_allocator<std::byte>;
+    };
+    int frames = 0, around = 0;
+    const counting_allocator<std::byte> outer(around);
+    auto child = [](std::allocator_arg_t,
+                    counting_allocator<std::byte>) -> task<counting_allocator<std::byte>, counted> {
+        co_return co_await ex::read_env(coppice::get_allocator);
+    };
+    auto parent = [&](std::allocator_arg_t a,
+                      counting_allocator<std::byte> f) -> task<bool, counted> {
+        const auto mine = co_await ex::read_env(coppice::get_allocator);
+        co_return mine == outer && (co_await child(a, f)) == outer;
+    };
+    EXPECT_EQ(
+        sync_wait(ex::write_env(parent(std::allocator_arg, counting_allocator<std::byte>(frames)),
+                                ex::prop(coppice::get_allocator, counting_allocator<int>(around)))),
+        std::tuple(true));
+    EXPECT_EQ(frames, 202);
+    EXPECT_EQ(around, 0);
 }
 
 TEST(task_sender, composes_with_the_algorithms) {

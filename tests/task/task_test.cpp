@@ -1,4 +1,6 @@
 // task/task.hpp: laziness, results, exceptions, lifetime, allocation, stack.
+#include <coppice/exec/as_awaitable.hpp>
+#include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/task/task.hpp>
@@ -7,7 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <coroutine>
+#include <cstddef>
+#include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -15,6 +21,7 @@
 
 namespace {
 
+namespace ex = coppice::execution;
 using coppice::task;
 
 // Drives a task to its end on this thread; the tests' tasks never wait for anything else.
@@ -195,6 +202,113 @@ TEST(task, awaits_senders_and_is_one) {
     auto body = []() -> task<int> { co_return co_await ex::just(40) + 2; };
     EXPECT_EQ(coppice::this_thread::sync_wait(body()), std::tuple(42));
     EXPECT_THROW(coppice::this_thread::sync_wait(thrower()), std::runtime_error);
+}
+
+// Waits until it is let go.
+struct held : coppice::immovable {
+    held() noexcept {}
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> h) noexcept { waiting = h; }
+    void await_resume() const noexcept {}
+    static inline std::coroutine_handle<> waiting;
+};
+struct ignoring_receiver {
+    using receiver_concept = ex::receiver_tag;
+    void set_value(auto&&...) && noexcept {}
+    void set_error(auto&&) && noexcept {}
+    void set_stopped() && noexcept {}
+};
+task<> waits() {
+    co_await held();
+}
+task<std::string> gives_text_after_waiting() {
+    co_await held();
+    co_return "text";
+}
+
+TEST(task_death, a_connected_task_that_is_started_twice_stops_the_process) {
+    EXPECT_DEATH(
+        {
+            auto op = ex::connect(answer(), ignoring_receiver());
+            ex::start(op);
+            ex::start(op);
+        },
+        "an operation of task was started twice");
+    EXPECT_DEATH(
+        {
+            auto op = ex::connect(waits(), ignoring_receiver());
+            ex::start(op);
+            ex::start(op);
+        },
+        "an operation of task was started twice");
+}
+
+TEST(task_death, a_connected_task_that_is_destroyed_while_it_runs_stops_the_process) {
+    EXPECT_DEATH(
+        {
+            auto op = ex::connect(waits(), ignoring_receiver());
+            ex::start(op);
+        },
+        "an operation of task was destroyed while it was running");
+}
+
+TEST(task, a_connected_task_may_be_destroyed_before_its_start_and_in_its_completion) {
+    {
+        auto op = ex::connect(waits(), ignoring_receiver());
+    }
+    struct ends_operation {
+        using receiver_concept = ex::receiver_tag;
+        void set_value() && noexcept { end(address); }
+        void set_error(std::exception_ptr) && noexcept {}
+        void set_stopped() && noexcept {}
+        void (*end)(void*);
+        void* address;
+    };
+    using operation = ex::connect_result_t<task<>, ends_operation>;
+    alignas(operation) std::byte memory[sizeof(operation)];
+    struct maker {
+        operator operation() const {
+            return ex::connect(
+                waits(), ends_operation{[](void* at) { static_cast<operation*>(at)->~operation(); },
+                                        memory});
+        }
+        void* memory;
+    };
+    auto* const op = ::new (static_cast<void*>(memory)) operation(maker{memory});
+    ex::start(*op);
+    held::waiting.resume();
+}
+
+// A coroutine of another type whose frame its owner destroys.
+struct owned_coroutine {
+    struct promise_type : ex::with_awaitable_senders<promise_type> {
+        owned_coroutine get_return_object() noexcept {
+            return {std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void unhandled_exception() noexcept {}
+        void return_void() noexcept {}
+    };
+    std::coroutine_handle<promise_type> coroutine;
+};
+template <class T>
+owned_coroutine awaits(task<T>&& awaited) {
+    co_await std::move(awaited);
+}
+
+TEST(task_death, a_coroutine_that_is_destroyed_while_it_awaits_a_task_stops_the_process) {
+    EXPECT_DEATH(awaits(waits()).coroutine.destroy(),
+                 "destroyed while it awaited a task that was running");
+    EXPECT_DEATH(awaits(gives_text_after_waiting()).coroutine.destroy(),
+                 "destroyed while it awaited a task that was running");
+}
+
+TEST(task, a_coroutine_is_destroyed_after_a_task_that_it_awaited_has_ended) {
+    const owned_coroutine ended = awaits(gives_text_after_waiting());
+    held::waiting.resume();
+    EXPECT_TRUE(ended.coroutine.done());
+    ended.coroutine.destroy();
 }
 
 TEST(task_death, awaiting_twice_stops_the_process) {

@@ -8,7 +8,27 @@
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
+namespace coppice {
+
+class fork_team;  // base/fork_deque.hpp
+
+}  // namespace coppice
+
 namespace coppice::execution {
+
+// Asks a scheduler for the team of its workers, const fork_team*, if it has one: what runs on that
+// scheduler may be forked to them. Ours.
+struct get_fork_team_t {};
+
+// The team of the pool that a scheduler belongs to, or nullptr. Ours.
+template <class Sch>
+const fork_team* team_of(const Sch& sch) noexcept {
+    if constexpr (requires { sch.query(get_fork_team_t()); }) {
+        return sch.query(get_fork_team_t());
+    } else {
+        return nullptr;
+    }
+}
 
 class any_scheduler {
     using schedule_receiver = any_receiver<set_value_t(), set_stopped_t()>;
@@ -27,6 +47,7 @@ class any_scheduler {
         virtual const void* type() const noexcept = 0;
         virtual const void* scheduler() const noexcept = 0;
         virtual forward_progress_guarantee progress() const noexcept = 0;
+        virtual const fork_team* team() const noexcept = 0;
         virtual void schedule_into(any_operation_storage& storage,
                                    schedule_receiver rcvr) const = 0;
         virtual bool has_timers() const noexcept = 0;
@@ -71,6 +92,7 @@ class any_scheduler {
         forward_progress_guarantee progress() const noexcept override {
             return get_forward_progress_guarantee(sch_);
         }
+        const fork_team* team() const noexcept override { return execution::team_of(sch_); }
         void schedule_into(any_operation_storage& storage, schedule_receiver rcvr) const override {
             using sender_type = schedule_result_t<const Sch&>;
             using operation = any_connected<sender_type, schedule_receiver>;
@@ -139,6 +161,7 @@ public:
     forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return sch_.get()->progress();
     }
+    const fork_team* query(get_fork_team_t) const noexcept { return sch_.get()->team(); }
     friend bool operator==(const any_scheduler& a, const any_scheduler& b) noexcept {
         return a.sch_.get()->equals(*b.sch_.get());
     }

@@ -118,7 +118,7 @@ public:
     // False: it has completed already, and the coroutine goes on at once.
     bool await_suspend(std::coroutine_handle<Promise>) noexcept {
         {
-            const starting start_call(this);
+            starting start_call(this, mark_);
             execution::start(operation_);
             if (!start_call.has_completed()) return true;  // this may be gone
         }
@@ -137,7 +137,7 @@ public:
 private:
     // Called by the receiver; when it goes on, the coroutine may destroy this.
     void completed() noexcept {
-        if (starting::takes_completion_of(this)) return;
+        if (starting::takes_completion_of(this, mark_)) return;
         if (result_.stopped()) {
             resume_stopped();
         } else {
@@ -150,6 +150,7 @@ private:
     }
 
     Promise* promise_;
+    const starting* mark_;  // of the start; written before it
     awaited_result<result_type> result_;
     connect_result_t<Sndr, awaitable_receiver> operation_;
 };
@@ -187,7 +188,9 @@ struct as_awaitable_t {
     [[gnu::always_inline]] decltype(auto) operator()(T&& expr, Promise& promise) const {
         if constexpr (requires { static_cast<T&&>(expr).as_awaitable(promise); }) {
             using Result = decltype(static_cast<T&&>(expr).as_awaitable(promise));
-            static_assert(is_awaitable<Result, Promise>, "as_awaitable must return an awaitable");
+            // Not is_awaitable: that would ask await_transform, which calls this.
+            static_assert(is_awaiter<decltype(awaiter_of(std::declval<Result>())), Promise>,
+                          "as_awaitable must return an awaitable");
             return static_cast<T&&>(expr).as_awaitable(promise);
         } else if constexpr (adapts<T, Promise>()) {
             return adapted(static_cast<T&&>(expr), promise).as_awaitable(promise);
@@ -230,6 +233,37 @@ private:
 };
 inline constexpr as_awaitable_t as_awaitable{};
 
+// Whether an awaitable gives an awaiter for this coroutine once as_awaitable was asked.
+template <class AsAwaitable, class T, class Promise>
+concept awaited_by = requires(T&& value, Promise& promise) {
+    {
+        execution::awaiter_of(AsAwaitable()(static_cast<T&&>(value), promise))
+    } -> is_awaiter<Promise>;
+};
+
+template <class T, class Env>
+inline constexpr bool sends_several_kinds = false;
+template <class T, class Env>
+    requires is_sender<std::remove_cvref_t<T>> && sender_in<T, Env>
+inline constexpr bool sends_several_kinds<T, Env> = !single_sender<T, Env>;
+
+// Whether a coroutine with this promise may await T; if it may not, there may be a reason.
+template <class T, class Promise>
+concept awaited_in = awaited_by<as_awaitable_t, T, Promise>;
+template <class T, class Promise>
+concept refused_in = sends_several_kinds<T, env_of_t<Promise>> ||
+                     (std::is_lvalue_reference_v<T> && is_sender<std::remove_cvref_t<T>> &&
+                      awaited_in<std::remove_reference_t<T>, Promise>);
+// Of one that is refused.
+template <class T, class Promise>
+auto refused_await_of() noexcept {
+    if constexpr (sends_several_kinds<T, env_of_t<Promise>>) {
+        return await_of_several_results<T>();
+    } else {
+        return await_of_an_lvalue<T>();
+    }
+}
+
 // Awaits an awaiter through a reference: g++ 12 copies an awaiter that is given as an xvalue.
 template <class Awaiter>
 class awaiter_reference {
@@ -250,6 +284,24 @@ public:
 private:
     Awaiter& awaiter_;
 };
+
+// What a promise's await_transform gives for a value that as_awaitable may know.
+template <class Value, class Promise>
+[[gnu::always_inline]] inline decltype(auto) awaited_as_it_is(Value&& value, Promise& promise) {
+    using Result = call_result_t<as_awaitable_t, Value, Promise&>;
+    if constexpr (!awaited_in<Value, Promise> && refused_in<Value, Promise>) {
+        return execution::refused_await_of<Value, Promise>();
+    } else if constexpr (std::is_rvalue_reference_v<Result>) {
+        using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
+        if constexpr (std::is_rvalue_reference_v<Awaiter>) {
+            return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
+        } else {
+            return awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
+        }
+    } else {
+        return as_awaitable(static_cast<Value&&>(value), promise);
+    }
+}
 
 // A base for promises in whose coroutines senders are awaited. A sender that completes with
 // set_stopped is like an uncatchable exception: unhandled_stopped() of the caller's promise goes
@@ -277,19 +329,8 @@ public:
     }
     template <class Value>
     decltype(auto) await_transform(Value&& value) {
-        using Result = call_result_t<as_awaitable_t, Value, Promise&>;
-        Promise& promise = static_cast<Promise&>(*this);
-        if constexpr (std::is_rvalue_reference_v<Result>) {
-            using Awaiter =
-                decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
-            if constexpr (std::is_rvalue_reference_v<Awaiter>) {
-                return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
-            } else {
-                return awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
-            }
-        } else {
-            return as_awaitable(static_cast<Value&&>(value), promise);
-        }
+        return execution::awaited_as_it_is(static_cast<Value&&>(value),
+                                           static_cast<Promise&>(*this));
     }
 
 private:

@@ -16,12 +16,17 @@ inline constexpr bool is_coroutine_handle<std::coroutine_handle<Promise>> = true
 template <class T>
 concept await_suspend_result = std::is_void_v<T> || std::same_as<T, bool> || is_coroutine_handle<T>;
 
+// What stands for an awaiter where there is none, to say why. Ours.
+template <class T>
+concept explains_why_not = requires { typename std::remove_cvref_t<T>::is_refused_await; };
+
 template <class Awaiter, class Promise = void>
-concept is_awaiter = requires(Awaiter& awaiter, std::coroutine_handle<Promise> h) {
-    awaiter.await_ready() ? 1 : 0;
-    { awaiter.await_suspend(h) } -> await_suspend_result;
-    awaiter.await_resume();
-};
+concept is_awaiter =
+    !explains_why_not<Awaiter> && requires(Awaiter& awaiter, std::coroutine_handle<Promise> h) {
+        awaiter.await_ready() ? 1 : 0;
+        { awaiter.await_suspend(h) } -> await_suspend_result;
+        awaiter.await_resume();
+    };
 
 // The operand of co_await after operator co_await. GET-AWAITER of the draft, second half.
 template <class T>

@@ -134,7 +134,7 @@ private:
         }
     }
     void round_ended() noexcept {
-        if (starting::takes_completion_of(this)) return;  // run() is in start(), and goes on
+        if (starting::takes_completion_of(this, mark_)) return;  // run() is in start(), and goes on
         if (finish_round()) return;
         run();
     }
@@ -147,7 +147,7 @@ private:
                 return;
             }
             if (!connect_round()) return;
-            const starting start_call(this);
+            starting start_call(this, mark_);
             execution::start(round_.get());
             if (!start_call.has_completed()) return;  // may be gone
             if (finish_round()) return;
@@ -192,6 +192,7 @@ private:
     [[no_unique_address]] Child child_;
     completion_store<Kept> result_;  // empty: another round
     manual_lifetime<round> round_;   // alive while running_
+    const starting* mark_;           // of the round's start; written before it
     bool running_ = false;
     bool started_ = false;
 };

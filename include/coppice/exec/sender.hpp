@@ -5,6 +5,7 @@
 
 #include <coppice/exec/awaitable.hpp>
 #include <coppice/exec/domain.hpp>
+#include <coppice/exec/refused_await.hpp>
 
 namespace coppice::execution {
 
@@ -51,6 +52,17 @@ concept inlinable_receiver = receiver<Rcvr> && requires(ChildOp* child) {
 // [exec.snd.concepts]
 template <class Sndr>
 concept is_sender = std::derived_from<typename Sndr::sender_concept, sender_tag>;
+// A sender that is awaited as it is, by a promise that does not ask as_awaitable. What has an
+// awaiter of its own does not come here. (The default argument keeps away what is no class: clang
+// looks at the parameter's type before the constraint.)
+template <class Sndr, class = typename std::remove_cvref_t<Sndr>::sender_concept>
+    requires is_sender<std::remove_cvref_t<Sndr>> &&
+             (!requires(Sndr&& sndr) { static_cast<Sndr&&>(sndr).operator co_await(); }) &&
+             (!requires(Sndr&& sndr) { static_cast<Sndr&&>(sndr).await_ready(); })
+await_without_as_awaitable<Sndr> operator co_await(Sndr&&) noexcept {
+    return {};
+}
+
 template <class Sndr>
 inline constexpr bool enable_sender = is_sender<Sndr> || is_awaitable<Sndr, env_promise<env<>>>;
 

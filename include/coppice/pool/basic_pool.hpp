@@ -12,6 +12,7 @@
 // Source: chapters 4 and 5 of the thesis; ours beyond.
 
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/scheduled_sender.hpp>
 #include <coppice/pool/blocking_call.hpp>
 #include <coppice/pool/bulk.hpp>
@@ -124,6 +125,7 @@ private:
     struct worker;
     struct node;
     struct shared;
+    const fork_team* team() const noexcept;
 
     std::unique_ptr<shared> shared_;
 };
@@ -154,6 +156,8 @@ public:
         execution::get_forward_progress_guarantee_t) const noexcept {
         return execution::forward_progress_guarantee::parallel;
     }
+    // Tasks on it let its workers run those that they wait for (task/wait_for_tasks.hpp).
+    const fork_team* query(execution::get_fork_team_t) const noexcept { return pool_->team(); }
     // What follows runs bulk's functions side by side (bulk.hpp).
     pool_domain query(execution::get_domain_t) const noexcept { return {}; }
     pool_domain query(execution::get_completion_domain_t<execution::set_value_t>) const noexcept {

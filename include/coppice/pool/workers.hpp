@@ -447,6 +447,11 @@ worker_counts basic_pool<Queues>::counts(std::size_t index) const noexcept {
 }
 
 template <class Queues>
+const fork_team* basic_pool<Queues>::team() const noexcept {
+    return shared_.get();
+}
+
+template <class Queues>
 bool basic_pool<Queues>::is_current() const noexcept {
     // A worker of another kind of pool has another owner, wherever in it that is written.
     const fork_deque* const forks = fork_deque::current();

@@ -160,17 +160,20 @@ public:
           root_(execution::get_env(rcvr_)) {}
     ~task_operation() {
         if (coroutine_) coroutine_.destroy();
+        COPPICE_CHECK(!running_, "an operation of task was destroyed while it was running");
     }
     void start() & noexcept {
-        root_.listen(execution::get_env(rcvr_));
         const auto coroutine = std::exchange(coroutine_, {});
+        COPPICE_CHECK(coroutine, "an operation of task was started twice");
+        running_ = true;
+        root_.listen(execution::get_env(rcvr_));
         coroutine.promise().begin(root_.context(), *this, false, outcome_);
         execution::resume_from_outside(coroutine);
     }
 
 private:
     std::coroutine_handle<> ended() noexcept override {
-        root_.reset();
+        end();
         outcome_.deliver(
             [this](auto&& value) noexcept { this->send(static_cast<decltype(value)>(value)); },
             [this](auto&& error) noexcept {
@@ -180,13 +183,18 @@ private:
         return std::noop_coroutine();
     }
     stopped_coroutine stopped() noexcept override {
-        root_.reset();
+        end();
         execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
         return {std::noop_coroutine(), nullptr};
     }
     task_chain* leave() noexcept override { return nullptr; }
     std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
 
+    // Before the receiver is completed, which may destroy this.
+    void end() noexcept {
+        root_.reset();
+        running_ = false;
+    }
     template <class V>
     void send(V&& value) noexcept {
         if constexpr (std::is_void_v<T>) {
@@ -202,6 +210,7 @@ private:
     [[no_unique_address]] Rcvr rcvr_;
     task_root<Env, outer_type> root_;
     typename promise_type::outcome_type outcome_;
+    bool running_ = false;  // written by who starts it, and by who completes
 };
 
 // The await of one task; owns it until it runs.
@@ -209,7 +218,8 @@ template <class T, class Env, class Promise>
 class waiter_for_task final : task_waiter {
     using promise_type = task_promise<T, Env>;
     using outcome_type = typename promise_type::outcome_type;
-    enum class child : unsigned char { ended_here, not_begun, left };
+    // left: ends elsewhere; ended: has ended there.
+    enum class child : unsigned char { ended_here, not_begun, left, ended };
 
 public:
     template <class... P>
@@ -222,8 +232,8 @@ public:
             if (child_ != child::ended_here) [[unlikely]]
                 clean_up();
         } else {
-            if (child_ == child::not_begun) [[unlikely]]
-                coroutine_.destroy();
+            if (child_ != child::ended_here) [[unlikely]]
+                clean_up_child();
             outcome_.destroy();
         }
     }
@@ -259,8 +269,13 @@ public:
 
 private:
     COPPICE_COLD_CALL void clean_up() noexcept {
-        if (child_ == child::not_begun) coroutine_.destroy();
+        clean_up_child();
         outcome_.destroy();
+    }
+    COPPICE_COLD_CALL void clean_up_child() noexcept {
+        COPPICE_CHECK(child_ != child::left,
+                      "a coroutine was destroyed while it awaited a task that was running");
+        if (child_ == child::not_begun) coroutine_.destroy();
     }
     [[gnu::noinline, gnu::cold]] void put_off() noexcept {
         child_ = child::not_begun;
@@ -268,8 +283,9 @@ private:
         transfer_loop::put_off(*this);
     }
     std::coroutine_handle<> go_on() noexcept override {
-        if (std::exchange(child_, child::left) == child::not_begun) return coroutine_;
-        return parent_.self();
+        if (child_ != child::not_begun) return parent_.self();
+        child_ = child::left;
+        return coroutine_;
     }
     task_chain* leave() noexcept override {
         *left_ = true;
@@ -277,9 +293,13 @@ private:
         return parent_.chain();
     }
     std::coroutine_handle<> ended() noexcept override {
+        child_ = child::ended;
         return transfer_loop::next(*this, parent_.self());
     }
-    stopped_coroutine stopped() noexcept override { return parent_.stopped(); }
+    stopped_coroutine stopped() noexcept override {
+        child_ = child::ended;
+        return parent_.stopped();
+    }
 
     [[no_unique_address]] waiting_coroutine<Env, Promise> parent_;  // may throw: nothing is taken
     const std::coroutine_handle<promise_type> coroutine_;
@@ -301,6 +321,10 @@ class
     [[clang::trivial_abi]]  // a handle: passed in a register
 #endif
     [[nodiscard]] task {
+    static_assert(std::is_same_v<T, void> || std::is_reference_v<T> ||
+                      (std::is_object_v<T> && std::is_same_v<T, std::remove_cv_t<T>>),
+                  "task<T>: T is void, a reference, or an object type without const or volatile");
+
 public:
     using sender_concept = sender_tag;
     using promise_type = task_promise<T, Env>;

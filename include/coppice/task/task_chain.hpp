@@ -13,6 +13,7 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/as_awaitable.hpp>
+#include <coppice/task/task_frame.hpp>
 
 #include <coroutine>
 
@@ -71,14 +72,20 @@ private:
 // The part of a task's promise that other tasks know.
 class task_chain : immovable {
 public:
-    // The last two are what few tasks have: one that has any of it is not destroyed at its end
+    // The last three are what few tasks have: one that has any of it is not destroyed at its end
     // without a look.
-    enum state : unsigned char { none = 0, attached = 1, own_context = 2, kept_outcome = 4 };
+    enum state : unsigned char {
+        none = 0,
+        attached = 1,
+        own_context = 2,
+        kept_outcome = 4,
+        given_frame = 8,  // by an allocator (task_frame.hpp)
+    };
 
     // Before the task runs.
     void set_waiter(task_waiter& waiter, bool is_attached) noexcept {
         waiter_ = &waiter;
-        if (!is_attached) state_ = none;
+        if (!is_attached) remove(attached);
     }
     // Before the task may be resumed by others, or goes on where its waiter does not wait.
     void detach() noexcept {
@@ -101,21 +108,20 @@ public:
         }
     }
 
+    // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
+    bool ends_attached() const noexcept { return state_ == attached; }
+
 protected:
     task_chain() noexcept {}
     ~task_chain() = default;
 
-    // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
-    bool ends_attached() const noexcept { return state_ == attached; }
     // Otherwise: the frame is destroyed unless it keeps the outcome, and the waiter is told unless
     // it is whoever resumed the task.
     std::coroutine_handle<> end(std::coroutine_handle<> self) noexcept {
         task_waiter& waiter = *waiter_;
-        if (keeps_outcome()) {
-            if (has(attached)) return std::noop_coroutine();
-        } else {
-            self.destroy();
-        }
+        const bool returns = has(attached);
+        if (!keeps_outcome()) self.destroy();
+        if (returns) return std::noop_coroutine();
         return waiter.ended();
     }
 
@@ -135,7 +141,14 @@ private:
 template <class Promise>
 class end_of_body : immovable {
 public:
-    bool await_ready() const noexcept { return static_cast<const Promise&>(*this).ends_attached(); }
+    bool await_ready() noexcept {
+        Promise& promise = static_cast<Promise&>(*this);
+        if (!promise.ends_attached()) return false;
+        // It has no given frame, so operator delete need not look.
+        void* const frame = std::coroutine_handle<Promise>::from_promise(promise).address();
+        if (!task_frame::is_of_the_pool(frame)) __builtin_unreachable();
+        return true;
+    }
     std::coroutine_handle<> await_suspend(std::coroutine_handle<> self) noexcept {
         return static_cast<Promise&>(*this).end_or_go_back(self);
     }

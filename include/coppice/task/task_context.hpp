@@ -12,7 +12,7 @@
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/linked_stop.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <coroutine>
@@ -79,30 +79,58 @@ struct task_own_env<Env, Outer> {
     using type = typename Env::template env_type<Outer>;
 };
 
+// The allocator of an environment around a task, if it has one that Env's allocator_type is made
+// from. It is kept by the root; a plain std::allocator is all alike.
+template <class Allocator>
+class inherited_allocator {
+public:
+    constexpr inherited_allocator() noexcept = default;
+    explicit inherited_allocator(const Allocator& from) noexcept : allocator_(&from) {}
+    const Allocator& or_else(const Allocator& own) const noexcept {
+        return allocator_ == nullptr ? own : *allocator_;
+    }
+
+private:
+    const Allocator* allocator_ = nullptr;
+};
+template <>
+class inherited_allocator<std::allocator<std::byte>> {
+public:
+    static std::allocator<std::byte> or_else(std::allocator<std::byte>) noexcept { return {}; }
+};
+
 template <class Env>
 class task_context : immovable {
 public:
+    using allocator_type = typename task_allocator<Env>::type;
     using scheduler_type = typename task_start_scheduler<Env>::type;
     using stop_token_type =
         decltype(std::declval<typename task_stop_source<Env>::type&>().get_token());
 
     task_context(scheduler_type sch, stop_token_type token, const Env& environment,
-                 inherited_timer inherited) noexcept
+                 inherited_timer inherited, inherited_allocator<allocator_type> allocator) noexcept
         : scheduler(static_cast<scheduler_type&&>(sch)),
           stop_token(static_cast<stop_token_type&&>(token)),
           environment_(&environment),
+          team_(execution::team_of(scheduler)),
           is_inline_(runs_inline(scheduler)),
-          inherited_(inherited) {}
+          inherited_(inherited),
+          allocator_(allocator) {}
 
     scheduler_type scheduler;  // changed by change_scheduler()
     stop_token_type stop_token;
     void change_scheduler(scheduler_type sch) noexcept {
         scheduler = static_cast<scheduler_type&&>(sch);
+        team_ = execution::team_of(scheduler);
         is_inline_ = runs_inline(scheduler);
     }
     const Env& environment() const noexcept { return *environment_; }
+    inherited_allocator<allocator_type> allocator() const noexcept { return allocator_; }
     // Whether there is no place to come back to after an await.
     bool is_inline() const noexcept { return is_inline_; }
+    // The workers on which tasks may run that this scheduler's wait for; nullptr: on none but the
+    // thread where they are.
+    const fork_team* team() const noexcept { return team_; }
     // What is handed down: the timer that is named, or this scheduler if it has timers, or that of
     // a task above. A scheduler of another type than any_scheduler is not.
     inherited_timer timer() const noexcept {
@@ -123,8 +151,10 @@ private:
         }
     }
     const Env* environment_;
+    const fork_team* team_;
     bool is_inline_;
     const inherited_timer inherited_;
+    [[no_unique_address]] const inherited_allocator<allocator_type> allocator_;
 };
 
 // The environment of what a task awaits. Source: [task.promise], get_env.
@@ -134,8 +164,9 @@ class task_env {
     using allocator_type = typename task_allocator<Env>::type;
 
 public:
-    task_env(const context_type* context, const allocator_type& allocator) noexcept
-        : context_(context), allocator_(allocator) {}
+    // `own` is the one that the coroutine was given.
+    task_env(const context_type* context, const allocator_type& own) noexcept
+        : context_(context), allocator_(context->allocator().or_else(own)) {}
 
     typename context_type::scheduler_type query(get_start_scheduler_t) const noexcept {
         return context_->scheduler;
@@ -165,19 +196,14 @@ private:
 // source which the outer one stops.
 template <class Source, class Outer>
 class task_stop : immovable {
-    using token_type = decltype(std::declval<Source&>().get_token());
-
 public:
-    explicit task_stop(Outer) {}
-    void listen(Outer outer) noexcept {
-        registration_.engage(static_cast<Outer&&>(outer), request_stop_of<Source>(source_));
-    }
-    void reset() noexcept { registration_.reset(); }
-    token_type token() noexcept { return source_.get_token(); }
+    explicit task_stop(const Outer&) {}
+    void listen(Outer outer) noexcept { linked_.engage(static_cast<Outer&&>(outer)); }
+    void reset() noexcept { linked_.reset(); }
+    auto token() noexcept { return linked_.token(); }
 
 private:
-    Source source_;
-    stop_registration<Outer, request_stop_of<Source>> registration_;
+    linked_stop<Source, Outer> linked_;
 };
 template <class Source, class Outer>
     requires std::same_as<Outer, decltype(std::declval<Source&>().get_token())> ||
@@ -243,6 +269,29 @@ private:
     any_scheduler named_;
 };
 
+// The allocator that an outer environment has for a task, kept here. Source: [task.promise],
+// get_env, as changed by P3980R0.
+template <class Allocator, class Outer>
+class outer_allocator {
+public:
+    explicit outer_allocator(const Outer&) noexcept {}
+    static inherited_allocator<Allocator> get() noexcept { return {}; }
+};
+template <class Allocator, class Outer>
+    requires(!std::same_as<Allocator, std::allocator<std::byte>>) &&
+            has_query<Outer, get_allocator_t> &&
+            std::constructible_from<Allocator, call_result_t<get_allocator_t, const Outer&>>
+class outer_allocator<Allocator, Outer> : immovable {
+public:
+    explicit outer_allocator(const Outer& outer) : allocator_(get_allocator(outer)) {}
+    inherited_allocator<Allocator> get() const noexcept {
+        return inherited_allocator<Allocator>(allocator_);
+    }
+
+private:
+    Allocator allocator_;
+};
+
 // A context made from an outer environment, with what it refers to. Not a task's own: see above.
 template <class Env, class Outer>
 class task_root : immovable {
@@ -256,8 +305,9 @@ public:
           environment_(make_environment(own_env_, outer)),
           stop_(get_stop_token(outer)),
           timer_(outer),
+          allocator_(outer),
           context_(task_scheduler_from<typename task_context<Env>::scheduler_type>(outer),
-                   stop_.token(), environment_, timer_.get(outer)) {}
+                   stop_.token(), environment_, timer_.get(outer), allocator_.get()) {}
 
     task_context<Env>& context() noexcept { return context_; }
     // Before the task starts, and when it has ended.
@@ -285,6 +335,7 @@ private:
     [[no_unique_address]] Env environment_;
     stop_type stop_;
     [[no_unique_address]] outer_timer<Outer> timer_;
+    [[no_unique_address]] outer_allocator<typename task_allocator<Env>::type, Outer> allocator_;
     task_context<Env> context_;
 };
 

@@ -1,76 +1,135 @@
 // Where the frame of a task comes from, and the allocator that its promise answers with.
 #pragma once
+// A frame comes from the thread's pool, or from the allocator that the coroutine is given behind
+// std::allocator_arg, as its first parameter or behind the object that it is a member of. That
+// allocator is of any type, and is kept behind the frame. Frames of the pool begin with a cache
+// line, and others never do; so a frame says itself where it goes back to. Source: [task.promise],
+// operator new, as changed by P3980R0.
 
+#include <coppice/base/cold_call.hpp>
 #include <coppice/task/frame_pool.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
-#include <utility>
+#include <type_traits>
 
 namespace coppice::execution {
 
-// Frames: from the thread's pool, or from the allocator that Env asks for and the caller passes
-// behind std::allocator_arg. The allocator is kept behind the frame.
+// What frames are given in.
+struct alignas(std::max_align_t) frame_unit {
+    std::byte bytes[alignof(std::max_align_t)];
+};
+
+// Behind a frame that an allocator gave.
+struct given_frame_end {
+    void (*deallocate)(given_frame_end& end) noexcept;
+    frame_unit* memory;
+    std::size_t units;
+};
+
+// Frames of one kind of allocator.
 template <class Allocator>
-class task_frame {
-    using traits =
-        typename std::allocator_traits<Allocator>::template rebind_traits<std::max_align_t>;
+class given_frame {
+    using traits = typename std::allocator_traits<Allocator>::template rebind_traits<frame_unit>;
     using rebound = typename traits::allocator_type;
+    static_assert(std::is_pointer_v<typename traits::pointer>,
+                  "the allocator of a coroutine's frame must give plain pointers");
+    struct end_type : given_frame_end {
+        explicit end_type(rebound&& from) noexcept : allocator(static_cast<rebound&&>(from)) {}
+        [[no_unique_address]] rebound allocator;
+    };
+    static constexpr std::size_t unit = sizeof(frame_unit);
+    static constexpr std::size_t units_of(std::size_t bytes) noexcept {
+        return (bytes + unit - 1) / unit;
+    }
 
 public:
-    static void* operator new(std::size_t bytes)
-        requires std::default_initializable<Allocator>
-    {
-        return allocate(bytes, Allocator());
+    static constexpr std::size_t line = frame_pool::class_bytes;
+    static_assert(unit < line && alignof(end_type) <= unit);
+
+    static void* allocate(std::size_t bytes, const Allocator& given) {
+        rebound allocator(given);
+        // One line more: the frame begins one unit after the beginning of a line.
+        const std::size_t units = units_of(line) + units_of(bytes) + units_of(sizeof(end_type));
+        frame_unit* const memory = traits::allocate(allocator, units);
+        frame_unit* frame = memory;
+        while (reinterpret_cast<std::uintptr_t>(frame) % line != unit) ++frame;
+        auto* const end = ::new (static_cast<void*>(frame + units_of(bytes)))
+            end_type(static_cast<rebound&&>(allocator));
+        end->deallocate = &deallocate;
+        end->memory = memory;
+        end->units = units;
+        return frame;
     }
-    template <class Alloc, class... Args>
-        requires std::constructible_from<Allocator, const Alloc&>
-    static void* operator new(std::size_t bytes, std::allocator_arg_t, const Alloc& alloc,
-                              const Args&...) {
-        return allocate(bytes, Allocator(alloc));
-    }
-    template <class This, class Alloc, class... Args>
-        requires(!std::same_as<This, std::allocator_arg_t>) &&
-                std::constructible_from<Allocator, const Alloc&>
-    static void* operator new(std::size_t bytes, const This&, std::allocator_arg_t,
-                              const Alloc& alloc, const Args&...) {
-        return allocate(bytes, Allocator(alloc));
-    }
-    static void operator delete(void* memory, std::size_t bytes) noexcept {
-        rebound* const kept = allocator_of(memory, bytes);
-        rebound allocator(std::move(*kept));
-        kept->~rebound();
-        traits::deallocate(allocator, static_cast<std::max_align_t*>(memory), units(bytes));
+    static given_frame_end& end_of(void* frame, std::size_t bytes) noexcept {
+        return *static_cast<given_frame_end*>(
+            static_cast<void*>(static_cast<frame_unit*>(frame) + units_of(bytes)));
     }
 
 private:
-    static constexpr std::size_t unit = sizeof(std::max_align_t);
-    static std::size_t units(std::size_t bytes) noexcept {
-        return (bytes + unit - 1) / unit + (sizeof(rebound) + unit - 1) / unit;
-    }
-    static rebound* allocator_of(void* memory, std::size_t bytes) noexcept {
-        return static_cast<rebound*>(
-            static_cast<void*>(static_cast<std::max_align_t*>(memory) + (bytes + unit - 1) / unit));
-    }
-    static void* allocate(std::size_t bytes, const Allocator& given) {
-        rebound allocator(given);
-        void* const memory = traits::allocate(allocator, units(bytes));
-        ::new (static_cast<void*>(allocator_of(memory, bytes))) rebound(std::move(allocator));
-        return memory;
-    }
-};
-template <>
-class task_frame<std::allocator<std::byte>> {
-public:
-    static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
-    static void operator delete(void* memory, std::size_t bytes) noexcept {
-        frame_pool::deallocate(memory, bytes);
+    static void deallocate(given_frame_end& base) noexcept {
+        end_type& end = static_cast<end_type&>(base);
+        rebound allocator(static_cast<rebound&&>(end.allocator));
+        frame_unit* const memory = end.memory;
+        const std::size_t units = end.units;
+        end.~end_type();
+        traits::deallocate(allocator, memory, units);
     }
 };
 
-// The allocator that a promise answers with.
+template <class Allocator>
+concept frame_allocator = requires(Allocator allocator) {
+    typename Allocator::value_type;
+    allocator.allocate(std::size_t{1});
+};
+
+// A base of promises.
+class task_frame {
+public:
+    static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
+    template <frame_allocator Alloc, class... Args>
+    static void* operator new(std::size_t bytes, std::allocator_arg_t, const Alloc& alloc,
+                              const Args&...) {
+        return given_frame<Alloc>::allocate(bytes, alloc);
+    }
+    template <class This, frame_allocator Alloc, class... Args>
+        requires(!std::same_as<This, std::allocator_arg_t>)
+    static void* operator new(std::size_t bytes, const This&, std::allocator_arg_t,
+                              const Alloc& alloc, const Args&...) {
+        return given_frame<Alloc>::allocate(bytes, alloc);
+    }
+    static void operator delete(void* memory, std::size_t bytes) noexcept {
+        if (is_of_the_pool(memory)) [[likely]] {
+            frame_pool::deallocate(memory, bytes);
+        } else {
+            give_back(memory, bytes);
+        }
+    }
+    static bool is_of_the_pool(const void* frame) noexcept {
+        return reinterpret_cast<std::uintptr_t>(frame) % frame_pool::class_bytes == 0;
+    }
+
+private:
+    COPPICE_COLD_CALL static void give_back(void* memory, std::size_t bytes) noexcept {
+        given_frame_end& end = given_frame<std::allocator<std::byte>>::end_of(memory, bytes);
+        end.deallocate(end);
+    }
+};
+
+// Whether a coroutine with these parameters has a given frame.
+template <class... Args>
+inline constexpr bool gives_frame = false;
+template <frame_allocator Alloc, class... Args>
+inline constexpr bool gives_frame<std::allocator_arg_t, Alloc, Args...> = true;
+template <class This, frame_allocator Alloc, class... Args>
+    requires(!std::same_as<This, std::allocator_arg_t>)
+inline constexpr bool gives_frame<This, std::allocator_arg_t, Alloc, Args...> = true;
+
+// The allocator that a promise was given, for an environment that has no other: of Env's
+// allocator_type.
 template <class Allocator>
 class task_frame_allocator {
 public:
@@ -81,6 +140,7 @@ public:
 
 private:
     template <class Alloc, class... Rest>
+        requires std::constructible_from<Allocator, const Alloc&>
     static Allocator find(std::allocator_arg_t, const Alloc& alloc, const Rest&...) noexcept {
         return Allocator(alloc);
     }
@@ -94,6 +154,9 @@ private:
 template <>
 class task_frame_allocator<std::allocator<std::byte>> {
 public:
+    task_frame_allocator() = default;
+    template <class... Args>
+    explicit task_frame_allocator(const Args&...) noexcept {}
     static std::allocator<std::byte> allocator() noexcept { return {}; }
 };
 

@@ -149,6 +149,29 @@ struct task_outcome_for<T, completion_signatures<set_error_t(Errors)...>> {
 template <class T, class Sigs>
 using task_outcome = typename task_outcome_for<T, Sigs>::type;
 
+// Which of a task's errors E is, or converts to, and how many it converts to. Source:
+// [task.promise], yield_value; that E itself goes before all others is ours.
+template <class E, class... Errors>
+struct first_fitting {
+    using type = E;
+};
+template <class E, class First, class... Rest>
+struct first_fitting<E, First, Rest...> {
+    using type =
+        typename std::conditional_t<std::is_convertible_v<E, First>, std::type_identity<First>,
+                                    first_fitting<E, Rest...>>::type;
+};
+template <class E, class Sigs>
+struct fitting_error;
+template <class E, class... Errors>
+struct fitting_error<E, completion_signatures<set_error_t(Errors)...>> {
+    static constexpr bool named = (std::is_same_v<E, std::decay_t<Errors>> || ...);
+    static constexpr std::size_t count =
+        named ? 1 : (std::size_t{0} + ... + std::is_convertible_v<E, std::decay_t<Errors>>);
+    using type =
+        std::conditional_t<named, E, typename first_fitting<E, std::decay_t<Errors>...>::type>;
+};
+
 // The result of a task of type T, which is known to have one.
 template <class T, class Outcome>
 [[gnu::always_inline]] inline T take_known_result(Outcome& outcome) {

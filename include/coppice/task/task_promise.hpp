@@ -8,6 +8,7 @@
 #include <coppice/task/task_frame.hpp>
 #include <coppice/task/task_outcome.hpp>
 #include <coppice/task/transfer.hpp>
+#include <coppice/task/way_back.hpp>
 
 #include <coroutine>
 #include <cstring>
@@ -76,7 +77,7 @@ class changed_context : public task_context<Env> {
 public:
     changed_context(scheduler_type sch, task_context<Env>& outer)
         : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
-                            outer.environment(), outer.timer()),
+                            outer.environment(), outer.timer(), outer.allocator()),
           outer_(outer) {}
     ~changed_context() {
         if (going_back_) back_.destroy();
@@ -166,11 +167,10 @@ template <class T>
 concept awaits_tasks = requires { typename std::remove_cvref_t<T>::awaits_tasks; };
 
 template <class Value, class Promise>
-concept awaited_affine = sender<Value> && std::move_constructible<std::decay_t<Value>> &&
-                         std::constructible_from<std::decay_t<Value>, Value> &&
-                         requires(Value&& value, Promise& promise) {
-                             as_awaitable(affine(static_cast<Value&&>(value)), promise);
-                         };
+concept awaited_affine =
+    sender<Value> && std::move_constructible<std::decay_t<Value>> &&
+    std::constructible_from<std::decay_t<Value>, Value> && callable<affine_t, Value> &&
+    awaited_in<call_result_t<affine_t, Value>, Promise>;
 template <class Value, class Promise>
 using direct_result_t =
     decltype(execution::awaiter_of(std::declval<call_result_t<as_awaitable_t, Value, Promise&>>())
@@ -183,14 +183,19 @@ using affine_result_t =
 
 // What does not depend on the result.
 template <class Env>
-class task_promise_base : public end_of_body<task_promise_base<Env>>,
-                          public task_frame<typename task_allocator<Env>::type>,
+class task_promise_base : public task_frame,
                           public task_frame_allocator<typename task_allocator<Env>::type>,
                           public task_chain {
     using allocator_type = typename task_allocator<Env>::type;
 
 public:
-    using task_frame_allocator<allocator_type>::task_frame_allocator;
+    task_promise_base() = default;
+    template <class... Args>
+        requires gives_frame<Args...>
+    explicit task_promise_base(const Args&... args) noexcept
+        : task_frame_allocator<allocator_type>(args...) {
+        this->add(this->given_frame);
+    }
     [[gnu::always_inline]] ~task_promise_base() {
         if (this->has(this->own_context)) [[unlikely]]
             delete static_cast<changed_context<Env>*>(context_);
@@ -213,8 +218,13 @@ public:
         }
         void await_resume() const noexcept {}
     };
-    decltype(auto) final_suspend() noexcept { return this->to_be_awaited(); }
-
+    [[gnu::noinline]] std::coroutine_handle<> end_or_go_back(
+        std::coroutine_handle<> self) noexcept {
+        if (!this->has(this->own_context)) [[likely]]
+            return this->end(self);
+        static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
+        return std::noop_coroutine();
+    }
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
 
@@ -235,15 +245,7 @@ protected:
     void set_context(task_context<Env>& context) noexcept { context_ = &context; }
 
 private:
-    [[gnu::noinline]] std::coroutine_handle<> end_or_go_back(
-        std::coroutine_handle<> self) noexcept {
-        if (!this->has(this->own_context)) [[likely]]
-            return this->end(self);
-        static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
-        return std::noop_coroutine();
-    }
     friend class changed_context<Env>;
-    friend class end_of_body<task_promise_base>;
 
     task_context<Env>* context_;  // the task's own, if it has changed its scheduler
 };
@@ -258,7 +260,7 @@ class task;
 
 // What the kinds of task share: awaiting, errors.
 template <class Derived, class Value, class Env>
-class task_promise_common : public task_promise_base<Env> {
+class task_promise_common : public end_of_body<Derived>, public task_promise_base<Env> {
     using errors = typename task_errors<Env>::type;
 
 public:
@@ -268,6 +270,8 @@ public:
         if (this->has(this->kept_outcome)) [[unlikely]]
             kept_.destroy();
     }
+
+    decltype(auto) final_suspend() noexcept { return this->to_be_awaited(); }
 
     // Before the task is resumed for the first time: who waits for it, whether it is attached, and
     // where the waiter wants the outcome; the promise keeps it if he does not say.
@@ -298,10 +302,14 @@ public:
     }
     template <class E>
     auto yield_value(with_error<E> ended) {
-        using Error = typename with_error<E>::type;
-        static_assert(signature_among<set_error_t(Error)>(static_cast<errors*>(nullptr)),
-                      "with_error: Env's error_types do not name this error");
-        outcome_->template set_error<Error>(static_cast<Error&&>(ended.error));
+        using Given = typename with_error<E>::type;
+        using Found = fitting_error<Given, errors>;
+        static_assert(Found::count != 0,
+                      "with_error: Env's error_types name no error that this one converts to");
+        static_assert(Found::count <= 1,
+                      "with_error: this error converts to several of Env's error_types: give one "
+                      "of them");
+        outcome_->template set_error<typename Found::type>(static_cast<Given&&>(ended.error));
         return typename task_promise_base<Env>::cut_short();
     }
     template <class V>
@@ -314,9 +322,10 @@ public:
             return value_awaiter<Sch>(this->exchange_scheduler(Sch(value.scheduler)));
         } else if constexpr (keeps_scheduler<V> ||
                              std::same_as<typename task_context<Env>::scheduler_type,
-                                          inline_scheduler> ||
-                             !awaited_affine<V, Derived>) {
-            return as_is(static_cast<V&&>(value), promise);
+                                          inline_scheduler>) {
+            return execution::awaited_as_it_is(static_cast<V&&>(value), promise);
+        } else if constexpr (!is_sender<Plain> || !awaited_affine<V, Derived>) {
+            return came_back(static_cast<V&&>(value), promise);
         } else if constexpr (requires { static_cast<V&&>(value).affine(); }) {
             return as_awaitable(affine(static_cast<V&&>(value)), promise);
         } else if constexpr (std::same_as<direct_result_t<V, Derived>,
@@ -343,10 +352,6 @@ private:
         self.promise().outcome_->set_current_exception();
         self.promise().detach();
     }
-    template <class Signature, class... Fns>
-    static consteval bool signature_among(completion_signatures<Fns...>*) noexcept {
-        return (std::same_as<Signature, Fns> || ...);
-    }
     template <class V>
     class value_awaiter {
     public:
@@ -358,18 +363,20 @@ private:
     private:
         V value_;
     };
+    // What is no sender that is made affine.
     template <class V>
-    [[gnu::always_inline]] static decltype(auto) as_is(V&& value, Derived& promise) {
-        using Result = call_result_t<as_awaitable_t, V, Derived&>;
-        if constexpr (std::is_rvalue_reference_v<Result>) {
-            using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<V&&>(value), promise)));
-            if constexpr (std::is_rvalue_reference_v<Awaiter>) {
-                return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
-            } else {
-                return awaiter_of(as_awaitable(static_cast<V&&>(value), promise));
-            }
+    static decltype(auto) came_back(V&& value, Derived& promise) {
+        using Sch = typename task_context<Env>::scheduler_type;
+        if constexpr (awaited_by_stand_in<V, Derived, Env>) {
+            return returning_await<V, Derived, Env>(static_cast<V&&>(value), promise);
+        } else if constexpr (awaited_affine<V, Derived>) {
+            return as_awaitable(affine(static_cast<V&&>(value)), promise);
+        } else if constexpr (!awaited_in<V, Derived>) {
+            return execution::awaited_as_it_is(static_cast<V&&>(value), promise);
+        } else if constexpr (!infallible_scheduler<Sch, env<>>) {
+            return await_without_a_way_back<Sch>();
         } else {
-            return as_awaitable(static_cast<V&&>(value), promise);
+            return await_that_does_not_come_back<V>();
         }
     }
 };

@@ -1,13 +1,14 @@
 // wait_for_tasks: a task waits for several others, which run side by side on a pool's workers.
 #pragma once
-// On a worker all children but the first lie in the worker's fork_deque. The waiting task calls the
-// first, then takes back and calls one after the other; this is the main line. A child that a thief
-// has, and one that the main line called and that waits for something, ends elsewhere
-// (task_join.hpp). If none does, the waiting task is not even suspended, and the wait costs no
-// atomic operation.
+// On a worker of the pool that is the waiting task's scheduler, all children but the first lie in
+// the worker's fork_deque. The waiting task calls the first, then takes back and calls one after
+// the other; this is the main line. A child that a thief has, and one that the main line called and
+// that waits for something, ends elsewhere (task_join.hpp). If none does, the waiting task is not
+// even suspended, and the wait costs no atomic operation.
 //
-// Off a pool all are called in order. Source: chapter 5 of the thesis (WaitForTasksAwaiter,
-// SharedBarrier); the counting is libfork's idea.
+// Everywhere else all are called in order; also on a pool's worker that runs the loop of another
+// scheduler, whose tasks rely on its one thread. Source: chapter 5 of the thesis
+// (WaitForTasksAwaiter, SharedBarrier); the counting is libfork's idea.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/cold_call.hpp>
@@ -192,17 +193,19 @@ private:
     [[gnu::always_inline]] void run(Parent parent) noexcept {
         const auto first = child_of<0>(children_).coroutine;  // read before the rest is written
         fork_deque* const deque = fork_deque::current();
-        if (deque != nullptr && offer<count - 1>(*deque)) [[likely]] {
+        // A loop that a pool's worker runs, as sync_wait does, is not the pool: its tasks stay.
+        const bool offers = deque != nullptr && &deque->team() == parent_.context(parent).team();
+        if (offers && offer<count - 1>(*deque)) [[likely]] {
             run_child<0>(parent, first);
             run_rest<true>(parent, std::make_index_sequence<count - 1>());
         } else {
-            run_partly_offered();
+            run_partly_offered(offers);
         }
     }
-    // Off a pool, or where the deque is full.
-    [[gnu::noinline]] void run_partly_offered() noexcept {
+    // Where the task's scheduler is no pool's, or the deque is full.
+    [[gnu::noinline]] void run_partly_offered(bool was_offered) noexcept {
         auto without = slots_.rbegin();
-        if (fork_deque::current() != nullptr) without = std::find(without, slots_.rend(), nullptr);
+        if (was_offered) without = std::find(without, slots_.rend(), nullptr);
         std::fill(without, slots_.rend(), nullptr);
         const auto parent = parent_.self();
         run_child<0>(parent, child_of<0>(children_).coroutine);
@@ -370,10 +373,11 @@ private:
     numbered_tasks<std::index_sequence_for<Tasks...>, Tasks...> tasks_;
 };
 
-// `co_await wait_for_tasks(a, b, ...)` runs all tasks, side by side on a pool, and goes on when all
-// have ended. L-values keep their results: co_await std::move(a) or std::move(a).get(). R-values
-// give theirs as a tuple, with std::monostate for void. Errors: the first exception of an r-value,
-// in order. A task that ends with a stop ends the waiting one so, when all have ended.
+// `co_await wait_for_tasks(a, b, ...)` runs all tasks, side by side if the waiting task's scheduler
+// is a pool, and goes on when all have ended. L-values keep their results: co_await std::move(a) or
+// std::move(a).get(). R-values give theirs as a tuple, with std::monostate for void. Errors: the
+// first exception of an r-value, in order. A task that ends with a stop ends the waiting one so,
+// when all have ended.
 // Cost: no allocation; no atomic operation but for children that run elsewhere.
 template <class... Tasks>
     requires(sizeof...(Tasks) != 0) && (is_task<std::remove_cvref_t<Tasks>> && ...)

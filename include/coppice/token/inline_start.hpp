@@ -5,13 +5,7 @@
 // completion asks whether its own initiation is still under way on this thread; if it is, it only
 // stores the outcome, and the initiator goes on.
 //
-// No atomic operation is needed. Every initiation has a mark on its own stack, linked into a list
-// of this thread; the state knows the mark it was started under. A completion elsewhere finds no
-// such mark and goes on by itself; the initiator then looks only at its mark, never at the state,
-// which may be gone. A match needs both the mark's address and the state's: either alone may
-// belong to an earlier owner of that memory, both together cannot, since two states of one address
-// live one after the other, and marks under which they were started are not both alive at one
-// address.
+// exec/starting.hpp says how that is known.
 //
 // An operation that never completes inside its initiation, on the thread that calls it, says so by
 // a member `static constexpr bool completes_inside = false` of its initiation; then nobody marks or
@@ -19,38 +13,9 @@
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/starting.hpp>
 
 namespace coppice {
-
-// On the stack of a function that initiates an operation. Threads: its own.
-class initiation_mark : immovable {
-public:
-    explicit initiation_mark(const void* state) noexcept : state_(state), outer_(innermost()) {
-        innermost() = this;
-    }
-    ~initiation_mark() { innermost() = outer_; }
-
-    // True: the operation has completed, and the initiator goes on. False: touch nothing of it.
-    bool completed() const noexcept { return state_ == nullptr; }
-
-    // The completion of `state`, started under `mark`. True: the initiator will go on.
-    static bool completed_inside(const void* state, const initiation_mark* mark) noexcept {
-        for (initiation_mark* m = innermost(); m != nullptr; m = m->outer_) {
-            if (m == mark && m->state_ == state) {
-                m->state_ = nullptr;
-                return true;
-            }
-        }
-        return false;
-    }
-
-private:
-    static initiation_mark*& innermost() noexcept {
-        return thread_slot<initiation_mark, initiation_mark*>();
-    }
-    const void* state_;  // null: it has completed
-    initiation_mark* outer_;
-};
 
 template <class Initiation>
 consteval bool may_complete_inside() noexcept {
@@ -69,17 +34,16 @@ public:
     // True: completed inside, and the caller goes on. False: elsewhere, this may be gone.
     template <class Initiate>
     bool begin(const void* state, Initiate initiate) noexcept {
-        const initiation_mark mark(state);
-        mark_ = &mark;
+        execution::starting start_call(state, mark_);
         initiate();
-        return mark.completed();
+        return start_call.has_completed();
     }
     bool completed_inside(const void* state) const noexcept {
-        return initiation_mark::completed_inside(state, mark_);
+        return execution::starting::takes_completion_of(state, mark_);
     }
 
 private:
-    const initiation_mark* mark_;  // set by begin()
+    const execution::starting* mark_;  // set by begin()
 };
 template <>
 class marked_start<false> : immovable {

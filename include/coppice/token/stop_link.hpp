@@ -1,7 +1,7 @@
 // stop_link: gives an operation an inplace_stop_token, whatever token its waiter has.
 #pragma once
 
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/linked_stop.hpp>
 #include <coppice/token/completion.hpp>
 
 namespace coppice {
@@ -12,15 +12,13 @@ template <class Token>
 class stop_link : immovable {
 public:
     inplace_stop_token engage(Token token) noexcept {
-        registration_.engage(static_cast<Token&&>(token), request(source_));
-        return source_.get_token();
+        linked_.engage(static_cast<Token&&>(token));
+        return linked_.token();
     }
-    void reset() noexcept { registration_.reset(); }
+    void reset() noexcept { linked_.reset(); }
 
 private:
-    using request = execution::request_stop_of<inplace_stop_source>;
-    inplace_stop_source source_;
-    execution::stop_registration<Token, request> registration_;
+    execution::linked_stop<inplace_stop_source, Token> linked_;
 };
 
 template <>

@@ -149,7 +149,7 @@ public:
     // In a task whose stop token is of another kind: as a sender.
     template <class Promise>
         requires(!followed_directly<Promise>)
-    auto as_awaitable(Promise& promise) && {
+    auto as_awaitable(Promise& promise) {
         return execution::sender_awaitable<await_operation, Promise>(
             static_cast<await_operation&&>(*this), promise);
     }

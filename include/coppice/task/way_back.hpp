@@ -1,0 +1,249 @@
+// way_back: brings a task back to its scheduler from an awaitable that is no sender; for await.
+#pragma once
+// A sender is made affine (exec/affine.hpp). Any other awaitable, one that cannot be moved, or an
+// l-value that must not be copied, knows only the coroutine that it resumes. So it is given another
+// one in the task's place, a stand-in. When that is resumed, wherever this is, it schedules the
+// task on the task's scheduler. There the task takes the result from the awaiter itself: it is
+// neither moved nor copied on the way.
+//
+// Cost: a frame from the thread's frame_pool, and one schedule where the awaiter does not say that
+// it completes on the task's scheduler. An awaiter that is ready costs no schedule.
+
+#include <coppice/exec/affine.hpp>
+#include <coppice/exec/as_awaitable.hpp>
+#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/task_context.hpp>
+#include <coppice/task/transfer.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <type_traits>
+
+namespace coppice::execution {
+
+template <class Env>
+class task_promise_base;
+
+// What does not depend on the awaitable. Threads: the task's; return_home() by who completes.
+template <class Env>
+class way_back : immovable {
+    using scheduler_type = typename task_context<Env>::scheduler_type;
+    class receiver {
+    public:
+        using receiver_concept = receiver_tag;
+        explicit receiver(way_back& way) noexcept : way_(&way) {}
+        void set_value() && noexcept { way_->go_on(); }
+        void set_stopped() && noexcept { way_->go_on(); }
+        env<> get_env() const noexcept { return {}; }
+
+    private:
+        way_back* way_;
+    };
+    // Awaited by a stand-in that was resumed.
+    class return_home {
+    public:
+        explicit return_home(way_back& way) noexcept : way_(&way) {}
+        static constexpr bool await_ready() noexcept { return false; }
+        void await_suspend(std::coroutine_handle<>) const noexcept {
+            way_back& way = *way_;
+            way.start();  // the stand-in may be gone
+        }
+        [[noreturn]] void await_resume() const noexcept { std::terminate(); }
+
+    private:
+        way_back* way_;
+    };
+
+public:
+    class stand_in {
+    public:
+        class promise_type {
+        public:
+            explicit promise_type(way_back& way) noexcept : way_(way) {}
+            static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
+            static void operator delete(void* memory, std::size_t bytes) noexcept {
+                frame_pool::deallocate(memory, bytes);
+            }
+            stand_in get_return_object() noexcept {
+                return stand_in(std::coroutine_handle<promise_type>::from_promise(*this));
+            }
+            std::suspend_always initial_suspend() const noexcept { return {}; }
+            std::suspend_always final_suspend() const noexcept { return {}; }
+            [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
+            void return_void() noexcept {}
+
+            // What was awaited has stopped: so does the task, on its scheduler.
+            std::coroutine_handle<> unhandled_stopped() noexcept {
+                way_.stopped_ = true;
+                return std::coroutine_handle<promise_type>::from_promise(*this);
+            }
+            task_env<Env> get_env() const noexcept { return way_.promise_.get_env(); }
+
+        private:
+            way_back& way_;
+        };
+        explicit stand_in(std::coroutine_handle<promise_type> made) noexcept : coroutine(made) {}
+        std::coroutine_handle<promise_type> coroutine;
+    };
+    using stand_in_promise = typename stand_in::promise_type;
+
+    explicit way_back(task_promise_base<Env>& promise)
+        : promise_(promise), stand_in_(make_stand_in(*this).coroutine) {}
+    ~way_back() {
+        if (connected_) operation_.destroy();
+        stand_in_.destroy();
+    }
+    // What is resumed or stopped in place of the task.
+    std::coroutine_handle<stand_in_promise> stand_in_for(std::coroutine_handle<> task) {
+        task_ = task;
+        operation_.construct_with([this] {
+            return execution::connect(execution::schedule(promise_.context().scheduler),
+                                      receiver(*this));
+        });
+        connected_ = true;
+        return stand_in_;
+    }
+    stand_in_promise& promise() const noexcept { return stand_in_.promise(); }
+
+private:
+    static stand_in make_stand_in(way_back& way) { co_await return_home(way); }
+    void start() noexcept { execution::start(operation_.get()); }
+    // On the task's scheduler. This may be gone afterwards.
+    void go_on() noexcept {
+        execution::resume_from_outside(stopped_ ? promise_.stop(task_) : task_);
+    }
+
+    task_promise_base<Env>& promise_;
+    const std::coroutine_handle<stand_in_promise> stand_in_;
+    std::coroutine_handle<> task_;
+    manual_lifetime<connect_result_t<schedule_result_t<scheduler_type&>, receiver>> operation_;
+    bool connected_ = false;
+    bool stopped_ = false;  // written by who completes, before it schedules
+};
+
+// An awaitable and its awaiter, in a coroutine with this promise.
+template <class Value, class Promise>
+struct awaited_value : immovable {
+    using awaitable_type = call_result_t<as_awaitable_t, Value, Promise&>;
+    using awaiter_type = decltype(awaiter_of(std::declval<awaitable_type>()));
+    using suspend_type =
+        decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_suspend(
+            std::coroutine_handle<Promise>()));
+    using result_type =
+        decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_resume());
+
+    awaited_value(Value&& value, Promise& promise)
+        : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
+          awaiter(execution::awaiter_of(static_cast<awaitable_type&&>(awaitable))) {}
+    // Gives what goes on: `self`, if it is to be resumed in place of `given`. To a coroutine if
+    // transfers, else whether it stays suspended.
+    template <bool transfers>
+    auto suspend(std::coroutine_handle<Promise> given, std::coroutine_handle<> self) {
+        std::coroutine_handle<> next = std::noop_coroutine();  // this may be gone
+        if constexpr (std::is_void_v<suspend_type>) {
+            awaiter.await_suspend(given);
+        } else if constexpr (is_coroutine_handle<suspend_type>) {
+            next = awaiter.await_suspend(given);
+            if (next == given) next = self;
+        } else {
+            if (!awaiter.await_suspend(given)) next = self;
+        }
+        if constexpr (transfers) {
+            return next;
+        } else {
+            return next != self;
+        }
+    }
+
+    awaitable_type awaitable;
+    awaiter_type awaiter;
+};
+
+// Whether an object with these attributes completes on sch, as far as it says how it completes.
+template <class Value, class Env, class Sch>
+bool ends_on(const std::remove_cvref_t<Value>& value, const Env& env, const Sch& sch) noexcept {
+    const auto attrs = [&]() -> decltype(auto) { return execution::get_env(value); };
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(attrs())>, execution::env<>>) {
+        return false;
+    } else if constexpr (sender_in<Value, Env>) {
+        using Sigs = completion_signatures_of_t<Value, Env>;
+        return (Sigs::count_of(set_value) == 0 ||
+                execution::completes_on<set_value_t>(attrs(), env, sch)) &&
+               (Sigs::count_of(set_error) == 0 ||
+                execution::completes_on<set_error_t>(attrs(), env, sch)) &&
+               (Sigs::count_of(set_stopped) == 0 ||
+                execution::completes_on<set_stopped_t>(attrs(), env, sch));
+    } else {
+        return execution::completes_on<set_value_t>(attrs(), env, sch) &&
+               execution::completes_on<set_error_t>(attrs(), env, sch) &&
+               execution::completes_on<set_stopped_t>(attrs(), env, sch);
+    }
+}
+
+// The await of an awaitable that is no sender: by the task itself where there is no place to come
+// back to, or it ends there.
+template <class Value, class Promise, class Env>
+class returning_await : immovable {
+    using stand_in_promise = typename way_back<Env>::stand_in_promise;
+    using direct_type = awaited_value<Value, Promise>;
+    struct away_type : immovable {
+        away_type(Value&& value, Promise& promise)
+            : way(promise), awaited(static_cast<Value&&>(value), way.promise()) {}
+        way_back<Env> way;
+        awaited_value<Value, stand_in_promise> awaited;
+    };
+    static constexpr bool transfers =
+        is_coroutine_handle<typename direct_type::suspend_type> ||
+        is_coroutine_handle<typename awaited_value<Value, stand_in_promise>::suspend_type>;
+
+public:
+    returning_await(Value&& value, Promise& promise)
+        : is_direct_(
+              promise.context().is_inline() ||
+              execution::ends_on<Value>(value, promise.get_env(), promise.context().scheduler)) {
+        if (is_direct_) {
+            ::new (static_cast<void*>(&direct_)) direct_type(static_cast<Value&&>(value), promise);
+        } else {
+            ::new (static_cast<void*>(&away_)) away_type(static_cast<Value&&>(value), promise);
+        }
+    }
+    ~returning_await() {
+        if (is_direct_) {
+            direct_.~direct_type();
+        } else {
+            away_.~away_type();
+        }
+    }
+    bool await_ready() {
+        return is_direct_ ? static_cast<bool>(direct_.awaiter.await_ready())
+                          : static_cast<bool>(away_.awaited.awaiter.await_ready());
+    }
+    auto await_suspend(std::coroutine_handle<Promise> task) {
+        if (is_direct_) return direct_.template suspend<transfers>(task, task);
+        return away_.awaited.template suspend<transfers>(away_.way.stand_in_for(task), task);
+    }
+    decltype(auto) await_resume() {
+        if (is_direct_) return direct_.awaiter.await_resume();
+        return away_.awaited.awaiter.await_resume();
+    }
+
+private:
+    const bool is_direct_;
+    union {
+        direct_type direct_;
+        away_type away_;
+    };
+};
+
+// What a task can await by a stand-in.
+template <class Value, class Promise, class Env>
+concept awaited_by_stand_in =
+    infallible_scheduler<typename task_context<Env>::scheduler_type, env<>> &&
+    awaited_in<Value, Promise> && awaited_in<Value, typename way_back<Env>::stand_in_promise> &&
+    std::same_as<
+        typename awaited_value<Value, Promise>::result_type,
+        typename awaited_value<Value, typename way_back<Env>::stand_in_promise>::result_type>;
+
+}  // namespace coppice::execution
