@@ -7,22 +7,33 @@
 //   - does this source die inside one of its callbacks? Then the requester must not touch it again:
 //     the frame's source is cleared.
 // Cleared fields also keep a new object at an old address from being taken for the old one.
-// Everything here is one thread's own; nothing is shared.
+// All this is one thread's own. Shared is only the way back (way_back.hpp): a callback that removed
+// itself holds the source no longer while its function goes on, so another thread may end the last
+// registration meanwhile, and tells the requester here that it must not come back.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 
+#include <cstdint>
 #include <utility>
 
 namespace coppice {
 
-class exception_sink;  // subscription.hpp
+class exception_sink;     // subscription.hpp
+class further_callbacks;  // further.hpp
+class linked_states;      // state.hpp
+struct stop_node;         // list.hpp
 
 class running_request : immovable {
 public:
     explicit running_request(const void* source, void* callback = nullptr,
-                             exception_sink* exceptions = nullptr) noexcept
-        : source_(source), callback_(callback), exceptions_(exceptions), outer_(innermost()) {
+                             exception_sink* exceptions = nullptr,
+                             further_callbacks* further = nullptr) noexcept
+        : source_(source),
+          callback_(callback),
+          exceptions_(exceptions),
+          further_(further),
+          outer_(innermost()) {
         innermost() = this;
     }
     ~running_request() { innermost() = outer_; }
@@ -37,14 +48,15 @@ public:
         return source_ == nullptr && !planted("stop.touch_dead_source");
     }
 
-    // For a callback's destructor: true if it runs on this thread; the requester forgets it then.
-    [[gnu::noinline, gnu::cold]] static bool forget_callback(const void* callback) noexcept {
+    // For a callback's destructor: the request that runs it on this thread, and forgets it now; or
+    // nullptr.
+    [[gnu::noinline]] static running_request* forget_callback(const void* callback) noexcept {
         for (running_request* r = innermost(); r != nullptr; r = r->outer_) {
             if (r->callback_ != callback || planted("stop.wait_for_oneself")) continue;
             r->callback_ = nullptr;
-            return true;
+            return r;
         }
-        return false;
+        return nullptr;
     }
     // True while the callback runs on this thread.
     [[gnu::noinline, gnu::cold]] static bool runs_here(const void* callback) noexcept {
@@ -60,13 +72,44 @@ public:
         while (r != nullptr && r->source_ != source) r = r->outer_;
         return r;
     }
-    // The source dies. Returns the callback that runs now and is still alive, else nullptr.
+    // The requester touches the source no more: it dies, or nothing is left to run. Returns the
+    // callback that runs now and is still alive, else nullptr.
     void* forget_source() noexcept {
         source_ = nullptr;
         return std::exchange(callback_, nullptr);
     }
 
+    // The way back of a requester whose callback has removed itself; see way_back.hpp.
+    // By the requester's thread, before it hands the source over to another registration.
+    void go_away() noexcept { way_.store(away, relaxed); }  // relaxed: stop.watch publishes it
+    // By the requester, when the callback has returned. False: the source may be gone.
+    [[nodiscard]] bool come_back() noexcept {
+        // edge stop.way (acq_rel): what the last remover did, or that the requester comes
+        return way_.exchange(back, acq_rel) != cut || planted("stop.come_back_anyway");
+    }
+    // By the remover of the last callback. False: the requester has come back, and says farewell.
+    [[nodiscard]] bool cut_off() noexcept {
+        // edge stop.way (acq_rel): the requester stays away, or what it did before it came back
+        return way_.exchange(cut, acq_rel) != back || planted("stop.no_farewell");
+    }
+    further_callbacks* further() const noexcept { return further_; }
+
+    // Where the request that runs here for `source` leaves the linked states that it has stopped;
+    // nullptr if it does not, or if it is not the one that runs innermost.
+    static linked_states* linked_of(const void* source) noexcept {
+        const running_request* const r = innermost();
+        return r != nullptr && r->source_ == source ? r->linked_ : nullptr;
+    }
+    void set_linked(linked_states* linked) noexcept { linked_ = linked; }
+
+    // The callbacks of a list that wait for the requester to come back. Guarded by the list's lock.
+    plain<stop_node*>& rest() noexcept { return rest_; }
+
 private:
+    static constexpr std::uint32_t away = 0;
+    static constexpr std::uint32_t back = 1;
+    static constexpr std::uint32_t cut = 2;
+
     static running_request*& innermost() noexcept {
         return thread_slot<running_request, running_request*>();
     }
@@ -74,7 +117,13 @@ private:
     const void* source_;
     void* callback_;
     exception_sink* exceptions_;
+    further_callbacks* further_;  // those of a tolerant source, else nullptr
     running_request* outer_;
+    linked_states* linked_ = nullptr;
+    plain<stop_node*> rest_{nullptr};
+    // away: a callback runs. back: the requester goes to the source. cut: it must not. Written by
+    // the requester, and by the remover of the last callback; the first of `back` and `cut` holds.
+    atomic<std::uint32_t> way_{away};
 };
 
 }  // namespace coppice

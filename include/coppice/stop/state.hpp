@@ -201,7 +201,7 @@ public:
         const bool removed = stripe.list.unlink(node);
         stop_state* const dying = leave(stripe, bits);
         if (!removed) [[unlikely]]
-            wait_done(node);
+            end_taken(node);
         if (dying != nullptr) dying->end();
     }
 
@@ -412,6 +412,13 @@ private:
         }
         while (pooled_stop_node* const node = pop_node(stripe.unused)) delete node;
         while (pooled_stop_node* const node = pop_node(stripe.spent)) delete node;
+    }
+
+    // Ends a callback that a request has taken. Blocks: while it runs on another thread.
+    static void end_taken(stop_node& node) noexcept {
+        // edge stop.done (acquire): the callback has returned
+        if (node.phase.load(acquire) == stop_node::done) return;
+        if (running_request::forget_callback(&node) == nullptr) wait_done(node);
     }
 
     // Handles in the lower half, sources among them in the upper. Written by whoever copies or
