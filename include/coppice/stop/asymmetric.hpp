@@ -50,6 +50,18 @@
 
 namespace coppice {
 
+// What every callback of a slot starts with. Owned by the slot's owner; the requester reads
+// `execute` after claim.
+struct asymmetric_callback : immovable {
+    using execute_function = void(asymmetric_callback*) noexcept;
+    asymmetric_callback(execute_function* run, const void* from) noexcept
+        : execute(run), source(from) {}
+    void go_nowhere() noexcept { source = nullptr; }
+
+    execute_function* execute;
+    const void* source;  // nullptr: not registered, the destructor has nothing to do
+};
+
 // One slot. `flag` is the source's, in every call.
 class asymmetric_slot {
 public:
@@ -57,7 +69,7 @@ public:
     enum class found { withdrawn, watched, running, done };
 
     // Registers. False: a stop was requested, and `what` says whether there is more to do.
-    [[nodiscard]] bool fill(slot_callback& callback, const atomic<std::uint32_t>& flag,
+    [[nodiscard]] bool fill(asymmetric_callback& callback, const atomic<std::uint32_t>& flag,
                             found& what) noexcept {
         what = found::withdrawn;
         // edge asymmetric.flag (acquire): what came before the request is visible
@@ -107,9 +119,9 @@ public:
     }
 
     // For the request, after its heavy fence: the callback to run, or nullptr.
-    [[nodiscard]] slot_callback* claim() noexcept {
+    [[nodiscard]] asymmetric_callback* claim() noexcept {
         // edge asymmetric.callback (acquire): the callback is constructed
-        slot_callback* const callback = callback_.load(acquire);
+        asymmetric_callback* const callback = callback_.load(acquire);
         if (callback == nullptr) return nullptr;
         std::uint32_t seen = open;
         // Relaxed: callback_ and `done` carry all that is passed on.
@@ -146,16 +158,11 @@ public:
         // edge stop.left (acquire): all that the requester did to the source
         while (claim_.load(acquire) == farewell) callback_sleepers().wait_while(claim_, farewell);
     }
-    [[nodiscard]] met meet(slot_callback*& callback) noexcept {
+    [[nodiscard]] met meet(asymmetric_callback*& callback) noexcept {
         for (;;) {
             // edge stop.left (acquire): the mark was passed on
             std::uint32_t seen = claim_.load(acquire);
-            if (seen == farewell) {
-                // edge stop.left (release): all that the requester did to the source
-                claim_.store(withdrawn, release);
-                callback_sleepers().wake(claim_);
-                return met::farewell;
-            }
+            if (seen == farewell) return met::farewell;
             if (seen != watched && seen != leaving) return met::nothing;
             // edge asymmetric.callback (acquire): the callback is constructed
             callback = callback_.load(acquire);
@@ -165,6 +172,13 @@ public:
                 return met::callback;  // relaxed: as in claim()
             }
         }
+    }
+
+    // Lifetime: touches nothing after its store.
+    void say_farewell() noexcept {
+        // edge stop.left (release): all that the requester did to the source
+        claim_.store(withdrawn, release);
+        callback_sleepers().wake(claim_);
     }
 
     // For the source's destructor; relaxed: the last owner looks.
@@ -182,7 +196,7 @@ private:
     static constexpr std::uint32_t leaving = 5;
     static constexpr std::uint32_t farewell = 6;
 
-    atomic<slot_callback*> callback_{nullptr};
+    atomic<asymmetric_callback*> callback_{nullptr};
     atomic<std::uint32_t> claim_{open};
 };
 
@@ -243,7 +257,7 @@ public:
             running |= s.slot.is_running();
         }
         if (running) [[unlikely]]
-            die_inside_callback(this);
+            die_inside_callback<asymmetric_callback>(this);
     }
 
     // The token of one slot. At most one callback per slot may live at a time.
@@ -265,11 +279,11 @@ public:
         // edge asymmetric.flag (release): what came before the request is visible
         if (requested_.exchange(1, acq_rel) != 0) return false;
         heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
-        running_request request(this);
         row row{this};
-        std::size_t i = 0;
-        slot_callback* const first = row.claim_from(i);
-        coppice::run_row(row, i, request, first);  // *this may be gone
+        const claimed_callback<asymmetric_callback> first = row.claim_from(0);
+        if (first.callback == nullptr) return true;
+        running_request request(this, first.callback);
+        coppice::run_row(row, first, request);  // *this may be gone
         return true;
     }
 
@@ -288,45 +302,53 @@ private:
         asymmetric_slot& at(std::size_t i) const noexcept { return source->slots_[i].slot; }
         static constexpr std::size_t size() noexcept { return N; }
         static std::size_t after(std::size_t i) noexcept { return i + 1; }
-        bool watch(std::size_t k, running_request& request) noexcept {
-            source->watcher_.store(&request, relaxed);  // relaxed: stop.watch publishes it
+        static void know(const running_request&) noexcept {}
+        bool watch(std::size_t k, std::size_t, running_request&) noexcept {
             return at(k).watch();
         }
-        running_request* watcher(std::size_t) const noexcept {
-            return source->watcher_.load(relaxed);  // relaxed: as above
+        running_request* watcher(std::size_t, std::size_t& i) const noexcept {
+            i = N;
+            return source->watcher_.load(relaxed);  // relaxed: stop.watch publishes it
         }
         void leave(std::size_t k) noexcept { at(k).leave(); }
         void wait_for_farewell(std::size_t k) noexcept { at(k).wait_for_farewell(); }
-        met meet(std::size_t k, slot_callback*& callback) noexcept { return at(k).meet(callback); }
-        void settle(std::size_t k) noexcept { at(k).settle(); }
+        met meet(std::size_t k, asymmetric_callback*& callback) noexcept { return at(k).meet(callback); }
+        void say_farewell(std::size_t k) noexcept { at(k).say_farewell(); }
+        void settle(std::size_t i, running_request& request) noexcept {
+            at(i).settle();
+            source->watcher_.store(&request, relaxed);  // relaxed: as above
+        }
+        static void settle(std::size_t) noexcept {}
 
-        static void execute(std::size_t, slot_callback* callback) noexcept {
-            callback->execute(callback);
+        static void execute(claimed_callback<asymmetric_callback> next) noexcept {
+            next.callback->execute(next.callback);
         }
-        slot_callback* claim_from(std::size_t& i) noexcept {
+        claimed_callback<asymmetric_callback> claim_from(std::size_t i) noexcept {
             for (; i < N; ++i) {
-                slot_callback* const callback = at(i).claim();
-                if (callback != nullptr) return callback;
+                asymmetric_callback* const callback = at(i).claim();
+                if (callback != nullptr) return {callback, i};
             }
-            return nullptr;
+            return {};
         }
-        void finish(std::size_t i, slot_callback*) noexcept { at(i).finish(); }
+        void finish(claimed_callback<asymmetric_callback> former) noexcept {
+            at(former.i).finish();
+        }
     };
 
     // False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard]] bool enlist(std::size_t index, slot_callback& callback) const noexcept {
+    [[nodiscard]] bool enlist(std::size_t index, asymmetric_callback& callback) const noexcept {
         asymmetric_slot::found what;
         if (slots_[index].slot.fill(callback, requested_, what)) [[likely]]
             return true;
         if (what == asymmetric_slot::found::watched) coppice::leave_watched(row{this}, index);
         return what == asymmetric_slot::found::running || what == asymmetric_slot::found::done;
     }
-    void withdraw(std::size_t index, slot_callback& callback) const noexcept {
+    void withdraw(std::size_t index, asymmetric_callback& callback) const noexcept {
         if (!slots_[index].slot.clear(requested_)) [[unlikely]]
             withdraw_late(index, callback);
     }
     [[gnu::noinline]] void withdraw_late(std::size_t index,
-                                         slot_callback& callback) const noexcept {
+                                         asymmetric_callback& callback) const noexcept {
         asymmetric_slot& slot = slots_[index].slot;
         switch (slot.withdraw()) {
             case asymmetric_slot::found::watched:
@@ -349,7 +371,7 @@ private:
 
     // 0, then 1 for ever. Written by the request that wins; read by all.
     alignas(Stride) mutable atomic<std::uint32_t> requested_{0};
-    // Once a slot is watched, for whom. Written by the requester's thread, or who passes it on.
+    // Once a slot is watched, for which request. Written by the requester.
     mutable atomic<running_request*> watcher_{nullptr};
     mutable padded_slot slots_[N];
 };
@@ -360,7 +382,7 @@ private:
 // thread. Cost: no allocation, no read-modify-write.
 template <std::size_t N, std::size_t Index, class CallbackFn,
           std::size_t Stride = asymmetric_stride(N)>
-class asymmetric_inplace_stop_callback : slot_callback {
+class asymmetric_inplace_stop_callback : asymmetric_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
@@ -371,23 +393,21 @@ public:
     explicit asymmetric_inplace_stop_callback(
         asymmetric_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
-        if (token.source_ == nullptr) {
-            go_nowhere();
-            return;
-        }
+        : asymmetric_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        if (source == nullptr) return;
         if (token.source_->enlist(Index, *this)) [[likely]]
             return;
-        go_nowhere();
+        source = nullptr;
         run(this);
     }
     ~asymmetric_inplace_stop_callback() {
-        if (is_elsewhere()) return;
-        source<asymmetric_inplace_stop_source<N, Stride>>().withdraw(Index, *this);
+        if (source == nullptr) return;
+        static_cast<const asymmetric_inplace_stop_source<N, Stride>*>(source)->withdraw(Index,
+                                                                                        *this);
     }
 
 private:
-    static void run(slot_callback* self) noexcept {
+    static void run(asymmetric_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<asymmetric_inplace_stop_callback*>(self)->callback_)();
     }
 

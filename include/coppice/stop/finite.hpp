@@ -100,13 +100,14 @@ public:
     // Requests the stop and runs the registered callbacks on this thread, slot by slot.
     // Returns true for exactly one of all calls. Blocks: never, but for what the callbacks do, and
     // if one has removed itself, while another thread removes one, for some instructions.
-    // Cost: one compare-exchange; per slot a load, and a compare-exchange and a store if filled.
+    // Cost: one exchange; per slot a load, and a compare-exchange and a store if it is filled.
     bool request_stop() noexcept {
-        if (!raise_flag(0)) return false;
+        // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
+        if ((flag_.exchange(requested, seq_cst) & requested) != 0) return false;
         for (std::size_t i = 0; i != N; ++i) {
             if (slots_[i].slot.is_empty()) [[likely]]
                 continue;
-            run_from(i, nullptr);  // *this may be gone
+            run_from(i);  // *this may be gone
             return true;
         }
         return true;
@@ -123,16 +124,10 @@ private:
     struct alignas(Stride) padded_slot {
         callback_slot slot;
     };
-    using row = slot_row<N, padded_slot>;
+    using row = slot_row<finite_inplace_stop_source, N>;
+    friend row;
 
     explicit constexpr finite_inplace_stop_source(std::uintptr_t kind) noexcept : flag_(kind) {}
-
-    // False: it is raised. Not an exchange: the winner may have written who watches (slot_row).
-    [[nodiscard]] bool raise_flag(std::uintptr_t kind) noexcept {
-        std::uintptr_t seen = kind;
-        // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
-        return flag_.compare_exchange_strong(seen, kind | requested, seq_cst, acquire);
-    }
 
     // Bits that tell what is in any slot.
     std::uintptr_t left_over() const noexcept {
@@ -141,16 +136,18 @@ private:
         return bits;
     }
 
-    // Runs the callbacks of slot i, of the later ones, and then the further ones.
-    [[gnu::noinline]] void run_from(std::size_t i, further_callbacks* further) noexcept {
-        running_request request(this, nullptr, nullptr, further);
-        row row = row_with(further);
-        slot_callback* const first = row.claim_from(i);
-        coppice::run_row(row, i, request, first);
+    // Runs the callbacks of slot i and of the later ones.
+    [[gnu::noinline]] void run_from(std::size_t i) noexcept {
+        row row(*this, nullptr);
+        const claimed_callback<slot_callback> first = row.claim_from(i);
+        if (first.callback == nullptr) return;
+        running_request request(this, first.callback);
+        coppice::run_row(row, first, request);
     }
 
     // False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard]] bool enlist(std::size_t index, slot_callback& callback) const noexcept {
+    [[nodiscard, gnu::always_inline]] bool enlist(std::size_t index,
+                                                  slot_callback& callback) const noexcept {
         if (stop_requested() && !planted("finite.steal_late_callback")) [[unlikely]]
             return false;
         callback_slot& slot = slots_[index].slot;
@@ -186,8 +183,7 @@ private:
             case callback_slot::taking::claimed:
                 return false;
             case callback_slot::taking::was_watched:
-                coppice::leave_watched(
-                    row_with(nullptr).of(*row_with(nullptr).watcher(index)), index);
+                coppice::leave_watched(row(*this, nullptr), index);
                 return true;
             case callback_slot::taking::taken:
                 break;
@@ -195,21 +191,28 @@ private:
         return true;
     }
 
-    void withdraw(std::size_t index, slot_callback& callback) const noexcept {
+    [[gnu::always_inline]] void withdraw(std::size_t index,
+                                         slot_callback& callback) const noexcept {
         callback_slot& slot = slots_[index].slot;
         // Relaxed: only saves a locked instruction.
-        const bool late = (flag_.load(relaxed) & requested) != 0;
-        if (late && slot.is_done()) return;
-        if ((late && slot.is_running()) || !slot.clear(callback)) [[unlikely]]
-            coppice::end_late(row_with(nullptr), index, slot, callback);
+        if ((flag_.load(relaxed) & requested) != 0) [[unlikely]] {
+            if (!slot.is_done()) withdraw_late(index, callback);
+            return;
+        }
+        if (!slot.clear(callback)) [[unlikely]]
+            coppice::end_late(row(*this, nullptr), index, slot, callback);
     }
-    row row_with(further_callbacks* further) const noexcept {
-        return row(slots_, &flag_, further);
+    [[gnu::noinline]] void withdraw_late(std::size_t index,
+                                         slot_callback& callback) const noexcept {
+        callback_slot& slot = slots_[index].slot;
+        if (slot.is_running() || !slot.clear(callback)) {
+            coppice::end_late(row(*this, nullptr), index, slot, callback);
+        }
     }
+    callback_slot& slot(std::size_t i) const noexcept { return slots_[i].slot; }
 
-    // The bits requested, once the stop is, and tolerant, for ever; above them, once the stop is
-    // requested, the request that watches a slot. Written by the request that wins; the bits are
-    // read by registrations, the rest by who removes a watched callback.
+    // The bits `requested`, once the stop is, and `tolerant`, from the start. Written by requests;
+    // read by registrations.
     alignas(Stride) mutable atomic<std::uintptr_t> flag_{0};
     mutable padded_slot slots_[N];
 };
@@ -235,16 +238,27 @@ public:
 
     // As in a finite source.
     bool request_stop() noexcept {
-        if (!this->raise_flag(base::tolerant)) return false;
+        // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
+        if ((this->flag_.exchange(base::tolerant | base::requested, seq_cst) & base::requested) != 0)
+            return false;
         std::size_t i = 0;
         while (i != N && this->slots_[i].slot.is_empty()) ++i;
-        if (i != N || !further_.is_empty()) this->run_from(i, &further_);  // *this may be gone
+        if (i != N || !further_.is_empty()) run_from(i);  // *this may be gone
         return true;
     }
 
 private:
     template <std::size_t, std::size_t>
     friend class finite_inplace_stop_source;
+
+    // As in a finite source; the further callbacks come last.
+    [[gnu::noinline]] void run_from(std::size_t i) noexcept {
+        typename base::row row(*this, &further_);
+        const claimed_callback<slot_callback> first = row.claim_from(i);
+        if (first.callback == nullptr) return;
+        running_request request(this, first.callback, &further_);
+        coppice::run_row(row, first, request);
+    }
 
     mutable further_callbacks further_;
 };
@@ -276,19 +290,15 @@ public:
         finite_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
         : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
-        if (token.source_ == nullptr) {
-            go_nowhere();
-            return;
-        }
-        if (token.source_->enlist(Index, *this)) [[likely]]
-            return;
-        go_nowhere();
-        run(this);
+        if (token.source_ == nullptr) return;
+        if (!token.source_->enlist(Index, *this)) [[unlikely]]
+            run_late();
     }
     ~finite_inplace_stop_callback() {
-        if (!is_elsewhere()) {
-            source<finite_inplace_stop_source<N, Stride>>().withdraw(Index, *this);
-        } else if (!is_nowhere()) {
+        const std::uintptr_t home = where();
+        if ((home & elsewhere) == 0) {
+            source_at<finite_inplace_stop_source<N, Stride>>(home).withdraw(Index, *this);
+        } else if (home != elsewhere) {
             further_callbacks::remove(*this);
         }
     }

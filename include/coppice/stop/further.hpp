@@ -144,9 +144,6 @@ public:
         const stop_list::flags bits = lock.lock();
         met found = met::nothing;
         if (word_.load(relaxed) == farewell) {
-            // edge stop.left (release): all that the requester did to the source
-            word_.store(empty, release);
-            callback_sleepers().wake(word_);  // the source may be gone
             found = met::farewell;
         } else {
             callback = pop();
@@ -154,6 +151,13 @@ public:
         }
         lock.unlock(bits);
         return found;
+    }
+
+    // Lifetime: touches nothing after its store.
+    void say_farewell() noexcept {
+        // edge stop.left (release): all that the requester did to the source
+        word_.store(empty, release);
+        callback_sleepers().wake(word_);
     }
 
     // For the source's destructor, before that of its slots. If this is one of the callbacks here,
@@ -268,90 +272,93 @@ private:
     plain<running_request*> watcher_{nullptr};  // of the mark; guarded by the lock
 };
 
-// The slots of a source, and its further callbacks, as way_back.hpp wants them.
-template <std::size_t N, class Slot>
+// The slots of a source, and its further callbacks, as way_back.hpp wants them. Source has N slots:
+// slot(i).
+template <class Source, std::size_t N>
 class slot_row {
 public:
-    slot_row(Slot* slots, atomic<std::uintptr_t>* flag, further_callbacks* further) noexcept
-        : slots_(slots), flag_(flag), further_(further) {}
-    // The same, for a request of the same source.
-    slot_row of(const running_request& request) const noexcept {
-        return slot_row(slots_, flag_, request.further());
-    }
+    // further: nullptr, if the source is not a tolerant one.
+    slot_row(const Source& source, further_callbacks* further) noexcept
+        : source_(&source), further_(further) {}
+    void know(const running_request& request) noexcept { further_ = request.further(); }
 
     std::size_t size() const noexcept { return N + (further_ != nullptr); }
-    std::size_t after(std::size_t i) const noexcept { return i < N ? i + 1 : N; }
-    bool watch(std::size_t k, running_request& request) noexcept {
-        if (k == N) return further_->watch(request);
-        if constexpr (N == 1) {
-            return false;  // it is the first one
-        } else {
-            constexpr std::uintptr_t bits = alignof(running_request) - 1;
-            // relaxed: stop.watch publishes it, and nobody else writes here after the request
-            const std::uintptr_t kept = flag_->load(relaxed) & bits;
-            flag_->store(reinterpret_cast<std::uintptr_t>(&request) | kept, relaxed);
-            return slots_[k].slot.watch();
-        }
+    static std::size_t after(std::size_t i) noexcept { return i < N ? i + 1 : N; }
+    [[gnu::always_inline]] bool watch(std::size_t k, std::size_t i,
+                                      running_request& request) noexcept {
+        if (k != N) return source_->slot(k).watch();
+        settle(i);  // the chain knows its request
+        return further_->watch(request);
     }
-    running_request* watcher(std::size_t) const noexcept {
-        constexpr std::uintptr_t bits = alignof(running_request) - 1;
-        return reinterpret_cast<running_request*>(flag_->load(relaxed) & ~bits);
+    running_request* watcher(std::size_t k, std::size_t& i) const noexcept {
+        running_request* request = nullptr;
+        for (i = k; request == nullptr;) request = source_->slot(--i).watcher();
+        return request;
     }
-    void leave(std::size_t k) noexcept { slots_[k].slot.leave(); }
-    void wait_for_farewell(std::size_t k) noexcept { slots_[k].slot.wait_for_farewell(); }
+    void leave(std::size_t k) noexcept { source_->slot(k).leave(); }
+    void wait_for_farewell(std::size_t k) noexcept { source_->slot(k).wait_for_farewell(); }
     met meet(std::size_t k, slot_callback*& callback) noexcept {
-        return k == N ? further_->meet(callback) : slots_[k].slot.meet(callback);
+        return k == N ? further_->meet(callback) : source_->slot(k).meet(callback);
     }
-    void settle(std::size_t k) noexcept { slots_[k].slot.settle(); }
+    void say_farewell(std::size_t k) noexcept {
+        if (k == N) {
+            further_->say_farewell();
+        } else {
+            source_->slot(k).say_farewell();
+        }
+    }
+    void settle(std::size_t i, running_request& request) noexcept {
+        source_->slot(i).settle(request);
+    }
+    void settle(std::size_t i) noexcept {
+        if (i != N) source_->slot(i).settle();
+    }
 
-    void execute(std::size_t i, slot_callback* callback) noexcept {
-        if (further_ != nullptr && i == N) {
-            further_->execute(*callback);
+    [[gnu::always_inline]] void execute(claimed_callback<slot_callback> next) noexcept {
+        if (further_ != nullptr && next.i == N) {
+            further_->execute(*next.callback);
         } else {
-            callback->execute(callback);
+            next.callback->execute(next.callback);
         }
     }
-    slot_callback* claim_from(std::size_t& i) noexcept {
+    [[gnu::always_inline]] claimed_callback<slot_callback> claim_from(std::size_t i) noexcept {
         for (; i != N; ++i) {
-            slot_callback* const callback = slots_[i].slot.claim();
-            if (callback != nullptr) return callback;
+            slot_callback* const callback = source_->slot(i).claim();
+            if (callback != nullptr) return {callback, i};
         }
-        return further_ != nullptr ? further_->claim() : nullptr;
+        if (further_ == nullptr) return {};
+        return {further_->claim(), i};
     }
-    void finish(std::size_t i, slot_callback* callback) noexcept {
-        if (further_ != nullptr && i == N) {
-            further_->finish(*callback);
+    [[gnu::always_inline]] void finish(claimed_callback<slot_callback> former) noexcept {
+        if (further_ != nullptr && former.i == N) {
+            further_->finish(*former.callback);
         } else {
-            slots_[i].slot.finish();
+            source_->slot(former.i).finish();
         }
     }
 
 private:
-    Slot* slots_;
-    atomic<std::uintptr_t>* flag_;
+    const Source* source_;
     further_callbacks* further_;
 };
 
 // Ends the registration of a callback in slot i, after clear() has failed or while it runs.
 // Blocks: while the callback runs on another thread.
 template <class Row>
-[[gnu::noinline, gnu::cold]] void end_late(Row row, std::size_t i, callback_slot& slot,
+[[gnu::noinline]] void end_late(Row row, std::size_t i, callback_slot& slot,
                                            slot_callback& callback) noexcept {
-    switch (slot.end_late()) {
-        case callback_slot::ending::nothing:
-            slot.settle();
-            break;
-        case callback_slot::ending::leave_watched:
-            coppice::leave_watched(row.of(*row.watcher(i)), i);
-            break;
-        case callback_slot::ending::wait_or_hand_over:
-            running_request* const request = running_request::forget_callback(&callback);
-            if (request == nullptr) {
-                slot.wait_done();
-            } else {
-                coppice::hand_over(row.of(*request), i, *request);
-            }
-            break;
+    const callback_slot::ending due = slot.end_late();
+    if (due == callback_slot::ending::wait_or_hand_over) {
+        running_request* const request = running_request::forget_callback(&callback);
+        if (request == nullptr) {
+            slot.wait_done();
+        } else {
+            coppice::hand_over(row, i, *request);
+        }
+    } else if (due == callback_slot::ending::leave_watched) {
+        coppice::leave_watched(row, i);
+    } else {
+        slot.settle();
     }
 }
 

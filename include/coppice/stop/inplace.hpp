@@ -92,33 +92,29 @@ private:
     // Locked; `node` was taken. Runs it and the rest of the list.
     void run_from(stop_node* node) noexcept {
         running_request request(this);
-        do {
+        for (;;) {
             // Nothing is added after a stop: what is the last one now stays the last one.
             const bool last = list_.empty();
             list_.unlock(stop_list::stopped);
             request.set_callback(node);
             node->execute(node);
             if (request.source_gone()) return;  // touch nothing
-            stop_node* const former = node;
             if (request.callback_gone()) {
                 node = come_back(request);
-            } else if (last) {
-                finish(*former);  // the source may be gone
-                return;
-            } else {
-                node = take_next(former);
+                if (node == nullptr) return;  // the same
+                continue;
             }
-        } while (node != nullptr);
-    }
-    // The next callback first, then the former one is done: one of them holds the source. Returns
-    // with the lock, but for nullptr.
-    stop_node* take_next(stop_node* former) noexcept {
-        if (planted("stop.finish_before_claim")) finish(*former);
-        list_.lock(stop_list::stopped);
-        stop_node* const next = list_.pop();
-        if (next == nullptr) list_.unlock(stop_list::stopped);
-        if (!planted("stop.finish_before_claim")) finish(*former);
-        return next;
+            if (last || planted("stop.finish_before_claim")) finish(*node);
+            if (last) return;  // the source may be gone
+            // The next callback first, then this one is done: one of them holds the source.
+            list_.lock(stop_list::stopped);
+            stop_node* const next = list_.pop();
+            if (next == nullptr) break;
+            if (!planted("stop.finish_before_claim")) finish(*node);
+            node = next;
+        }
+        list_.unlock(stop_list::stopped);
+        finish(*node);
     }
     // The former callback has removed itself. Returns with the lock, but for nullptr: touch nothing.
     [[gnu::noinline]] stop_node* come_back(running_request& request) noexcept {

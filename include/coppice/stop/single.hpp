@@ -16,6 +16,7 @@
 #include <coppice/stop/way_back.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -73,7 +74,7 @@ class single_inplace_stop_source : immovable {
 public:
     single_inplace_stop_source() = default;
     ~single_inplace_stop_source() {
-        const std::uintptr_t bits = slots_.slot.left_over();
+        const std::uintptr_t bits = slot_.left_over();
         COPPICE_CHECK(!callback_slot::any_filled(bits),
                       "a stop source was destroyed while a callback was registered");
         if (callback_slot::any_running(bits)) [[unlikely]]
@@ -85,14 +86,14 @@ public:
         return single_inplace_stop_token(this);
     }
     static constexpr bool stop_possible() noexcept { return true; }
-    bool stop_requested() const noexcept { return slots_.slot.stop_requested(); }
+    bool stop_requested() const noexcept { return slot_.stop_requested(); }
 
     // Requests the stop and runs the callback, if there is one, on this thread.
     // Returns true for exactly one of all calls. Blocks: never, but for what the callback does.
     // Cost: one compare-exchange, and one store after the callback.
     bool request_stop() noexcept {
         slot_callback* callback = nullptr;
-        switch (slots_.slot.close(callback)) {
+        switch (slot_.close(callback)) {
             case callback_slot::closing::lost:
                 return false;
             case callback_slot::closing::nothing_to_run:
@@ -103,7 +104,7 @@ public:
         running_request request(this, callback);
         callback->execute(callback);
         // The source may be gone if the callback has destroyed it, or itself.
-        if (!request.source_gone() && !request.callback_gone()) slots_.slot.finish();
+        if (!request.source_gone() && !request.callback_gone()) slot_.finish();
         return true;
     }
 
@@ -112,15 +113,13 @@ private:
     template <class CallbackFn>
     friend class single_inplace_stop_callback;
 
-    struct unpadded_slot {
-        callback_slot slot;
-    };
-    using row = slot_row<1, unpadded_slot>;
+    using row = slot_row<single_inplace_stop_source, 1>;
+    friend row;
 
     // False: a stop was requested, the caller runs the callback itself.
     [[nodiscard]] bool enlist(slot_callback& callback, bool tolerant) const noexcept {
         std::uintptr_t seen;
-        if (slots_.slot.fill(callback, seen)) [[likely]]
+        if (slot_.fill(callback, seen)) [[likely]]
             return true;
         return enlist_further(callback, tolerant, seen);
     }
@@ -128,14 +127,12 @@ private:
                                       std::uintptr_t seen) const noexcept;
 
     void withdraw(slot_callback& callback) const noexcept {
-        if (!slots_.slot.clear(callback)) [[unlikely]]
-            coppice::end_late(row_with(nullptr), 0, slots_.slot, callback);
+        if (!slot_.clear(callback)) [[unlikely]]
+            coppice::end_late(row(*this, nullptr), 0, slot_, callback);
     }
-    row row_with(further_callbacks* further) const noexcept {
-        return row(&slots_, nullptr, further);
-    }
+    callback_slot& slot(std::size_t) const noexcept { return slot_; }
 
-    mutable unpadded_slot slots_;
+    mutable callback_slot slot_;
 };
 
 inline bool single_inplace_stop_token::stop_requested() const noexcept {
@@ -149,7 +146,7 @@ inline bool single_inplace_stop_token::stop_requested() const noexcept {
 class tolerant_single_stop_source : single_inplace_stop_source {
 public:
     tolerant_single_stop_source() = default;
-    ~tolerant_single_stop_source() { further_.check_end(this, slots_.slot.left_over()); }
+    ~tolerant_single_stop_source() { further_.check_end(this, slot_.left_over()); }
 
     // Lifetime: the source outlives its tokens' use.
     single_inplace_stop_token get_token() const noexcept {
@@ -161,7 +158,7 @@ public:
     // As in a single source.
     bool request_stop() noexcept {
         slot_callback* callback = nullptr;
-        if (slots_.slot.close(callback) == callback_slot::closing::lost) return false;
+        if (slot_.close(callback) == callback_slot::closing::lost) return false;
         if (callback != nullptr || !further_.is_empty()) run(callback);  // *this may be gone
         return true;
     }
@@ -170,11 +167,12 @@ private:
     friend single_inplace_stop_source;
 
     [[gnu::noinline]] void run(slot_callback* callback) noexcept {
-        running_request request(this, nullptr, nullptr, &further_);
-        row row = row_with(&further_);
-        std::size_t i = 0;
-        if (callback == nullptr) callback = row.claim_from(i = 1);
-        coppice::run_row(row, i, request, callback);
+        row row(*this, &further_);
+        claimed_callback<slot_callback> first{callback, 0};
+        if (callback == nullptr) first = row.claim_from(1);
+        if (first.callback == nullptr) return;
+        running_request request(this, first.callback, &further_);
+        coppice::run_row(row, first, request);
     }
 
     mutable further_callbacks further_;
@@ -185,7 +183,7 @@ private:
     if (!tolerant) callback_slot::check_free(seen);
     if (!callback_slot::is_taken(seen)) return false;
     return static_cast<const tolerant_single_stop_source*>(this)->further_.add(
-        callback, [this]() noexcept { return slots_.slot.stop_requested_now(); });
+        callback, [this]() noexcept { return slot_.stop_requested_now(); });
 }
 
 // Runs a function when a stop is requested: on the requester's thread, or, if that has happened
@@ -206,19 +204,15 @@ public:
         single_inplace_stop_token token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
         : slot_callback(&run, token.source()), callback_(std::forward<Initializer>(init)) {
-        if (token.source_ == nullptr) {
-            go_nowhere();
-            return;
-        }
-        if (token.source()->enlist(*this, token.is_tolerant())) [[likely]]
-            return;
-        go_nowhere();
-        run(this);
+        if (token.source_ == nullptr) return;
+        if (!token.source()->enlist(*this, token.is_tolerant())) [[unlikely]]
+            run_late();
     }
     ~single_inplace_stop_callback() {
-        if (!is_elsewhere()) {
-            source<single_inplace_stop_source>().withdraw(*this);
-        } else if (!is_nowhere()) {
+        const std::uintptr_t home = where();
+        if ((home & elsewhere) == 0) {
+            source_at<single_inplace_stop_source>(home).withdraw(*this);
+        } else if (home != elsewhere) {
             further_callbacks::remove(*this);
         }
     }

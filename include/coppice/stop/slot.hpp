@@ -8,7 +8,8 @@
 //   leaving  a watched callback was removed, and its remover tells the requester
 //   farewell the remover waits for the requester, which is on its way here
 //   running  a stop was requested, and the callback that was here runs on the requester's thread
-//   done     a stop was requested, and nothing is left to wait for; final
+//   done     a stop was requested, and nothing is left to wait for; final. Above the lowest bits may
+//            be the address of the request, while another slot is watched
 //
 //   empty    -> address   fill              the thread that constructs the callback
 //   address  -> empty     clear, take_back  the thread that destroys it, when no stop came first
@@ -51,19 +52,25 @@ namespace coppice {
 struct slot_callback : immovable {
     using execute_function = void(slot_callback*) noexcept;
     slot_callback(execute_function* run, const void* source) noexcept
-        : execute(run), home(reinterpret_cast<std::uintptr_t>(source)) {}
+        : execute(run),
+          home(source != nullptr ? reinterpret_cast<std::uintptr_t>(source) : elsewhere) {}
 
     // In `home`: the callback is in no slot. Alone, it is nowhere; see further.hpp for the rest.
     static constexpr std::uintptr_t elsewhere = 2;
     static constexpr std::size_t alignment = 16;  // of the functions; further.hpp uses the bits
-    bool is_elsewhere() const noexcept { return (source_word() & elsewhere) != 0; }
-    bool is_nowhere() const noexcept { return source_word() == elsewhere; }
-    void go_nowhere() noexcept { home.store(elsewhere, relaxed); }  // relaxed: the owner's
-    template <class Source>
-    const Source& source() const noexcept {
-        return *reinterpret_cast<const Source*>(source_word());
+
+    // For the owner; relaxed: it has written it, or looks again (further.hpp).
+    std::uintptr_t where() const noexcept { return home.load(relaxed); }
+    void go_nowhere() noexcept { home.store(elsewhere, relaxed); }
+    // The stop was requested before the registration.
+    [[gnu::noinline, gnu::cold]] void run_late() noexcept {
+        go_nowhere();
+        execute(this);
     }
-    std::uintptr_t source_word() const noexcept { return home.load(relaxed); }  // the owner's
+    template <class Source>
+    static const Source& source_at(std::uintptr_t where) noexcept {
+        return *reinterpret_cast<const Source*>(where);
+    }
 
     execute_function* execute;
     atomic<std::uintptr_t> home;  // the source while the callback is in a slot; else see above
@@ -135,6 +142,17 @@ public:
     // The callback is gone, or has returned: the word is right again.
     // Relaxed: the state is the same, or the requester is this thread.
     void settle() noexcept { word_.store(done, relaxed); }
+    // The callback has removed itself, and another slot will be watched for the request.
+    void settle(running_request& request) noexcept {
+        // relaxed: stop.watch publishes it
+        word_.store(reinterpret_cast<std::uintptr_t>(&request) | done, relaxed);
+    }
+    // That request, or nullptr if it is not written here.
+    running_request* watcher() const noexcept {
+        const std::uintptr_t word = word_.load(relaxed);  // relaxed: as above
+        if ((word & running) != done || (word & ~farewell) == 0) return nullptr;
+        return reinterpret_cast<running_request*>(word & ~done);
+    }
 
     // True once the callback that was here has returned.
     bool is_done() const noexcept {
@@ -219,9 +237,6 @@ public:
             if (seen == leaving && !planted("stop.pass_leaving")) {
                 callback_sleepers().wait_while(word_, leaving);
             } else if (seen == farewell) {
-                // edge stop.left (release): all that the requester did to the source
-                word_.store(done, release);
-                callback_sleepers().wake(word_);
                 return met::farewell;
             } else if ((seen & states) != leaving || seen == leaving) {
                 return met::nothing;
@@ -231,6 +246,13 @@ public:
                 return met::callback;
             }
         }
+    }
+
+    // Lifetime: touches nothing after its store.
+    void say_farewell() noexcept {
+        // edge stop.left (release): all that the requester did to the source
+        word_.store(done, release);
+        callback_sleepers().wake(word_);
     }
 
     // For a slot that is its own flag: a stop was requested.
@@ -257,7 +279,7 @@ private:
     static constexpr std::uintptr_t running = 3;
     static constexpr std::uintptr_t farewell = 5;
     static constexpr std::uintptr_t states = 3;  // the bits that no address has
-    static_assert(alignof(slot_callback) > farewell);
+    static_assert(alignof(slot_callback) > farewell && alignof(running_request) > farewell);
 
     static std::uintptr_t address(slot_callback& callback) noexcept {
         return reinterpret_cast<std::uintptr_t>(&callback);
@@ -272,12 +294,13 @@ private:
 
 // What the destructor of a source with slots does while one of its callbacks runs: request_stop()
 // shall not touch the source again, and the callback's destructor, should it come later, neither.
+template <class Callback = slot_callback>
 inline void die_inside_callback(const void* source) noexcept {
     running_request* const request = running_request::of(source);
     COPPICE_CHECK(request != nullptr,
                   "a stop source was destroyed while its callback runs on another thread");
     void* const callback = request->forget_source();
-    if (callback != nullptr) static_cast<slot_callback*>(callback)->go_nowhere();
+    if (callback != nullptr) static_cast<Callback*>(callback)->go_nowhere();
 }
 
 }  // namespace coppice

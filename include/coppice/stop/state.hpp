@@ -344,8 +344,8 @@ private:
     // stopped by that are left in `linked`, or if it is nullptr run at once.
     void run_claimed(stop_list::flags bits, exception_sink* exceptions,
                      linked_states* linked) noexcept {
-        running_request frame(this, nullptr, exceptions);
-        frame.set_linked(linked);
+        shared_request context{exceptions, linked};
+        running_request frame(this, nullptr, &context);
         stop_table* const table = table_to_run();
         bits = run_all(inline_, bits, frame);
         if (table != nullptr) {
