@@ -217,7 +217,7 @@ private:
     friend void delete_with(A, T*) noexcept;
 
     [[no_unique_address]] Allocator allocator_;
-    single_inplace_stop_source source_;
+    tolerant_single_stop_source source_;
     connect_result_t<spawned_future_t<Wrapped, Env>, spawn_future_receiver<Sigs>> operation_;
     association assoc_;
     scope_listing listing_;

@@ -2,7 +2,7 @@
 #pragma once
 // The copies of a split sender share one state: the child's operation, its result, and the
 // consumers who wait. The first consumer to start, starts the child; each gets the results as const
-// lvalues. A stop request of any consumer reaches the child, through a single_inplace_stop_source
+// lvalues. A stop request of any consumer reaches the child, through a tolerant_single_stop_source
 // (P3409R1).
 //
 //   waiting_   nobody | the newest of a list of consumers | done
@@ -114,7 +114,7 @@ struct split_signatures<completion_signatures<Fns...>> {
 template <class Sigs>
 class split_state_base : public split_meeting {
 public:
-    single_inplace_stop_source source;
+    tolerant_single_stop_source source;
     completion_store<Sigs> result;  // written by the child before finish()
 
     // After add() said so.

@@ -209,12 +209,12 @@ private:
     }
 
     [[no_unique_address]] Rcvr rcvr_;
-    finite_inplace_stop_source<Count> source_;
+    tolerant_finite_stop_source<Count> source_;
     atomic<std::size_t> pending_{Count};
     when_all_outcome<Sigs> outcome_;
     [[no_unique_address]] product<when_all_slot<Products>...> slots_;
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
-                                            request_stop_of<finite_inplace_stop_source<Count>>>
+                                            request_stop_of<tolerant_finite_stop_source<Count>>>
         on_stop_;
 };
 

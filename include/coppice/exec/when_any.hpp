@@ -62,12 +62,12 @@ public:
 
 private:
     [[no_unique_address]] Rcvr rcvr_;
-    finite_inplace_stop_source<Count> source_;
+    tolerant_finite_stop_source<Count> source_;
     atomic<std::size_t> pending_{Count};
     atomic<bool> decided_{false};
     completion_store<Sigs> result_;  // written by who decided
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
-                                            request_stop_of<finite_inplace_stop_source<Count>>>
+                                            request_stop_of<tolerant_finite_stop_source<Count>>>
         on_stop_;
 };
 

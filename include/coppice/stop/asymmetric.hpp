@@ -11,6 +11,10 @@
 //               withdrawn   the owner's: its callback was not run by the requester, and will not be
 //               running     the requester's: it runs what it read in callback_
 //               done        that has returned
+//               and before these, if need be, what way_back.hpp says:
+//               watched     open, but its removal concerns the requester
+//               leaving     the owner's: it tells the requester
+//               farewell    the owner's: it waits for the requester, which makes it withdrawn
 // The flag is raised once. Order of the two sides:
 //
 //   owner:      callback_ = c or nullptr; light_fence(); flag seen? claim_ open -> withdrawn
@@ -24,6 +28,9 @@
 // requester has read this very callback (an older one in this slot is excluded: its removal has
 // seen the flag, so no registration follows that does not look at the flag first), and removal
 // waits for `done`. Without membarrier both fences are full ones, and the same holds.
+//
+// A slot is watched only when its callback_ was read behind the heavy fence: so who removes that one
+// sees the flag, and comes to claim_, where it finds the mark.
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
@@ -32,6 +39,7 @@
 #include <coppice/stop/running.hpp>
 #include <coppice/stop/sleepers.hpp>
 #include <coppice/stop/slot.hpp>
+#include <coppice/stop/way_back.hpp>
 
 #include <bit>
 #include <concepts>
@@ -42,11 +50,28 @@
 
 namespace coppice {
 
+// What every callback of a slot starts with. Owned by the slot's owner; the requester reads
+// `execute` after claim.
+struct asymmetric_callback : immovable {
+    using execute_function = void(asymmetric_callback*) noexcept;
+    asymmetric_callback(execute_function* run, const void* from) noexcept
+        : execute(run), source(from) {}
+    void go_nowhere() noexcept { source = nullptr; }
+
+    execute_function* execute;
+    const void* source;  // nullptr: not registered, the destructor has nothing to do
+};
+
 // One slot. `flag` is the source's, in every call.
 class asymmetric_slot {
 public:
-    // Registers. False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard]] bool fill(slot_callback& callback, const atomic<std::uint32_t>& flag) noexcept {
+    // What a callback's owner finds in the slot when it has seen the flag.
+    enum class found { withdrawn, watched, running, done };
+
+    // Registers. False: a stop was requested, and `what` says whether there is more to do.
+    [[nodiscard]] bool fill(asymmetric_callback& callback, const atomic<std::uint32_t>& flag,
+                            found& what) noexcept {
+        what = found::withdrawn;
         // edge asymmetric.flag (acquire): what came before the request is visible
         if (flag.load(acquire) != 0) [[unlikely]]
             return false;
@@ -58,25 +83,45 @@ public:
         // edge asymmetric.flag (acquire): what came before the request is visible
         if (flag.load(acquire) == 0) [[likely]]
             return true;
-        return !withdraw();
+        what = withdraw();
+        return false;
     }
 
-    // Ends a registration. Blocks: while the callback runs on another thread.
-    void clear(slot_callback& callback, const atomic<std::uint32_t>& flag) noexcept {
+    // Ends a registration. True: that is all.
+    [[nodiscard]] bool clear(const atomic<std::uint32_t>& flag) noexcept {
         // Relaxed: who reads nullptr reads nothing else.
         callback_.store(nullptr, relaxed);
-        light_fence();  // edge asymmetric.order (light): the slot before the flag
-        if (flag.load(relaxed) == 0) [[likely]]
-            return;  // relaxed: claim_ orders the rest
-        if (withdraw() || running_request::forget_callback(&callback)) return;
+        light_fence();                     // edge asymmetric.order (light): the slot before the flag
+        return flag.load(relaxed) == 0;  // relaxed: claim_ orders the rest
+    }
+
+    // The flag was seen: who has the callback?
+    [[nodiscard]] found withdraw() noexcept {
+        std::uint32_t seen = open;
+        // edge stop.done (acquire): the callback has returned
+        while (!claim_.compare_exchange_strong(seen, seen == watched ? leaving : withdrawn, relaxed,
+                                               acquire)) {
+            if (seen == done) return found::done;
+            if (seen == running) return found::running;
+            if (seen != watched) break;
+        }
+        callback_.store(nullptr, relaxed);
+        if (seen != watched) return found::withdrawn;
+        // edge stop.watch (acquire): the request that watches
+        fence(acquire);
+        return found::watched;
+    }
+
+    // Blocks: while the callback runs on another thread.
+    void wait_done() noexcept {
         if (planted("asymmetric.do_not_wait")) return;
         callback_sleepers().wait_while(claim_, running);
     }
 
     // For the request, after its heavy fence: the callback to run, or nullptr.
-    [[nodiscard]] slot_callback* claim() noexcept {
+    [[nodiscard]] asymmetric_callback* claim() noexcept {
         // edge asymmetric.callback (acquire): the callback is constructed
-        slot_callback* const callback = callback_.load(acquire);
+        asymmetric_callback* const callback = callback_.load(acquire);
         if (callback == nullptr) return nullptr;
         std::uint32_t seen = open;
         // Relaxed: callback_ and `done` carry all that is passed on.
@@ -88,6 +133,51 @@ public:
     void finish() noexcept {
         // edge stop.done (release): the callback has returned
         claim_.store(done, release);
+        callback_sleepers().wake(claim_);
+    }
+    // The callback has removed itself. Relaxed: nobody else is concerned.
+    void settle() noexcept { claim_.store(done, relaxed); }
+
+    // What follows is for way_back.hpp.
+
+    [[nodiscard]] bool watch() noexcept {
+        if (callback_.load(relaxed) == nullptr) return false;  // relaxed: nothing of it is read
+        std::uint32_t seen = open;
+        // edge stop.watch (release): the request that watches
+        return claim_.compare_exchange_strong(seen, watched, release, relaxed);
+    }
+    // Lifetime: touches nothing after its store.
+    void leave() noexcept {
+        // edge stop.left (release): the mark was passed on
+        claim_.store(withdrawn, release);
+        callback_sleepers().wake(claim_);
+    }
+    void wait_for_farewell() noexcept {
+        claim_.store(farewell, relaxed);  // relaxed: nothing is passed on
+        callback_sleepers().wake(claim_);
+        // edge stop.left (acquire): all that the requester did to the source
+        while (claim_.load(acquire) == farewell) callback_sleepers().wait_while(claim_, farewell);
+    }
+    [[nodiscard]] met meet(asymmetric_callback*& callback) noexcept {
+        for (;;) {
+            // edge stop.left (acquire): the mark was passed on
+            std::uint32_t seen = claim_.load(acquire);
+            if (seen == farewell) return met::farewell;
+            if (seen != watched && seen != leaving) return met::nothing;
+            // edge asymmetric.callback (acquire): the callback is constructed
+            callback = callback_.load(acquire);
+            if (seen == leaving || callback == nullptr) {
+                callback_sleepers().wait_while(claim_, seen);  // it is about to be removed
+            } else if (claim_.compare_exchange_strong(seen, running, relaxed, relaxed)) {
+                return met::callback;  // relaxed: as in claim()
+            }
+        }
+    }
+
+    // Lifetime: touches nothing after its store.
+    void say_farewell() noexcept {
+        // edge stop.left (release): all that the requester did to the source
+        claim_.store(withdrawn, release);
         callback_sleepers().wake(claim_);
     }
 
@@ -102,18 +192,11 @@ private:
     static constexpr std::uint32_t withdrawn = 1;
     static constexpr std::uint32_t running = 2;
     static constexpr std::uint32_t done = 3;
+    static constexpr std::uint32_t watched = 4;
+    static constexpr std::uint32_t leaving = 5;
+    static constexpr std::uint32_t farewell = 6;
 
-    // The flag was seen. True: the requester has not run what is in the slot, and will not.
-    bool withdraw() noexcept {
-        std::uint32_t seen = open;
-        // edge stop.done (acquire): the callback has returned
-        const bool won = claim_.compare_exchange_strong(seen, withdrawn, relaxed, acquire);
-        if (!won && seen != withdrawn) return false;
-        callback_.store(nullptr, relaxed);
-        return true;
-    }
-
-    atomic<slot_callback*> callback_{nullptr};
+    atomic<asymmetric_callback*> callback_{nullptr};
     atomic<std::uint32_t> claim_{open};
 };
 
@@ -158,7 +241,8 @@ private:
 
 // Owns the state of one possible stop, with N slots for one callback each.
 // Threads: any, all members at once; a slot's callbacks as told on top. Lifetime: destroyed when no
-// callback is registered, or inside one of its callbacks when no other one is.
+// callback is registered, or inside one of its callbacks when no other one is; a request that has
+// run a callback may go on meanwhile (way_back.hpp).
 template <std::size_t N, std::size_t Stride>
 class asymmetric_inplace_stop_source : immovable {
     static_assert(N != 0);
@@ -173,7 +257,7 @@ public:
             running |= s.slot.is_running();
         }
         if (running) [[unlikely]]
-            die_inside_callback(this);
+            die_inside_callback<asymmetric_callback>(this);
     }
 
     // The token of one slot. At most one callback per slot may live at a time.
@@ -195,15 +279,11 @@ public:
         // edge asymmetric.flag (release): what came before the request is visible
         if (requested_.exchange(1, acq_rel) != 0) return false;
         heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
-        running_request request(this);
-        for (padded_slot& s : slots_) {
-            slot_callback* const callback = s.slot.claim();
-            if (callback == nullptr) continue;
-            request.set_callback(callback);
-            callback->execute(callback);
-            if (request.source_gone()) return true;  // touch nothing
-            s.slot.finish();
-        }
+        row row{this};
+        const claimed_callback<asymmetric_callback> first = row.claim_from(0);
+        if (first.callback == nullptr) return true;
+        running_request request(this, first.callback);
+        coppice::run_row(row, first, request);  // *this may be gone
         return true;
     }
 
@@ -214,8 +294,85 @@ private:
     struct alignas(Stride) padded_slot {
         asymmetric_slot slot;
     };
+
+    // The slots as way_back.hpp wants them.
+    struct row {
+        const asymmetric_inplace_stop_source* source;
+
+        asymmetric_slot& at(std::size_t i) const noexcept { return source->slots_[i].slot; }
+        static constexpr std::size_t size() noexcept { return N; }
+        static std::size_t after(std::size_t i) noexcept { return i + 1; }
+        static void know(const running_request&) noexcept {}
+        bool watch(std::size_t k, std::size_t, running_request&) noexcept {
+            return at(k).watch();
+        }
+        running_request* watcher(std::size_t, std::size_t& i) const noexcept {
+            i = N;
+            return source->watcher_.load(relaxed);  // relaxed: stop.watch publishes it
+        }
+        void leave(std::size_t k) noexcept { at(k).leave(); }
+        void wait_for_farewell(std::size_t k) noexcept { at(k).wait_for_farewell(); }
+        met meet(std::size_t k, asymmetric_callback*& callback) noexcept { return at(k).meet(callback); }
+        void say_farewell(std::size_t k) noexcept { at(k).say_farewell(); }
+        void settle(std::size_t i, running_request& request) noexcept {
+            at(i).settle();
+            source->watcher_.store(&request, relaxed);  // relaxed: as above
+        }
+        static void settle(std::size_t) noexcept {}
+
+        static void execute(claimed_callback<asymmetric_callback> next) noexcept {
+            next.callback->execute(next.callback);
+        }
+        claimed_callback<asymmetric_callback> claim_from(std::size_t i) noexcept {
+            for (; i < N; ++i) {
+                asymmetric_callback* const callback = at(i).claim();
+                if (callback != nullptr) return {callback, i};
+            }
+            return {};
+        }
+        void finish(claimed_callback<asymmetric_callback> former) noexcept {
+            at(former.i).finish();
+        }
+    };
+
+    // False: a stop was requested, the caller runs the callback itself.
+    [[nodiscard]] bool enlist(std::size_t index, asymmetric_callback& callback) const noexcept {
+        asymmetric_slot::found what;
+        if (slots_[index].slot.fill(callback, requested_, what)) [[likely]]
+            return true;
+        if (what == asymmetric_slot::found::watched) coppice::leave_watched(row{this}, index);
+        return what == asymmetric_slot::found::running || what == asymmetric_slot::found::done;
+    }
+    void withdraw(std::size_t index, asymmetric_callback& callback) const noexcept {
+        if (!slots_[index].slot.clear(requested_)) [[unlikely]]
+            withdraw_late(index, callback);
+    }
+    [[gnu::noinline]] void withdraw_late(std::size_t index,
+                                         asymmetric_callback& callback) const noexcept {
+        asymmetric_slot& slot = slots_[index].slot;
+        switch (slot.withdraw()) {
+            case asymmetric_slot::found::watched:
+                coppice::leave_watched(row{this}, index);
+                break;
+            case asymmetric_slot::found::running: {
+                running_request* const request = running_request::forget_callback(&callback);
+                if (request != nullptr) {
+                    coppice::hand_over(row{this}, index, *request);
+                } else {
+                    slot.wait_done();
+                }
+                break;
+            }
+            case asymmetric_slot::found::withdrawn:
+            case asymmetric_slot::found::done:
+                break;
+        }
+    }
+
     // 0, then 1 for ever. Written by the request that wins; read by all.
     alignas(Stride) mutable atomic<std::uint32_t> requested_{0};
+    // Once a slot is watched, for which request. Written by the requester.
+    mutable atomic<running_request*> watcher_{nullptr};
     mutable padded_slot slots_[N];
 };
 
@@ -225,7 +382,7 @@ private:
 // thread. Cost: no allocation, no read-modify-write.
 template <std::size_t N, std::size_t Index, class CallbackFn,
           std::size_t Stride = asymmetric_stride(N)>
-class asymmetric_inplace_stop_callback : slot_callback {
+class asymmetric_inplace_stop_callback : asymmetric_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
@@ -236,23 +393,21 @@ public:
     explicit asymmetric_inplace_stop_callback(
         asymmetric_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        : asymmetric_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
         if (source == nullptr) return;
-        if (slot().fill(*this, token.source_->requested_)) [[likely]]
+        if (token.source_->enlist(Index, *this)) [[likely]]
             return;
         source = nullptr;
         run(this);
     }
     ~asymmetric_inplace_stop_callback() {
-        if (source != nullptr) slot().clear(*this, owner().requested_);
+        if (source == nullptr) return;
+        static_cast<const asymmetric_inplace_stop_source<N, Stride>*>(source)->withdraw(Index,
+                                                                                        *this);
     }
 
 private:
-    const asymmetric_inplace_stop_source<N, Stride>& owner() const noexcept {
-        return *static_cast<const asymmetric_inplace_stop_source<N, Stride>*>(source);
-    }
-    asymmetric_slot& slot() const noexcept { return owner().slots_[Index].slot; }
-    static void run(slot_callback* self) noexcept {
+    static void run(asymmetric_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<asymmetric_inplace_stop_callback*>(self)->callback_)();
     }
 

@@ -21,7 +21,9 @@
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/stop/further.hpp>
 #include <coppice/stop/slot.hpp>
+#include <coppice/stop/way_back.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -33,6 +35,8 @@ namespace coppice {
 
 template <std::size_t N, std::size_t Stride = sizeof(void*)>
 class finite_inplace_stop_source;
+template <std::size_t N>
+class tolerant_finite_stop_source;
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride = sizeof(void*)>
 class finite_inplace_stop_callback;
 
@@ -67,14 +71,14 @@ private:
 
 // Owns the state of one possible stop, with N slots for one callback each.
 // Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
-// one of its callbacks when no other one is. Cost: N + 1 words, or N + 1 strides.
+// one of its callbacks when no other one is; a request that has run a callback may go on meanwhile
+// (way_back.hpp). Cost: N + 1 words, or N + 1 strides.
 template <std::size_t N, std::size_t Stride>
 class finite_inplace_stop_source : immovable {
 public:
     finite_inplace_stop_source() = default;
     ~finite_inplace_stop_source() {
-        std::uintptr_t bits = 0;
-        for (const padded_slot& s : slots_) bits |= s.slot.left_over();
+        const std::uintptr_t bits = left_over();
         COPPICE_CHECK(!callback_slot::any_filled(bits),
                       "a stop source was destroyed while a callback was registered");
         if (callback_slot::any_running(bits)) [[unlikely]]
@@ -90,15 +94,16 @@ public:
     static constexpr bool stop_possible() noexcept { return true; }
     bool stop_requested() const noexcept {
         // edge stop.requested (acquire): what came before the request is visible
-        return requested_.load(acquire) != 0;
+        return (flag_.load(acquire) & requested) != 0;
     }
 
     // Requests the stop and runs the registered callbacks on this thread, slot by slot.
-    // Returns true for exactly one of all calls. Blocks: never, but for what the callbacks do.
+    // Returns true for exactly one of all calls. Blocks: never, but for what the callbacks do, and
+    // if one has removed itself, while another thread removes one, for some instructions.
     // Cost: one exchange; per slot a load, and a compare-exchange and a store if it is filled.
     bool request_stop() noexcept {
         // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
-        if (requested_.exchange(1, seq_cst) != 0) return false;
+        if ((flag_.exchange(requested, seq_cst) & requested) != 0) return false;
         for (std::size_t i = 0; i != N; ++i) {
             if (slots_[i].slot.is_empty()) [[likely]]
                 continue;
@@ -109,52 +114,153 @@ public:
     }
 
 private:
+    template <std::size_t>
+    friend class tolerant_finite_stop_source;
     template <std::size_t, std::size_t, class, std::size_t>
     friend class finite_inplace_stop_callback;
 
-    // Runs the callbacks of slot i and of the later ones.
-    [[gnu::noinline]] void run_from(std::size_t i) noexcept {
-        running_request request(this);
-        for (; i != N; ++i) {
-            slot_callback* const callback = slots_[i].slot.claim();
-            if (callback == nullptr) continue;
-            request.set_callback(callback);
-            callback->execute(callback);
-            if (request.source_gone()) return;  // touch nothing
-            slots_[i].slot.finish();
-        }
-    }
-
-    // False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard]] bool enlist(std::size_t index, slot_callback& callback) const noexcept {
-        if (stop_requested() && !planted("finite.steal_late_callback")) [[unlikely]]
-            return false;
-        callback_slot& slot = slots_[index].slot;
-        // edge stop.flag (seq_cst): the slot before the flag; the exchange is in fill
-        if (!slot.fill(callback)) [[unlikely]]
-            return false;
-        if (planted("finite.no_second_look")) return true;
-        // edge stop.flag (seq_cst): the slot before the flag
-        if (requested_.load(seq_cst) == 0) [[likely]]
-            return true;
-        if (planted("finite.end_twice")) return !slot.clear(callback);
-        return !slot.take_back(callback);
-    }
-
-    void withdraw(std::size_t index, slot_callback& callback) const noexcept {
-        callback_slot& slot = slots_[index].slot;
-        // Relaxed: only saves a locked instruction.
-        if (requested_.load(relaxed) != 0 && slot.is_done()) return;
-        if (!slot.clear(callback)) [[unlikely]]
-            slot.wait_done(callback);
-    }
-
+    static constexpr std::uintptr_t requested = 1;
+    static constexpr std::uintptr_t tolerant = 2;
     struct alignas(Stride) padded_slot {
         callback_slot slot;
     };
-    // 0, then 1 for ever. Written by the request that wins; read by registrations.
-    alignas(Stride) mutable atomic<std::uintptr_t> requested_{0};
+    using row = slot_row<finite_inplace_stop_source, N>;
+    friend row;
+
+    explicit constexpr finite_inplace_stop_source(std::uintptr_t kind) noexcept : flag_(kind) {}
+
+    // Bits that tell what is in any slot.
+    std::uintptr_t left_over() const noexcept {
+        std::uintptr_t bits = 0;
+        for (const padded_slot& s : slots_) bits |= s.slot.left_over();
+        return bits;
+    }
+
+    // Runs the callbacks of slot i and of the later ones.
+    [[gnu::noinline]] void run_from(std::size_t i) noexcept {
+        row row(*this, nullptr);
+        const claimed_callback<slot_callback> first = row.claim_from(i);
+        if (first.callback == nullptr) return;
+        running_request request(this, first.callback);
+        coppice::run_row(row, first, request);
+    }
+
+    // False: a stop was requested, the caller runs the callback itself.
+    [[nodiscard, gnu::always_inline]] bool enlist(std::size_t index,
+                                                  slot_callback& callback) const noexcept {
+        if (stop_requested() && !planted("finite.steal_late_callback")) [[unlikely]]
+            return false;
+        callback_slot& slot = slots_[index].slot;
+        std::uintptr_t seen;
+        // edge stop.flag (seq_cst): the slot before the flag; the exchange is in fill
+        if (!slot.fill(callback, seen)) [[unlikely]]
+            return enlist_further(callback, seen);
+        if (planted("finite.no_second_look")) return true;
+        if (!stop_requested_now()) [[likely]]
+            return true;
+        if (planted("finite.end_twice")) return !slot.clear(callback);
+        return !take_back(index, callback);
+    }
+    bool stop_requested_now() const noexcept {
+        // edge stop.flag (seq_cst): the slot before the flag
+        return (flag_.load(seq_cst) & requested) != 0;
+    }
+    [[nodiscard, gnu::noinline, gnu::cold]] bool enlist_further(
+        slot_callback& callback, std::uintptr_t seen) const noexcept {
+        if constexpr (Stride == sizeof(void*)) {
+            if (callback_slot::is_taken(seen) && (flag_.load(relaxed) & tolerant) != 0) {
+                return static_cast<const tolerant_finite_stop_source<N>*>(this)->further_.add(
+                    callback, [this]() noexcept { return stop_requested_now(); });
+            }
+        }
+        callback_slot::check_free(seen);
+        return false;
+    }
+    // True: the registration, which a stop has met, is taken back.
+    [[nodiscard, gnu::noinline, gnu::cold]] bool take_back(
+        std::size_t index, slot_callback& callback) const noexcept {
+        switch (slots_[index].slot.take_back(callback)) {
+            case callback_slot::taking::claimed:
+                return false;
+            case callback_slot::taking::was_watched:
+                coppice::leave_watched(row(*this, nullptr), index);
+                return true;
+            case callback_slot::taking::taken:
+                break;
+        }
+        return true;
+    }
+
+    [[gnu::always_inline]] void withdraw(std::size_t index,
+                                         slot_callback& callback) const noexcept {
+        callback_slot& slot = slots_[index].slot;
+        // Relaxed: only saves a locked instruction.
+        if ((flag_.load(relaxed) & requested) != 0) [[unlikely]] {
+            if (!slot.is_done()) withdraw_late(index, callback);
+            return;
+        }
+        if (!slot.clear(callback)) [[unlikely]]
+            coppice::end_late(row(*this, nullptr), index, slot, callback);
+    }
+    [[gnu::noinline]] void withdraw_late(std::size_t index,
+                                         slot_callback& callback) const noexcept {
+        callback_slot& slot = slots_[index].slot;
+        if (slot.is_running() || !slot.clear(callback)) {
+            coppice::end_late(row(*this, nullptr), index, slot, callback);
+        }
+    }
+    callback_slot& slot(std::size_t i) const noexcept { return slots_[i].slot; }
+
+    // The bits `requested`, once the stop is, and `tolerant`, from the start. Written by requests;
+    // read by registrations.
+    alignas(Stride) mutable atomic<std::uintptr_t> flag_{0};
     mutable padded_slot slots_[N];
+};
+
+// A finite source that takes further callbacks on every slot: for algorithms that hand its tokens
+// to senders of others. P3409R1 asks of whoever writes for any token to register one callback at a
+// time; senders by others do not know that, nor does let_value(read_env(get_stop_token), f), whose f
+// may use the token twice. Users own strict sources by name, where a second callback stops the
+// process; the tokens and callbacks are of the same types. A slot's first callback at a time costs what it costs on a finite source,
+// and so does a stop but for a load; further ones take a lock. All run on the requester's thread,
+// those in slots first. Threads and lifetime: as for a finite source. Cost: N + 3 words.
+template <std::size_t N>
+class tolerant_finite_stop_source : finite_inplace_stop_source<N> {
+    using base = finite_inplace_stop_source<N>;
+
+public:
+    constexpr tolerant_finite_stop_source() noexcept : base(base::tolerant) {}
+    ~tolerant_finite_stop_source() { further_.check_end(this, this->left_over()); }
+
+    using base::get_token;
+    using base::stop_possible;
+    using base::stop_requested;
+
+    // As in a finite source.
+    bool request_stop() noexcept {
+        // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
+        if ((this->flag_.exchange(base::tolerant | base::requested, seq_cst) & base::requested) != 0)
+            return false;
+        std::size_t i = 0;
+        while (i != N && this->slots_[i].slot.is_empty()) ++i;
+        if (i != N || !further_.is_empty()) run_from(i);  // *this may be gone
+        return true;
+    }
+
+private:
+    template <std::size_t, std::size_t>
+    friend class finite_inplace_stop_source;
+
+    // As in a finite source; the further callbacks come last.
+    [[gnu::noinline]] void run_from(std::size_t i) noexcept {
+        typename base::row row(*this, &further_);
+        const claimed_callback<slot_callback> first = row.claim_from(i);
+        if (first.callback == nullptr) return;
+        running_request request(this, first.callback, &further_);
+        coppice::run_row(row, first, request);
+    }
+
+    mutable further_callbacks further_;
 };
 
 // Nothing can be stopped through a source without tokens: disengaged.
@@ -167,7 +273,8 @@ public:
 };
 
 // Runs a function when a stop is requested: on the requester's thread, or, if that has happened
-// before, here and now in the constructor. At most one per slot may live at a time.
+// before, here and now in the constructor. At most one per slot may live at a time, unless the
+// source is a tolerant one.
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread. Cost: no allocation.
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride>
@@ -183,19 +290,21 @@ public:
         finite_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
         : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
-        if (source == nullptr) return;
-        if (token.source_->enlist(Index, *this)) [[likely]]
-            return;
-        source = nullptr;
-        run(this);
+        if (token.source_ == nullptr) return;
+        if (!token.source_->enlist(Index, *this)) [[unlikely]]
+            run_late();
     }
     ~finite_inplace_stop_callback() {
-        if (source == nullptr) return;
-        static_cast<const finite_inplace_stop_source<N, Stride>*>(source)->withdraw(Index, *this);
+        const std::uintptr_t home = where();
+        if ((home & elsewhere) == 0) {
+            source_at<finite_inplace_stop_source<N, Stride>>(home).withdraw(Index, *this);
+        } else if (home != elsewhere) {
+            further_callbacks::remove(*this);
+        }
     }
 
 private:
-    static void run(slot_callback* self) noexcept {
+    [[gnu::aligned(slot_callback::alignment)]] static void run(slot_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<finite_inplace_stop_callback*>(self)->callback_)();
     }
 

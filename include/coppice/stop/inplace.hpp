@@ -3,7 +3,8 @@
 // The source is a stop_list (protocol in list.hpp): a lock word and the head of an intrusive list
 // whose nodes are the callbacks themselves. request_stop() takes the callbacks one by one and runs
 // each without the lock, so callbacks may be removed meanwhile, also by each other. A callback may
-// destroy itself, and the source.
+// destroy itself, and the source. When the last callback is removed, a request that has run one does
+// not touch the source again (list.hpp).
 //
 // Source: [stopsource.inplace], [stoptoken.inplace], [stopcallback.inplace].
 
@@ -54,7 +55,8 @@ struct inplace_stop_node : stop_node {
 
 // Owns the state of one possible stop.
 // Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
-// one of its callbacks when no other one is. Cost: 16 bytes.
+// one of its callbacks when no other one is; a request that has run a callback may go on meanwhile.
+// Cost: 16 bytes.
 class inplace_stop_source : immovable {
 public:
     inplace_stop_source() = default;
@@ -97,13 +99,31 @@ private:
             request.set_callback(node);
             node->execute(node);
             if (request.source_gone()) return;  // touch nothing
-            if (!request.callback_gone()) finish(*node);
-            if (last) return;
+            if (request.callback_gone()) {
+                node = come_back(request);
+                if (node == nullptr) return;  // the same
+                continue;
+            }
+            if (last || planted("stop.finish_before_claim")) finish(*node);
+            if (last) return;  // the source may be gone
+            // The next callback first, then this one is done: one of them holds the source.
             list_.lock(stop_list::stopped);
-            node = list_.pop();
-            if (node == nullptr) break;
+            stop_node* const next = list_.pop();
+            if (next == nullptr) break;
+            if (!planted("stop.finish_before_claim")) finish(*node);
+            node = next;
         }
         list_.unlock(stop_list::stopped);
+        finish(*node);
+    }
+    // The former callback has removed itself. Returns with the lock, but for nullptr: touch nothing.
+    [[gnu::noinline]] stop_node* come_back(running_request& request) noexcept {
+        if (!request.come_back()) return nullptr;
+        list_.lock(stop_list::stopped | stop_list::away);
+        list_.take_over(request);
+        stop_node* const next = list_.pop();
+        if (next == nullptr) list_.unlock(stop_list::stopped);
+        return next;
     }
 
     // False: a stop was requested, the caller runs the callback itself.
@@ -120,9 +140,34 @@ private:
         if (node.phase.load(acquire) == stop_node::done) return;
         const stop_list::flags bits = list_.lock();
         const bool removed = list_.unlink(node);
-        list_.unlock(bits);
-        if (!removed) [[unlikely]]
+        if (removed && (bits & stop_list::away) == 0) [[likely]] {
+            list_.unlock(bits);
+        } else {
+            withdraw_late(node, removed, bits);
+        }
+    }
+    // Locked. The node was taken by the requester, or removed while that one is away.
+    [[gnu::noinline]] void withdraw_late(stop_node& node, bool removed,
+                                         stop_list::flags bits) const noexcept {
+        if (removed) {
+            running_request* const request = list_.abandoned();
+            const bool cut = request != nullptr && request->cut_off();
+            if (cut) list_.clear();
+            list_.unlock(cut ? bits & ~stop_list::away : bits);
+            if (request != nullptr && !cut) list_.wait_for_requester();
+            return;
+        }
+        running_request* const request = running_request::forget_callback(&node);
+        if (request == nullptr) {
+            list_.unlock(bits);
             wait_done(node);
+        } else if (!list_.empty()) {
+            list_.hand_over(*request);
+            list_.unlock(bits | stop_list::away);
+        } else {
+            if (!planted("stop.return_to_nothing")) request->forget_source();
+            list_.unlock(bits);
+        }
     }
 
     // If this is one of its own callbacks, request_stop() shall not touch the source again, and the

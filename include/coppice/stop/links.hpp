@@ -7,9 +7,12 @@
 #include <coppice/stop/concepts.hpp>
 #include <coppice/stop/state.hpp>
 
+#include <type_traits>
 #include <utility>
 
 namespace coppice {
+
+class stop_token;  // shared.hpp
 
 // One parent.
 template <class Token>
@@ -17,7 +20,19 @@ class parent_link {
 public:
     parent_link(stop_state& child, Token token)
         : token_(std::move(token)), callback_(token_, forward{&child, &token_}) {}
-    bool stop_possible() const noexcept { return token_.stop_possible(); }
+    bool stop_possible(const stop_state*& next) const noexcept {
+        if constexpr (std::is_same_v<Token, stop_token>) {
+            const stop_state* const parent = token_.state_;
+            if (parent == nullptr) return false;
+            if (parent->stop_possible_here()) return true;
+            if (!parent->is_linked()) return false;
+            if (next != nullptr) return parent->stop_possible();
+            next = parent;
+            return false;
+        } else {
+            return token_.stop_possible();
+        }
+    }
 
 private:
     struct forward {
@@ -26,7 +41,11 @@ private:
         void operator()() noexcept {
             stop_cause cause;
             if constexpr (requires { stop_cause(parent->cause()); }) cause = parent->cause();
-            child->request(cause);  // *this may be gone
+            if constexpr (std::is_same_v<Token, stop_token>) {
+                child->request_from(*parent->state_, cause);  // *this may be gone
+            } else {
+                child->request(cause);  // the same
+            }
         }
     };
     Token token_;
@@ -50,8 +69,8 @@ struct parent_links_base<std::index_sequence<Index...>, Tokens...> final
         : indexed_parent_link<Index, Tokens>(child, std::move(tokens))... {
         static_cast<void>(child);
     }
-    bool stop_possible() const noexcept override {
-        return (static_cast<const indexed_parent_link<Index, Tokens>&>(*this).stop_possible() ||
+    bool stop_possible(const stop_state*& next) const noexcept override {
+        return (static_cast<const indexed_parent_link<Index, Tokens>&>(*this).stop_possible(next) ||
                 ... || false);
     }
 };

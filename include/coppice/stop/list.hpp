@@ -5,6 +5,8 @@
 //   bit locked     somebody works on the list; what is in it belongs to the holder
 //   bit stopped    a stop was requested: nothing is added any more; never cleared
 //   bit orphaned   the shared source's: the last handle is gone, callbacks keep the list alive
+//   bit away       the inplace source's: the requester runs a callback that has removed itself; the
+//                  head is the requester then, which has the list (running.hpp)
 //
 // Taking the lock is a compare-exchange. Releasing it is a plain store, because nobody else writes
 // the word while it is locked; who waits is found as sleepers.hpp says. Critical sections are a few
@@ -18,6 +20,13 @@
 //
 // link is guarded by the lock. The destructor of a callback that was taken waits for `done`, unless
 // it runs inside the callback: then the requester is told not to touch the node again.
+//
+// The last removal ends only when the requester of an inplace source touches the source no more. As
+// with slots (way_back.hpp): the requester takes the next callback before it marks the former as
+// done. If the former has removed itself, the list is handed over to the callbacks that are in it,
+// and the bit `away` is set: who removes the last of them then cuts the requester off. If that one
+// is on its way back already, the remover waits until the bit is cleared, which is the requester's
+// last touch or comes before its next callback.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -50,6 +59,7 @@ public:
     static constexpr flags locked = 1;
     static constexpr flags stopped = 2;
     static constexpr flags orphaned = 4;
+    static constexpr flags away = 8;
 
     bool stop_requested() const noexcept {
         // edge stop.requested (acquire): what came before the request is visible
@@ -129,6 +139,32 @@ public:
         return first;
     }
 
+    // The requester goes away: it takes the list with it. And comes back.
+    void hand_over(running_request& request) noexcept {
+        request.go_away();
+        stop_node* const first = head_.read();
+        request.rest().write(first);
+        first->link.write(&request.rest());
+        head_.write(reinterpret_cast<stop_node*>(&request));
+    }
+    void take_over(running_request& request) noexcept {
+        stop_node* const first = request.rest().read();
+        head_.write(first);
+        if (first != nullptr) first->link.write(&head_);
+    }
+    // With the bit `away`: the requester, if none of its callbacks is left; else nullptr.
+    running_request* abandoned() noexcept {
+        running_request* const request = reinterpret_cast<running_request*>(head_.read());
+        return request->rest().read() == nullptr ? request : nullptr;
+    }
+    void clear() noexcept { head_.write(nullptr); }
+    // Not for the holder: returns when the requester has come back. Blocks: until then.
+    [[gnu::noinline, gnu::cold]] void wait_for_requester() noexcept {
+        // edge stop.list (acquire): all that the requester did to the source
+        flags seen = word_.load(acquire);
+        while ((seen & away) != 0) seen = lock_sleepers().wait_while(word_, seen);
+    }
+
 private:
     // See the table on top. 32 bits, so that a futex sees all of it.
     atomic<flags> word_{0};
@@ -142,12 +178,9 @@ inline void finish(stop_node& node) noexcept {
     callback_sleepers().wake(node.phase);
 }
 
-// For the destructor of a callback that was taken: returns when it has returned, or at once inside
-// it. Blocks: until this callback returns; never for another one.
+// For the destructor of a callback that was taken and does not run on this thread. Blocks: until
+// this callback returns; never for another one.
 inline void wait_done(stop_node& node) noexcept {
-    // edge stop.done (acquire): the callback has returned
-    if (node.phase.load(acquire) == stop_node::done) return;
-    if (running_request::forget_callback(&node)) return;
     if (planted("stop.do_not_wait")) return;
     callback_sleepers().wait_while(node.phase, stop_node::open);
 }

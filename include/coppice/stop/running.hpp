@@ -7,22 +7,37 @@
 //   - does this source die inside one of its callbacks? Then the requester must not touch it again:
 //     the frame's source is cleared.
 // Cleared fields also keep a new object at an old address from being taken for the old one.
-// Everything here is one thread's own; nothing is shared.
+// All this is one thread's own. Shared is only the way back (way_back.hpp): a callback that removed
+// itself holds the source no longer while its function goes on, so another thread may end the last
+// registration meanwhile, and tells the requester here that it must not come back.
 
+#include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/stop/sleepers.hpp>
 
+#include <cstdint>
+#include <new>
 #include <utility>
 
 namespace coppice {
 
-class exception_sink;  // subscription.hpp
+class exception_sink;     // subscription.hpp
+class further_callbacks;  // further.hpp
+class linked_states;      // state.hpp
+struct stop_node;         // list.hpp
+
+// What a request of a shared source brings along.
+struct shared_request {
+    exception_sink* exceptions;
+    linked_states* linked;
+};
 
 class running_request : immovable {
 public:
     explicit running_request(const void* source, void* callback = nullptr,
-                             exception_sink* exceptions = nullptr) noexcept
-        : source_(source), callback_(callback), exceptions_(exceptions), outer_(innermost()) {
+                             void* context = nullptr) noexcept
+        : source_(source), callback_(callback), context_(context), outer_(innermost()) {
         innermost() = this;
     }
     ~running_request() { innermost() = outer_; }
@@ -37,14 +52,15 @@ public:
         return source_ == nullptr && !planted("stop.touch_dead_source");
     }
 
-    // For a callback's destructor: true if it runs on this thread; the requester forgets it then.
-    [[gnu::noinline, gnu::cold]] static bool forget_callback(const void* callback) noexcept {
+    // For a callback's destructor: the request that runs it on this thread, and forgets it now; or
+    // nullptr.
+    [[gnu::noinline]] static running_request* forget_callback(const void* callback) noexcept {
         for (running_request* r = innermost(); r != nullptr; r = r->outer_) {
             if (r->callback_ != callback || planted("stop.wait_for_oneself")) continue;
             r->callback_ = nullptr;
-            return true;
+            return r;
         }
-        return false;
+        return nullptr;
     }
     // True while the callback runs on this thread.
     [[gnu::noinline, gnu::cold]] static bool runs_here(const void* callback) noexcept {
@@ -53,28 +69,114 @@ public:
         return r != nullptr;
     }
     // Where the callback that runs innermost on this thread leaves what it throws; or nullptr.
-    static exception_sink* exceptions() noexcept { return innermost()->exceptions_; }
+    // In a request of a shared source.
+    static exception_sink* exceptions() noexcept { return innermost()->shared().exceptions; }
     // For a source's destructor, after a stop request: its request on this thread, or nullptr.
     [[gnu::noinline, gnu::cold]] static running_request* of(const void* source) noexcept {
         running_request* r = innermost();
         while (r != nullptr && r->source_ != source) r = r->outer_;
         return r;
     }
-    // The source dies. Returns the callback that runs now and is still alive, else nullptr.
+    // The requester touches the source no more: it dies, or nothing is left to run. Returns the
+    // callback that runs now and is still alive, else nullptr.
     void* forget_source() noexcept {
         source_ = nullptr;
         return std::exchange(callback_, nullptr);
     }
 
+    // The way back of a requester whose callback has removed itself; see way_back.hpp.
+    // By the requester's thread, before it hands the source over to another registration.
+    void go_away() noexcept {
+#if !defined(COPPICE_MODEL)
+        ::new (&way_) way;
+#endif
+        way_.is_back.store(0, relaxed);  // relaxed, both: stop.watch or stop.list publishes them
+        way_.cut.store(open, relaxed);
+    }
+    // By the requester, when the callback has returned. False: the source may be gone. Blocks: while
+    // a remover has asked and not decided. Cost: no locked instruction.
+    [[nodiscard]] bool come_back() noexcept {
+        way_.is_back.store(1, relaxed);  // relaxed: ordered by the fence below
+        light_fence();               // edge stop.way (light): back, before it is asked whether cut
+        // edge stop.way (acquire): what the last remover did
+        const std::uint32_t seen = way_.cut.load(acquire);
+        return seen == open || decided(seen) == meet || planted("stop.come_back_anyway");
+    }
+    // By the remover of the last callback. False: the requester comes back, and says farewell.
+    // Cost: a membarrier, unless the requester is this thread.
+    [[nodiscard]] bool cut_off() noexcept {
+        bool back = false;
+        if (!is_here()) {
+            way_.cut.store(asked, relaxed);  // relaxed: ordered by the fence below
+            heavy_fence();               // edge stop.way (heavy): cut, before it is asked whether back
+            back = way_.is_back.load(relaxed) != 0 && !planted("stop.no_farewell");
+        }
+        // edge stop.way (release): what the last remover did
+        way_.cut.store(back ? meet : gone, release);
+        callback_sleepers().wake(way_.cut);  // if it is gone, so is *this
+        return !back;
+    }
+    // In a request of a source with slots: the further callbacks of a tolerant one, else nullptr.
+    further_callbacks* further() const noexcept {
+        return static_cast<further_callbacks*>(context_);
+    }
+    // Where the request that runs here for `source`, a shared one's state, leaves the linked states
+    // that it has stopped; nullptr if it does not, or if it is not the one that runs innermost.
+    static linked_states* linked_of(const void* source) noexcept {
+        const running_request* const r = innermost();
+        return r != nullptr && r->source_ == source ? r->shared().linked : nullptr;
+    }
+
+    // The callbacks of a list that wait for the requester to come back. Guarded by the list's lock.
+    plain<stop_node*>& rest() noexcept { return way_.rest; }
+
 private:
+    // Of cut_: nobody has asked; a remover has, and then decided.
+    static constexpr std::uint32_t open = 0;
+    static constexpr std::uint32_t asked = 1;
+    static constexpr std::uint32_t meet = 2;
+    static constexpr std::uint32_t gone = 3;
+
+    [[gnu::noinline, gnu::cold]] std::uint32_t decided(std::uint32_t seen) noexcept {
+        if (seen == asked && !planted("stop.do_not_await_decision")) {
+            // edge stop.way (acquire): what the last remover did
+            seen = callback_sleepers().wait_while(way_.cut, asked);
+        }
+        return seen;
+    }
+    const shared_request& shared() const noexcept {
+        return *static_cast<const shared_request*>(context_);
+    }
+    // Whether the request runs on this thread.
+    bool is_here() const noexcept {
+        const running_request* r = innermost();
+        while (r != nullptr && r != this) r = r->outer_;
+        return r != nullptr;
+    }
+
     static running_request*& innermost() noexcept {
         return thread_slot<running_request, running_request*>();
     }
 
     const void* source_;
     void* callback_;
-    exception_sink* exceptions_;
+    void* context_;  // what further() or shared() gives
     running_request* outer_;
+
+    struct way {
+        plain<stop_node*> rest{nullptr};
+        // 0 while the requester is away, 1 when it has come back. Written by the requester.
+        atomic<std::uint32_t> is_back{0};
+        // See above. Written by the requester, before it goes away, and by the last remover.
+        atomic<std::uint32_t> cut{open};
+    };
+#if defined(COPPICE_MODEL)
+    way way_;
+#else
+    union {
+        way way_;  // constructed by go_away(): requests that do without it do not pay
+    };
+#endif
 };
 
 }  // namespace coppice

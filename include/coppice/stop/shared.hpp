@@ -75,6 +75,8 @@ private:
     friend class stop_source;
     template <class CallbackFn>
     friend class stop_callback;
+    template <class Token>
+    friend class parent_link;
     explicit stop_token(stop_state* counted) noexcept : state_(counted) {}
 
     stop_state* state_ = nullptr;  // nullptr, or counted as a handle
@@ -101,7 +103,9 @@ public:
 
     // A source that is stopped, with the parent's cause, as soon as one of `parents` is. Its tokens
     // can be stopped as long as a parent can. The parents' sources are kept alive as far as their
-    // tokens do that; an in-place parent must outlive the state.
+    // tokens do that; an in-place parent must outlive the state. A chain of any length is stopped and
+    // destroyed in the same stack; a stop shows on all of it at once, and callbacks further down run
+    // after those further up, before request_stop() returns.
     // Errors: std::bad_alloc, what copying a token throws. Cost: one allocation more.
     template <stoppable_token... Tokens>
     static stop_source linked_to(Tokens... parents) {

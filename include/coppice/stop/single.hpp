@@ -1,23 +1,30 @@
 // single_inplace_stop_source: one word, one callback; for an operation with one child at a time.
 #pragma once
 // The source is a callback_slot that is its own flag (states and proof in slot.hpp). Registration
-// and deregistration are one compare-exchange each. The tokens refer to the source and must not
+// and deregistration are one locked instruction each. The tokens refer to the source and must not
 // outlive it. A callback may destroy itself, and the source.
 //
 // Source: P3409R1, [stopsource.single], [stoptoken.single], [stopcallback.single]. Beyond it: a
-// second callback at a time, which is a precondition there, stops the process here.
+// second callback at a time, which is a precondition there, stops the process here. Algorithms that
+// hand their token to senders of others own a tolerant_single_stop_source (tolerant.hpp), which
+// takes any number. Tokens of both are of one type; the lowest bit of a token's word tells.
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/stop/further.hpp>
 #include <coppice/stop/slot.hpp>
+#include <coppice/stop/way_back.hpp>
 
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
 namespace coppice {
 
 class single_inplace_stop_source;
+class tolerant_single_stop_source;
 template <class CallbackFn>
 class single_inplace_stop_callback;
 
@@ -37,17 +44,32 @@ public:
 
 private:
     friend single_inplace_stop_source;
+    friend tolerant_single_stop_source;
     template <class CallbackFn>
     friend class single_inplace_stop_callback;
     explicit constexpr single_inplace_stop_token(const single_inplace_stop_source* source) noexcept
         : source_(source) {}
 
-    const single_inplace_stop_source* source_ = nullptr;
+    static constexpr std::uintptr_t tolerant = 1;
+    static const single_inplace_stop_source* marked(
+        const single_inplace_stop_source* source) noexcept {
+        return reinterpret_cast<const single_inplace_stop_source*>(
+            reinterpret_cast<std::uintptr_t>(source) | tolerant);
+    }
+    bool is_tolerant() const noexcept {
+        return (reinterpret_cast<std::uintptr_t>(source_) & tolerant) != 0;
+    }
+    const single_inplace_stop_source* source() const noexcept {
+        return reinterpret_cast<const single_inplace_stop_source*>(
+            reinterpret_cast<std::uintptr_t>(source_) & ~tolerant);
+    }
+
+    const single_inplace_stop_source* source_ = nullptr;  // marked if it is a tolerant one's
 };
 
 // Owns the state of one possible stop, with room for one callback.
 // Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
-// its own callback. Cost: 8 bytes.
+// its own callback; a request that has run a callback may go on meanwhile. Cost: 8 bytes.
 class single_inplace_stop_source : immovable {
 public:
     single_inplace_stop_source() = default;
@@ -81,23 +103,92 @@ public:
         }
         running_request request(this, callback);
         callback->execute(callback);
-        if (!request.source_gone()) slot_.finish();
-        return true;  // *this may be gone
+        // The source may be gone if the callback has destroyed it, or itself.
+        if (!request.source_gone() && !request.callback_gone()) slot_.finish();
+        return true;
     }
 
 private:
+    friend tolerant_single_stop_source;
     template <class CallbackFn>
     friend class single_inplace_stop_callback;
+
+    using row = slot_row<single_inplace_stop_source, 1>;
+    friend row;
+
+    // False: a stop was requested, the caller runs the callback itself.
+    [[nodiscard]] bool enlist(slot_callback& callback, bool tolerant) const noexcept {
+        std::uintptr_t seen;
+        if (slot_.fill(callback, seen)) [[likely]]
+            return true;
+        return enlist_further(callback, tolerant, seen);
+    }
+    [[nodiscard]] bool enlist_further(slot_callback& callback, bool tolerant,
+                                      std::uintptr_t seen) const noexcept;
+
+    void withdraw(slot_callback& callback) const noexcept {
+        if (!slot_.clear(callback)) [[unlikely]]
+            coppice::end_late(row(*this, nullptr), 0, slot_, callback);
+    }
+    callback_slot& slot(std::size_t) const noexcept { return slot_; }
 
     mutable callback_slot slot_;
 };
 
 inline bool single_inplace_stop_token::stop_requested() const noexcept {
-    return source_ != nullptr && source_->stop_requested();
+    return source_ != nullptr && source()->stop_requested();
+}
+
+// A single source that takes further callbacks: for algorithms that hand its token to senders of
+// others. The first callback at a time costs what it costs on a single source, and so does a stop
+// but for a load; further ones take a lock. All run on the requester's thread, the first one first.
+// Threads and lifetime: as for a single source. Cost: 24 bytes.
+class tolerant_single_stop_source : single_inplace_stop_source {
+public:
+    tolerant_single_stop_source() = default;
+    ~tolerant_single_stop_source() { further_.check_end(this, slot_.left_over()); }
+
+    // Lifetime: the source outlives its tokens' use.
+    single_inplace_stop_token get_token() const noexcept {
+        return single_inplace_stop_token(single_inplace_stop_token::marked(this));
+    }
+    using single_inplace_stop_source::stop_possible;
+    using single_inplace_stop_source::stop_requested;
+
+    // As in a single source.
+    bool request_stop() noexcept {
+        slot_callback* callback = nullptr;
+        if (slot_.close(callback) == callback_slot::closing::lost) return false;
+        if (callback != nullptr || !further_.is_empty()) run(callback);  // *this may be gone
+        return true;
+    }
+
+private:
+    friend single_inplace_stop_source;
+
+    [[gnu::noinline]] void run(slot_callback* callback) noexcept {
+        row row(*this, &further_);
+        claimed_callback<slot_callback> first{callback, 0};
+        if (callback == nullptr) first = row.claim_from(1);
+        if (first.callback == nullptr) return;
+        running_request request(this, first.callback, &further_);
+        coppice::run_row(row, first, request);
+    }
+
+    mutable further_callbacks further_;
+};
+
+[[gnu::noinline, gnu::cold]] inline bool single_inplace_stop_source::enlist_further(
+    slot_callback& callback, bool tolerant, std::uintptr_t seen) const noexcept {
+    if (!tolerant) callback_slot::check_free(seen);
+    if (!callback_slot::is_taken(seen)) return false;
+    return static_cast<const tolerant_single_stop_source*>(this)->further_.add(
+        callback, [this]() noexcept { return slot_.stop_requested_now(); });
 }
 
 // Runs a function when a stop is requested: on the requester's thread, or, if that has happened
-// before, here and now in the constructor. At most one of a source may live at a time.
+// before, here and now in the constructor. At most one of a source may live at a time, unless the
+// source is a tolerant one.
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread. Cost: no allocation.
 template <class CallbackFn>
@@ -112,22 +203,22 @@ public:
     explicit single_inplace_stop_callback(
         single_inplace_stop_token token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
-        if (source == nullptr) return;
-        if (token.source_->slot_.fill(*this)) [[likely]]
-            return;
-        source = nullptr;
-        run(this);
+        : slot_callback(&run, token.source()), callback_(std::forward<Initializer>(init)) {
+        if (token.source_ == nullptr) return;
+        if (!token.source()->enlist(*this, token.is_tolerant())) [[unlikely]]
+            run_late();
     }
     ~single_inplace_stop_callback() {
-        if (source == nullptr) return;
-        callback_slot& slot = static_cast<const single_inplace_stop_source*>(source)->slot_;
-        if (!slot.clear(*this)) [[unlikely]]
-            slot.wait_done(*this);
+        const std::uintptr_t home = where();
+        if ((home & elsewhere) == 0) {
+            source_at<single_inplace_stop_source>(home).withdraw(*this);
+        } else if (home != elsewhere) {
+            further_callbacks::remove(*this);
+        }
     }
 
 private:
-    static void run(slot_callback* self) noexcept {
+    [[gnu::aligned(slot_callback::alignment)]] static void run(slot_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<single_inplace_stop_callback*>(self)->callback_)();
     }
 

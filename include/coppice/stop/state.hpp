@@ -27,6 +27,11 @@
 // allocated. A node's generation goes up when its subscription is removed, and never comes back: a
 // late handle does not touch a stranger's subscription. The functions of subscriptions that remain
 // when the state dies are destroyed and not run.
+//
+// Linked states may be a chain of any length, so nothing here calls itself along it. A request that
+// comes from a parent shows the stop and takes its hold at once; if the parent's request came from a
+// parent, too, the callbacks are run when that one's are (linked_states). A state that dies because
+// its child has died is ended when that one is.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -34,6 +39,7 @@
 #include <coppice/stop/cause.hpp>
 #include <coppice/stop/list.hpp>
 #include <coppice/stop/running.hpp>
+#include <coppice/stop/stripe.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,56 +48,26 @@
 
 namespace coppice {
 
-class stop_state;
 class stop_deadline;  // deadline.hpp
-
-struct pooled_stop_node;
-
-// Part of a state's callbacks. Guarded by the lock of its list, but for `state`.
-struct stop_stripe {
-    stop_list list;
-    plain<std::uint32_t> members{0};           // callbacks and subscriptions not yet destroyed
-    plain<std::uint32_t> meetings{0};          // registrations that met, until growth
-    plain<pooled_stop_node*> unused{nullptr};  // linked by `next`, as is the other one
-    plain<pooled_stop_node*> spent{nullptr};   // their functions have run; not used again
-    stop_state* state = nullptr;               // written before the stripe is shared
-};
-
-// A node that stays with its stripe, and has room for a function; see subscription.hpp.
-struct pooled_stop_node : stop_node {
-    explicit pooled_stop_node(stop_stripe& home) noexcept
-        : stop_node(nullptr, pooled), stripe(&home) {}
-    static constexpr std::size_t room = 40;
-
-    stop_stripe* const stripe;
-    plain<std::uint64_t> generation{0};                     // guarded by the stripe's lock
-    void (*destroy)(pooled_stop_node*) noexcept = nullptr;  // nullptr: nothing to do
-    alignas(void*) std::byte storage[room];
-};
-
-// Puts a node on one of its stripe's two chains, or takes one. Under the stripe's lock.
-inline void push_node(plain<pooled_stop_node*>& chain, pooled_stop_node& node) noexcept {
-    node.next.write(chain.read());
-    chain.write(&node);
-}
-inline pooled_stop_node* pop_node(plain<pooled_stop_node*>& chain) noexcept {
-    pooled_stop_node* const node = chain.read();
-    if (node != nullptr) chain.write(static_cast<pooled_stop_node*>(node->next.read()));
-    return node;
-}
-
-// Further stripes, a power of two of them. Written before it is installed.
-struct stop_table {
-    struct alignas(64) padded : stop_stripe {};
-    static constexpr std::size_t stripes_most = 64;
-    std::size_t mask;
-    padded* stripes;
-};
 
 // What a linked source holds of its parents; destroyed before the state.
 struct stop_links {
     virtual ~stop_links() = default;
-    virtual bool stop_possible() const noexcept = 0;
+    // True: a parent can be stopped. If it is not known yet: `next` is a parent that has to be asked.
+    virtual bool stop_possible(const stop_state*& next) const noexcept = 0;
+
+    stop_state* following = nullptr;  // in the linked_states of the thread that works on this state
+};
+
+// Linked states that a thread has still to work on, first in, first out. One thread's.
+class linked_states {
+public:
+    inline void push(stop_state& state) noexcept;
+    inline stop_state* pop() noexcept;
+
+private:
+    stop_state* first_ = nullptr;
+    stop_state* last_ = nullptr;
 };
 
 // The deadline of a state: cold code in src/stop/deadline.cpp.
@@ -117,12 +93,22 @@ public:
 
     bool stop_requested() const noexcept { return inline_.list.stop_requested(); }
     bool stop_possible() const noexcept {
+        for (const stop_state* state = this; state != nullptr;) {
+            if (state->stop_possible_here()) return true;
+            const stop_state* next = nullptr;
+            if (state->links_ != nullptr && state->links_->stop_possible(next)) return true;
+            state = next;
+        }
+        return false;
+    }
+    // The same, but for the parents; and whether there are any.
+    bool stop_possible_here() const noexcept {
         if (owners_.load(relaxed) >= source || stop_requested()) return true;
-        if (links_ != nullptr && links_->stop_possible()) return true;
         // edge stop.deadline (acquire): the deadline is constructed
         const stop_deadline* const deadline = deadline_.load(acquire);
         return deadline != nullptr && deadline_pending(*deadline);
     }
+    bool is_linked() const noexcept { return links_ != nullptr; }
     // The winner's cause, after a stop.
     stop_cause cause() const noexcept {
         if (!stop_requested()) return {};
@@ -132,36 +118,26 @@ public:
     // Requests the stop and runs the callbacks on this thread. True for the first call only.
     // Lifetime: *this may be gone afterwards unless the caller holds a handle.
     bool request(stop_cause cause, exception_sink* exceptions = nullptr) noexcept {
-        stop_list::flags bits = inline_.list.lock_unless(stop_list::stopped);
-        if ((bits & stop_list::stopped) != 0) return false;
-        const bool dead = (bits & stop_list::orphaned) != 0 && holds_.read() == 0;
-        if (dead && !planted("shared.stop_the_dead")) {
-            inline_.list.unlock(bits);  // dead: the caller is what its end waits for
-            return false;
-        }
-        code_.write(cause.code);
-        text_.write(cause.text);
-        bits |= stop_list::stopped;
-        // Relaxed: written under this lock.
-        stop_table* const table = planted("shared.skip_table") ? nullptr : table_.load(relaxed);
-        if (inline_.list.empty() && table == nullptr) {
+        stop_list::flags bits = 0;
+        const claiming claimed = claim(cause, bits);
+        if (claimed == claiming::to_run) run_claimed(bits, exceptions, nullptr);
+        return claimed != claiming::lost;
+    }
+    // The same, for a callback on a parent.
+    void request_from(const stop_state& parent, stop_cause cause) noexcept {
+        stop_list::flags bits = 0;
+        if (claim(cause, bits) != claiming::to_run) return;
+        linked_states* const later = running_request::linked_of(&parent);
+        if (later != nullptr && !planted("shared.recurse")) {
             inline_.list.unlock(bits);
-            return true;
+            later->push(*this);
+            return;
         }
-        holds_.write(holds_.read() + 1);
-        running_request frame(this, nullptr, exceptions);
-        bits = run_all(inline_, bits, frame);
-        if (table != nullptr) {
-            inline_.list.unlock(bits);
-            for (std::size_t i = 0; i <= table->mask; ++i) {
-                stop_stripe& stripe = table->stripes[i];
-                const stop_list::flags its = stripe.list.lock() | stop_list::stopped;
-                stripe.list.unlock(run_all(stripe, its, frame));
-            }
-            bits = inline_.list.lock(stop_list::stopped);
+        linked_states linked;
+        run_claimed(bits, nullptr, &linked);
+        while (stop_state* const next = linked.pop()) {
+            next->run_claimed(next->inline_.list.lock(stop_list::stopped), nullptr, &linked);
         }
-        if (release_hold(bits)) end();
-        return true;
     }
 
     // Locks the stripe at which this thread registers; nullptr if a stop was requested.
@@ -201,7 +177,7 @@ public:
         const bool removed = stripe.list.unlink(node);
         stop_state* const dying = leave(stripe, bits);
         if (!removed) [[unlikely]]
-            wait_done(node);
+            end_taken(node);
         if (dying != nullptr) dying->end();
     }
 
@@ -222,16 +198,21 @@ public:
 
     // Dead: nobody else has a way here but parents and the deadline, which are refused.
     [[gnu::noinline]] void end() noexcept {
-        delete std::exchange(links_, nullptr);  // waits for a parent that is being refused
-        stop_deadline* const deadline = deadline_.load(relaxed);  // relaxed: the last one here
-        if (deadline != nullptr) destroy(*deadline);
-        delete_nodes(inline_);
-        stop_table* const table = table_.load(relaxed);
-        for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
-            delete_nodes(table->stripes[i]);
+        // What the thread's innermost end() has to end after the links that it deletes now.
+        linked_states*& later = thread_slot<stop_links, linked_states*>();
+        if (later != nullptr && links_ != nullptr) {
+            later->push(*this);
+            return;
         }
-        if (table != nullptr) delete_table(table);
-        delete this;
+        linked_states* const outer = std::exchange(later, nullptr);
+        linked_states linked;
+        for (stop_state* state = this; state != nullptr; state = linked.pop()) {
+            later = &linked;
+            delete std::exchange(state->links_, nullptr);  // waits for a parent being refused
+            later = nullptr;
+            state->destroy_unlinked();
+        }
+        later = outer;
     }
 
     // True: no stop was requested and no callback is registered; a pending deadline is taken back.
@@ -260,6 +241,7 @@ public:
     void set_links(stop_links* links) noexcept { links_ = links; }
 
 private:
+    friend class linked_states;
     static constexpr std::uint64_t handle = 1;
     static constexpr std::uint64_t source = std::uint64_t{1} << 32;
 #if defined(COPPICE_MODEL)
@@ -330,6 +312,52 @@ private:
     static void delete_table(stop_table* table) noexcept {
         delete[] table->stripes;
         delete table;
+    }
+
+    // Decides whether this request wins. to_run: it does, there are callbacks, and the state is held
+    // and locked, with `bits`.
+    enum class claiming { lost, nothing_to_run, to_run };
+    claiming claim(stop_cause cause, stop_list::flags& bits) noexcept {
+        bits = inline_.list.lock_unless(stop_list::stopped);
+        if ((bits & stop_list::stopped) != 0) return claiming::lost;
+        const bool dead = (bits & stop_list::orphaned) != 0 && holds_.read() == 0;
+        if (dead && !planted("shared.stop_the_dead")) {
+            inline_.list.unlock(bits);  // dead: the caller is what its end waits for
+            return claiming::lost;
+        }
+        code_.write(cause.code);
+        text_.write(cause.text);
+        bits |= stop_list::stopped;
+        if (inline_.list.empty() && table_to_run() == nullptr) {
+            inline_.list.unlock(bits);
+            return claiming::nothing_to_run;
+        }
+        holds_.write(holds_.read() + 1);
+        return claiming::to_run;
+    }
+    stop_table* table_to_run() const noexcept {
+        // Relaxed: written under the inline stripe's lock.
+        return planted("shared.skip_table") ? nullptr : table_.load(relaxed);
+    }
+
+    // Locked, with `bits`: runs the callbacks and gives the hold back. Linked states that are
+    // stopped by that are left in `linked`, or if it is nullptr run at once.
+    void run_claimed(stop_list::flags bits, exception_sink* exceptions,
+                     linked_states* linked) noexcept {
+        shared_request context{exceptions, linked};
+        running_request frame(this, nullptr, &context);
+        stop_table* const table = table_to_run();
+        bits = run_all(inline_, bits, frame);
+        if (table != nullptr) {
+            inline_.list.unlock(bits);
+            for (std::size_t i = 0; i <= table->mask; ++i) {
+                stop_stripe& stripe = table->stripes[i];
+                const stop_list::flags its = stripe.list.lock() | stop_list::stopped;
+                stripe.list.unlock(run_all(stripe, its, frame));
+            }
+            bits = inline_.list.lock(stop_list::stopped);
+        }
+        if (release_hold(bits)) end();
     }
 
     // Locked, with `bits`: runs the stripe's callbacks, newest first, each without the lock.
@@ -403,6 +431,18 @@ private:
         return dead;
     }
 
+    void destroy_unlinked() noexcept {
+        stop_deadline* const deadline = deadline_.load(relaxed);  // relaxed: the last one here
+        if (deadline != nullptr) destroy(*deadline);
+        delete_nodes(inline_);
+        stop_table* const table = table_.load(relaxed);
+        for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
+            delete_nodes(table->stripes[i]);
+        }
+        if (table != nullptr) delete_table(table);
+        delete this;
+    }
+
     static void delete_nodes(stop_stripe& stripe) noexcept {
         COPPICE_CHECK(stripe.members.read() == 0, "a stop state ended before its callbacks");
         while (stop_node* const node = stripe.list.pop()) {
@@ -412,6 +452,13 @@ private:
         }
         while (pooled_stop_node* const node = pop_node(stripe.unused)) delete node;
         while (pooled_stop_node* const node = pop_node(stripe.spent)) delete node;
+    }
+
+    // Ends a callback that a request has taken. Blocks: while it runs on another thread.
+    static void end_taken(stop_node& node) noexcept {
+        // edge stop.done (acquire): the callback has returned
+        if (node.phase.load(acquire) == stop_node::done) return;
+        if (running_request::forget_callback(&node) == nullptr) wait_done(node);
     }
 
     // Handles in the lower half, sources among them in the upper. Written by whoever copies or
@@ -427,5 +474,19 @@ private:
     // nullptr, or the deadline. Written once, by the first request_stop_after().
     atomic<stop_deadline*> deadline_{nullptr};
 };
+
+void linked_states::push(stop_state& state) noexcept {
+    if (first_ == nullptr) {
+        first_ = &state;
+    } else {
+        last_->links_->following = &state;
+    }
+    last_ = &state;
+}
+stop_state* linked_states::pop() noexcept {
+    stop_state* const state = first_;
+    if (state != nullptr) first_ = std::exchange(state->links_->following, nullptr);
+    return state;
+}
 
 }  // namespace coppice

@@ -1,0 +1,365 @@
+// The second and further callbacks of a slot that takes one; used by tolerant sources.
+#pragma once
+// A slot's first callback is in the slot. Who finds it taken, in a tolerant source, comes here: a
+// chain of all further callbacks of the source, newest first, run after the slots. The source has
+// two words for it, and a callback needs none: while it is in no slot, it uses its own two again.
+//
+//   home      nowhere                  not registered; or its source has died inside it
+//             next, or the source's    linked
+//             further_callbacks, last
+//             running                  taken by the requester, which runs it
+//             done                     that has returned; the requester's last touch
+//   execute   the function to run, and in its lowest bits the number of a lock
+//
+// The chain does not tell a callback where its source is unless it is walked to its end, and that
+// needs the lock. So the locks are not in the sources: there are a few of them in the process, each
+// for the sources whose address falls to it, and functions are aligned so that the number fits.
+// Critical sections walk the chain and run no foreign code.
+//
+// The word of a source: unused; the newest callback; that and a mark: watched (way_back.hpp);
+// empty: there were callbacks; farewell, as in a slot. Everything but the requester's look whether there is anything, and the end of a farewell,
+// happens under the lock. Who registers writes the word and then looks at the flag, the request
+// writes the flag and then looks here; all are seq_cst (finite.hpp).
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/base/check.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/stop/list.hpp>
+#include <coppice/stop/running.hpp>
+#include <coppice/stop/slot.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coppice {
+
+// The locks. In a model, its test owns them.
+struct further_locks {
+    static constexpr std::size_t count = 16;
+    static_assert(count <= slot_callback::alignment);
+    struct alignas(64) padded {
+        stop_list lock;
+    };
+    padded locks[count];
+#if defined(COPPICE_MODEL)
+    static further_locks*& current() {
+        static further_locks* installed = nullptr;
+        return installed;
+    }
+#endif
+};
+#if defined(COPPICE_MODEL)
+inline stop_list& further_lock(std::size_t number) {
+    return further_locks::current()->locks[number].lock;
+}
+#else
+inline constinit further_locks locks_of_further_callbacks;
+inline stop_list& further_lock(std::size_t number) noexcept {
+    return locks_of_further_callbacks.locks[number].lock;
+}
+#endif
+
+class further_callbacks : immovable {
+public:
+    // Registers. False: a stop was requested, the caller runs the callback itself. `stopped` looks
+    // at the source's flag, seq_cst.
+    template <class Stopped>
+    [[nodiscard]] bool add(slot_callback& callback, Stopped stopped) noexcept {
+        const std::size_t number = lock_number();
+        stop_list& lock = further_lock(number);
+        const stop_list::flags bits = lock.lock();
+        bool added = !stopped();
+        if (added) {
+            const std::uintptr_t newest = word_.load(relaxed);  // relaxed, as all under the lock
+            link(callback, newest, number);
+            // edge stop.flag (seq_cst): the registration before the flag; pairs with is_empty
+            word_.store(address(callback), seq_cst);
+            added = !stopped() || planted("further.no_second_look");
+            if (!added) {
+                word_.store(newest, relaxed);
+                callback.execute = function_of(callback);
+            }
+        }
+        lock.unlock(bits);
+        return added;
+    }
+
+    // Ends the registration of a callback that is in no slot. Blocks: while it runs on another
+    // thread.
+    [[gnu::noinline, gnu::cold]] static void remove(slot_callback& callback) noexcept {
+        // edge stop.done (acquire): the callback has returned
+        std::uintptr_t seen = callback.home.load(acquire);
+        if (is_linked(seen)) {
+            stop_list& lock = further_lock(number_of(callback));
+            const stop_list::flags bits = lock.lock();
+            seen = callback.home.load(relaxed);  // relaxed: under the lock
+            if (is_linked(seen)) {
+                chain_of(callback).unlink(callback, lock, bits);
+                return;
+            }
+            lock.unlock(bits);
+        }
+        if (seen != running) return;
+        running_request* const request = running_request::forget_callback(&callback);
+        if (request != nullptr) {
+            request->further()->hand_on(*request);
+        } else if (!planted("further.do_not_wait")) {
+            callback_sleepers().wait_while(callback.home, running);
+        }
+    }
+
+    // What follows is the requester's.
+
+    bool is_empty() const noexcept {
+        // edge stop.flag (seq_cst): the flag before the further callbacks; pairs with add
+        return !has_callback(word_.load(seq_cst));
+    }
+    // Claims the newest callback to run it; nullptr if there is none.
+    [[nodiscard]] slot_callback* claim() noexcept {
+        if (is_empty()) return nullptr;
+        stop_list& lock = further_lock(lock_number());
+        const stop_list::flags bits = lock.lock();
+        slot_callback* const callback = pop();
+        lock.unlock(bits);
+        return callback;
+    }
+    static void execute(slot_callback& callback) noexcept { function_of(callback)(&callback); }
+    // The callback has returned. Lifetime: touches nothing after its store.
+    static void finish(slot_callback& callback) noexcept {
+        callback.home.store(done, release);  // edge stop.done (release): the callback has returned
+        callback_sleepers().wake(callback.home);
+    }
+
+    // Marks the chain, if there is one; see way_back.hpp, also for the next.
+    [[nodiscard]] bool watch(running_request& request) noexcept {
+        if (is_empty()) return false;
+        stop_list& lock = further_lock(lock_number());
+        const stop_list::flags bits = lock.lock();
+        const bool marked = mark(request);
+        lock.unlock(bits);
+        return marked;
+    }
+    [[nodiscard]] met meet(slot_callback*& callback) noexcept {
+        stop_list& lock = further_lock(lock_number());
+        const stop_list::flags bits = lock.lock();
+        met found = met::nothing;
+        if (word_.load(relaxed) == farewell) {
+            found = met::farewell;
+        } else {
+            callback = pop();
+            if (callback != nullptr) found = met::callback;
+        }
+        lock.unlock(bits);
+        return found;
+    }
+
+    // Lifetime: touches nothing after its store.
+    void say_farewell() noexcept {
+        // edge stop.left (release): all that the requester did to the source
+        word_.store(empty, release);
+        callback_sleepers().wake(word_);
+    }
+
+    // For the source's destructor, before that of its slots. If this is one of the callbacks here,
+    // request_stop() shall not touch the source again, and the callback's destructor, should it
+    // come later, neither. If it is a slot's callback, the slots see to that.
+    void check_end(const void* source, std::uintptr_t slots) const noexcept {
+        const std::uintptr_t word = word_.load(relaxed);  // relaxed: the last owner looks
+        COPPICE_CHECK(!has_callback(word),
+                      "a stop source was destroyed while a callback was registered");
+        if (word == unused || callback_slot::any_running(slots)) return;
+        running_request* const request = running_request::of(source);
+        if (request == nullptr) return;
+        void* const callback = request->forget_source();
+        if (callback != nullptr) static_cast<slot_callback*>(callback)->go_nowhere();
+    }
+
+private:
+    static constexpr std::uintptr_t unused = 0;
+    static constexpr std::uintptr_t empty = 1;
+    static constexpr std::uintptr_t watched = 2;  // or-ed to the newest callback
+    static constexpr std::uintptr_t farewell = 5;
+    // In a callback's home, besides slot_callback::elsewhere, which is in all of these:
+    static constexpr std::uintptr_t last = 4;  // or-ed to the address of the chain
+    static constexpr std::uintptr_t running = 3;
+    static constexpr std::uintptr_t done = 7;
+    static constexpr std::uintptr_t states = 7;
+
+    static std::uintptr_t address(const slot_callback& callback) noexcept {
+        return reinterpret_cast<std::uintptr_t>(&callback);
+    }
+    static slot_callback* at(std::uintptr_t word) noexcept {
+        return reinterpret_cast<slot_callback*>(word & ~states);
+    }
+    static bool has_callback(std::uintptr_t word) noexcept { return (word & ~states) != 0; }
+    static bool is_linked(std::uintptr_t home) noexcept { return (home & ~states) != 0; }
+    // What the word is when the callback with this home was the newest one, and leaves.
+    static std::uintptr_t next_of(std::uintptr_t home) noexcept {
+        return (home & last) != 0 ? empty : home & ~states;
+    }
+
+    std::size_t lock_number() const noexcept {
+        const std::uintptr_t hashed = reinterpret_cast<std::uintptr_t>(this) * 0x9E3779B97F4A7C15u;
+        return (hashed >> 40) % further_locks::count;
+    }
+    static std::size_t number_of(const slot_callback& callback) noexcept {
+        return reinterpret_cast<std::uintptr_t>(callback.execute) % further_locks::count;
+    }
+    static slot_callback::execute_function* function_of(const slot_callback& callback) noexcept {
+        const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(callback.execute);
+        return reinterpret_cast<slot_callback::execute_function*>(word - number_of(callback));
+    }
+    // The rest is under the lock.
+    void link(slot_callback& callback, std::uintptr_t newest, std::size_t number) const noexcept {
+        COPPICE_CHECK(number_of(callback) == 0, "a stop callback's function is not aligned");
+        const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(callback.execute) + number;
+        callback.execute = reinterpret_cast<slot_callback::execute_function*>(word);
+        const std::uintptr_t next = has_callback(newest)
+                                        ? newest & ~states
+                                        : reinterpret_cast<std::uintptr_t>(this) | last;
+        callback.home.store(next | slot_callback::elsewhere, relaxed);
+    }
+    static further_callbacks& chain_of(const slot_callback& callback) noexcept {
+        std::uintptr_t home = callback.home.load(relaxed);
+        while ((home & last) == 0) home = at(home)->home.load(relaxed);
+        return *reinterpret_cast<further_callbacks*>(home & ~states);
+    }
+    [[nodiscard]] slot_callback* pop() noexcept {
+        const std::uintptr_t word = word_.load(relaxed);
+        if (!has_callback(word)) return nullptr;
+        slot_callback* const callback = at(word);
+        const std::uintptr_t next = next_of(callback->home.load(relaxed));
+        word_.store(next, relaxed);
+        callback->home.store(running, relaxed);
+        return callback;
+    }
+    [[nodiscard]] bool mark(running_request& request) noexcept {
+        const std::uintptr_t word = word_.load(relaxed);
+        if (!has_callback(word)) return false;
+        watcher_.write(&request);
+        word_.store(word | watched, relaxed);
+        return true;
+    }
+    // Unlocks.
+    void unlink(slot_callback& callback, stop_list& lock, stop_list::flags bits) noexcept {
+        const std::uintptr_t home = callback.home.load(relaxed);
+        const std::uintptr_t word = word_.load(relaxed);
+        bool lost_mark = false;
+        if (at(word) == &callback) {
+            lost_mark = (word & watched) != 0 && (home & last) != 0;
+            word_.store(next_of(home) | (lost_mark ? 0 : word & watched), relaxed);
+        } else {
+            slot_callback* before = at(word);
+            while (at(before->home.load(relaxed)) != &callback) {
+                before = at(before->home.load(relaxed));
+            }
+            before->home.store(home, relaxed);
+        }
+        const bool say_farewell = lost_mark && !watcher_.read()->cut_off();
+        if (say_farewell) word_.store(farewell, relaxed);
+        lock.unlock(bits);
+        if (!say_farewell) return;
+        // edge stop.left (acquire): all that the requester did to the source
+        while (word_.load(acquire) == farewell) callback_sleepers().wait_while(word_, farewell);
+    }
+    // One of the further callbacks has removed itself.
+    void hand_on(running_request& request) noexcept {
+        request.go_away();
+        if (!watch(request)) request.forget_source();
+    }
+
+    atomic<std::uintptr_t> word_{unused};       // see on top
+    plain<running_request*> watcher_{nullptr};  // of the mark; guarded by the lock
+};
+
+// The slots of a source, and its further callbacks, as way_back.hpp wants them. Source has N slots:
+// slot(i).
+template <class Source, std::size_t N>
+class slot_row {
+public:
+    // further: nullptr, if the source is not a tolerant one.
+    slot_row(const Source& source, further_callbacks* further) noexcept
+        : source_(&source), further_(further) {}
+    void know(const running_request& request) noexcept { further_ = request.further(); }
+
+    std::size_t size() const noexcept { return N + (further_ != nullptr); }
+    static std::size_t after(std::size_t i) noexcept { return i < N ? i + 1 : N; }
+    [[gnu::always_inline]] bool watch(std::size_t k, std::size_t i,
+                                      running_request& request) noexcept {
+        if (k != N) return source_->slot(k).watch();
+        settle(i);  // the chain knows its request
+        return further_->watch(request);
+    }
+    running_request* watcher(std::size_t k, std::size_t& i) const noexcept {
+        running_request* request = nullptr;
+        for (i = k; request == nullptr;) request = source_->slot(--i).watcher();
+        return request;
+    }
+    void leave(std::size_t k) noexcept { source_->slot(k).leave(); }
+    void wait_for_farewell(std::size_t k) noexcept { source_->slot(k).wait_for_farewell(); }
+    met meet(std::size_t k, slot_callback*& callback) noexcept {
+        return k == N ? further_->meet(callback) : source_->slot(k).meet(callback);
+    }
+    void say_farewell(std::size_t k) noexcept {
+        if (k == N) {
+            further_->say_farewell();
+        } else {
+            source_->slot(k).say_farewell();
+        }
+    }
+    void settle(std::size_t i, running_request& request) noexcept {
+        source_->slot(i).settle(request);
+    }
+    void settle(std::size_t i) noexcept {
+        if (i != N) source_->slot(i).settle();
+    }
+
+    [[gnu::always_inline]] void execute(claimed_callback<slot_callback> next) noexcept {
+        if (further_ != nullptr && next.i == N) {
+            further_->execute(*next.callback);
+        } else {
+            next.callback->execute(next.callback);
+        }
+    }
+    [[gnu::always_inline]] claimed_callback<slot_callback> claim_from(std::size_t i) noexcept {
+        for (; i != N; ++i) {
+            slot_callback* const callback = source_->slot(i).claim();
+            if (callback != nullptr) return {callback, i};
+        }
+        if (further_ == nullptr) return {};
+        return {further_->claim(), i};
+    }
+    [[gnu::always_inline]] void finish(claimed_callback<slot_callback> former) noexcept {
+        if (further_ != nullptr && former.i == N) {
+            further_->finish(*former.callback);
+        } else {
+            source_->slot(former.i).finish();
+        }
+    }
+
+private:
+    const Source* source_;
+    further_callbacks* further_;
+};
+
+// Ends the registration of a callback in slot i, after clear() has failed or while it runs.
+// Blocks: while the callback runs on another thread.
+template <class Row>
+[[gnu::noinline]] void end_late(Row row, std::size_t i, callback_slot& slot,
+                                           slot_callback& callback) noexcept {
+    const callback_slot::ending due = slot.end_late();
+    if (due == callback_slot::ending::wait_or_hand_over) {
+        running_request* const request = running_request::forget_callback(&callback);
+        if (request == nullptr) {
+            slot.wait_done();
+        } else {
+            coppice::hand_over(row, i, *request);
+        }
+    } else if (due == callback_slot::ending::leave_watched) {
+        coppice::leave_watched(row, i);
+    } else {
+        slot.settle();
+    }
+}
+
+}  // namespace coppice

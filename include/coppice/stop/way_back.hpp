@@ -1,0 +1,149 @@
+// The way back of a requester whose callback removed itself; used by every source with slots.
+#pragma once
+// The promise: the deregistration of the last callback ends only when the request_stop() that runs
+// callbacks does not touch the source again. Hence the owner may destroy a source as soon as it has
+// removed every callback, though a request that has begun to run them has not returned.
+//
+// What keeps the promise: whenever the requester touches the source after its first callback, some
+// registration cannot end. There are two cases.
+//
+//   1. The callback that has just run is still there. The requester claims the next one first, and
+//      only then marks the former as done: until then, the former's destructor waits.
+//   2. The callback has removed itself, and its destructor must not wait. The source is handed over
+//      to the next slot that is filled: that slot is marked as watched. Its callback is removed as
+//      ever, without waiting for a function, but its remover finds the mark and must pass it on to
+//      a later slot that is filled, or, when there is none, tell the requester. The requester reads
+//      that in its own frame (running.hpp), so it need not touch a source that may be gone.
+//
+//   requester, callback i removed itself:                    hand_over
+//     away; the first filled slot k > i: watched             none: the requester is told to leave
+//   remover of k, whose callback has not run:                leave_watched
+//     k = leaving; the first filled slot m > k: watched; k = left
+//     no such slot: cut = asked; heavy_fence(); is it back?
+//       no: cut = gone; k = left                             the requester will leave
+//       yes: cut = meet; k = farewell, waits                 the requester will come to k
+//   requester, the function has returned:                    come_back
+//     back; light_fence(); cut?
+//     asked: waits for the decision. gone: leaves, and touches nothing
+//     open, meet: from slot i + 1 on: watched: claims it, and runs it; here case 1 begins again
+//                                     leaving: waits for the remover
+//                                     farewell: k = left, its last touch, and leaves
+//
+// Proof. While the requester is away, exactly one slot is watched or leaving, and marks only move
+// forward. By the pair of fences (base/asymmetric.hpp), either the last remover sees that the
+// requester is back, or that one sees that it was asked. If the requester sees nothing, the remover
+// does see it, and waits at the slot, which the requester reaches, because it passes none that is
+// leaving; what it meets there is farewell. If it was asked, the remover decides for both. Nobody
+// waits for a function but its own callback's destructor: the other waits last for as long as the
+// other side needs for some instructions or a membarrier, as a lock does.
+//
+// A slot that is filled after the stop became visible need not be found: who registers looks at the
+// flag again (finite.hpp), takes the callback back, and runs it.
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/stop/running.hpp>
+
+#include <cstddef>
+
+namespace coppice {
+
+// What come_back() meets in a slot.
+enum class met { nothing, callback, farewell };
+
+// A Row is a source as its slots, numbered in the order in which a request runs them:
+//   know(request)         whose row it is, before the members below
+//   size()                how many there are
+//   after(i)              the slot behind i
+//   settle(i, request)    slot i's callback has removed itself, and a slot may be watched for this
+//                         request; settle(i): no more
+//   watch(k, i, request)  marks slot k, if it is filled; false if not
+//   watcher(k, i)         the request that slot k is watched for, and the slot where it settled
+//   leave(k)              the mark was passed on, or the requester told: the slot is empty
+//   wait_for_farewell(k)  returns when the requester has been here
+//   meet(k, callback)     for the requester that has come back; sets the callback if it claims it
+//   say_farewell(k)       frees the remover that waits for it
+
+// Called in the destructor of slot i's callback, inside its own function.
+template <class Row>
+[[gnu::always_inline]] inline void hand_over(Row row, std::size_t i,
+                                             running_request& request) noexcept {
+    row.know(request);
+    row.settle(i, request);
+    request.go_away();
+    for (std::size_t k = row.after(i); k != row.size(); ++k) {
+        if (row.watch(k, i, request)) return;
+    }
+    row.settle(i);
+    if (!planted("stop.return_to_nothing")) request.forget_source();
+}
+
+// Called by who has emptied slot k and found that it was watched. Blocks: while the requester, which
+// is between two callbacks, is on its way.
+template <class Row>
+[[gnu::noinline, gnu::cold]] void leave_watched(Row row, std::size_t k) noexcept {
+    std::size_t i = 0;
+    running_request& request = *row.watcher(k, i);
+    row.know(request);
+    for (std::size_t m = k + 1; m != row.size() && !planted("stop.drop_watch"); ++m) {
+        if (!row.watch(m, i, request)) continue;
+        row.leave(k);
+        return;
+    }
+    if (request.cut_off()) {
+        row.settle(i);
+        row.leave(k);
+    } else {
+        row.wait_for_farewell(k);
+    }
+}
+
+// What a request runs next: a callback, and its slot. Without a callback: nothing, touch nothing.
+template <class Callback>
+struct claimed_callback {
+    Callback* callback = nullptr;
+    std::size_t i = 0;
+};
+
+// Called by the requester when the function of slot i's callback has returned and the callback is
+// gone. Blocks: while the remover of a watched callback is between its two steps.
+template <class Callback, class Row>
+[[gnu::noinline]] claimed_callback<Callback> come_back(Row row, std::size_t i,
+                                                       running_request& request) noexcept {
+    if (!request.come_back()) return {};
+    Callback* callback = nullptr;
+    for (std::size_t k = row.after(i); k != row.size(); ++k) {
+        const met found = row.meet(k, callback);
+        if (found == met::nothing) continue;
+        row.settle(i);  // not before: the remover of a watched callback looks for it
+        if (found == met::callback) return {callback, k};
+        row.say_farewell(k);  // the source may be gone
+        break;
+    }
+    return {};
+}
+
+// The request's main loop, from a callback that was claimed on. Lifetime: the source may be gone
+// afterwards. A Row offers beside the above:
+//   execute(claimed)  runs it
+//   claim_from(i)     the next callback, of slot i or a later one
+//   finish(claimed)   it has returned, and the requester does not touch it again
+template <class Row, class Callback>
+[[gnu::always_inline]] inline void run_row(Row row, claimed_callback<Callback> next,
+                                           running_request& request) noexcept {
+    while (next.callback != nullptr) {
+        request.set_callback(next.callback);
+        row.execute(next);
+        if (request.source_gone()) return;  // touch nothing
+        if (request.callback_gone()) {
+            next = come_back<Callback>(row, next.i, request);
+            continue;
+        }
+        const claimed_callback<Callback> former = next;
+        if (planted("stop.finish_before_claim")) row.finish(former);
+        next = row.claim_from(row.after(former.i));
+        if (planted("stop.finish_before_claim")) continue;
+        row.finish(former);  // the source may be gone, if there is no next one
+    }
+}
+
+}  // namespace coppice
