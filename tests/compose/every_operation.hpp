@@ -88,7 +88,11 @@ struct waiting_operation {
 // `make` gives the operation.
 template <class Make>
 std::function<any_operation()> sender_of(Make make) {
-    return [make] { return any_operation(make() | ex::then([](auto&&...) noexcept {})); };
+    // Errors are copied: a shared one is sent as const.
+    const auto copied = [](const auto& error) noexcept { return ex::just_error(error); };
+    return [make, copied] {
+        return any_operation(make() | ex::then([](auto&&...) noexcept {}) | ex::let_error(copied));
+    };
 }
 template <class Make>
 std::function<any_operation()> task_of(Make make) {

@@ -57,6 +57,14 @@ protected:
     void check(waiting_operation op) {
         on_loop{*loop}(stop_in_every_way(*loop, std::move(op), real));
     }
+    // Over Unix sockets: there what the other side does not read fills memory that is known.
+    task<> connect_near_pair() {
+        const std::string name = "@coppice-every-operation-pair-" + std::to_string(::getpid());
+        io::local::acceptor listening(*loop, *io::endpoint::unix_path(name));
+        writing.emplace(*loop);
+        co_await writing->connect(listening.local());
+        reading.emplace(co_await listening.accept());
+    }
     task<> connect_pair() {
         co_await near->connect(acceptor->local());
         far.emplace(co_await acceptor->accept());
@@ -67,17 +75,19 @@ protected:
     }
     // Sends until the other side's memory is full.
     task<> fill() {
-        const bool full = co_await times_out(any_operation(near->send_all(lot)));
-        EXPECT_TRUE(full);
+        for (bool full = false; !full;) {
+            full = co_await times_out(
+                any_operation(ex::then(writing->send(lot), [](std::size_t) noexcept {})));
+        }
     }
     // Until it is stopped.
     task<> drain() {
-        for (;;) (void)co_await far->receive_pooled();
+        for (;;) (void)co_await reading->receive_pooled();
     }
     // What waits while nobody reads, and ends when somebody does.
     template <class Make>
     void check_sending(const char* name, Make make) {
-        make_pair();
+        on_loop{*loop}(connect_near_pair());
         on_loop{*loop}(fill());
         check(waits(name, make, [this] { return drain(); }));
     }
@@ -92,6 +102,7 @@ protected:
     std::optional<io::context> loop;
     std::optional<io::tcp::acceptor> acceptor;
     std::optional<io::tcp::socket> near, far;
+    std::optional<io::local::socket> writing, reading;
     std::array<std::byte, 64> memory{};
     std::array<io::mutable_buffer, 1> pieces{io::mutable_buffer(memory)};
     static inline const std::vector<std::byte> lot = std::vector<std::byte>(16u << 20);
@@ -106,10 +117,10 @@ TEST_P(every_operation_of_io, receives) {
 }
 
 TEST_P(every_operation_of_io, sends) {
-    check_sending("stream::send", [this] { return near->send(lot); });
-    check_sending("stream::send of pieces", [this] { return near->send(lots); });
-    check_sending("stream::send_all", [this] { return near->send_all(lot); });
-    check_sending("stream::send_all of pieces", [this] { return near->send_all(lots); });
+    check_sending("stream::send", [this] { return writing->send(lot); });
+    check_sending("stream::send of pieces", [this] { return writing->send(lots); });
+    check_sending("stream::send_all", [this] { return writing->send_all(lot); });
+    check_sending("stream::send_all of pieces", [this] { return writing->send_all(lots); });
 }
 
 TEST_P(every_operation_of_io, accepts) {
