@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -26,34 +25,33 @@ constexpr int rounds = coppice::test::under_thread_sanitizer    ? 400
                        : coppice::test::under_address_sanitizer ? 1500
                                                                 : 12'500;
 
+void wait_a_little(int tries) {
+    if (tries > 100) {
+        std::this_thread::yield();
+    } else {
+        coppice::spin_hint();
+    }
+}
+
+// What is stopped in a round: the whole by one thread, through its source or its scope; now and
+// then one child of it by another thread, if there is one.
+struct round {
+    coppice::inplace_stop_source source;
+    coppice::inplace_stop_source child;
+    ex::counting_scope scope;
+    bool stops_scope = false;
+};
+
 // Threads that request the stops of a round as soon as it has begun, or a little later.
-template <std::size_t Count>
 class stoppers {
 public:
-    stoppers() {
-        for (std::size_t i = 0; i != Count; ++i) threads_[i] = std::thread([this, i] { run(i); });
+    explicit stoppers(std::size_t count) {
+        for (std::size_t i = 0; i != count; ++i) threads_.emplace_back([this, i] { run(i == 0); });
     }
     ~stoppers() {
         begin(nullptr);
         for (std::thread& t : threads_) t.join();
     }
-
-    // What is stopped in a round: a source for each thread, and a scope.
-    struct round {
-        std::array<coppice::inplace_stop_source, Count> sources;
-        ex::counting_scope scope;
-        bool stops_scope = false;
-        // Sndr, stopped by every thread.
-        template <class Sndr>
-        auto stop(Sndr sndr) {
-            if constexpr (Count == 1) {
-                return ex::stop_when(std::move(sndr), sources[0].get_token());
-            } else {
-                return ex::stop_when(ex::stop_when(std::move(sndr), sources[0].get_token()),
-                                     sources[1].get_token());
-            }
-        }
-    };
     void begin(round* r) {
         round_ = r;
         done_.store(0, std::memory_order_relaxed);
@@ -61,23 +59,25 @@ public:
     }
     // Until then the round's sources are in use; what they stopped may be gone long before.
     void wait() {
-        while (done_.load(std::memory_order_acquire) != Count) std::this_thread::yield();
+        while (done_.load(std::memory_order_acquire) != threads_.size()) std::this_thread::yield();
     }
 
 private:
-    void run(std::size_t index) {
-        unsigned delay = 7919 * (static_cast<unsigned>(index) + 1);
+    void run(bool first) {
+        unsigned delay = first ? 7919 : 104'729;
         for (unsigned turn = 0;; ++turn) {
             for (int tries = 0; turn_.load(std::memory_order_acquire) == turn; ++tries) {
-                if (tries > 100) std::this_thread::yield();
+                wait_a_little(tries);
             }
             if (round_ == nullptr) return;
-            delay = delay * 1103515245u + 12345u;
+            delay = delay * 1'103'515'245u + 12'345u;
             for (unsigned i = delay >> 22; i != 0; --i) coppice::spin_hint();
-            if (round_->stops_scope && index == 0) {
+            if (!first) {
+                if (turn % 4 != 0) round_->child.request_stop();
+            } else if (round_->stops_scope) {
                 round_->scope.request_stop();
             } else {
-                round_->sources[index].request_stop();
+                round_->source.request_stop();
             }
             done_.fetch_add(1, std::memory_order_release);
         }
@@ -85,58 +85,65 @@ private:
     std::atomic<unsigned> turn_{0};
     std::atomic<std::size_t> done_{0};
     round* round_ = nullptr;  // published by turn_
-    std::array<std::thread, Count> threads_;
+    std::vector<std::thread> threads_;
 };
 
-// The shapes. A scope is there for those that spawn.
+// The shapes.
 template <class Sndr>
 auto limited(Sndr sndr) {
     return ex::write_env(ex::timeout(std::move(sndr), ex::time_span(1)),
                          ex::prop(ex::get_timed_scheduler, endless_timers()));
 }
+// A child that can be stopped alone.
+auto lonely(round& r) {
+    return ex::stop_when(until_stopped(), r.child.get_token());
+}
 struct all {
-    static auto make(ex::counting_scope&) { return ex::when_all(until_stopped(), until_stopped()); }
+    static auto make(round& r) { return ex::when_all(lonely(r), until_stopped()); }
 };
 struct any {
-    static auto make(ex::counting_scope&) { return ex::when_any(until_stopped(), until_stopped()); }
+    static auto make(round& r) { return ex::when_any(lonely(r), until_stopped()); }
 };
 struct range {
-    static auto make(ex::counting_scope&) {
-        return ex::when_all_range(std::vector<until_stopped>(2));
+    static auto make(round& r) {
+        const coppice::inplace_stop_token tokens[] = {r.child.get_token(), {}};
+        std::vector<decltype(lonely(r))> sndrs;
+        for (const auto& token : tokens) sndrs.push_back(ex::stop_when(until_stopped(), token));
+        return ex::when_all_range(std::move(sndrs));
     }
 };
 struct limit {
-    static auto make(ex::counting_scope&) { return limited(until_stopped()); }
+    static auto make(round& r) { return limited(lonely(r)); }
 };
 struct futures {
-    static auto make(ex::counting_scope& scope) {
-        return ex::when_any(ex::spawn_future(until_stopped(), scope.get_token()),
-                            ex::spawn_future(until_stopped(), scope.get_token()));
+    static auto make(round& r) {
+        return ex::when_any(ex::spawn_future(lonely(r), r.scope.get_token()),
+                            ex::spawn_future(until_stopped(), r.scope.get_token()));
     }
 };
 struct nested {
-    static auto make(ex::counting_scope&) {
+    static auto make(round& r) {
         return ex::when_all(
-            ex::when_any(limited(until_stopped()), until_stopped()), until_stopped(),
+            ex::when_any(limited(until_stopped()), lonely(r)), until_stopped(),
             ex::when_all_range(std::vector(2, ex::when_any(until_stopped(), until_stopped()))));
     }
 };
 
-template <class Shape, std::size_t Count>
-auto stopped_by(typename stoppers<Count>::round& r) {
-    return r.stop(Shape::make(r.scope)) | ex::upon_stopped([]() noexcept {}) |
-           ex::upon_error([](auto&&) noexcept {});
+template <class Shape>
+auto stopped_by(round& r) {
+    return ex::stop_when(Shape::make(r), r.source.get_token()) |
+           ex::upon_stopped([]() noexcept {}) | ex::upon_error([](auto&&) noexcept {});
 }
 
 // One thread blocks for it.
 struct sync_wait_for {
-    template <class Shape, std::size_t Count>
-    static void run(stoppers<Count>& all) {
+    template <class Shape>
+    static void run(stoppers& team) {
         for (int i = 0; i != rounds; ++i) {
-            typename stoppers<Count>::round r;
-            all.begin(&r);
-            sync_wait(stopped_by<Shape, Count>(r));
-            all.wait();
+            round r;
+            team.begin(&r);
+            sync_wait(stopped_by<Shape>(r));
+            team.wait();
             sync_wait(r.scope.join());
         }
     }
@@ -144,36 +151,36 @@ struct sync_wait_for {
 
 // A task awaits it, and hops back to its loop.
 struct await_in_task {
-    template <class Shape, std::size_t Count>
-    static ex::task<void> all_rounds(stoppers<Count>& all) {
+    template <class Shape>
+    static ex::task<void> all_rounds(stoppers& team) {
         for (int i = 0; i != rounds; ++i) {
-            typename stoppers<Count>::round r;
-            all.begin(&r);
-            co_await stopped_by<Shape, Count>(r);
-            all.wait();
+            round r;
+            team.begin(&r);
+            co_await stopped_by<Shape>(r);
+            team.wait();
             co_await r.scope.join();
         }
     }
-    template <class Shape, std::size_t Count>
-    static void run(stoppers<Count>& all) {
-        sync_wait(all_rounds<Shape, Count>(all));
+    template <class Shape>
+    static void run(stoppers& team) {
+        sync_wait(all_rounds<Shape>(team));
     }
 };
 
 // It is spawned, and its future is waited for: at once, or when it has ended, or nearly so.
 struct spawn_as_future {
-    template <class Shape, std::size_t Count>
-    static void run(stoppers<Count>& all) {
+    template <class Shape>
+    static void run(stoppers& team) {
         for (int i = 0; i != rounds; ++i) {
-            typename stoppers<Count>::round r;
-            all.begin(&r);
+            round r;
+            team.begin(&r);
             std::atomic<bool> ended{false};
-            auto future = ex::spawn_future(
-                stopped_by<Shape, Count>(r) | ex::then([&]() noexcept { ended = true; }),
-                r.scope.get_token());
-            while (i % 4 != 0 && !ended) coppice::spin_hint();
+            auto future =
+                ex::spawn_future(stopped_by<Shape>(r) | ex::then([&]() noexcept { ended = true; }),
+                                 r.scope.get_token());
+            for (int tries = 0; i % 4 != 0 && !ended; ++tries) wait_a_little(tries);
             sync_wait(std::move(future));
-            all.wait();
+            team.wait();
             sync_wait(r.scope.join());
         }
     }
@@ -181,28 +188,28 @@ struct spawn_as_future {
 
 // It is spawned into a scope, which a thread stops; by itself, or in a task on a loop.
 struct spawn_in_scope {
-    template <class Shape, std::size_t Count>
-    static ex::task<void> one(typename stoppers<Count>::round& r) {
-        co_await stopped_by<Shape, Count>(r);
+    template <class Shape>
+    static ex::task<void> one(round& r) {
+        co_await stopped_by<Shape>(r);
     }
-    template <class Shape, std::size_t Count>
-    static void run(stoppers<Count>& all) {
+    template <class Shape>
+    static void run(stoppers& team) {
         for (int i = 0; i != rounds; ++i) {
-            typename stoppers<Count>::round r;
+            round r;
             r.stops_scope = true;
-            all.begin(&r);
+            team.begin(&r);
             const auto spawned = [&r, i](ex::run_loop::scheduler loop) {
                 if (i % 4 == 0) {
-                    ex::spawn(stopped_by<Shape, Count>(r), r.scope.get_token());
+                    ex::spawn(stopped_by<Shape>(r), r.scope.get_token());
                 } else {
-                    ex::spawn(ex::starts_on(loop, one<Shape, Count>(r)) |
-                                  ex::upon_error([](auto&&) noexcept {}),
-                              r.scope.get_token());
+                    ex::spawn(
+                        ex::starts_on(loop, one<Shape>(r)) | ex::upon_error([](auto&&) noexcept {}),
+                        r.scope.get_token());
                 }
                 return r.scope.join();
             };
             sync_wait(ex::read_env(ex::get_scheduler) | ex::let_value(spawned));
-            all.wait();
+            team.wait();
         }
     }
 };
@@ -212,12 +219,10 @@ class stop_storm : public testing::Test {
 protected:
     template <class Waiter>
     void rage() {
-        {
-            stoppers<1> two_threads;
-            Waiter::template run<Shape>(two_threads);
+        for (const std::size_t threads : {1, 2}) {
+            stoppers team(threads);
+            Waiter::template run<Shape>(team);
         }
-        stoppers<2> three_threads;
-        Waiter::template run<Shape>(three_threads);
     }
 };
 using shapes = testing::Types<all, any, range, limit, futures, nested>;

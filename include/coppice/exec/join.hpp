@@ -111,7 +111,10 @@ protected:
     Source source_;
 
 private:
-    enum class passing : unsigned char { idle, here, ended };
+    using passing = unsigned char;
+    static constexpr passing idle = 0;
+    static constexpr passing here = 1;
+    static constexpr passing ended = 2;
 
     // The function of the stop from outside. It may be destroyed while it runs.
     class pass_on {
@@ -123,19 +126,19 @@ private:
         join_state* join_;
     };
     void stop_children() noexcept {
-        passing_.write(passing::here);
+        passing_.write(here);
         source_.request_stop();
-        if (passing_.read() == passing::ended) {
+        if (passing_.read() == ended) {
             static_cast<Policy*>(this)->complete();  // *this may be gone
-        } else {
-            passing_.write(passing::idle);
+            if (!planted("join.touch_after_completion")) return;
         }
+        passing_.write(idle);
     }
     void end() noexcept {
-        on_stop_.reset();
+        if (!planted("join.do_not_wait")) on_stop_.reset();
         if constexpr (!unstoppable_token<outer_token>) {
-            if (passing_.read() == passing::here && !planted("join.no_hold")) [[unlikely]] {
-                passing_.write(passing::ended);
+            if (passing_.read() == here && !planted("join.no_hold")) [[unlikely]] {
+                passing_.write(ended);
                 return;
             }
         }
@@ -144,7 +147,7 @@ private:
 
     atomic<std::size_t> pending_;
     [[no_unique_address]] stop_registration<outer_token, pass_on> on_stop_;
-    plain<passing> passing_{passing::idle};  // of the thread in pass_on; see above
+    plain<passing> passing_{idle};  // of the thread in pass_on; see above
     bool started_ = false;
 };
 
