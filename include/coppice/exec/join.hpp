@@ -4,7 +4,7 @@
 // An algorithm is a policy: it derives from join_state, keeps what its children send, and says what
 // the receiver gets. A child is named by its place: a join_place, which is a type, or a number.
 //
-//   static constexpr char name[]                             of the algorithm, for messages
+//   static constexpr char name[]                      of the algorithm, for messages
 //   value(place, args...), error(place, e), stopped(place)   a child has ended; arrive() is the
 //   last
 //                                                            thing they do
@@ -45,22 +45,17 @@ using join_place = std::integral_constant<std::size_t, Index>;
 template <std::size_t Count, std::size_t Index, class Env>
 using join_child_env_t = stop_token_env<finite_inplace_stop_token<Count, Index>, Env>;
 
-// "an operation of NAME was ...": made by the compiler, read by who misuses the operation.
-template <std::size_t Length>
-struct join_message {
-    char text[Length];
-    template <std::size_t N, std::size_t M>
-    consteval join_message(const char (&name)[N], const char (&what)[M]) : text() {
-        char* out = text;
-        for (const char c : "an operation of ") *out++ = c;
-        --out;
-        for (const char c : name) *out++ = c;
-        --out;
-        for (const char c : what) *out++ = c;
+// What is said to who misuses an operation. Until the next call.
+[[gnu::cold, gnu::noinline]] inline const char* join_message(const char* name,
+                                                             const char* what) noexcept {
+    static char text[96];
+    char* out = text;
+    for (const char* part : {"an operation of ", name, what}) {
+        while (*part != 0) *out++ = *part++;
     }
-};
-template <std::size_t N, std::size_t M>
-join_message(const char (&)[N], const char (&)[M]) -> join_message<16 + N + M - 1>;
+    *out = 0;
+    return text;
+}
 
 // What an algorithm keeps but for its children's operations.
 template <class Policy, class Rcvr, class Source>
@@ -73,23 +68,22 @@ public:
 
     // Before the children are started.
     void begin() noexcept {
-        static constexpr join_message twice(Policy::name, " was started twice");
-        COPPICE_CHECK(!started_, twice.text);
+        COPPICE_CHECK(!started_, join_message(Policy::name, " was started twice"));
         started_ = true;
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), pass_on(*this));
     }
     // Before the children are destroyed.
     void check_over() const noexcept {
-        static constexpr join_message running(Policy::name, " was destroyed while it was running");
         // relaxed: whoever destroys this knows in another way that it has completed, or is wrong
-        COPPICE_CHECK(!started_ || pending_.load(relaxed) == 0, running.text);
+        COPPICE_CHECK(!started_ || pending_.load(relaxed) == 0,
+                      join_message(Policy::name, " was destroyed while it was running"));
     }
-    // What a child sees: the receiver's environment, and a stop token of this source.
-    template <class Place>
-    auto env(Place place) const noexcept {
-        using Token = decltype(token_of(source_, place));
-        return stop_token_env<Token, env_of_t<const Rcvr&>>(token_of(source_, place),
-                                                            execution::get_env(rcvr_));
+    // What a child with a slot of its own in the source sees.
+    template <std::size_t Index>
+    auto child_env(join_place<Index>) const noexcept {
+        using Env = env_of_t<const Rcvr&>;
+        return stop_token_env<decltype(source_.template get_token<Index>()), Env>(
+            source_.template get_token<Index>(), execution::get_env(rcvr_));
     }
 
 protected:
@@ -101,12 +95,6 @@ protected:
         if (pending_.fetch_sub(1, acq_rel) == 1) end();
         if (stops_others && late) source_.request_stop();
     }
-    template <std::size_t Index>
-    static auto token_of(const Source& source, join_place<Index>) noexcept {
-        return source.template get_token<Index>();
-    }
-    static auto token_of(const Source& source, std::size_t) noexcept { return source.get_token(); }
-
     [[no_unique_address]] Rcvr rcvr_;
     Source source_;
 
@@ -156,18 +144,17 @@ template <class State, class Place>
 class join_receiver {
 public:
     using receiver_concept = receiver_tag;
-    explicit join_receiver(State& state, Place place = Place()) noexcept
-        : state_(&state), place_(place) {}
+    join_receiver(State& state, Place place) noexcept : state_(&state), place_(place) {}
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
         state_->value(place_, static_cast<Args&&>(args)...);
     }
     template <class Error>
     void set_error(Error&& error) && noexcept {
-        state_->error(place_, static_cast<Error&&>(error));
+        state_->error(static_cast<Error&&>(error));
     }
     void set_stopped() && noexcept { state_->stopped(place_); }
-    auto get_env() const noexcept { return state_->env(place_); }
+    auto get_env() const noexcept { return state_->child_env(place_); }
 
 private:
     State* state_;
@@ -179,7 +166,7 @@ template <class State, class Place, class Child>
 struct join_child {
     using child_receiver = join_receiver<State, Place>;
     static constexpr bool nothrow = nothrow_connectable<Child, child_receiver>;
-    join_child(Child&& child, State& state, Place place = Place()) noexcept(nothrow)
+    join_child(Child&& child, State& state, Place place) noexcept(nothrow)
         : operation(execution::connect(static_cast<Child&&>(child), child_receiver(state, place))) {
     }
     connect_result_t<Child, child_receiver> operation;
@@ -196,7 +183,7 @@ struct join_children<State, std::index_sequence<Is...>, Children...>
                   State& state) noexcept((join_child<State, join_place<Is>, Children>::nothrow &&
                                           ...))
         : join_child<State, join_place<Is>, Children>(
-              static_cast<Children&&>(sndr.children.template get<Is>()), state)... {}
+              static_cast<Children&&>(sndr.children.template get<Is>()), state, {})... {}
     // The last child's start may end the operation's life.
     void start(State&) noexcept {
         (execution::start(

@@ -139,19 +139,19 @@ public:
         return true;
     }
 
-    auto env(join_place<0> place) const noexcept {
-        return timeout_env<Env>(this->token_of(this->source_, place), deadline_, outer_env());
+    timeout_env<Env> child_env(join_place<0>) const noexcept {
+        return timeout_env<Env>(this->source_.template get_token<0>(), deadline_, outer_env());
     }
-    auto env(join_place<1> place) const noexcept {
-        return timer_env(get_stop_token, this->token_of(this->source_, place));
+    timer_env child_env(join_place<1>) const noexcept {
+        return timer_env(get_stop_token, this->source_.template get_token<1>());
     }
     template <class... Args>
     void value(join_place<0>, Args&&... args) noexcept {
         finish(set_value_t(), static_cast<Args&&>(args)...);
     }
     void value(join_place<1>) noexcept { expire(); }
-    template <class Place, class Error>
-    void error(Place, Error&& error) noexcept {
+    template <class Error>
+    void error(Error&& error) noexcept {
         finish(set_error_t(), static_cast<Error&&>(error));
     }
     // A sender that keeps the deadline by itself may stop before the timer comes: that is the same.
@@ -210,7 +210,7 @@ class timeout_children {
 public:
     template <class Sndr>
     timeout_children(Sndr&& sndr, State& state)
-        : timer_(state.timer(), state), child_(static_cast<Child&&>(sndr.child), state) {}
+        : timer_(state.timer(), state, {}), child_(static_cast<Child&&>(sndr.child), state, {}) {}
 
     void start(State& state) noexcept {
         state.set_deadline();

@@ -125,7 +125,7 @@ public:
         : when_all_state::join_state(static_cast<Rcvr&&>(rcvr), Count) {}
 
     template <std::size_t Index, class... Args>
-    void value(join_place<Index> place, Args&&... args) noexcept {
+    void value(join_place<Index>, Args&&... args) noexcept {
         if constexpr (sizeof...(Products) != 0) {
             if (outcome_.all_sent()) {  // else nobody will send them
                 auto& slot = slots_.template get<Index>();
@@ -135,7 +135,7 @@ public:
                     try {
                         slot.keep(static_cast<Args&&>(args)...);
                     } catch (...) {
-                        error(place, std::current_exception());
+                        error(std::current_exception());
                         return;
                     }
                 }
@@ -143,14 +143,11 @@ public:
         }
         this->arrive();
     }
-    template <class Place, class Error>
-    void error(Place, Error&& error) noexcept {
+    template <class Error>
+    void error(Error&& error) noexcept {
         this->arrive(outcome_.fail(static_cast<Error&&>(error)));
     }
-    template <class Place>
-    void stopped(Place) noexcept {
-        this->arrive(outcome_.stop());
-    }
+    void stopped(std::size_t) noexcept { this->arrive(outcome_.stop()); }
     void complete() noexcept {
         if (!outcome_.all_sent()) {
             outcome_.deliver(this->rcvr_);

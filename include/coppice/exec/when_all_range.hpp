@@ -110,6 +110,10 @@ public:
         this->arrive();  // may end this
     }
 
+    range_env_t<Env> child_env(std::size_t) const noexcept {
+        return range_env_t<Env>(this->source_.get_token(),
+                                execution::get_env(std::as_const(this->rcvr_)));
+    }
     template <class... Args>
     void value(std::size_t place, Args&&... args) noexcept {
         auto& slot = children_[place].slot;
@@ -119,14 +123,14 @@ public:
             try {
                 slot.keep(static_cast<Args&&>(args)...);
             } catch (...) {
-                error(place, std::current_exception());
+                error(std::current_exception());
                 return;
             }
         }
         this->arrive();
     }
     template <class Error>
-    void error(std::size_t, Error&& error) noexcept {
+    void error(Error&& error) noexcept {
         this->arrive(outcome_.fail(static_cast<Error&&>(error)));
     }
     void stopped(std::size_t) noexcept { this->arrive(outcome_.stop()); }

@@ -27,18 +27,15 @@ public:
     when_any_state(Rcvr rcvr, const Sndr&) noexcept
         : when_any_state::join_state(static_cast<Rcvr&&>(rcvr), Count) {}
 
-    template <class Place, class... Args>
-    void value(Place, Args&&... args) noexcept {
+    template <class... Args>
+    void value(std::size_t, Args&&... args) noexcept {
         decide(set_value_t(), static_cast<Args&&>(args)...);
     }
-    template <class Place, class Error>
-    void error(Place, Error&& error) noexcept {
+    template <class Error>
+    void error(Error&& error) noexcept {
         decide(set_error_t(), static_cast<Error&&>(error));
     }
-    template <class Place>
-    void stopped(Place) noexcept {
-        this->arrive();
-    }
+    void stopped(std::size_t) noexcept { this->arrive(); }
     void complete() noexcept {
         if (result_.empty()) {
             set_stopped(static_cast<Rcvr&&>(this->rcvr_));
