@@ -1,12 +1,12 @@
 // Plan: stops from other threads, again and again, of everything that joins several operations;
 // awaited in every way. Whoever waits destroys the operation as soon as it has completed, while the
 // stopping threads may still be on their way out of it.
+#include <coppice/base/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -54,19 +54,19 @@ public:
     }
     void begin(round* r) {
         round_ = r;
-        done_.store(0, std::memory_order_relaxed);
-        turn_.fetch_add(1, std::memory_order_release);
+        done_.store(0, coppice::relaxed);
+        turn_.fetch_add(1, coppice::release);
     }
     // Until then the round's sources are in use; what they stopped may be gone long before.
     void wait() {
-        while (done_.load(std::memory_order_acquire) != threads_.size()) std::this_thread::yield();
+        while (done_.load(coppice::acquire) != threads_.size()) std::this_thread::yield();
     }
 
 private:
     void run(bool first) {
         unsigned delay = first ? 7919 : 104'729;
         for (unsigned turn = 0;; ++turn) {
-            for (int tries = 0; turn_.load(std::memory_order_acquire) == turn; ++tries) {
+            for (int tries = 0; turn_.load(coppice::acquire) == turn; ++tries) {
                 wait_a_little(tries);
             }
             if (round_ == nullptr) return;
@@ -79,11 +79,11 @@ private:
             } else {
                 round_->source.request_stop();
             }
-            done_.fetch_add(1, std::memory_order_release);
+            done_.fetch_add(1, coppice::release);
         }
     }
-    std::atomic<unsigned> turn_{0};
-    std::atomic<std::size_t> done_{0};
+    coppice::atomic<unsigned> turn_{0};
+    coppice::atomic<std::size_t> done_{0};
     round* round_ = nullptr;  // published by turn_
     std::vector<std::thread> threads_;
 };
@@ -174,11 +174,13 @@ struct spawn_as_future {
         for (int i = 0; i != rounds; ++i) {
             round r;
             team.begin(&r);
-            std::atomic<bool> ended{false};
-            auto future =
-                ex::spawn_future(stopped_by<Shape>(r) | ex::then([&]() noexcept { ended = true; }),
-                                 r.scope.get_token());
-            for (int tries = 0; i % 4 != 0 && !ended; ++tries) wait_a_little(tries);
+            coppice::atomic<bool> ended{false};
+            auto future = ex::spawn_future(stopped_by<Shape>(r) | ex::then([&]() noexcept {
+                                               ended.store(true, coppice::relaxed);
+                                           }),
+                                           r.scope.get_token());
+            for (int tries = 0; i % 4 != 0 && !ended.load(coppice::relaxed); ++tries)
+                wait_a_little(tries);
             sync_wait(std::move(future));
             team.wait();
             sync_wait(r.scope.join());

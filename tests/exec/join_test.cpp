@@ -131,18 +131,18 @@ TYPED_TEST(join, completes_once_when_two_stops_come_at_once) {
         std::optional<
             coppice::manual_lifetime<ex::connect_result_t<decltype(make()), calling_receiver>>>
             op(std::in_place);
-        std::atomic<int> completions{0};
-        const std::function<void()> count = [&] { completions.fetch_add(1); };
+        coppice::atomic<int> completions{0};
+        const std::function<void()> count = [&] { completions.fetch_add(1, coppice::release); };
         op->construct_with([&] { return ex::connect(make(), calling_receiver(count, none)); });
         ex::start(op->get());
         std::thread first([&] { sources[0].request_stop(); });
         std::thread second([&] { sources[1].request_stop(); });
-        while (completions.load() == 0) std::this_thread::yield();
+        while (completions.load(coppice::acquire) == 0) std::this_thread::yield();
         op->destroy();
         op.reset();
         first.join();
         second.join();
-        EXPECT_EQ(completions.load(), 1);
+        EXPECT_EQ(completions.load(coppice::acquire), 1);
     }
 }
 

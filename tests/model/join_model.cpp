@@ -218,7 +218,7 @@ void check(report& report, const char* name) {
     report.dies_planted<destroyed<Algorithm>>("join.no_hold", far);
     report.dies_planted<destroyed<Algorithm, true>>("join.no_hold", far);
     report.dies_planted<destroyed<Algorithm>>("join.touch_after_completion", far);
-    report.dies_planted<destroyed_by_third<Algorithm>>("join.do_not_wait", far);
+    report.dies_planted<destroyed<Algorithm, true>>("join.do_not_wait", far);
 }
 
 }  // namespace

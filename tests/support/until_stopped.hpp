@@ -1,11 +1,11 @@
 // The textbook sender that waits for its stop: what many tests stop, from many threads.
 #pragma once
 
+#include <coppice/base/atomic.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/stop/concepts.hpp>
 
-#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -37,12 +37,12 @@ public:
     private:
         // The second of the two, the registration and its callback, completes.
         void arrive() noexcept {
-            if (!arrived_.exchange(true, std::memory_order_acq_rel)) return;
+            if (!arrived_.exchange(true, acq_rel)) return;
             on_stop_.reset();
             execution::set_stopped(std::move(rcvr_));
         }
         Rcvr rcvr_;
-        std::atomic<bool> arrived_{false};
+        atomic<bool> arrived_{false};
         std::optional<stop_callback_for_t<stop_token_of_t<execution::env_of_t<Rcvr>>, complete>>
             on_stop_;
     };

@@ -1,5 +1,4 @@
-// join: several operations at once, one completion when the last has ended; under when_all,
-// when_any, when_all_range and timeout.
+// join: several operations at once, one completion; under when_all, when_any, timeout and others.
 #pragma once
 // An algorithm is a policy: it derives from join_state, keeps what its children send, and says what
 // the receiver gets. A child is named by its place: a join_place, which is a type, or a number.
@@ -123,14 +122,20 @@ private:
         passing_.write(idle);
     }
     void end() noexcept {
-        if (!planted("join.do_not_wait")) on_stop_.reset();
-        if constexpr (!unstoppable_token<outer_token>) {
-            if (passing_.read() == here && !planted("join.no_hold")) [[unlikely]] {
-                passing_.write(ended);
-                return;
-            }
+        if constexpr (unstoppable_token<outer_token>) {
+            static_cast<Policy*>(this)->complete();
+        } else {
+            end_stoppable();
         }
-        static_cast<Policy*>(this)->complete();
+    }
+    // Once per operation: not inlined into each of its children.
+    [[gnu::noinline]] void end_stoppable() noexcept {
+        if (!planted("join.do_not_wait")) on_stop_.reset();
+        if (passing_.read() == here && !planted("join.no_hold")) [[unlikely]] {
+            passing_.write(ended);
+        } else {
+            static_cast<Policy*>(this)->complete();
+        }
     }
 
     atomic<std::size_t> pending_;
