@@ -1,6 +1,7 @@
 // Plan: let_async_scope (P3296R3): the join on every path, whose error wins, stops, nested spawns,
 // spawns from other threads, environments; scoped.
 #include <coppice/base/atomic.hpp>
+#include <coppice/exec/associate.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/let_async_scope.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -211,6 +212,13 @@ TEST(let_async_scope, the_result_of_spawn_future_is_the_bodys) {
                                  ex::upon_error([](int i) { return i; });
                       })),
               "value(3)");
+}
+
+TEST(let_async_scope, the_body_may_itself_be_associated_with_the_scope) {
+    EXPECT_EQ(outcome(ex::just() | ex::let_async_scope([](auto scope) {
+                          return ex::just(4) | ex::associate(scope);
+                      })),
+              "value(4)");
 }
 
 TEST(let_async_scope, nested_work_sees_the_receivers_environment_behind_its_own) {

@@ -233,6 +233,7 @@ private:
     template <class Tag, class... Args>
     void ended(Tag tag, Args&&... args) noexcept {
         result_.keep(tag, static_cast<Args&&>(args)...);
+        body_.clear();  // it may hold an association, for which the join would wait
         if (nested_.scope.start_join(*this)) complete();  // else it may be gone
     }
     // The scope has ended.
