@@ -9,17 +9,15 @@
 // start needs no timer.
 //
 //   outcome_   running -> finished | expired, by who is first
-//   pending_   the sender and the timer; the last to arrive completes the receiver
 //
+// How the two meet, and what a stop from outside does, is in join.hpp.
 // Source: ours.
 
 #include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/join.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
-#include <coppice/stop/finite.hpp>
 
 #include <system_error>
 
@@ -111,122 +109,93 @@ template <class Child, class Env>
 inline constexpr bool names_a_timer =
     callable<get_timed_scheduler_t, Env> || callable<get_timed_scheduler_t, env_of_t<const Child&>>;
 
-// Sigs are those of timeout_kept_t.
+// Sigs are those of timeout_kept_t. The sender is the child at place 0, the timer that at place 1.
 template <class Sigs, class Sch, class Rcvr>
-class timeout_state : immovable {
+class timeout_state
+    : public join_state<timeout_state<Sigs, Sch, Rcvr>, Rcvr, finite_inplace_stop_source<2>> {
+    using Env = env_of_t<const Rcvr&>;
+
 public:
-    template <class Child>
-    timeout_state(Rcvr r, const Child& child) noexcept
-        : rcvr(static_cast<Rcvr&&>(r)),
-          sch(execution::timeout_scheduler(child, execution::get_env(std::as_const(rcvr)))) {}
+    static constexpr char name[] = "timeout";
 
-    [[no_unique_address]] Rcvr rcvr;
-    [[no_unique_address]] Sch sch;
-    finite_inplace_stop_source<2> source;  // of the sender and the timer
-    instant end = instant::never();        // of the limit; written before the sender is started
-    instant deadline = instant::never();   // the receiver's, if that comes sooner
+    template <class Sndr>
+    timeout_state(Rcvr rcvr, const Sndr& sndr) noexcept
+        : timeout_state::join_state(static_cast<Rcvr&&>(rcvr), 2),
+          limit_(sndr.data),
+          sch_(execution::timeout_scheduler(sndr.child, outer_env())) {}
 
+    auto timer() const { return schedule_after(sch_, limit_); }
     // Before the sender is started.
-    void listen() noexcept {
-        on_stop_.engage(get_stop_token(execution::get_env(rcvr)), request_stop_of(source));
+    void set_deadline() noexcept {
+        const instant outer = get_deadline(outer_env());
+        end_ = now(sch_) + limit_;
+        deadline_ = end_ < outer ? end_ : outer;
     }
-    // The sender completed, or the timer failed.
-    template <class Tag, class... Args>
-    void finish(Tag tag, Args&&... args) noexcept {
-        if (decide(outcome::finished)) {
-            result_.keep(tag, static_cast<Args&&>(args)...);
-            source.request_stop();
-        }
-        arrive();
+    // Once the sender is started. True: it has ended, and the starter has arrived for the timer.
+    bool arrive_for_timer() noexcept {
+        if (outcome_.load(relaxed) == outcome::running)
+            return false;  // relaxed: reads nothing else
+        this->arrive();
+        return true;
     }
-    void expire() noexcept {
-        if (decide(outcome::expired)) source.request_stop();
-        arrive();
+
+    timeout_env<Env> child_env(join_place<0>) const noexcept {
+        return timeout_env<Env>(this->source_.template get_token<0>(), deadline_, outer_env());
+    }
+    timer_env child_env(join_place<1>) const noexcept {
+        return timer_env(get_stop_token, this->source_.template get_token<1>());
+    }
+    template <class... Args>
+    void value(join_place<0>, Args&&... args) noexcept {
+        finish(set_value_t(), static_cast<Args&&>(args)...);
+    }
+    void value(join_place<1>) noexcept { expire(); }
+    template <class Error>
+    void error(Error&& error) noexcept {
+        finish(set_error_t(), static_cast<Error&&>(error));
     }
     // A sender that keeps the deadline by itself may stop before the timer comes: that is the same.
-    void sender_stopped() noexcept {
-        if (deadline == end && now(sch) >= end) {
+    void stopped(join_place<0>) noexcept {
+        if (deadline_ == end_ && now(sch_) >= end_) {
             expire();
         } else {
             finish(set_stopped_t());
         }
     }
-    // Whether both have arrived. relaxed: whoever asks knows it in another way, or is wrong
-    bool over() const noexcept { return pending_.load(relaxed) == 0; }
-    // For the starter, who has not arrived yet.
-    bool decided() const noexcept {
-        return outcome_.load(relaxed) != outcome::running;  // relaxed: reads nothing else
-    }
-    // The last thing each of the two does here.
-    void arrive() noexcept {
-        // edge timeout.arrive (release), edge timeout.arrive (acquire): the last sees the result
-        if (pending_.fetch_sub(1, acq_rel) != 1) return;
-        on_stop_.reset();
-        // relaxed: ordered by timeout.arrive
+    void stopped(join_place<1>) noexcept { this->arrive(); }
+    void complete() noexcept {
+        // relaxed: ordered by join.arrive
         if (outcome_.load(relaxed) == outcome::finished) {
-            result_.deliver(rcvr);
+            result_.deliver(this->rcvr_);
         } else {
-            set_error(static_cast<Rcvr&&>(rcvr), std::make_error_code(std::errc::timed_out));
+            set_error(static_cast<Rcvr&&>(this->rcvr_), std::make_error_code(std::errc::timed_out));
         }
     }
 
 private:
     enum class outcome : unsigned char { running, finished, expired };
 
+    Env outer_env() const noexcept { return execution::get_env(std::as_const(this->rcvr_)); }
     bool decide(outcome mine) noexcept {
         outcome expected = outcome::running;
         // relaxed: says only who was first; arrive() publishes the result
         return outcome_.compare_exchange_strong(expected, mine, relaxed, relaxed);
     }
+    // The sender completed, or the timer failed.
+    template <class Tag, class... Args>
+    void finish(Tag tag, Args&&... args) noexcept {
+        const bool first = decide(outcome::finished);
+        if (first) result_.keep(tag, static_cast<Args&&>(args)...);
+        this->arrive(first);
+    }
+    void expire() noexcept { this->arrive(decide(outcome::expired)); }
 
-    atomic<unsigned> pending_{2};
     atomic<outcome> outcome_{outcome::running};
     completion_store<Sigs> result_;  // written by who decided `finished`
-    [[no_unique_address]] stop_registration<
-        stop_token_of_t<env_of_t<Rcvr>>, request_stop_of<finite_inplace_stop_source<2>>> on_stop_;
-};
-
-template <class State, class Rcvr>
-class timeout_child_receiver {
-public:
-    using receiver_concept = receiver_tag;
-    explicit timeout_child_receiver(State& state) noexcept : state_(&state) {}
-    template <class... Args>
-    void set_value(Args&&... args) && noexcept {
-        state_->finish(set_value_t(), static_cast<Args&&>(args)...);
-    }
-    template <class Error>
-    void set_error(Error&& error) && noexcept {
-        state_->finish(set_error_t(), static_cast<Error&&>(error));
-    }
-    void set_stopped() && noexcept { state_->sender_stopped(); }
-    auto get_env() const noexcept -> timeout_env<env_of_t<const Rcvr&>> {
-        return timeout_env<env_of_t<const Rcvr&>>(state_->source.template get_token<0>(),
-                                                  state_->deadline,
-                                                  execution::get_env(std::as_const(state_->rcvr)));
-    }
-
-private:
-    State* state_;
-};
-
-template <class State>
-class timeout_timer_receiver {
-public:
-    using receiver_concept = receiver_tag;
-    explicit timeout_timer_receiver(State& state) noexcept : state_(&state) {}
-    void set_value() && noexcept { state_->expire(); }
-    template <class Error>
-    void set_error(Error&& error) && noexcept {
-        state_->finish(set_error_t(), static_cast<Error&&>(error));
-    }
-    void set_stopped() && noexcept { state_->arrive(); }
-    timer_env get_env() const noexcept {
-        return timer_env(get_stop_token, state_->source.template get_token<1>());
-    }
-
-private:
-    State* state_;
+    time_span limit_;
+    instant end_ = instant::never();       // of the limit; written before the sender is started
+    instant deadline_ = instant::never();  // the receiver's, if that comes sooner
+    [[no_unique_address]] Sch sch_;
 };
 
 // The type is asked of a function: an alias of an alias is mixed up with its neighbours by GCC 12.
@@ -236,52 +205,35 @@ using timeout_scheduler_t = decltype(execution::timeout_scheduler(
 template <class Sch>
 using timer_sender_t = call_result_t<schedule_after_t, const Sch&, time_span>;
 
-template <class Child, class Rcvr>
-class timeout_operation {
-    using Sch = timeout_scheduler_t<Child, env_of_t<const Rcvr&>>;
-    using Sigs =
-        timeout_kept_t<completion_signatures_of_t<Child, timeout_env<env_of_t<const Rcvr&>>>,
-                       completion_signatures_of_t<timer_sender_t<Sch>, timer_env>>;
-    using state_type = timeout_state<Sigs, Sch, Rcvr>;
-    using child_receiver = timeout_child_receiver<state_type, Rcvr>;
-    using timer_receiver = timeout_timer_receiver<state_type>;
-
+template <class State, class Sch, class Child>
+class timeout_children {
 public:
-    using operation_state_concept = operation_state_tag;
+    template <class Sndr>
+    timeout_children(Sndr&& sndr, State& state)
+        : timer_(state.timer(), state, {}), child_(static_cast<Child&&>(sndr.child), state, {}) {}
 
-    timeout_operation(Child&& child, time_span limit, Rcvr rcvr)
-        : state_(static_cast<Rcvr&&>(rcvr), child),
-          limit_(limit),
-          timer_(execution::connect(schedule_after(state_.sch, limit), timer_receiver(state_))),
-          child_(execution::connect(static_cast<Child&&>(child), child_receiver(state_))) {}
-    timeout_operation(timeout_operation&&) = delete;
-    ~timeout_operation() {
-        COPPICE_CHECK(!started_ || state_.over(),
-                      "an operation of timeout was destroyed while it was running");
-    }
-
-    void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of timeout was started twice");
-        started_ = true;
-        const instant outer = get_deadline(execution::get_env(std::as_const(state_.rcvr)));
-        state_.end = now(state_.sch) + limit_;
-        state_.deadline = state_.end < outer ? state_.end : outer;
-        state_.listen();
-        execution::start(child_);
-        if (state_.decided()) {
-            state_.arrive();  // in the timer's place; may end this
-        } else {
-            execution::start(timer_);
-        }
+    void start(State& state) noexcept {
+        state.set_deadline();
+        execution::start(child_.operation);
+        if (!state.arrive_for_timer()) execution::start(timer_.operation);
     }
 
 private:
-    state_type state_;
-    time_span limit_;
-    connect_result_t<timer_sender_t<Sch>, timer_receiver> timer_;
-    connect_result_t<Child, child_receiver> child_;
-    bool started_ = false;
+    join_child<State, join_place<1>, timer_sender_t<Sch>> timer_;
+    join_child<State, join_place<0>, Child> child_;
 };
+
+template <class Child, class Rcvr>
+struct timeout_types {
+    using Env = env_of_t<const Rcvr&>;
+    using Sch = timeout_scheduler_t<Child, Env>;
+    using Sigs = timeout_kept_t<completion_signatures_of_t<Child, timeout_env<Env>>,
+                                completion_signatures_of_t<timer_sender_t<Sch>, timer_env>>;
+    using state = timeout_state<Sigs, Sch, Rcvr>;
+    using children = timeout_children<state, Sch, Child>;
+};
+template <class Child, class Rcvr>
+using timeout_operation = join_operation<timeout_types<Child, Rcvr>>;
 
 // Decomposes as [tag, data, child]: data is the limit.
 template <class Child>
@@ -306,12 +258,12 @@ struct timeout_sender {
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && -> timeout_operation<Child, Rcvr> {
-        return {static_cast<Child&&>(child), data, static_cast<Rcvr&&>(rcvr)};
+        return {static_cast<timeout_sender&&>(*this), static_cast<Rcvr&&>(rcvr)};
     }
     template <receiver Rcvr>
         requires std::copy_constructible<Child>
     auto connect(Rcvr rcvr) const& -> timeout_operation<const Child&, Rcvr> {
-        return {child, data, static_cast<Rcvr&&>(rcvr)};
+        return {*this, static_cast<Rcvr&&>(rcvr)};
     }
 
 private:

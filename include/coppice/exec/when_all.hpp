@@ -2,32 +2,23 @@
 #pragma once
 // The first failure asks the others to stop and decides how the whole completes. Each child has a
 // slot of one finite stop source (P3409R1): child I's token is finite_inplace_stop_token<N, I>.
+// How the children meet, and what a stop from outside does, is in join.hpp.
 //
-//   pending_   children that have not arrived. The last one to arrive completes the receiver.
 //   outcome_   how it ends: see when_all_outcome
 //
-// A stop request from outside runs on_stop_, which passes it on to the children; the last of them
-// may complete inside that call, and destroy this operation with the source in it. That is safe:
-// the source knows that it died inside its own callback, and a completion on another thread waits
-// in on_stop_.reset() until the callback is over. Source: [exec.when.all], P3409R1 7.5.
+// Source: [exec.when.all], P3409R1 7.5.
 
-#include <coppice/base/atomic.hpp>
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/into_variant.hpp>
+#include <coppice/exec/join.hpp>
 #include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
 #include <coppice/exec/when_all_outcome.hpp>
-#include <coppice/stop/finite.hpp>
 
 namespace coppice::execution {
 
 struct when_all_t;
-
-// What child Index of Count sees.
-template <std::size_t Count, std::size_t Index, class Env>
-using when_all_env_t = stop_token_env<finite_inplace_stop_token<Count, Index>, Env>;
 
 // What one child contributes.
 template <class Fn>
@@ -119,29 +110,22 @@ private:
     bool full_ = false;
 };
 
-// Everything but the children's operations. Slots is a list of products, one per child; it is empty
-// if values are never sent.
+// Slots is a list of products, one per child; it is empty if values are never sent.
 template <std::size_t Count, class Rcvr, class Sigs, class Slots>
 class when_all_state;
 template <std::size_t Count, class Rcvr, class Sigs, class... Products>
-class when_all_state<Count, Rcvr, Sigs, type_list<Products...>> : immovable {
+class when_all_state<Count, Rcvr, Sigs, type_list<Products...>>
+    : public join_state<when_all_state<Count, Rcvr, Sigs, type_list<Products...>>, Rcvr,
+                        finite_inplace_stop_source<Count>> {
 public:
-    explicit when_all_state(Rcvr rcvr) noexcept : rcvr_(static_cast<Rcvr&&>(rcvr)) {}
+    static constexpr char name[] = "when_all";
 
-    // Whether every child has arrived. relaxed: whoever asks knows it in another way, or is wrong
-    bool over() const noexcept { return pending_.load(relaxed) == 0; }
-    // Before the children are started.
-    void listen() noexcept {
-        on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request_stop_of(source_));
-    }
-    template <std::size_t Index>
-    auto child_env() const noexcept {
-        using Env = env_of_t<const Rcvr&>;
-        return when_all_env_t<Count, Index, Env>(source_.template get_token<Index>(),
-                                                 execution::get_env(rcvr_));
-    }
+    template <class Sndr>
+    when_all_state(Rcvr rcvr, const Sndr&) noexcept
+        : when_all_state::join_state(static_cast<Rcvr&&>(rcvr), Count) {}
+
     template <std::size_t Index, class... Args>
-    void value(Args&&... args) noexcept {
+    void value(join_place<Index>, Args&&... args) noexcept {
         if constexpr (sizeof...(Products) != 0) {
             if (outcome_.all_sent()) {  // else nobody will send them
                 auto& slot = slots_.template get<Index>();
@@ -157,34 +141,22 @@ public:
                 }
             }
         }
-        arrive();
+        this->arrive();
     }
     template <class Error>
     void error(Error&& error) noexcept {
-        const bool first = outcome_.fail(static_cast<Error&&>(error));
-        const bool late = planted("when_all.stop_after_arrival");
-        if (first && !late) source_.request_stop();
-        arrive();
-        if (late) source_.request_stop();
+        this->arrive(outcome_.fail(static_cast<Error&&>(error)));
     }
-    void stopped() noexcept {
-        if (outcome_.stop()) source_.request_stop();
-        arrive();
-    }
-
-private:
-    // The last thing a child does here: afterwards the operation may be gone.
-    void arrive() noexcept {
-        // edge when_all.arrive (release), edge when_all.arrive (acquire): the last sees all results
-        if (pending_.fetch_sub(1, acq_rel) != 1) return;
-        on_stop_.reset();
+    void stopped(std::size_t) noexcept { this->arrive(outcome_.stop()); }
+    void complete() noexcept {
         if (!outcome_.all_sent()) {
-            outcome_.deliver(rcvr_);
+            outcome_.deliver(this->rcvr_);
         } else if constexpr (sizeof...(Products) != 0) {
             send(typename flat::indices());
         }
     }
 
+private:
     // Which slot, and which value in it, the k-th value of all is.
     struct flat {
         static constexpr std::size_t sizes[sizeof...(Products) + 1] = {
@@ -203,59 +175,24 @@ private:
     };
     template <std::size_t... Ks>
     void send(std::index_sequence<Ks...>) noexcept {
-        set_value(static_cast<Rcvr&&>(rcvr_), std::move(slots_.template get<flat::slot(Ks)>()
-                                                            .values()
-                                                            .template get<flat::element(Ks)>())...);
+        set_value(static_cast<Rcvr&&>(this->rcvr_),
+                  std::move(slots_.template get<flat::slot(Ks)>()
+                                .values()
+                                .template get<flat::element(Ks)>())...);
     }
 
-    [[no_unique_address]] Rcvr rcvr_;
-    finite_inplace_stop_source<Count> source_;
-    atomic<std::size_t> pending_{Count};
     when_all_outcome<Sigs> outcome_;
     [[no_unique_address]] product<when_all_slot<Products>...> slots_;
-    [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
-                                            request_stop_of<finite_inplace_stop_source<Count>>>
-        on_stop_;
-};
-
-template <class State, std::size_t Index>
-class when_all_receiver {
-public:
-    using receiver_concept = receiver_tag;
-    explicit when_all_receiver(State& state) noexcept : state_(&state) {}
-    template <class... Args>
-    void set_value(Args&&... args) && noexcept {
-        state_->template value<Index>(static_cast<Args&&>(args)...);
-    }
-    template <class Error>
-    void set_error(Error&& error) && noexcept {
-        state_->error(static_cast<Error&&>(error));
-    }
-    void set_stopped() && noexcept { state_->stopped(); }
-    auto get_env() const noexcept { return state_->template child_env<Index>(); }
-
-private:
-    State* state_;
-};
-
-// One child's operation, constructed in place.
-template <std::size_t Index, class Child, class State>
-struct when_all_child_operation {
-    using child_receiver = when_all_receiver<State, Index>;
-    static constexpr bool nothrow = nothrow_connectable<Child, child_receiver>;
-    when_all_child_operation(Child&& child, State& state) noexcept(nothrow)
-        : operation(execution::connect(static_cast<Child&&>(child), child_receiver(state))) {}
-    connect_result_t<Child, child_receiver> operation;
 };
 
 template <class Indices, class Rcvr, class... Children>
-class when_all_operation;
+struct when_all_types;
 template <std::size_t... Is, class Rcvr, class... Children>
-class when_all_operation<std::index_sequence<Is...>, Rcvr, Children...> {
+struct when_all_types<std::index_sequence<Is...>, Rcvr, Children...> {
     static constexpr std::size_t count = sizeof...(Children);
     template <std::size_t Index, class Child>
     using child_signatures =
-        completion_signatures_of_t<Child, when_all_env_t<count, Index, env_of_t<const Rcvr&>>>;
+        completion_signatures_of_t<Child, join_child_env_t<count, Index, env_of_t<const Rcvr&>>>;
     using values =
         when_all_values<typename when_all_child<child_signatures<Is, Children>>::values...>;
     template <class... Lists>
@@ -263,47 +200,13 @@ class when_all_operation<std::index_sequence<Is...>, Rcvr, Children...> {
         -> std::conditional_t<values::sends, typename concatenated<Lists...>::type, type_list<>>;
     using slots = decltype(slots_of(
         type_list<typename when_all_child<child_signatures<Is, Children>>::values...>()));
-    using state_type =
-        when_all_state<count, Rcvr, when_all_signatures_t<child_signatures<Is, Children>...>,
-                       slots>;
-
-    struct operations : when_all_child_operation<Is, Children, state_type>... {
-        template <class Sndr>
-        operations(Sndr&& sndr, state_type& state) noexcept(
-            (when_all_child_operation<Is, Children, state_type>::nothrow && ...))
-            : when_all_child_operation<Is, Children, state_type>(
-                  static_cast<Children&&>(sndr.children.template get<Is>()), state)... {}
-    };
-
-public:
-    using operation_state_concept = operation_state_tag;
-
-    template <class Sndr>
-    when_all_operation(Sndr&& sndr, Rcvr rcvr) noexcept(
-        std::is_nothrow_constructible_v<operations, Sndr, state_type&>)
-        : state_(static_cast<Rcvr&&>(rcvr)), operations_(static_cast<Sndr&&>(sndr), state_) {}
-    when_all_operation(when_all_operation&&) = delete;
-    ~when_all_operation() {
-        COPPICE_CHECK(!started_ || state_.over(),
-                      "an operation of when_all was destroyed while it was running");
-    }
-
-    // The last child's start may end this operation's life.
-    void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of when_all was started twice");
-        started_ = true;
-        state_.listen();
-        (execution::start(
-             static_cast<when_all_child_operation<Is, Children, state_type>&>(operations_)
-                 .operation),
-         ...);
-    }
-
-private:
-    state_type state_;
-    operations operations_;
-    bool started_ = false;
+    using state = when_all_state<count, Rcvr,
+                                 when_all_signatures_t<child_signatures<Is, Children>...>, slots>;
+    using children = join_children<state, std::index_sequence<Is...>, Children...>;
 };
+template <class Rcvr, class... Children>
+using when_all_operation =
+    join_operation<when_all_types<std::index_sequence_for<Children...>, Rcvr, Children...>>;
 
 // The domains in which the children of a when_all may end it with Tag.
 template <class Tag, class Env, class Indices, class... Children>
@@ -315,12 +218,12 @@ struct when_all_domains<Tag, Env, std::index_sequence<Is...>, Children...> {
                                              domains_with<set_error_t, Child, ChildEnv>,
                                              domains_with<set_stopped_t, Child, ChildEnv>>::type;
     using type = typename concatenated<
-        in_any_way<Children, when_all_env_t<sizeof...(Children), Is, Env>>...>::type;
+        in_any_way<Children, join_child_env_t<sizeof...(Children), Is, Env>>...>::type;
 };
 template <class Env, std::size_t... Is, class... Children>
 struct when_all_domains<set_value_t, Env, std::index_sequence<Is...>, Children...> {
-    using type = typename concatenated<
-        domains_with<set_value_t, Children, when_all_env_t<sizeof...(Children), Is, Env>>...>::type;
+    using type = typename concatenated<domains_with<
+        set_value_t, Children, join_child_env_t<sizeof...(Children), Is, Env>>...>::type;
 };
 
 // Decomposes as [tag, data, children...].
@@ -356,19 +259,16 @@ struct when_all_sender {
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && noexcept(
-        std::is_nothrow_constructible_v<
-            when_all_operation<std::index_sequence_for<Children...>, Rcvr, Children...>,
-            when_all_sender, Rcvr>)
-        -> when_all_operation<std::index_sequence_for<Children...>, Rcvr, Children...> {
+        std::is_nothrow_constructible_v<when_all_operation<Rcvr, Children...>, when_all_sender,
+                                        Rcvr>) -> when_all_operation<Rcvr, Children...> {
         return {static_cast<when_all_sender&&>(*this), static_cast<Rcvr&&>(rcvr)};
     }
     template <receiver Rcvr>
         requires(std::copy_constructible<Children> && ...)
     auto connect(Rcvr rcvr) const& noexcept(
-        std::is_nothrow_constructible_v<
-            when_all_operation<std::index_sequence_for<Children...>, Rcvr, const Children&...>,
-            const when_all_sender&, Rcvr>)
-        -> when_all_operation<std::index_sequence_for<Children...>, Rcvr, const Children&...> {
+        std::is_nothrow_constructible_v<when_all_operation<Rcvr, const Children&...>,
+                                        const when_all_sender&, Rcvr>)
+        -> when_all_operation<Rcvr, const Children&...> {
         return {*this, static_cast<Rcvr&&>(rcvr)};
     }
 
@@ -380,7 +280,7 @@ private:
     template <class Self, class Env, std::size_t... Is>
     static consteval auto signatures(std::index_sequence<Is...>) noexcept {
         return when_all_signatures_t<signatures_of<
-            like_t<Self, Children>, when_all_env_t<sizeof...(Children), Is, Env>>...>();
+            like_t<Self, Children>, join_child_env_t<sizeof...(Children), Is, Env>>...>();
     }
 };
 

@@ -2,16 +2,13 @@
 #pragma once
 // Sends nothing if the senders send nothing, and otherwise one vector of what they sent, in their
 // order: of the values, or of tuples if each sends several. The first error or stop asks the others
-// to stop, as in when_all. An empty vector completes at once.
+// to stop, as in when_all. An empty vector completes at once. The starter arrives, too (join.hpp).
 //
-//   pending_   children that have not arrived, and the starter; the last one completes
 //   outcome_   how it ends: see when_all_outcome
 //
 // Source: ours. Cost: one allocation when it is connected, for all operations, and one for the
 // vector that is sent; from the environment's allocator.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
 #include <coppice/exec/allocate.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -71,75 +68,78 @@ template <class Env>
 using range_env_t = stop_token_env<inplace_stop_token, Env>;
 
 template <class Sndr, class Rcvr>
-class when_all_range_operation {
+class when_all_range_operation
+    : public join_state<when_all_range_operation<Sndr, Rcvr>, Rcvr, inplace_stop_source> {
     using Env = env_of_t<const Rcvr&>;
-    using Sigs =
-        typename range_signatures<completion_signatures_of_t<Sndr, range_env_t<Env>>>::type;
-    using values_type =
-        typename range_signatures<completion_signatures_of_t<Sndr, range_env_t<Env>>>::values;
-    using product_type = typename values_type::product_type;
+    using signatures = range_signatures<completion_signatures_of_t<Sndr, range_env_t<Env>>>;
+    using product_type = typename signatures::values::product_type;
+
+    struct child : join_child<when_all_range_operation, std::size_t, Sndr> {
+        using base = join_child<when_all_range_operation, std::size_t, Sndr>;
+        using base::base;
+        when_all_slot<product_type> slot;
+    };
 
 public:
     using operation_state_concept = operation_state_tag;
-
-    struct child;
-    class child_receiver {
-    public:
-        using receiver_concept = receiver_tag;
-        explicit child_receiver(child& c) noexcept : child_(&c) {}
-        template <class... Args>
-        void set_value(Args&&... args) && noexcept {
-            child_->op->value(*child_, static_cast<Args&&>(args)...);
-        }
-        template <class Error>
-        void set_error(Error&& error) && noexcept {
-            child_->op->failed(static_cast<Error&&>(error));
-        }
-        void set_stopped() && noexcept { child_->op->stopped(); }
-        range_env_t<Env> get_env() const noexcept {
-            return range_env_t<Env>(child_->op->source_.get_token(),
-                                    execution::get_env(std::as_const(child_->op->rcvr_)));
-        }
-
-    private:
-        child* child_;
-    };
-    struct child : immovable {
-        child(when_all_range_operation& owner, Sndr&& sndr)
-            : op(&owner),
-              operation(execution::connect(static_cast<Sndr&&>(sndr), child_receiver(*this))) {}
-        when_all_range_operation* op;
-        when_all_slot<product_type> slot;
-        connect_result_t<Sndr, child_receiver> operation;
-    };
+    static constexpr char name[] = "when_all_range";
 
     when_all_range_operation(std::vector<Sndr>&& sndrs, Rcvr rcvr)
-        : rcvr_(static_cast<Rcvr&&>(rcvr)), pending_(sndrs.size() + 1) {
+        : when_all_range_operation::join_state(static_cast<Rcvr&&>(rcvr), sndrs.size() + 1),
+          allocator_(execution::choose_allocator(env<>(), execution::get_env(this->rcvr_))) {
         if (sndrs.empty()) return;
-        auto allocator = child_allocator();
-        children_ = child_traits::allocate(allocator, sndrs.size());
+        children_ = child_traits::allocate(allocator_, sndrs.size());
         capacity_ = sndrs.size();
         scope_exit undo([this] { destroy_children(); });
         for (Sndr& sndr : sndrs) {
-            ::new (static_cast<void*>(children_ + count_)) child(*this, static_cast<Sndr&&>(sndr));
+            ::new (static_cast<void*>(children_ + count_))
+                child(static_cast<Sndr&&>(sndr), *this, count_);
             ++count_;
         }
         undo.dismiss();
     }
     when_all_range_operation(when_all_range_operation&&) = delete;
     ~when_all_range_operation() {
-        // relaxed: whoever destroys this knows in another way that it has completed, or is wrong
-        COPPICE_CHECK(!started_ || pending_.load(relaxed) == 0,
-                      "an operation of when_all_range was destroyed while it was running");
+        this->check_over();
         destroy_children();
     }
 
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of when_all_range was started twice");
-        started_ = true;
-        on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request_stop_of(source_));
+        this->begin();
         for (std::size_t i = 0; i != count_; ++i) execution::start(children_[i].operation);
-        arrive();  // may end this
+        this->arrive();  // may end this
+    }
+
+    range_env_t<Env> child_env(std::size_t) const noexcept {
+        return range_env_t<Env>(this->source_.get_token(),
+                                execution::get_env(std::as_const(this->rcvr_)));
+    }
+    template <class... Args>
+    void value(std::size_t place, Args&&... args) noexcept {
+        auto& slot = children_[place].slot;
+        if constexpr (nothrow_decay_copyable<Args...>) {
+            slot.keep(static_cast<Args&&>(args)...);
+        } else {
+            try {
+                slot.keep(static_cast<Args&&>(args)...);
+            } catch (...) {
+                error(std::current_exception());
+                return;
+            }
+        }
+        this->arrive();
+    }
+    template <class Error>
+    void error(Error&& error) noexcept {
+        this->arrive(outcome_.fail(static_cast<Error&&>(error)));
+    }
+    void stopped(std::size_t) noexcept { this->arrive(outcome_.stop()); }
+    void complete() noexcept {
+        if (outcome_.all_sent()) {
+            send_values();
+        } else {
+            outcome_.deliver(this->rcvr_);
+        }
     }
 
 private:
@@ -148,54 +148,14 @@ private:
     using child_traits =
         typename std::allocator_traits<allocator_type>::template rebind_traits<child>;
 
-    typename child_traits::allocator_type child_allocator() const noexcept {
-        return typename child_traits::allocator_type(
-            execution::choose_allocator(env<>(), execution::get_env(rcvr_)));
-    }
     void destroy_children() noexcept {
         while (count_ != 0) children_[--count_].~child();
-        if (capacity_ == 0) return;
-        auto allocator = child_allocator();
-        child_traits::deallocate(allocator, children_, capacity_);
-    }
-
-    template <class... Args>
-    void value(child& c, Args&&... args) noexcept {
-        if constexpr (nothrow_decay_copyable<Args...>) {
-            c.slot.keep(static_cast<Args&&>(args)...);
-        } else {
-            try {
-                c.slot.keep(static_cast<Args&&>(args)...);
-            } catch (...) {
-                failed(std::current_exception());
-                return;
-            }
-        }
-        arrive();
-    }
-    template <class Error>
-    void failed(Error&& error) noexcept {
-        if (outcome_.fail(static_cast<Error&&>(error))) source_.request_stop();
-        arrive();
-    }
-    void stopped() noexcept {
-        if (outcome_.stop()) source_.request_stop();
-        arrive();
-    }
-    void arrive() noexcept {
-        // edge when_all_range.arrive (release), edge when_all_range.arrive (acquire): sees all
-        if (pending_.fetch_sub(1, acq_rel) != 1) return;
-        on_stop_.reset();
-        if (outcome_.all_sent()) {
-            send_values();
-        } else {
-            outcome_.deliver(rcvr_);
-        }
+        if (capacity_ != 0) child_traits::deallocate(allocator_, children_, capacity_);
     }
     void send_values() noexcept {
         using result = range_result<product_type>;
         if constexpr (!result::sends_vector) {
-            set_value(static_cast<Rcvr&&>(rcvr_));
+            set_value(static_cast<Rcvr&&>(this->rcvr_));
         } else {
             try {
                 std::vector<typename result::element> all;
@@ -203,23 +163,19 @@ private:
                 for (std::size_t i = 0; i != count_; ++i) {
                     all.push_back(result::of(children_[i].slot.values()));
                 }
-                set_value(static_cast<Rcvr&&>(rcvr_), std::move(all));
+                set_value(static_cast<Rcvr&&>(this->rcvr_), std::move(all));
             } catch (...) {
-                set_error(static_cast<Rcvr&&>(rcvr_), std::current_exception());
+                set_error(static_cast<Rcvr&&>(this->rcvr_), std::current_exception());
             }
         }
     }
 
-    [[no_unique_address]] Rcvr rcvr_;
-    inplace_stop_source source_;
-    atomic<std::size_t> pending_;
-    when_all_outcome<Sigs> outcome_;
-    bool started_ = false;
+    when_all_outcome<typename signatures::type> outcome_;
+    // Kept: the receiver has been moved from when the children are freed.
+    [[no_unique_address]] typename child_traits::allocator_type allocator_;
     child* children_ = nullptr;
     std::size_t capacity_ = 0;
     std::size_t count_ = 0;
-    [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
-                                            request_stop_of<inplace_stop_source>> on_stop_;
 };
 
 struct when_all_range_t {

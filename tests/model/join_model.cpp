@@ -1,0 +1,238 @@
+// Joins: when_all, when_any, when_all_range and timeout complete once, after all their children
+// have ended, with every result visible. A stop from outside runs meanwhile, and the last child may
+// end inside it; the operation is destroyed where it completes, or at once by another thread.
+#include "exec_model.hpp"
+
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/when_all.hpp>
+#include <coppice/exec/when_all_range.hpp>
+#include <coppice/exec/when_any.hpp>
+#include <coppice/exec/write_env.hpp>
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::protocol_model;
+using namespace model;
+
+constexpr const char* join_file = "include/coppice/exec/join.hpp";
+
+// A child of a join. With a hand, a thread completes it; without, its own stop does: inside the
+// request, or in start() if that came before.
+template <class... Values>
+class child {
+public:
+    using sender_concept = ex::sender_tag;
+    explicit child(hand* h) noexcept : hand_(h) {}
+    template <class Rcvr>
+    class operation final : public hand::operation_base {
+    public:
+        using operation_state_concept = ex::operation_state_tag;
+        operation(hand* h, Rcvr rcvr) noexcept : hand_(h), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
+        void start() & noexcept {
+            if (hand_ != nullptr) {
+                hand_->started = this;
+                hand_->is_started.store(1, release);
+            } else {
+                callback_.engage(get_stop_token(ex::get_env(rcvr_)), end(*this));
+                if (ready_.exchange(1, acq_rel) == 1) stopped();
+            }
+        }
+        void value() noexcept override { ex::set_value(static_cast<Rcvr&&>(rcvr_), Values(1)...); }
+        void error() noexcept override { ex::set_error(static_cast<Rcvr&&>(rcvr_), watched(2)); }
+        void stopped() noexcept override {
+            callback_.reset();
+            ex::set_stopped(static_cast<Rcvr&&>(rcvr_));
+        }
+
+    private:
+        class end {
+        public:
+            explicit end(operation& op) noexcept : op_(&op) {}
+            void operator()() noexcept {
+                if (op_->ready_.exchange(1, acq_rel) == 1) op_->stopped();
+            }
+
+        private:
+            operation* op_;
+        };
+        hand* hand_;
+        Rcvr rcvr_;
+        atomic<int> ready_{0};
+        ex::stop_registration<stop_token_of_t<ex::env_of_t<Rcvr>>, end> callback_;
+    };
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return ex::completion_signatures<ex::set_value_t(Values...), ex::set_error_t(watched),
+                                         ex::set_stopped_t()>();
+    }
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>(hand_, static_cast<Rcvr&&>(rcvr));
+    }
+
+private:
+    hand* hand_;
+};
+
+// A timed scheduler whose timers are such children.
+class timers {
+public:
+    using scheduler_concept = ex::scheduler_tag;
+    explicit timers(hand* h) noexcept : hand_(h) {}
+    child<> schedule() const noexcept { return child<>(hand_); }
+    child<> schedule_after(ex::time_span) const noexcept { return child<>(hand_); }
+    ex::instant now() const noexcept { return ex::instant(0); }
+    bool operator==(const timers&) const = default;
+
+private:
+    hand* hand_;
+};
+
+// The algorithms, each of two children.
+struct all {
+    static auto of(hand* a, hand* b) { return ex::when_all(child<watched>(a), child<watched>(b)); }
+};
+struct any {
+    static auto of(hand* a, hand* b) { return ex::when_any(child<watched>(a), child<watched>(b)); }
+};
+struct range {
+    static auto of(hand* a, hand* b) {
+        std::vector<child<watched>> sndrs;
+        sndrs.emplace_back(a);
+        sndrs.emplace_back(b);
+        return ex::when_all_range(std::move(sndrs));
+    }
+};
+struct timeout {
+    static auto of(hand* timer, hand* sndr) {
+        return ex::write_env(ex::timeout(child<watched>(sndr), ex::time_span(1)),
+                             ex::prop(ex::get_timed_scheduler, timers(timer)));
+    }
+};
+template <class Algorithm>
+using operation_of =
+    ex::connect_result_t<decltype(Algorithm::of(nullptr, nullptr)), ending_receiver>;
+
+enum class way { value, error, stopped };
+void complete(hand& h, way how) {
+    if (how == way::value) h.started->value();
+    if (how == way::error) h.started->error();
+    if (how == way::stopped) h.started->stopped();
+}
+
+// Two threads complete the children, the second one as Second says, and the last of them ends the
+// operation. A third one stops it.
+template <class Algorithm, bool Stop, way Second = way::value>
+struct arrivals : stop_test<arrivals<Algorithm, Stop, Second>, Stop ? 3 : 2>, ending {
+    hand hands[2];
+    manual_lifetime<operation_of<Algorithm>> op;
+    int completions = 0;
+
+    void before() {
+        op.construct_with([this] {
+            return ex::connect(Algorithm::of(&hands[0], &hands[1]), ending_receiver(*this));
+        });
+        ex::start(op.get());
+    }
+    void completed() noexcept override {
+        ++completions;
+        op.destroy();
+    }
+    void run(unsigned index) {
+        if (index == 0) complete(hands[0], way::value);
+        if (index == 1) complete(hands[1], Second);
+        if (index == 2) source.request_stop();
+    }
+    void after() { require(completions == 1, "not completed once"); }
+};
+
+// The first child is ended by its stop. So is the second, or another thread completes it. The
+// thread that starts the operation waits for its completion, and destroys it at once; the stop may
+// come before, inside and after the start.
+template <class Algorithm, bool ByHand = false, way Second = way::stopped>
+struct destroyed : stop_test<destroyed<Algorithm, ByHand, Second>, ByHand ? 3 : 2>, ending {
+    hand second;
+    manual_lifetime<operation_of<Algorithm>> op;
+    atomic<int> completions{0};
+
+    void before() {
+        second.reset();
+        completions.store(0, relaxed);
+        op.construct_with([this] {
+            return ex::connect(Algorithm::of(nullptr, ByHand ? &second : nullptr),
+                               ending_receiver(*this));
+        });
+    }
+    void completed() noexcept override { completions.fetch_add(1, release); }
+    void run(unsigned index) {
+        if (index == 0) {
+            ex::start(op.get());
+            while (completions.load(acquire) == 0) spin_hint();
+            op.destroy();
+        }
+        if (index == 1) source.request_stop();
+        if (index == 2) {
+            second.wait_for_start();
+            complete(second, Second);
+        }
+    }
+    void after() { require(completions.load(relaxed) == 1, "not completed once"); }
+};
+
+// The same for one that is running already when a third thread, which has not started it, waits.
+template <class Algorithm>
+struct destroyed_by_third : stop_test<destroyed_by_third<Algorithm>, 3>, ending {
+    hand second;
+    manual_lifetime<operation_of<Algorithm>> op;
+    atomic<int> completions{0};
+
+    void before() {
+        completions.store(0, relaxed);
+        op.construct_with([this] {
+            return ex::connect(Algorithm::of(nullptr, &second), ending_receiver(*this));
+        });
+        ex::start(op.get());
+    }
+    void completed() noexcept override { completions.fetch_add(1, release); }
+    void run(unsigned index) {
+        if (index == 0) {
+            while (completions.load(acquire) == 0) spin_hint();
+            op.destroy();
+        }
+        if (index == 1) source.request_stop();
+        if (index == 2) complete(second, way::value);
+    }
+    void after() { require(completions.load(relaxed) == 1, "not completed once"); }
+};
+
+// What holds for each algorithm, and the faults that each instance of the protocol shows.
+template <class Algorithm>
+void check(report& report, const char* name) {
+    report.holds<arrivals<Algorithm, false>>(name);
+    report.holds<arrivals<Algorithm, true>>("... and a stop", far);
+    report.holds<destroyed<Algorithm>>("... that stops all, and another thread destroys it", far);
+    report.holds<destroyed<Algorithm, true>>("... that stops one, while another ends", far);
+    report.holds<destroyed_by_third<Algorithm>>("... and who destroys did not start it", far);
+    report.dies_weakened<arrivals<Algorithm, false>>(join_file, "join.arrive");
+    report.dies_planted<destroyed<Algorithm>>("join.no_hold", far);
+    report.dies_planted<destroyed<Algorithm, true>>("join.no_hold", far);
+    report.dies_planted<destroyed<Algorithm>>("join.touch_after_completion", far);
+    report.dies_planted<destroyed<Algorithm, true>>("join.do_not_wait", far);
+}
+
+}  // namespace
+
+int main() {
+    report report("join");
+    check<all>(report, "when_all completes once, and sees everything");
+    check<any>(report, "when_any does");
+    check<range>(report, "when_all_range does");
+    check<timeout>(report, "timeout does");
+    report.holds<arrivals<all, true, way::error>>("an error and a stop", far);
+    report.holds<arrivals<any, false, way::stopped>>("any of one value");
+    report.holds<arrivals<timeout, false, way::stopped>>("a timeout that does not expire");
+    report.holds<destroyed<all, true, way::error>>("an error while the others are stopped", far);
+    report.dies_planted<arrivals<all, true, way::error>>("join.stop_after_arrival", far);
+    return report.finish();
+}
