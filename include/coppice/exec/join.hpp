@@ -86,14 +86,20 @@ public:
     }
 
 protected:
-    // The last thing that a child does here, after it has stopped its siblings if it shall.
-    void arrive(bool stops_others = false) noexcept {
-        const bool late = planted("join.stop_after_arrival");
-        if (stops_others && !late) source_.request_stop();
+    // The last thing that a child does here.
+    void arrive() noexcept {
         // edge join.arrive (release), edge join.arrive (acquire): the last sees all results
         if (pending_.fetch_sub(1, acq_rel) == 1) end();
-        if (stops_others && late) source_.request_stop();
     }
+    // The same, by the one child that stops its siblings, if this is that one.
+    void arrive(bool stops_others) noexcept {
+        if (stops_others) {
+            stop_others_and_arrive();
+        } else {
+            arrive();
+        }
+    }
+
     [[no_unique_address]] Rcvr rcvr_;
     Source source_;
 
@@ -120,6 +126,12 @@ private:
             if (!planted("join.touch_after_completion")) return;
         }
         passing_.write(idle);
+    }
+    [[gnu::noinline]] void stop_others_and_arrive() noexcept {
+        const bool late = planted("join.stop_after_arrival");
+        if (!late) source_.request_stop();
+        arrive();
+        if (late) source_.request_stop();
     }
     void end() noexcept {
         if constexpr (unstoppable_token<outer_token>) {
