@@ -69,6 +69,30 @@ struct no_wait_for_others : stop_test<no_wait_for_others, 2> {
     }
 };
 
+// The newer of two callbacks removes itself, and its memory is gone when its function returns.
+struct newer_removes_itself : stop_test<newer_removes_itself, 2> {
+    struct removes_itself {
+        newer_removes_itself* self;
+        void operator()() noexcept { self->newer.destroy(); }
+    };
+    struct nothing {
+        void operator()() noexcept {}
+    };
+    inplace_stop_source source;
+    manual_lifetime<inplace_stop_callback<removes_itself>> newer;
+    atomic<int> over{0};
+    void run(unsigned index) {
+        if (index == 0) {
+            inplace_stop_callback<nothing> older(source.get_token(), nothing());
+            newer.construct(source.get_token(), removes_itself{this});
+            source.request_stop();
+            over.store(1, release);
+        } else {
+            while (over.load(acquire) == 0) spin_hint();
+        }
+    }
+};
+
 // Two callbacks, the newer one taken while the older is still in the list. A second thread removes
 // the older; the newer callback sees that and frees everything from inside.
 struct last_one_frees : stop_test<last_one_frees, 2> {
@@ -135,6 +159,8 @@ int main() {
     report.holds<remove_while_running<inplace>>("removal waits for a running callback", far);
     report.holds<no_wait_for_others>("removal does not wait for another callback", far);
     report.holds<self_removal<inplace>>("a callback removes itself", far);
+    report.holds<newer_removes_itself>("the newer of two removes itself", far);
+    report.holds<source_dies_inside<inplace>>("a callback destroys the source", far);
     report.holds<forward_and_destroy<inplace, inplace>>("the last completion frees everything",
                                                         far);
     report.holds<forward_and_destroy<inplace, inplace, false>>(
@@ -152,7 +178,7 @@ int main() {
     report.dies_planted<list_lock>("stop.forget_wake", far);
     report.dies_planted<remove_while_running<inplace>>("stop.do_not_wait", far);
     report.dies_planted<self_removal<inplace>>("stop.wait_for_oneself", far);
-    report.dies_planted<self_removal<inplace>>("stop.touch_dead_callback", far);
-    report.dies_planted<last_one_frees>("stop.touch_dead_source", far);
+    report.dies_planted<newer_removes_itself>("stop.touch_dead_callback", far);
+    report.dies_planted<source_dies_inside<inplace>>("stop.touch_dead_source", far);
     return report.finish();
 }

@@ -28,6 +28,7 @@ int main() {
     report.holds<racing_requests<single>>("one of racing requests wins", far);
     report.holds<remove_while_running<single>>("removal waits for a running callback", far);
     report.holds<self_removal<single>>("a callback removes itself", far);
+    report.holds<source_dies_inside<single>>("a callback destroys the source", far);
     report.holds<forward_and_destroy<single, single>>("the last completion frees everything", far);
     report.holds<forward_and_destroy<single, single, false>>(
         "the same when only the stop completes", far);
@@ -42,6 +43,6 @@ int main() {
     report.dies_planted<remove_while_running<single>>("stop.sleep_unannounced", far);
     report.dies_planted<remove_while_running<single>>("stop.wake_before_done", far);
     report.dies_planted<self_removal<single>>("stop.wait_for_oneself", far);
-    report.dies_planted<forward_and_destroy<single, single, false>>("stop.touch_dead_source", far);
+    report.dies_planted<source_dies_inside<single>>("stop.touch_dead_callback", far);
     return report.finish();
 }

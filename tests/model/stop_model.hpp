@@ -10,6 +10,7 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>
+#include <coppice/stop/further.hpp>
 #include <coppice/stop/running.hpp>
 #include <coppice/stop/sleepers.hpp>
 
@@ -28,7 +29,11 @@ inline constexpr effort far{.iterations = 300'000};
 template <class Derived, int Threads>
 struct stop_test : test<Derived, Threads> {
     stop_sleepers sleepers;
-    stop_test() { stop_sleepers::current() = &sleepers; }
+    further_locks locks;
+    stop_test() {
+        stop_sleepers::current() = &sleepers;
+        further_locks::current() = &locks;
+    }
     void thread(unsigned index) {
         // A mutant that died may have left its chain behind.
         thread_slot<running_request, running_request*>() = nullptr;
@@ -157,19 +162,22 @@ struct racing_requests : stop_test<racing_requests<Family>, 3> {
 template <class Family>
 struct remove_while_running : stop_test<remove_while_running<Family>, 2> {
     typename Family::source source;
+    struct on_stop {
+        remove_while_running* self;
+        void operator()() noexcept {
+            self->data.write(1);
+            spin_hint();  // long enough for the other thread to fall asleep
+            spin_hint();
+            self->data.write(2);
+        }
+    };
+    // Not on a stack: a mutant that runs it too late shall find it.
+    std::optional<callback_of<Family, on_stop>> registered;
     atomic<int> entered{0};
     plain<int> data;
     void run(unsigned index) {
-        auto f = [this] {
-            data.write(1);
-            spin_hint();  // long enough for the other thread to fall asleep
-            spin_hint();
-            data.write(2);
-        };
-        using callback = callback_of<Family, decltype(f)>;
         if (index == 0) {
-            std::optional<callback> registered;
-            registered.emplace(Family::token_of(source), f);
+            registered.emplace(Family::token_of(source), on_stop{this});
             entered.store(1, release);
             registered.reset();
             data.write(3);
@@ -205,6 +213,37 @@ struct self_removal : stop_test<self_removal<Family>, 2> {
         } else {
             while (!source.stop_requested()) spin_hint();
         }
+    }
+};
+
+// A callback's function destroys the source, and makes a new one in its place, which the request
+// that is still running does not touch.
+template <class Family>
+struct source_dies_inside : stop_test<source_dies_inside<Family>, 2> {
+    manual_lifetime<typename Family::source> storage;
+    atomic<int> over{0};
+    void run(unsigned index) {
+        if (index == 1) {
+            while (over.load(acquire) == 0) spin_hint();
+            return;
+        }
+        typename Family::source& source = storage.construct();
+        {
+            auto f = [this] {
+                storage.destroy();
+                storage.construct();
+            };
+            callback_of<Family, decltype(f)> callback(Family::token_of(source), f);
+            require(source.request_stop(), "the only request lost");
+        }
+        {
+            bool ran = false;
+            auto f = [&ran] { ran = true; };
+            callback_of<Family, decltype(f)> callback(Family::token_of(storage.get()), f);
+            require(!ran, "a request has touched the next source");
+        }
+        storage.destroy();
+        over.store(1, release);
     }
 };
 

@@ -35,7 +35,11 @@ namespace coppice {
 
 // The locks. In a model, its test owns them.
 struct further_locks {
+#if defined(COPPICE_MODEL)
+    static constexpr std::size_t count = 2;
+#else
     static constexpr std::size_t count = 16;
+#endif
     static_assert(count <= slot_callback::alignment);
     struct alignas(64) padded {
         stop_list lock;
@@ -92,7 +96,8 @@ public:
         if (is_linked(seen)) {
             stop_list& lock = further_lock(number_of(callback));
             const stop_list::flags bits = lock.lock();
-            seen = callback.home.load(relaxed);  // relaxed: under the lock
+            // edge stop.done (acquire): the callback has returned, which needs no lock
+            seen = callback.home.load(acquire);
             if (is_linked(seen)) {
                 chain_of(callback).unlink(callback, lock, bits);
                 return;
@@ -143,6 +148,7 @@ public:
         stop_list& lock = further_lock(lock_number());
         const stop_list::flags bits = lock.lock();
         met found = met::nothing;
+        watcher_.write(nullptr);  // it is here
         if (word_.load(relaxed) == farewell) {
             found = met::farewell;
         } else {

@@ -103,8 +103,8 @@ public:
         }
         running_request request(this, callback);
         callback->execute(callback);
-        // The source may be gone if the callback has destroyed it, or itself.
-        if (!request.source_gone() && !request.callback_gone()) slot_.finish();
+        // If the callback has destroyed the source, or itself, *this may be gone.
+        if (!request.callback_gone()) slot_.finish();
         return true;
     }
 

@@ -1,0 +1,328 @@
+// When a source may go: the last remover destroys it, while the request that ran callbacks has not
+// returned. On every source that is in place.
+#include "stop_model.hpp"
+
+#include <coppice/stop/asymmetric.hpp>
+#include <coppice/stop/finite.hpp>
+#include <coppice/stop/inplace.hpp>
+#include <coppice/stop/single.hpp>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::protocol_model;
+using namespace model;
+
+// Three tokens of one source; each thread below uses them as it says.
+template <class Source, std::size_t... Index>
+struct three {
+    using source = Source;
+    template <std::size_t I>
+    static auto token(const Source& s) {
+        if constexpr (sizeof...(Index) == 0) {
+            return s.get_token();
+        } else {
+            return s.template get_token<std::array{Index...}[I]>();
+        }
+    }
+};
+using inplace = three<inplace_stop_source>;
+using finite = three<finite_inplace_stop_source<3>, 0, 1, 2>;
+using asymmetric = three<asymmetric_inplace_stop_source<3>, 0, 1, 2>;
+using further = three<tolerant_single_stop_source>;
+using mixed = three<tolerant_finite_stop_source<2>, 0, 1, 1>;
+
+constexpr const char* slot = "include/coppice/stop/slot.hpp";
+constexpr const char* chain = "include/coppice/stop/further.hpp";
+constexpr const char* frame = "include/coppice/stop/running.hpp";
+constexpr const char* claims = "include/coppice/stop/asymmetric.hpp";
+
+// A source and up to three callbacks, which the last to leave destroys.
+template <class Three, int Callbacks>
+struct stage {
+    struct call {
+        stage* self;
+        int i;
+        void operator()() noexcept { self->ran(i); }
+    };
+    template <std::size_t I>
+    using callback =
+        stop_callback_for_t<decltype(Three::template token<I>(
+                                std::declval<typename Three::source&>())),
+                            call>;
+
+    manual_lifetime<typename Three::source> storage;
+    typename Three::source* source = nullptr;
+    std::optional<callback<0>> first;
+    std::optional<callback<1>> second;
+    std::optional<callback<2>> third;
+    atomic<int> left{Callbacks};
+    int runs[3]{};
+    int removes_itself = 7;  // bits: these callbacks leave in their functions
+    int lingers = 0;         // how long they go on afterwards
+
+    void arm() {
+        source = &storage.construct();
+        // So that the request runs the first one first: an inplace source runs the newest.
+        constexpr bool newest_first = std::is_same_v<typename Three::source, inplace_stop_source>;
+        if (!newest_first) first.emplace(Three::template token<0>(*source), call{this, 0});
+        if (Callbacks > 2 && newest_first) add_third();
+        if (Callbacks > 1) second.emplace(Three::template token<1>(*source), call{this, 1});
+        if (Callbacks > 2 && !newest_first) add_third();
+        if (newest_first) first.emplace(Three::template token<0>(*source), call{this, 0});
+    }
+    void add_third() { third.emplace(Three::template token<2>(*source), call{this, 2}); }
+    void ran(int i) noexcept {
+        require(++runs[i] == 1, "ran twice");
+        if ((removes_itself >> i & 1) == 0) return;
+        leave(i);
+        for (int k = 0; k != lingers; ++k) spin_hint();
+    }
+    void leave(int i) noexcept {
+        if (i == 0) first.reset();
+        if (i == 1) second.reset();
+        if (i == 2) third.reset();
+        if (left.fetch_sub(1, acq_rel) == 1) storage.destroy();
+    }
+};
+
+// The first callback removes itself in its function. Another thread removes the second meanwhile.
+// Whoever is last destroys the source.
+template <class Three, int Lingers = 0>
+struct two_leave : stop_test<two_leave<Three, Lingers>, 2> {
+    stage<Three, 2> s;
+    void before() {
+        s.removes_itself = 1;
+        s.lingers = Lingers;
+        s.arm();
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            s.source->request_stop();
+        } else {
+            while (s.left.load(acquire) == 2) spin_hint();  // the first is gone
+            s.leave(1);
+        }
+    }
+};
+
+// The only callback removes itself, and another thread destroys the source meanwhile.
+template <class Three>
+struct only_one_leaves : stop_test<only_one_leaves<Three>, 2> {
+    stage<Three, 1> s;
+    void before() {
+        s.left.store(2, relaxed);
+        s.lingers = 5;
+        s.arm();
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            s.source->request_stop();
+        } else {
+            while (s.left.load(acquire) == 2) spin_hint();
+            s.leave(3);
+        }
+    }
+};
+
+// Three callbacks, two other threads, which remove one each; the requester's removes itself.
+template <class Three>
+struct three_leave : stop_test<three_leave<Three>, 3> {
+    stage<Three, 3> s;
+    void before() {
+        s.removes_itself = 1;
+        s.arm();
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            s.source->request_stop();
+        } else {
+            while (s.first) spin_hint();
+            s.leave(static_cast<int>(index));
+        }
+    }
+};
+
+// The function of the running callback does not remove it: the owner does, after the other one.
+template <class Three>
+struct owner_leaves : stop_test<owner_leaves<Three>, 2> {
+    stage<Three, 2> s;
+    void before() {
+        s.removes_itself = 0;
+        s.arm();
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            s.source->request_stop();
+        } else {
+            while (s.runs[0] == 0) spin_hint();
+            s.leave(1);
+            s.leave(0);
+        }
+    }
+};
+
+// Of three, the first removes itself, the second is removed, and the third must run.
+template <class Three>
+struct one_stays : stop_test<one_stays<Three>, 2> {
+    stage<Three, 3> s;
+    void before() {
+        s.removes_itself = 1 | 4;
+        s.arm();
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            s.source->request_stop();
+        } else {
+            while (s.left.load(acquire) == 3) spin_hint();
+            s.leave(1);
+        }
+    }
+    void after() { require(s.runs[2] == 1, "a callback that stayed was not run"); }
+};
+
+// All remove themselves; the last destroys the source in its function.
+template <class Three>
+struct all_remove_themselves : stop_test<all_remove_themselves<Three>, 2> {
+    stage<Three, 2> s;
+    atomic<int> over{0};
+    void before() { s.arm(); }
+    void run(unsigned index) {
+        if (index == 0) {
+            s.source->request_stop();
+            require(s.runs[0] + s.runs[1] == 2, "a callback was not run");
+            over.store(1, release);
+        } else {
+            while (over.load(acquire) == 0) spin_hint();
+        }
+    }
+};
+
+// A third thread registers and removes at the second token, while the request is on.
+template <class Three>
+struct one_comes : stop_test<one_comes<Three>, 3> {
+    stage<Three, 3> s;
+    void before() {
+        s.removes_itself = 1;
+        s.arm();
+        s.second.reset();
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            s.source->request_stop();
+        } else if (index == 1) {
+            s.second.emplace(Three::template token<1>(*s.source),
+                             typename stage<Three, 3>::call{&s, 1});
+            s.leave(1);
+        } else {
+            s.leave(2);
+        }
+    }
+};
+
+// A source's further callbacks come and go at one token.
+struct further_come_and_go : stop_test<further_come_and_go, 3> {
+    tolerant_single_stop_source source;
+    plain<int> data[2];
+    void run(unsigned index) {
+        if (index == 2) {
+            source.request_stop();
+            return;
+        }
+        int ran = 0;
+        auto f = [&] {
+            data[index].write(1);
+            ++ran;
+        };
+        {
+            single_inplace_stop_callback<decltype(f)> callback(source.get_token(), f);
+        }
+        data[index].write(2);
+        require(ran <= 1, "ran twice");
+    }
+};
+
+// A further callback that stays registered is run.
+struct further_is_not_lost : stop_test<further_is_not_lost, 2> {
+    tolerant_single_stop_source source;
+    plain<int> data;
+    void run(unsigned index) {
+        if (index == 0) {
+            source.request_stop();
+            return;
+        }
+        atomic<int> ran{0};
+        {
+            auto nothing = [] {};
+            auto f = [&] {
+                data.write(1);
+                ran.store(1, relaxed);
+            };
+            single_inplace_stop_callback<decltype(nothing)> slot(source.get_token(), nothing);
+            single_inplace_stop_callback<decltype(f)> callback(source.get_token(), f);
+            while (ran.load(relaxed) == 0) spin_hint();
+        }
+        data.write(2);
+    }
+};
+
+template <class Three>
+void holds_on(report& report, const char* name) {
+    const auto said = [name](const char* claim) { return std::string(name) + ": " + claim; };
+    report.holds<only_one_leaves<Three>>(said("the only one leaves").c_str(), far);
+    report.holds<two_leave<Three>>(said("the last of two destroys the source").c_str(), far);
+    report.holds<two_leave<Three, 5>>(said("the same, with a long function").c_str(), far);
+    report.holds<three_leave<Three>>(said("the last of three destroys the source").c_str(), far);
+    report.holds<owner_leaves<Three>>(said("the owner removes all and destroys it").c_str(), far);
+    report.holds<one_stays<Three>>(said("a callback that stays is run").c_str(), far);
+    report.holds<all_remove_themselves<Three>>(said("all remove themselves").c_str(), {.iterations = 5'000});
+    report.holds<one_comes<Three>>(said("one comes meanwhile").c_str(), far);
+}
+
+}  // namespace
+
+using single = three<single_inplace_stop_source>;
+
+int main() {
+    report report("way_back");
+    report.holds<only_one_leaves<single>>("single: the only one leaves", far);
+    holds_on<inplace>(report, "inplace");
+    holds_on<finite>(report, "finite");
+    holds_on<asymmetric>(report, "asymmetric");
+    holds_on<further>(report, "further");
+    holds_on<mixed>(report, "mixed");
+    report.holds<further_come_and_go>("further callbacks come and go", far);
+    report.holds<further_is_not_lost>("a further callback is not lost", far);
+
+    report.dies_planted<owner_leaves<inplace>>("stop.finish_before_claim", far);
+    report.dies_planted<owner_leaves<finite>>("stop.finish_before_claim", far);
+    report.dies_planted<only_one_leaves<finite>>("stop.return_to_nothing", far);
+    report.dies_planted<only_one_leaves<inplace>>("stop.return_to_nothing", far);
+    report.dies_planted<only_one_leaves<finite>>("stop.touch_dead_source", far);
+    report.dies_planted<only_one_leaves<asymmetric>>("stop.touch_dead_source", far);
+    report.dies_planted<two_leave<inplace, 5>>("stop.come_back_anyway", far);
+    report.dies_planted<two_leave<finite, 5>>("stop.come_back_anyway", far);
+    report.dies_planted<two_leave<inplace>>("stop.no_farewell", far);
+    report.dies_planted<two_leave<finite>>("stop.no_farewell", far);
+    report.dies_planted<two_leave<further>>("stop.no_farewell", far);
+    report.dies_planted<two_leave<finite>>("stop.do_not_await_decision", far);
+    report.dies_planted<one_stays<finite>>("stop.drop_watch", far);
+    report.dies_planted<three_leave<finite>>("stop.pass_leaving", far);
+    report.dies_planted<further_is_not_lost>("further.no_second_look", far);
+    report.dies_planted<further_come_and_go>("further.do_not_wait", far);
+    report.dies_weakened<two_leave<finite>>(frame, "stop.way", far);
+    report.dies_weakened<three_leave<finite>>(slot, "stop.watch", far);
+    report.dies_weakened<two_leave<finite>>(slot, "stop.left", far);
+    report.dies_weakened<three_leave<asymmetric>>(claims, "stop.left", far);
+    report.dies_weakened<three_leave<asymmetric>>(claims, "stop.watch", far);
+    report.dies_weakened<two_leave<further>>(chain, "stop.left", far);
+    report.dies_weakened<further_is_not_lost>(chain, "stop.flag", far);
+    report.dies_weakened<further_come_and_go>(chain, "stop.done", far);
+    return report.finish();
+}
