@@ -123,8 +123,8 @@ public:
     [[no_unique_address]] Rcvr rcvr;
     [[no_unique_address]] Sch sch;
     tolerant_finite_stop_source<2> source;  // of the sender and the timer
-    instant end = instant::never();        // of the limit; written before the sender is started
-    instant deadline = instant::never();   // the receiver's, if that comes sooner
+    instant end = instant::never();         // of the limit; written before the sender is started
+    instant deadline = instant::never();    // the receiver's, if that comes sooner
 
     // Before the sender is started.
     void listen() noexcept {
@@ -183,8 +183,7 @@ private:
     atomic<outcome> outcome_{outcome::running};
     completion_store<Sigs> result_;  // written by who decided `finished`
     [[no_unique_address]] stop_registration<
-        stop_token_of_t<env_of_t<Rcvr>>, request_stop_of<tolerant_finite_stop_source<2>>>
-        on_stop_;
+        stop_token_of_t<env_of_t<Rcvr>>, request_stop_of<tolerant_finite_stop_source<2>>> on_stop_;
 };
 
 template <class State, class Rcvr>
