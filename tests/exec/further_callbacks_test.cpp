@@ -96,10 +96,9 @@ void is_stopped(Make make) {
         } else if (round % 4 == 1) {
             source.request_stop();
         }
-        auto all = ex::when_all(
-            make(), ex::just() | ex::then([&] {
-                        if (round % 4 == 3) source.request_stop();
-                    }));
+        auto all = ex::when_all(make(), ex::just() | ex::then([&] {
+                                            if (round % 4 == 3) source.request_stop();
+                                        }));
         EXPECT_FALSE(sync_wait(ex::write_env(std::move(all), probes::stop_env(source))));
         if (stopping) stopping->join();
     }
@@ -119,9 +118,15 @@ void under_every_algorithm() {
         return ex::when_any(shared, shared);
     });
 }
-TEST(further_callbacks, a_child_may_register_two) { under_every_algorithm<2>(); }
-TEST(further_callbacks, a_child_may_register_three) { under_every_algorithm<3>(); }
-TEST(further_callbacks, a_child_may_register_ten) { under_every_algorithm<10>(); }
+TEST(further_callbacks, a_child_may_register_two) {
+    under_every_algorithm<2>();
+}
+TEST(further_callbacks, a_child_may_register_three) {
+    under_every_algorithm<3>();
+}
+TEST(further_callbacks, a_child_may_register_ten) {
+    under_every_algorithm<10>();
+}
 
 // A winner stops the others, all of which listen more than once.
 TEST(further_callbacks, a_result_stops_children_that_registered_several) {
@@ -132,8 +137,8 @@ TEST(further_callbacks, a_result_stops_children_that_registered_several) {
 
 // A timeout that is over stops its child.
 TEST(further_callbacks, a_timeout_stops_a_child_that_registered_several) {
-    const auto limited = ex::timeout(listens<3>(), 1ms) |
-                         ex::upon_error([](auto) noexcept { return 9; });
+    const auto limited =
+        ex::timeout(listens<3>(), 1ms) | ex::upon_error([](auto) noexcept { return 9; });
     EXPECT_EQ(std::get<0>(*sync_wait(limited)), 9);
 }
 

@@ -73,7 +73,7 @@ int main() {
     report.dies_weakened<remove_while_running<second>>(waiting, "stop.done", far);
     report.dies_weakened<remove_while_running<second>>(waiting, "stop.sleep", far);
     report.dies_planted<remove_while_running<second>>("asymmetric.do_not_wait", far);
-    report.dies_planted<register_and_remove<one>>("asymmetric.run_withdrawn", far);
+    report.dies_planted<remove_while_running<second>>("asymmetric.run_withdrawn", far);
     report.dies_planted<self_removal<one>>("stop.wait_for_oneself", far);
     return report.finish();
 }

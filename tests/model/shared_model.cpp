@@ -97,6 +97,53 @@ struct last_source_in_callback : shared_test<last_source_in_callback, 2> {
     }
 };
 
+// A chain of three. One thread stops its head, another drops the middle and stops the last one. The
+// last one's callback runs once, and the stop shows before the head's request returns.
+struct chain : shared_test<chain, 2> {
+    stop_source head;
+    std::optional<stop_source> middle;
+    std::optional<stop_source> last;
+    atomic<int> runs{0};
+    void before() {
+        middle.emplace(stop_source::linked_to(head.get_token()));
+        last.emplace(stop_source::linked_to(middle->get_token()));
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            auto f = [this] { runs.fetch_add(1, relaxed); };
+            stop_callback<decltype(f)> callback(last->get_token(), f);
+            head.request_stop();
+            require(callback_token().stop_requested(), "a stop has not reached the end");
+            while (runs.load(relaxed) == 0) spin_hint();
+        } else {
+            middle.reset();
+            stop_source(*last).request_stop();
+        }
+    }
+    stop_token callback_token() { return last->get_token(); }
+    void after() { require(runs.load(relaxed) == 1, "a callback of a chain did not run once"); }
+};
+// The same when nobody else stops it.
+struct undisturbed_chain : shared_test<undisturbed_chain, 2> {
+    stop_source head;
+    std::optional<stop_source> last;
+    atomic<int> runs{0};
+    void before() {
+        const stop_source middle = stop_source::linked_to(head.get_token());
+        last.emplace(stop_source::linked_to(middle.get_token()));
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            head.request_stop();
+            return;
+        }
+        auto f = [this] { runs.fetch_add(1, relaxed); };
+        stop_callback<decltype(f)> callback(last->get_token(), f);
+        last.reset();
+        while (runs.load(relaxed) == 0) spin_hint();
+    }
+};
+
 // A parent stops while the linked source's last handle goes: refused, or it ends the state.
 template <class Parent>
 struct linked_dies : shared_test<linked_dies<Parent>, 2> {
@@ -318,6 +365,8 @@ int main() {
     report.holds<last_source_in_callback>("the last source ends in a callback", far);
     report.holds<linked_dies<inplace>>("a linked source ends while its parent stops", far);
     report.holds<linked_dies<shared>>("the same under a shared parent", far);
+    report.holds<chain>("a chain is stopped at both ends", {.iterations = 100'000});
+    report.holds<undisturbed_chain>("a stop reaches the end of a chain", {.iterations = 100'000});
     report.holds<growth<2>>("stripes grow during a stop", far);
     report.holds<no_stop_is_lost_in_a_stripe>("no stop is lost in a stripe", far);
     report.holds<late_handle>("a late handle ends nothing", far);
@@ -335,6 +384,7 @@ int main() {
     report.dies_weakened<unsubscribe_answers<true>>(subscriptions, "stop.done", far);
     report.dies_weakened<one_deadline>(state, "stop.deadline", far);
     report.dies_planted<linked_dies<inplace>>("shared.stop_the_dead", far);
+    report.dies_planted<undisturbed_chain>("shared.forget_linked", far);
     report.dies_planted<members_of_two_stripes>("shared.forget_members", far);
     report.dies_planted<growth<2>>("shared.steal_late_callback", far);
     report.dies_planted<growth<2>>("shared.grow_twice", far);

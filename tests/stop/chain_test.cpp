@@ -61,7 +61,9 @@ TEST(stop_chain, half_a_million_links_are_stopped_in_a_small_stack) {
 TEST(stop_chain, half_a_million_links_are_destroyed_in_a_small_stack) {
     on_small_stack([] {
         stop_source first;
-        { const stop_source last = chain(first, links); }
+        {
+            const stop_source last = chain(first, links);
+        }
         EXPECT_TRUE(first.request_stop());
         stop_source stopped;
         const stop_source last = chain(stopped, links);

@@ -74,8 +74,8 @@ static_assert(
     std::is_same_v<decltype(std::declval<tolerant_finite_stop_source<3>&>().get_token<1>()),
                    finite_inplace_stop_token<3, 1>>);
 static_assert(sizeof(tolerant_single_stop_source) <= sizeof(single_inplace_stop_source) + 16);
-static_assert(sizeof(tolerant_finite_stop_source<10>) <= sizeof(finite_inplace_stop_source<10>) +
-                                                             16);
+static_assert(sizeof(tolerant_finite_stop_source<10>) <=
+              sizeof(finite_inplace_stop_source<10>) + 16);
 
 TYPED_TEST(stop_further, models_a_source_that_is_constant_initialised) {
     static_assert(stoppable_source<typename TypeParam::source>);

@@ -128,15 +128,13 @@ private:
 
 template <class Three>
 class stop_lifetime : public testing::Test {};
-using sources =
-    testing::Types<three<inplace_stop_source>, three<finite_inplace_stop_source<3>, 0, 1, 2>,
-                   three<finite_inplace_stop_source<5>, 4, 0, 2>,
-                   three<finite_inplace_stop_source<3, 64>, 0, 1, 2>,
-                   three<asymmetric_inplace_stop_source<3>, 0, 1, 2>,
-                   three<tolerant_single_stop_source>,
-                   three<tolerant_finite_stop_source<3>, 0, 1, 2>,
-                   three<tolerant_finite_stop_source<1>, 0, 0, 0>,
-                   three<tolerant_finite_stop_source<3>, 1, 1, 2>>;
+using sources = testing::Types<
+    three<inplace_stop_source>, three<finite_inplace_stop_source<3>, 0, 1, 2>,
+    three<finite_inplace_stop_source<5>, 4, 0, 2>,
+    three<finite_inplace_stop_source<3, 64>, 0, 1, 2>,
+    three<asymmetric_inplace_stop_source<3>, 0, 1, 2>, three<tolerant_single_stop_source>,
+    three<tolerant_finite_stop_source<3>, 0, 1, 2>, three<tolerant_finite_stop_source<1>, 0, 0, 0>,
+    three<tolerant_finite_stop_source<3>, 1, 1, 2>>;
 TYPED_TEST_SUITE(stop_lifetime, sources);
 
 // A callback has removed itself; the others are removed elsewhere while its function goes on.

@@ -29,8 +29,8 @@
 // seen the flag, so no registration follows that does not look at the flag first), and removal
 // waits for `done`. Without membarrier both fences are full ones, and the same holds.
 //
-// A slot is watched only when its callback_ was read behind the heavy fence: so who removes that one
-// sees the flag, and comes to claim_, where it finds the mark.
+// A slot is watched only when its callback_ was read behind the heavy fence: so who removes that
+// one sees the flag, and comes to claim_, where it finds the mark.
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
@@ -91,7 +91,7 @@ public:
     [[nodiscard]] bool clear(const atomic<std::uint32_t>& flag) noexcept {
         // Relaxed: who reads nullptr reads nothing else.
         callback_.store(nullptr, relaxed);
-        light_fence();                     // edge asymmetric.order (light): the slot before the flag
+        light_fence();                   // edge asymmetric.order (light): the slot before the flag
         return flag.load(relaxed) == 0;  // relaxed: claim_ orders the rest
     }
 
@@ -279,11 +279,9 @@ public:
         // edge asymmetric.flag (release): what came before the request is visible
         if (requested_.exchange(1, acq_rel) != 0) return false;
         heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
+        running_request request(this);
         row row{this};
-        const claimed_callback<asymmetric_callback> first = row.claim_from(0);
-        if (first.callback == nullptr) return true;
-        running_request request(this, first.callback);
-        coppice::run_row(row, first, request);  // *this may be gone
+        coppice::run_row(row, row.claim_from(0), request);  // *this may be gone
         return true;
     }
 
@@ -303,16 +301,16 @@ private:
         static constexpr std::size_t size() noexcept { return N; }
         static std::size_t after(std::size_t i) noexcept { return i + 1; }
         static void know(const running_request&) noexcept {}
-        bool watch(std::size_t k, std::size_t, running_request&) noexcept {
-            return at(k).watch();
-        }
+        bool watch(std::size_t k, std::size_t, running_request&) noexcept { return at(k).watch(); }
         running_request* watcher(std::size_t, std::size_t& i) const noexcept {
             i = N;
             return source->watcher_.load(relaxed);  // relaxed: stop.watch publishes it
         }
         void leave(std::size_t k) noexcept { at(k).leave(); }
         void wait_for_farewell(std::size_t k) noexcept { at(k).wait_for_farewell(); }
-        met meet(std::size_t k, asymmetric_callback*& callback) noexcept { return at(k).meet(callback); }
+        met meet(std::size_t k, asymmetric_callback*& callback) noexcept {
+            return at(k).meet(callback);
+        }
         void say_farewell(std::size_t k) noexcept { at(k).say_farewell(); }
         void settle(std::size_t i, running_request& request) noexcept {
             at(i).settle();

@@ -177,8 +177,8 @@ private:
         return false;
     }
     // True: the registration, which a stop has met, is taken back.
-    [[nodiscard, gnu::noinline, gnu::cold]] bool take_back(
-        std::size_t index, slot_callback& callback) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] bool take_back(std::size_t index,
+                                                           slot_callback& callback) const noexcept {
         switch (slots_[index].slot.take_back(callback)) {
             case callback_slot::taking::claimed:
                 return false;
@@ -219,11 +219,12 @@ private:
 
 // A finite source that takes further callbacks on every slot: for algorithms that hand its tokens
 // to senders of others. P3409R1 asks of whoever writes for any token to register one callback at a
-// time; senders by others do not know that, nor does let_value(read_env(get_stop_token), f), whose f
-// may use the token twice. Users own strict sources by name, where a second callback stops the
-// process; the tokens and callbacks are of the same types. A slot's first callback at a time costs what it costs on a finite source,
-// and so does a stop but for a load; further ones take a lock. All run on the requester's thread,
-// those in slots first. Threads and lifetime: as for a finite source. Cost: N + 3 words.
+// time; senders by others do not know that, nor does let_value(read_env(get_stop_token), f), whose
+// f may use the token twice. Users own strict sources by name, where a second callback stops the
+// process; the tokens and callbacks are of the same types. A slot's first callback at a time costs
+// what it costs on a finite source, and so does a stop but for a load; further ones take a lock.
+// All run on the requester's thread, those in slots first. Threads and lifetime: as for a finite
+// source. Cost: N + 3 words.
 template <std::size_t N>
 class tolerant_finite_stop_source : finite_inplace_stop_source<N> {
     using base = finite_inplace_stop_source<N>;
@@ -239,7 +240,8 @@ public:
     // As in a finite source.
     bool request_stop() noexcept {
         // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
-        if ((this->flag_.exchange(base::tolerant | base::requested, seq_cst) & base::requested) != 0)
+        if ((this->flag_.exchange(base::tolerant | base::requested, seq_cst) & base::requested) !=
+            0)
             return false;
         std::size_t i = 0;
         while (i != N && this->slots_[i].slot.is_empty()) ++i;

@@ -17,9 +17,10 @@
 // Critical sections walk the chain and run no foreign code.
 //
 // The word of a source: unused; the newest callback; that and a mark: watched (way_back.hpp);
-// empty: there were callbacks; farewell, as in a slot. Everything but the requester's look whether there is anything, and the end of a farewell,
-// happens under the lock. Who registers writes the word and then looks at the flag, the request
-// writes the flag and then looks here; all are seq_cst (finite.hpp).
+// empty: there were callbacks; farewell, as in a slot. Everything but the requester's look whether
+// there is anything, and the end of a farewell, happens under the lock. Who registers writes the
+// word and then looks at the flag, the request writes the flag and then looks here; all are seq_cst
+// (finite.hpp).
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -220,9 +221,8 @@ private:
         COPPICE_CHECK(number_of(callback) == 0, "a stop callback's function is not aligned");
         const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(callback.execute) + number;
         callback.execute = reinterpret_cast<slot_callback::execute_function*>(word);
-        const std::uintptr_t next = has_callback(newest)
-                                        ? newest & ~states
-                                        : reinterpret_cast<std::uintptr_t>(this) | last;
+        const std::uintptr_t next =
+            has_callback(newest) ? newest & ~states : reinterpret_cast<std::uintptr_t>(this) | last;
         callback.home.store(next | slot_callback::elsewhere, relaxed);
     }
     static further_callbacks& chain_of(const slot_callback& callback) noexcept {
@@ -352,7 +352,7 @@ private:
 // Blocks: while the callback runs on another thread.
 template <class Row>
 [[gnu::noinline]] void end_late(Row row, std::size_t i, callback_slot& slot,
-                                           slot_callback& callback) noexcept {
+                                slot_callback& callback) noexcept {
     const callback_slot::ending due = slot.end_late();
     if (due == callback_slot::ending::wait_or_hand_over) {
         running_request* const request = running_request::forget_callback(&callback);

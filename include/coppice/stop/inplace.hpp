@@ -3,8 +3,8 @@
 // The source is a stop_list (protocol in list.hpp): a lock word and the head of an intrusive list
 // whose nodes are the callbacks themselves. request_stop() takes the callbacks one by one and runs
 // each without the lock, so callbacks may be removed meanwhile, also by each other. A callback may
-// destroy itself, and the source. When the last callback is removed, a request that has run one does
-// not touch the source again (list.hpp).
+// destroy itself, and the source. When the last callback is removed, a request that has run one
+// does not touch the source again (list.hpp).
 //
 // Source: [stopsource.inplace], [stoptoken.inplace], [stopcallback.inplace].
 
@@ -116,7 +116,8 @@ private:
         list_.unlock(stop_list::stopped);
         finish(*node);
     }
-    // The former callback has removed itself. Returns with the lock, but for nullptr: touch nothing.
+    // The former callback has removed itself. Returns with the lock, but for nullptr: touch
+    // nothing.
     [[gnu::noinline]] stop_node* come_back(running_request& request) noexcept {
         if (!request.come_back()) return nullptr;
         list_.lock(stop_list::stopped | stop_list::away);

@@ -93,11 +93,11 @@ public:
         way_.is_back.store(0, relaxed);  // relaxed, both: stop.watch or stop.list publishes them
         way_.cut.store(open, relaxed);
     }
-    // By the requester, when the callback has returned. False: the source may be gone. Blocks: while
-    // a remover has asked and not decided. Cost: no locked instruction.
+    // By the requester, when the callback has returned. False: the source may be gone. Blocks:
+    // while a remover has asked and not decided. Cost: no locked instruction.
     [[nodiscard]] bool come_back() noexcept {
         way_.is_back.store(1, relaxed);  // relaxed: ordered by the fence below
-        light_fence();               // edge stop.way (light): back, before it is asked whether cut
+        light_fence();  // edge stop.way (light): back, before it is asked whether cut
         // edge stop.way (acquire): what the last remover did
         const std::uint32_t seen = way_.cut.load(acquire);
         return seen == open || decided(seen) == meet || planted("stop.come_back_anyway");
@@ -108,7 +108,7 @@ public:
         bool back = false;
         if (!is_here()) {
             way_.cut.store(asked, relaxed);  // relaxed: ordered by the fence below
-            heavy_fence();               // edge stop.way (heavy): cut, before it is asked whether back
+            heavy_fence();  // edge stop.way (heavy): cut, before it is asked whether back
             back = way_.is_back.load(relaxed) != 0 && !planted("stop.no_farewell");
         }
         // edge stop.way (release): what the last remover did
@@ -139,7 +139,7 @@ private:
 
     [[gnu::noinline, gnu::cold]] std::uint32_t decided(std::uint32_t seen) noexcept {
         if (seen == asked && !planted("stop.do_not_await_decision")) {
-            // edge stop.way (acquire): what the last remover did
+            // edge stop.way (acquire): what the last remover did; the load is in sleepers.hpp
             seen = callback_sleepers().wait_while(way_.cut, asked);
         }
         return seen;

@@ -103,10 +103,10 @@ public:
 
     // A source that is stopped, with the parent's cause, as soon as one of `parents` is. Its tokens
     // can be stopped as long as a parent can. The parents' sources are kept alive as far as their
-    // tokens do that; an in-place parent must outlive the state. A chain of any length is stopped and
-    // destroyed in the same stack; a stop shows on all of it at once, and callbacks further down run
-    // after those further up, before request_stop() returns.
-    // Errors: std::bad_alloc, what copying a token throws. Cost: one allocation more.
+    // tokens do that; an in-place parent must outlive the state. A chain of any length is stopped
+    // and destroyed in the same stack; a stop shows on all of it at once, and callbacks further
+    // down run after those further up, before request_stop() returns. Errors: std::bad_alloc, what
+    // copying a token throws. Cost: one allocation more.
     template <stoppable_token... Tokens>
     static stop_source linked_to(Tokens... parents) {
         stop_source linked;

@@ -8,7 +8,8 @@
 //   leaving  a watched callback was removed, and its remover tells the requester
 //   farewell the remover waits for the requester, which is on its way here
 //   running  a stop was requested, and the callback that was here runs on the requester's thread
-//   done     a stop was requested, and nothing is left to wait for; final. Above the lowest bits may
+//   done     a stop was requested, and nothing is left to wait for; final. Above the lowest bits
+//   may
 //            be the address of the request, while another slot is watched
 //
 //   empty    -> address   fill              the thread that constructs the callback
@@ -26,8 +27,8 @@
 // Of the ways out of `address` and `watched`, clear against claim and meet are contested. If claim
 // wins, the callback's destructor waits for `done`, unless it runs inside the callback itself. The
 // store of `done` is the requester's last touch of the slot and of the callback: both may be gone
-// after it. Why a slot is watched is in way_back.hpp. Only one callback may be registered at a time;
-// a second one stops the process, unless the source is a tolerant one (tolerant.hpp).
+// after it. Why a slot is watched is in way_back.hpp. Only one callback may be registered at a
+// time; a second one stops the process, unless the source is a tolerant one (tolerant.hpp).
 //
 // clear subtracts the address, whatever the word is by then: addresses have the three lowest bits
 // clear, so a state that has taken their place stays readable in these bits, and whoever asks for
@@ -110,8 +111,7 @@ public:
 
     // Ends a registration. False: end_late() is due.
     [[nodiscard]] bool clear(slot_callback& callback) noexcept {
-        // edge stop.done (acquire): what is left is `done`: the callback has returned
-        // edge stop.watch (acquire): what is left is `leaving`: the request that watches
+        // edge stop.done (acquire), edge stop.watch (acquire): what is left tells which
         return word_.fetch_sub(address(callback), acquire) == address(callback);
     }
 

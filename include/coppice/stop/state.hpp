@@ -29,9 +29,9 @@
 // when the state dies are destroyed and not run.
 //
 // Linked states may be a chain of any length, so nothing here calls itself along it. A request that
-// comes from a parent shows the stop and takes its hold at once; if the parent's request came from a
-// parent, too, the callbacks are run when that one's are (linked_states). A state that dies because
-// its child has died is ended when that one is.
+// comes from a parent shows the stop and takes its hold at once; if the parent's request came from
+// a parent, too, the callbacks are run when that one's are (linked_states). A state that dies
+// because its child has died is ended when that one is.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -53,7 +53,8 @@ class stop_deadline;  // deadline.hpp
 // What a linked source holds of its parents; destroyed before the state.
 struct stop_links {
     virtual ~stop_links() = default;
-    // True: a parent can be stopped. If it is not known yet: `next` is a parent that has to be asked.
+    // True: a parent can be stopped. If it is not known yet: `next` is a parent that has to be
+    // asked.
     virtual bool stop_possible(const stop_state*& next) const noexcept = 0;
 
     stop_state* following = nullptr;  // in the linked_states of the thread that works on this state
@@ -128,9 +129,9 @@ public:
         stop_list::flags bits = 0;
         if (claim(cause, bits) != claiming::to_run) return;
         linked_states* const later = running_request::linked_of(&parent);
-        if (later != nullptr && !planted("shared.recurse")) {
+        if (later != nullptr) {
             inline_.list.unlock(bits);
-            later->push(*this);
+            if (!planted("shared.forget_linked")) later->push(*this);
             return;
         }
         linked_states linked;
@@ -314,8 +315,8 @@ private:
         delete table;
     }
 
-    // Decides whether this request wins. to_run: it does, there are callbacks, and the state is held
-    // and locked, with `bits`.
+    // Decides whether this request wins. to_run: it does, there are callbacks, and the state is
+    // held and locked, with `bits`.
     enum class claiming { lost, nothing_to_run, to_run };
     claiming claim(stop_cause cause, stop_list::flags& bits) noexcept {
         bits = inline_.list.lock_unless(stop_list::stopped);

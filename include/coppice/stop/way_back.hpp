@@ -77,8 +77,8 @@ template <class Row>
     if (!planted("stop.return_to_nothing")) request.forget_source();
 }
 
-// Called by who has emptied slot k and found that it was watched. Blocks: while the requester, which
-// is between two callbacks, is on its way.
+// Called by who has emptied slot k and found that it was watched. Blocks: while the requester,
+// which is between two callbacks, is on its way.
 template <class Row>
 [[gnu::noinline, gnu::cold]] void leave_watched(Row row, std::size_t k) noexcept {
     std::size_t i = 0;
