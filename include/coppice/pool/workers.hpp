@@ -7,10 +7,11 @@
 // a forked call waits (PROTOCOL.md).
 
 #include <coppice/base/asymmetric.hpp>
+#include <coppice/base/caller_runs.hpp>
 #include <coppice/base/check.hpp>
 #include <coppice/base/clock.hpp>
 #include <coppice/base/fork_deque.hpp>
-#include <coppice/base/in_flight.hpp>
+#include <coppice/base/gate.hpp>
 #include <coppice/pool/basic_pool.hpp>
 #include <coppice/pool/parking.hpp>
 #include <coppice/pool/work_queues.hpp>
@@ -176,8 +177,7 @@ struct basic_pool<Queues>::shared final : fork_team {
     const std::vector<std::unique_ptr<node>> nodes;
     std::vector<std::unique_ptr<worker>> workers;
     parking_lots lots;
-    alignas(64) in_flight calls;               // submissions that may still wake a worker
-    alignas(64) atomic<bool> stopping{false};  // set once; read by workers before they sleep
+    gate entry;  // for submissions by other threads; closed once the pool is told to end
 
     static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
         std::vector<std::unique_ptr<node>> all;
@@ -208,17 +208,10 @@ struct basic_pool<Queues>::shared final : fork_team {
         return workers[waiting.worker()]->help(thief, urgent);
     }
     void stop() noexcept {
-        // Relaxed: ordered by the fences of parking, as work is. A worker that announces sleep sees
-        // the flag, or wake_all() sees the worker.
-        stopping.store(true, relaxed);
+        // The fences of parking order this as they order work: a worker that announces sleep sees
+        // that the gate is closed, or wake_all() sees the worker.
+        entry.close();
         lots.wake_all();
-    }
-    // An item that nobody runs: every worker has ended.
-    work_item* left_over() noexcept {
-        for (const auto& each : nodes) {
-            if (work_item* const item = each->inbox.pop()) return item;
-        }
-        return queues.next(0).item;
     }
     void join() noexcept {
         for (auto& each : workers) {
@@ -328,11 +321,13 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     owner.ask_all();
     if (!owner.looks_idle(home)) {
         lot.cancel_sleep();
-    } else if (owner.stopping.load(relaxed)) {
-        // Nothing is queued; whoever still runs looks after what it submits.
+    } else if (owner.entry.is_closed()) {
         lot.cancel_sleep();
         (void)lot.end_search();
-        if (owner.looks_idle(home)) return false;
+        // Once no other thread is about to submit anything, what is not queued now never will be;
+        // whoever still runs looks after what it submits itself.
+        if (owner.entry.is_quiet() && owner.looks_idle(home)) return false;
+        thread_yield();
         lot.begin_search();
     } else {
         parks.add();
@@ -396,32 +391,46 @@ basic_pool<Queues>::~basic_pool() {
     COPPICE_CHECK(!is_current(), "a pool was destroyed on one of its own workers");
     shared_->stop();
     shared_->join();
-    shared_->calls.wait();
-    // Only what came after request_stop() and found every worker gone can be left.
-    while (work_item* const item = shared_->left_over()) item->run(item);
+    shared_->entry.wait();  // who was turned away may still be leaving
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    if (is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        s.queues.push(mine.index, &item);
+        mine.wake_one();
+        return true;
+    }
+    // Until it leaves: item may run, and let its owner end the pool, before this returns.
+    if (!s.entry.enter()) return false;
+    s.queues.push_outside(&item);
+    s.lots.wake_one(0);
+    s.entry.leave();
+    return true;
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(std::size_t home, work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
+    // Those of the node may have ended. A worker of another node is still there.
+    if (!s.entry.enter()) return is_current() && try_submit(item);
+    s.nodes[home]->inbox.push(&item);
+    s.lots[home].wake_one();
+    s.entry.leave();
+    return true;
 }
 
 template <class Queues>
 void basic_pool<Queues>::submit(work_item& item) noexcept {
-    if (is_current()) {
-        worker& mine = *static_cast<worker*>(current_pool_worker());
-        shared_->queues.push(mine.index, &item);
-        mine.wake_one();
-        return;
-    }
-    basic_pool::shared& s = *shared_;
-    const in_flight::entry call(s.calls);  // item may run, and end the pool, before this returns
-    s.queues.push_outside(&item);
-    s.lots.wake_one(0);
+    if (!try_submit(item)) caller_runs<work_item>::run(item);
 }
 
 template <class Queues>
 void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
-    basic_pool::shared& s = *shared_;
-    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
-    const in_flight::entry call(s.calls);  // as above
-    s.nodes[home]->inbox.push(&item);
-    s.lots[home].wake_one();
+    if (!try_submit(home, item)) caller_runs<work_item>::run(item);
 }
 
 template <class Queues>
