@@ -135,15 +135,19 @@ struct alignas(64) basic_pool<Queues>::worker {
     bool run_own() noexcept;
     found_work search() noexcept;
     found_work steal(bool grabs) noexcept;
-    bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept;
-    bool help(std::uint32_t thief, bool urgent) noexcept;
+    bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
+        return stolen_call(victim, victim.forks.steal(out, number()), grabs);
+    }
+    bool stolen_call(worker& victim, fork_steal outcome, bool grabs) noexcept;
+    std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(index); }
+    bool help(const fork_slot& awaited, worker& victim, bool urgent) noexcept;
     void run(const found_work& found) noexcept {
         runs.add();
         const bool traced = log.enabled() && log.begin(trace_time(), "run");
         if (found.item != nullptr) {
             found.item->run(found.item);
         } else {
-            found.call.run();
+            forks.run(found.call);
         }
         if (traced) log.end(traced, trace_time());
     }
@@ -204,8 +208,9 @@ struct basic_pool<Queues>::shared final : fork_team {
     }
     // By a worker that has just forked.
     void published() noexcept override { static_cast<worker*>(current_pool_worker())->wake_one(); }
-    bool help(fork_deque& waiting, std::uint32_t thief, bool urgent) noexcept override {
-        return workers[waiting.worker()]->help(thief, urgent);
+    bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
+              bool urgent) noexcept override {
+        return workers[waiting.worker()]->help(awaited, *workers[thief], urgent);
     }
     void stop() noexcept {
         // The fences of parking order this as they order work: a worker that announces sleep sees
@@ -220,10 +225,10 @@ struct basic_pool<Queues>::shared final : fork_team {
     }
 };
 
-// A call that the victim published; asks it if there is none, or publishes in its place.
+// After steal(): if there was none, asks the victim for one, or publishes in its place.
 template <class Queues>
-bool basic_pool<Queues>::worker::steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
-    const fork_steal outcome = victim.forks.steal(out, static_cast<std::uint32_t>(index));
+bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
+                                             bool grabs) noexcept {
     if (outcome == fork_steal::taken) {
         count_steal(victim);
         return true;
@@ -276,16 +281,14 @@ found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
     return found;
 }
 
-// For a join: forked calls only, first of the worker that runs what is waited for.
+// For a join: a call forked below the one that is waited for, by the victim, which runs that. Any
+// other may want what the waiting function holds: a lock, a place on this stack.
 template <class Queues>
-bool basic_pool<Queues>::worker::help(std::uint32_t thief, bool urgent) noexcept {
+bool basic_pool<Queues>::worker::help(const fork_slot& awaited, worker& victim,
+                                      bool urgent) noexcept {
     found_work found;
-    const auto try_one = [&](worker& victim) noexcept {
-        return steal_call(victim, found.call, urgent);
-    };
-    if ((thief == index || !try_one(*owner.workers[thief])) && !try_near_then_far(try_one)) {
-        return false;
-    }
+    const fork_steal outcome = victim.forks.steal_below(awaited, found.call, number());
+    if (!stolen_call(victim, outcome, urgent)) return false;
     rouse();
     run(found);
     return true;
@@ -324,8 +327,8 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     } else if (owner.entry.is_closed()) {
         lot.cancel_sleep();
         (void)lot.end_search();
-        // Once no other thread is about to submit anything, what is not queued now never will be;
-        // whoever still runs looks after what it submits itself.
+        // When no other thread is about to submit, what is not queued now never will be; workers
+        // that still run look after what they submit themselves.
         if (owner.entry.is_quiet() && owner.looks_idle(home)) return false;
         thread_yield();
         lot.begin_search();
