@@ -4,6 +4,7 @@
 #include <coppice/pool/bulk.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/isolate.hpp>
 #include <coppice/pool/parallel.hpp>
 #include <coppice/pool/parallel_backend.hpp>
 #include <coppice/pool/queue_pool.hpp>

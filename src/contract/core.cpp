@@ -1,4 +1,5 @@
 // What a group does seldom: growing, ending, waiting for its contracts to be gone.
+#include <coppice/base/caller_runs.hpp>
 #include <coppice/base/clock.hpp>
 #include <coppice/base/options.hpp>
 #include <coppice/base/saturating.hpp>
@@ -123,19 +124,20 @@ void contract_core::bury(std::size_t index) noexcept {
 
 void contract_core::end(mode next) noexcept {
     mode_.store(next, relaxed);  // relaxed: end() of the sleepers orders it for those who wait
+    entry_.close();
     if (sleepers_ != nullptr) sleepers_->end();
 }
 
 std::size_t contract_core::drain() {
-    if (is_open()) end(mode::draining);
+    begin_drain();
     signal_round round;
     std::size_t ran = 0;
     for (;;) {
         const std::size_t now = execute_some(round, 64);
         ran += now;
         if (now != 0) continue;
-        if (board_.idle()) return ran;
-        std::this_thread::yield();  // something runs on another thread
+        if (entry_.is_quiet() && board_.idle()) return ran;
+        std::this_thread::yield();  // something runs on another thread, or is being enqueued
     }
 }
 
@@ -148,10 +150,10 @@ void contract_core::close() noexcept {
     for (std::size_t index = 0; index != capacity(); ++index) {
         if (!board_[index].life.vacant()) retire(index);
     }
-    // Who enqueued an item may still be about to wake a worker for it, or to let it wait; and an
-    // item may enqueue another one.
-    do enqueuing_.wait();
-    while (run_items());
+    // Who enqueued an item may still be about to wake a worker for it, or to let it wait.
+    entry_.wait();
+    while (run_items()) {
+    }
 }
 
 // Of close(): the items that have a contract. False: there was none.
@@ -177,19 +179,23 @@ private:
     contract_item* item_;
 };
 
-void contract_core::enqueue(contract_item& item) noexcept {
-    const in_flight::entry entry(enqueuing_);
+bool contract_core::try_enqueue(contract_item& item) noexcept {
+    if (!entry_.enter()) return false;
     if (const auto extra = board_.take_vacant_extra()) {
         place(*extra, item);
-        return;
-    }
-    bool vacancy;
-    {
-        const std::lock_guard lock(waiting_mutex_);
+    } else {
+        waiting_mutex_.lock();
         waiting_.push_back(&item);
-        vacancy = board_.wait_for_extra();
+        const bool vacancy = board_.wait_for_extra();
+        waiting_mutex_.unlock();
+        if (vacancy) place_waiting();
     }
-    if (vacancy) place_waiting();
+    entry_.leave();
+    return true;
+}
+
+void contract_core::enqueue(contract_item& item) noexcept {
+    if (!try_enqueue(item)) caller_runs<contract_item>::run(item);
 }
 
 void contract_core::place(std::size_t extra, contract_item& item) noexcept {

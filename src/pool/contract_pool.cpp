@@ -23,7 +23,7 @@ contract_pool::contract_pool(std::size_t threads, std::size_t capacity) : group_
     try {
         for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
     } catch (...) {
-        stop_.request_stop();
+        request_stop();
         for (std::thread& each : threads_) each.join();
         throw;
     }
@@ -31,9 +31,9 @@ contract_pool::contract_pool(std::size_t threads, std::size_t capacity) : group_
 
 contract_pool::~contract_pool() {
     COPPICE_CHECK(!is_current(), "a contract_pool was destroyed on one of its own workers");
-    stop_.request_stop();
+    request_stop();
     for (std::thread& each : threads_) each.join();
-    while (group_.execute_next_contract()) {
+    while (group_.execute_next_contract()) {  // what a schedule() has raced for
     }
 }
 
@@ -44,7 +44,7 @@ bool contract_pool::is_current() const noexcept {
 // noexcept: an exception that a contract has no handler for ends the process, as in a thread.
 void contract_pool::work() noexcept {
     current_pool() = this;
-    while (group_.execute_next_contract(stop_.get_token())) {
+    while (group_.execute_next_contract(inplace_stop_token())) {
     }
 }
 

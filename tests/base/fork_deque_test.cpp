@@ -16,7 +16,9 @@ using coppice::taken_call;
 struct counting_team final : coppice::fork_team {
     int published_calls = 0;
     void published() noexcept override { ++published_calls; }
-    bool help(fork_deque&, std::uint32_t, bool) noexcept override { return false; }
+    bool help(fork_deque&, const fork_slot&, std::uint32_t, bool) noexcept override {
+        return false;
+    }
 };
 
 struct fork_deque_of_one : testing::Test {

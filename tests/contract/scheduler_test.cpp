@@ -184,6 +184,37 @@ TEST(contract_completion, completes_when_the_release_has_run) {
     EXPECT_TRUE(sync_wait(work_contract().completion()).has_value()) << "never was";
 }
 
+// Nothing but the completion orders what the release wrote before what its waiter reads and ends:
+// not in a contract that is gone before the wait begins, nor if its place has a new contract.
+TEST(contract_completion, of_a_contract_that_is_gone_shows_what_its_release_did) {
+    for (int round = 0; round != 300; ++round) {
+        work_contract_group group(1);
+        auto released = std::make_unique<int>(0);
+        work_contract contract = group.create_contract([] {}, [to = released.get()] { *to = 1; });
+        contract.release();
+        coppice::atomic<int> gone{0};  // relaxed: it tells when, and orders nothing
+        std::thread worker([&] {
+            group.execute_next_contract();
+            gone.store(1, coppice::relaxed);
+        });
+        std::thread maker([&] {
+            while (gone.load(coppice::relaxed) == 0) std::this_thread::yield();
+            const work_contract next = group.create_contract([] {});
+            gone.store(2, coppice::relaxed);
+        });
+        while (gone.load(coppice::relaxed) < round % 3) std::this_thread::yield();
+        if (round % 2 == 0) {
+            sync_wait(contract.completion());
+        } else {
+            while (contract.valid()) std::this_thread::yield();
+        }
+        EXPECT_EQ(*released, 1);
+        released.reset();
+        worker.join();
+        maker.join();
+    }
+}
+
 coppice::task<void> wait_for(work_contract& contract, coppice::atomic<int>& ended) {
     co_await contract.completion();
     ended.fetch_add(1, coppice::release);

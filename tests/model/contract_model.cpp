@@ -398,25 +398,47 @@ struct sight : board_test<sight, 2> {
     }
 };
 
-// Whoever sees a handle invalid sees what the release did.
-struct gone : board_test<gone, 2> {
+// Whoever sees that a contract is gone sees what its release did, and may destroy that: by its
+// handle, by being told, or as a watcher that comes too late. A third thread may have put the next
+// contract into the slot by then.
+template <bool Watches>
+struct gone : board_test<gone<Watches>, 3> {
+    using base = board_test<gone<Watches>, 3>;
+    using base::board;
     handle contract;
     plain<int> effect;
     void before() {
         board.grow(1);
-        contract = create();
+        contract = this->create();
         effect.write(0);
         board.begin_release(contract.index, contract.generation);
+    }
+    bool is_gone() {
+        life_word& life = board[contract.index].life;
+        if (!Watches) return !life.valid(contract.generation);
+        if (life.enter_watching(contract.generation) != life_word::entered::yes) return true;
+        const bool alive = life.announce_watcher();
+        board.leave(contract.index);
+        return !alive;
     }
     void thread(unsigned index) {
         if (index == 0) {
             signal_round round;
             const std::size_t claimed = board.claim(round);
             effect.write(1);
-            retire(claimed);
+            this->retire(claimed);
+        } else if (index == 1) {
+            for (int i = 0; i != 8; ++i) {
+                spin_hint();
+                if (const auto again = board.take_vacant()) {
+                    board[*again].life.open();
+                    break;
+                }
+            }
         } else {
-            while (board[contract.index].life.valid(contract.generation)) spin_hint();
+            while (!is_gone()) spin_hint();
             model::require(effect.read() == 1, "gone before its release has run");
+            effect.write(2);  // the end of what the release has written
         }
     }
 };
@@ -492,7 +514,8 @@ int main() {
     report.holds<fused>("finishing and claiming in one exchange, three threads", {100'000});
     report.holds<batch>("several at once", {100'000});
     report.holds<sight>("what is scheduled is found", {100'000});
-    report.holds<gone>("what is gone has had its release run", {50'000});
+    report.holds<gone<false>>("what is gone has had its release run", {50'000});
+    report.holds<gone<true>>("a watcher of what is gone sees that too", {100'000});
     report.holds<slots_change_hands>("slots change hands", {50'000});
     report.holds<extras>("items wait for slots", {100'000});
     report.dies_weakened<schedule_and_run>(board_header, "contract.run");
@@ -500,7 +523,11 @@ int main() {
     report.dies_weakened<release_and_run<2>>(life_header, "contract.release", {200'000});
     report.dies_weakened<stranger>(life_header, "contract.leave", {200'000});
     report.dies_weakened<sight>(board_header, "contract.look", {200'000});
-    report.dies_weakened<gone>(life_header, "contract.gone");
+    report.dies_weakened<gone<false>>(life_header, "contract.gone");
+    report.dies_weakened<gone<true>>(life_header, "contract.gone");
+    report.dies_planted<gone<true>>("contract.watch_relaxed", {100'000});
+    report.dies_planted<gone<true>>("contract.open_relaxed", {100'000});
+    report.dies_planted<gone<false>>("contract.open_relaxed", {100'000});
     report.dies_planted<stranger>("contract.ignore_generation", {200'000});
     report.dies_planted<stranger>("contract.schedule_outside", {400'000});
     report.dies_planted<extras>("contract.forget_waiting", {100'000});

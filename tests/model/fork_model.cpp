@@ -29,7 +29,9 @@ struct call {
 
 struct quiet_team : fork_team {
     void published() noexcept override {}
-    bool help(fork_deque&, std::uint32_t, bool) noexcept override { return false; }
+    bool help(fork_deque&, const fork_slot&, std::uint32_t, bool) noexcept override {
+        return false;
+    }
 };
 
 void steal_some(fork_deque& deque, unsigned thief, int tries) {
@@ -117,6 +119,79 @@ struct let_go : model::test<let_go<Thieves, FreeFences>, 1 + Thieves> {
         }
         model::require(deque.looks_empty(), "the deque ends empty");
     }
+};
+
+// A worker waits for a call that a thief runs, and helps the thief. The thief forks below that
+// call, and again afterwards, for itself: what it forks then is none of the waiting worker's
+// business.
+template <bool FreeFences>
+struct leapfrog : model::test<leapfrog<FreeFences>, 2> {
+    const bool free = this->fences.light_is_free = FreeFences;
+    struct helping_team : quiet_team {
+        leapfrog* model;
+        bool help(fork_deque& helper, const fork_slot& awaited, std::uint32_t,
+                  bool urgent) noexcept override {
+            return &helper == &model->waiting && model->help(awaited, urgent);
+        }
+    };
+    struct big_call : call {
+        leapfrog* model;
+        static void run(void* frame, fork_slot& slot) noexcept {
+            big_call& self = *static_cast<big_call*>(frame);
+            self.model->fork(self.model->below);
+            self.work();
+            slot.finish();
+        }
+    };
+    helping_team team;
+    fork_deque waiting{team, 0};
+    fork_deque busy{team, 1};
+    big_call awaited;
+    call below, after_it;
+    atomic<int> stolen{0};
+
+    void before() { team.model = awaited.model = this; }
+    bool help(const fork_slot& slot, bool urgent) {
+        taken_call taken;
+        if (busy.steal_below(slot, taken, 0) == fork_steal::taken) {
+            model::require(taken.frame == &below, "a join ran a stranger");
+            waiting.run(taken);
+            return true;
+        }
+        if (urgent) {
+            busy.grab();
+        } else {
+            busy.ask();
+        }
+        return false;
+    }
+    void fork(call& each) {
+        each.argument.write(1);
+        fork_slot* const slot = busy.push(&call::joined, &each);
+        for (int i = 0; i != 12; ++i) spin_hint();
+        if (busy.pop(slot)) {
+            each.work();
+        } else {
+            busy.join(slot);
+        }
+    }
+    void thread(unsigned index) {
+        if (index == 0) {
+            awaited.argument.write(1);
+            fork_slot* const slot = waiting.push(&big_call::run, &awaited);
+            while (stolen.load(relaxed) == 0) spin_hint();
+            model::require(!waiting.pop(slot), "a call that a thief has was popped");
+            waiting.join(slot);
+            model::require(awaited.result.read() == 2, "a joined call has not ended");
+        } else {
+            taken_call taken;
+            while (waiting.steal(taken, 1) != fork_steal::taken) waiting.grab();
+            stolen.store(1, relaxed);
+            busy.run(taken);
+            fork(after_it);
+        }
+    }
+    void after() { model::require(after_it.runs.load(relaxed) == 1, "a call was lost"); }
 };
 
 // Workers that search, ask and sleep as a pool's do (pool/workers.hpp), and a forker whose first
@@ -227,6 +302,8 @@ int main() {
     report.holds<let_go<2>>("stolen calls that nobody waits for, two thieves", {200'000});
     report.holds<sleepers<1, 2>>("no forked call waits while the worker sleeps", {100'000});
     report.holds<sleepers<2, 2>>("no forked call waits while a worker sleeps", {200'000});
+    report.holds<leapfrog<true>>("a join runs but what the awaited call has forked", {200'000});
+    report.holds<leapfrog<false>>("the same without membarrier", {200'000});
     report.holds<forks_and_joins<2, 2, false>>("joins without membarrier", {100'000});
     report.holds<let_go<2, false>>("calls that nobody waits for, without membarrier", {100'000});
     report.holds<sleepers<1, 2, false>>("sleep without membarrier", {100'000});
@@ -242,6 +319,8 @@ int main() {
     report.dies_weakened<sleepers<1, 2>>(header, "fork.request", {200'000});
     report.dies_planted<forks_and_joins<2, 3>>("fork.ignore_theft", {200'000});
     report.dies_planted<let_go<2>>("fork.skip_reader", {200'000});
+    report.dies_planted<leapfrog<false>>("fork.help_late", {300'000});
+    report.dies_planted<leapfrog<false>>("fork.run_uncounted", {300'000});
     report.dies_planted<sleepers<1, 2>>("fork.publish_in_silence", {100'000});
     report.dies_planted<sleepers<1, 2>>("fork.sleep_without_asking", {100'000});
     report.dies_planted<sleepers<2, 2>>("fork.do_not_rouse", {200'000});

@@ -19,7 +19,9 @@ struct parent_of_three : model::test<parent_of_three<Thieves>, 1 + Thieves> {
     static constexpr std::size_t children = 3;
     struct quiet_team : fork_team {
         void published() noexcept override {}
-        bool help(fork_deque&, std::uint32_t, bool) noexcept override { return false; }
+        bool help(fork_deque&, const fork_slot&, std::uint32_t, bool) noexcept override {
+            return false;
+        }
     };
     quiet_team team;
     fork_deque deque{team, 0};

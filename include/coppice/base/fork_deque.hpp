@@ -10,8 +10,8 @@
 //                taken          public         private
 //
 //   head_        moved by the owner alone; a thief that grabs reads it
-//   public_      tail in the low half, split in the high half: thieves move tail up; who holds
-//                lock_ moves split, by exchange, or by a store while tail == split
+//   public_      tail, split, and how many stolen calls the owner has run: thieves move tail up;
+//                who holds lock_ moves split, by exchange, or by a store while tail == split
 //   lock_        0 free, 1 held: by the owner off its fast path, by a thief that grabs
 //   push_limit_  push is slow from this slot on: the end, or the first slot while a thief asks
 //   pop_limit_   pop is slow below this slot: the split, or everything while a thief asks
@@ -44,9 +44,10 @@ class fork_team {
 public:
     // Calls were published: wakes a sleeping worker, if nobody searches.
     virtual void published() noexcept = 0;
-    // The owner waits for `thief`: runs a call stolen from it, or from another; if urgent, even one
-    // that has to be grabbed. False: found none.
-    virtual bool help(fork_deque& waiting, std::uint32_t thief, bool urgent) noexcept = 0;
+    // The owner waits for `awaited`: runs a call that its thief has forked below it; if urgent,
+    // even one that has to be grabbed. False: found none.
+    virtual bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
+                      bool urgent) noexcept = 0;
 
 protected:
     ~fork_team() = default;
@@ -73,7 +74,7 @@ private:
     plain<void*> frame_;
     plain<const void*> context_;         // of fork_context, at the time of the push
     atomic<std::uint32_t> state_{done};  // written by the owner before publication, then as above
-    atomic<std::uint32_t> thief_{0};     // who took it; a hint for help()
+    atomic<std::uint32_t> thief_{0};     // who took it; written before it says so
 };
 
 // A call that a thief took.
@@ -167,7 +168,15 @@ public:
     [[gnu::noinline]] inline void let_go(fork_slot* slot) noexcept;
 
     // By another worker, which gives its number.
-    [[nodiscard]] inline fork_steal steal(taken_call& out, std::uint32_t thief) noexcept;
+    [[nodiscard]] fork_steal steal(taken_call& out, std::uint32_t thief) noexcept {
+        return take(public_.load(relaxed), out, thief);
+    }
+    // The same, by a worker that waits for `awaited`, which the owner runs: takes only what was
+    // forked below that call, never what the owner does afterwards.
+    [[nodiscard]] inline fork_steal steal_below(const fork_slot& awaited, taken_call& out,
+                                                std::uint32_t thief) noexcept;
+    // By the owner: runs what it has taken from another.
+    inline void run(const taken_call& taken) noexcept;
     // Asks the owner to publish something. A push after a heavy fence after this is answered; one
     // before it is seen by looks_done().
     void ask() noexcept {
@@ -180,8 +189,8 @@ public:
     bool asked() const noexcept { return push_limit_.load(relaxed) == slots_; }
     // May be stale when it returns; who must not miss a call fences first (pool/parking.hpp).
     bool looks_empty() const noexcept {
-        const std::uint64_t both = public_.load(relaxed);
-        return tail_of(both) >= split_of(both);
+        const std::uint64_t seen = public_.load(relaxed);
+        return tail_of(seen) >= split_of(seen);
     }
     // The same, for what is not published yet.
     bool looks_done() const noexcept {
@@ -191,14 +200,24 @@ public:
     const fork_team& team() const noexcept { return team_; }
 
 private:
-    static std::uint32_t tail_of(std::uint64_t both) noexcept {
-        return static_cast<std::uint32_t>(both);
+    static constexpr std::uint64_t one_run = std::uint64_t{1} << 32;  // of the owner's stolen calls
+    static_assert(capacity < 1u << 16);
+    static std::uint32_t tail_of(std::uint64_t all) noexcept {
+        return static_cast<std::uint16_t>(all);
     }
-    static std::uint32_t split_of(std::uint64_t both) noexcept {
-        return static_cast<std::uint32_t>(both >> 32);
+    static std::uint32_t split_of(std::uint64_t all) noexcept {
+        return static_cast<std::uint16_t>(all >> 16);
     }
-    static std::uint64_t pack(std::uint32_t tail, std::uint32_t split) noexcept {
-        return (static_cast<std::uint64_t>(split) << 32) | tail;
+    // `all` with another tail and split.
+    static std::uint64_t with(std::uint64_t all, std::uint32_t tail, std::uint32_t split) noexcept {
+        return (all & ~(one_run - 1)) | split << 16 | tail;
+    }
+    inline fork_steal take(std::uint64_t seen, taken_call& out, std::uint32_t thief) noexcept;
+    // For the model: a pause in which another thread may take many steps.
+    static void linger() noexcept {
+#if defined(COPPICE_MODEL)
+        for (unsigned i = rl::rand(2) * 40; i != 0; --i) spin_hint();
+#endif
     }
     std::uint32_t index_of(const fork_slot* slot) const noexcept {
         return static_cast<std::uint32_t>(slot - slots_);
@@ -308,8 +327,8 @@ inline void fork_deque::answer() noexcept {
 
 // By who holds the lock: makes the older half of what is private public. False: there is nothing.
 inline bool fork_deque::publish() noexcept {
-    std::uint64_t both = public_.load(relaxed);
-    const std::uint32_t begin = split_of(both);
+    std::uint64_t seen = public_.load(relaxed);
+    const std::uint32_t begin = split_of(seen);
     // edge fork.grabbed (acquire): the slots below are written
     const std::uint32_t head = index_of(head_.load(acquire));
     const std::uint32_t end = head > capacity ? capacity : head;
@@ -321,9 +340,9 @@ inline bool fork_deque::publish() noexcept {
     }
     std::uint64_t wider = 0;
     do {
-        wider = pack(tail_of(both), split);
+        wider = with(seen, tail_of(seen), split);
         // edge fork.publish (release): the slots below the split are written
-    } while (!public_.compare_exchange_weak(both, wider, release, relaxed));
+    } while (!public_.compare_exchange_weak(seen, wider, release, relaxed));
     return true;
 }
 
@@ -341,22 +360,24 @@ bool fork_deque::reclaim(fork_slot* slot) noexcept {
     const std::uint32_t index = index_of(slot);
     lock();
     head_.store(slot, relaxed);  // relaxed: under the lock
-    std::uint64_t both = public_.load(relaxed);
-    if (index >= split_of(both)) {
+    std::uint64_t seen = public_.load(relaxed);
+    if (index >= split_of(seen)) {
         answer();  // unlocks
         return true;
     }
+    std::uint64_t less = 0;
     std::uint32_t kept = 0;
     do {
-        const std::uint32_t tail = tail_of(both);
+        const std::uint32_t tail = tail_of(seen);
         if (tail > index && !planted("fork.ignore_theft")) {
             head_.store(slot + 1, relaxed);
             unlock();
             return false;
         }
         kept = tail + (index - tail) / 2;  // the older half stays public
+        less = with(seen, tail, kept);
         // Relaxed: takes back what the owner wrote; continues fork.publish for what stays.
-    } while (!public_.compare_exchange_weak(both, pack(tail_of(both), kept), relaxed, relaxed));
+    } while (!public_.compare_exchange_weak(seen, less, relaxed, relaxed));
     if (fast_) pop_limit_.store(slots_ + kept, relaxed);
     unlock();
     return true;
@@ -377,7 +398,7 @@ inline void fork_deque::close(fork_slot* slot) noexcept {
     const std::uint32_t index = index_of(slot);
     lock();
     // Relaxed, and a store: nothing is public, so that no thief's exchange can succeed.
-    public_.store(pack(index, index), relaxed);
+    public_.store(with(public_.load(relaxed), index, index), relaxed);
     head_.store(slot, relaxed);
     if (fast_) pop_limit_.store(slot, relaxed);
     unlock();
@@ -390,7 +411,9 @@ void fork_deque::join(fork_slot* slot) noexcept {
         std::uint32_t state = slot->state_.load(acquire);
         if (state == fork_slot::done) break;
         const bool urgent = idle_rounds + 1 == idle_rounds_max || state == fork_slot::asleep;
-        if (team_.help(*this, slot->thief_.load(relaxed), urgent)) {
+        // Relaxed: written before the state says that it is.
+        const std::uint32_t thief = slot->thief_.load(relaxed);
+        if (state != fork_slot::published && team_.help(*this, *slot, thief, urgent)) {
             idle_rounds = 0;
         } else if (++idle_rounds < idle_rounds_max) {
             spin_hint();
@@ -419,22 +442,45 @@ inline void fork_deque::sleep_on(const fork_slot& slot) noexcept {
 #endif
 }
 
-inline fork_steal fork_deque::steal(taken_call& out, std::uint32_t thief) noexcept {
-    std::uint64_t both = public_.load(relaxed);
-    const std::uint32_t index = tail_of(both);
-    if (index >= split_of(both)) return fork_steal::empty;
+inline fork_steal fork_deque::take(std::uint64_t seen, taken_call& out,
+                                   std::uint32_t thief) noexcept {
+    const std::uint32_t index = tail_of(seen);
+    if (index >= split_of(seen)) return fork_steal::empty;
     // edge fork.publish (acquire): the slot is written
-    if (!public_.compare_exchange_strong(both, both + 1, acquire, relaxed)) return fork_steal::lost;
+    if (!public_.compare_exchange_strong(seen, seen + 1, acquire, relaxed)) return fork_steal::lost;
     // Only now is the slot read: the word may be what it was, and the call another.
     fork_slot& slot = slots_[index];
     out.call = slot.call_.read();
     out.frame = slot.frame_.read();
     out.context = slot.context_.read();
     out.slot = &slot;
-    slot.thief_.store(thief, relaxed);  // relaxed: a hint
-    // edge fork.read (release): the slot was read
+    slot.thief_.store(thief, relaxed);  // relaxed: released below
+    // edge fork.read (release): the slot was read, and who did
     slot.state_.store(fork_slot::taken, release);
     return fork_steal::taken;
+}
+
+// While the owner runs `awaited`, all that it publishes was forked below that: what lies deeper in
+// its deque was stolen before it could take that call. Either the word below was read while it ran
+// the call: then an exchange that finds the same word finds the same number of runs, so the owner
+// runs it still. Or the word says what the owner has published since: then so does the state.
+inline fork_steal fork_deque::steal_below(const fork_slot& awaited, taken_call& out,
+                                          std::uint32_t thief) noexcept {
+    linger();
+    // edge fork.publish (acquire): the owner's calls that had ended when it published these
+    const std::uint64_t seen = public_.load(acquire);
+    // edge fork.done (acquire): what the call did, if it has ended
+    if (awaited.state_.load(acquire) == fork_slot::done && !planted("fork.help_late")) {
+        return fork_steal::empty;
+    }
+    linger();
+    return take(seen, out, thief);
+}
+
+inline void fork_deque::run(const taken_call& taken) noexcept {
+    taken.run();
+    // Relaxed: what the owner publishes next comes after it in the word's order.
+    if (!planted("fork.run_uncounted")) public_.fetch_add(one_run, relaxed);
 }
 
 }  // namespace coppice

@@ -70,11 +70,16 @@ private:
             if (token.stop_requested()) return false;
             std::size_t claimed = core().claim(bias);
             for (int i = 0; i != spins_max && claimed == no_signal && !ended(); ++i) {
-                if (core().sleepers()->is_over()) return false;
+                if (core().sleepers()->is_over()) break;
                 spin_hint();
                 claimed = core().claim(bias);
             }
-            if (claimed == no_signal) claimed = claim_asleep(bias, token, deadline, ended);
+            if (claimed == no_signal && !core().sleepers()->is_over()) {
+                claimed = claim_asleep(bias, token, deadline, ended);
+            }
+            if (claimed == no_signal && core().sleepers()->is_over()) {
+                claimed = core().claim_at_end(bias);
+            }
             if (claimed == no_signal) return false;
             if (core().run_claimed(claimed)) return true;
         }

@@ -8,9 +8,12 @@
 //              draining    what is pending runs; nothing more is created or scheduled
 //              stopped     what is pending does not run; releases still do
 //
+// A scheduler's items go through a gate, which closes when the group is no longer open: those that
+// were let in are run by who executes the group, those turned away by who submits them.
+//
 // Threads: all functions from any, but close().
 
-#include <coppice/base/in_flight.hpp>
+#include <coppice/base/gate.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/board.hpp>
@@ -56,7 +59,8 @@ public:
     // Differs from group to group, all but surely; what goes by it may be shared.
     std::uint64_t number() const noexcept { return number_; }
     bool is_open() const noexcept {
-        return mode_.load(relaxed) == mode::open;  // relaxed: what follows is ordered by itself
+        // Relaxed: what follows is ordered by itself. A thread that sees the end schedules nothing.
+        return mode_.load(relaxed) == mode::open;
     }
 
     // Makes the capacity at least that, or capacity_max. False: it was so already.
@@ -106,8 +110,11 @@ public:
     [[nodiscard]] bool unwatch(contract_watcher& watcher) noexcept;
 
     // The item's function is called by whoever executes, or by the thread that destroys the group;
-    // that may be before this has returned, and close() waits until it has.
+    // that may be before this has returned, and close() waits until it has. False: the group was
+    // drained or stopped, and nothing was done.
     // Cost: no allocation; a lock only while more items wait than the board has extra contracts.
+    [[nodiscard]] bool try_enqueue(contract_item& item) noexcept;
+    // The same, but then the caller runs the item.
     void enqueue(contract_item& item) noexcept;
 
     // Runs one contract. False: none was available.
@@ -144,6 +151,18 @@ public:
     // Runs a claimed contract. False: the group is stopped, and the run was dropped.
     bool run_claimed(std::size_t index);
 
+    // The last search of a thread that leaves because the group has ended: it finds what had been
+    // enqueued by then. Blocks: until those who are enqueueing have done so.
+    template <class Bias>
+    std::size_t claim_at_end(Bias& bias) noexcept {
+        entry_.wait();
+        return board_.claim(bias);
+    }
+
+    // From now on nothing more is scheduled or created, and what is pending runs.
+    void begin_drain() noexcept {
+        if (is_open()) end(mode::draining);
+    }
     // Runs what is pending, here and wherever it is executed, and returns when nothing is pending
     // or running; nothing more is scheduled. Returns how many ran here.
     std::size_t drain();
@@ -187,7 +206,7 @@ private:
     // Contracts that live in the low half; owners, the group and each handle, in the high half.
     alignas(line_size) atomic<std::uint64_t> population_{one_owner};
 
-    in_flight enqueuing_;
+    gate entry_;  // for items; closed when the group is no longer open
 
     std::mutex growth_mutex_;
     std::mutex watchers_mutex_;

@@ -5,7 +5,8 @@
 // at a time. Data and logic are apart: what a contract works on, an SPSC queue perhaps, is its own.
 //
 // What happens to what is pending:
-//   drain()    it runs; nothing more is scheduled
+//   begin_drain(), drain()
+//              it runs; nothing more is scheduled
 //   stop()     it does not run; nothing more is scheduled; releases run as ever
 //   ~group     it does not run; release callables that have not run, run there and then
 //
@@ -104,9 +105,13 @@ public:
     // False: there was. Errors: what allocation throws. Blocks: while another thread does this.
     bool grow(std::size_t capacity) { return core_->grow(capacity); }
 
-    // Runs what is pending, here and by whoever executes, and returns how many ran here, when
-    // nothing is pending or running. From its call on nothing is scheduled or created; a schedule()
-    // that races with it takes place before it, or does nothing, or stays pending.
+    // From now on nothing is scheduled or created; what is pending runs, by whoever executes. What
+    // is scheduled by get_scheduler() runs on the thread that schedules it. A contract that is
+    // running, or pending, runs once more at most. A schedule() that races with this takes place
+    // before it, or does nothing, or stays pending. Blocks: never.
+    void begin_drain() noexcept { core_->begin_drain(); }
+    // The same; runs what is pending, here and by whoever executes, and returns how many ran here,
+    // when nothing is pending or running.
     // Blocks: until then. Errors: what a contract throws; call it again.
     std::size_t drain() { return core_->drain(); }
     // From now on nothing is scheduled or created, and nothing runs but releases.

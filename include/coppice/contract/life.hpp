@@ -37,10 +37,16 @@ public:
 
     // The creator's: vacant -> live, or released. Returns the generation for the handle.
     std::uint64_t open(bool as_released = false) noexcept {
-        // Relaxed, both: the free list ordered vacate() before this, and nothing is read through
-        // this word but by those whom the handle, or the claim, has reached since.
+        // Relaxed: the free list ordered vacate() before this.
         const std::uint64_t generation = word_.load(relaxed) / one_generation;
-        word_.store(generation * one_generation + (as_released ? released : 0), relaxed);
+        const std::uint64_t next = generation * one_generation + (as_released ? released : 0);
+        // Who asks for the contract before may read this: it passes on what vacate() released.
+        if (planted("contract.open_relaxed")) {
+            word_.store(next, relaxed);  // relaxed: as once it was
+        } else {
+            // edge contract.gone (release): as in bury()
+            word_.store(next, release);
+        }
         return generation;
     }
 
@@ -52,9 +58,14 @@ public:
     [[nodiscard]] entered begin_release(std::uint64_t generation) noexcept {
         return enter_with(generation, released, released | dead);
     }
-    // The same, also if it is released; and whoever buries it is told that there are watchers.
+    // The same, also if it is released: for a watcher. If refused, what its release did is visible.
     [[nodiscard]] entered enter_watching(std::uint64_t generation) noexcept {
-        return enter_with(generation, 0, dead);
+        const entered result = enter_with(generation, 0, dead);
+        if (result == entered::refused && !planted("contract.watch_relaxed")) {
+            // edge contract.gone (acquire): the release has run
+            (void)word_.load(acquire);
+        }
+        return result;
     }
 
     // Ends a visit. After last_of_dead the caller owns the slot and must free it.
@@ -76,7 +87,7 @@ public:
     // The runner's, once the release has run and the callables are destroyed: no visitor enters
     // any more, and the caller is one until it leaves. True: there are watchers.
     [[nodiscard]] bool bury() noexcept {
-        // edge contract.gone (release): the release has run; pairs with valid() and watching()
+        // edge contract.gone (release): the release has run; for valid() and watchers
         const std::uint64_t before = word_.fetch_add(dead + one_visitor, acq_rel);
         return (before & watched) != 0;
     }

@@ -2,7 +2,8 @@
 #pragma once
 // Each scheduled operation is run by a contract of the group's own, beside those that its capacity
 // counts, so a full group runs senders as well, and fairly beside its contracts. Scheduling
-// allocates nothing.
+// allocates nothing. What is scheduled once the group was drained or stopped runs at once, on the
+// thread that schedules it.
 
 #include <coppice/contract/core.hpp>
 #include <coppice/exec/scheduled_sender.hpp>
@@ -22,6 +23,10 @@ public:
         return execution::scheduled_sender<contract_scheduler>(*this);
     }
     void enqueue(item_type& item) const noexcept { core_->enqueue(item); }
+    // False: the group has ended, and nothing was done, where enqueue() would run the item here.
+    [[nodiscard]] bool try_enqueue(item_type& item) const noexcept {
+        return core_->try_enqueue(item);
+    }
 
     // An operation runs on a thread that executes the group, which makes progress as threads do.
     execution::forward_progress_guarantee query(

@@ -8,6 +8,7 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/life.hpp>
+#include <coppice/exec/invoke.hpp>
 #include <coppice/signal/directory.hpp>
 
 #include <concepts>
@@ -54,7 +55,7 @@ public:
     void run(work_contract_token& token) {
         guarded([&] {
             if constexpr (std::invocable<Work&, work_contract_token&>) {
-                work_(token);
+                execution::invoke(work_, token);
             } else {
                 work_();
             }
@@ -73,7 +74,7 @@ private:
             try {
                 call();
             } catch (...) {
-                on_exception_(std::current_exception());
+                execution::invoke(on_exception_, std::current_exception());
             }
         }
     }

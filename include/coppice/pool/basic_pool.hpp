@@ -3,8 +3,10 @@
 // Workers run what is queued, search briefly when there is nothing, then sleep (parking.hpp) and
 // use no processor time. Each also has a fork_deque, so fork_join and tasks fork alike on any pool.
 //
-// The end: the destructor lets the workers run everything that is queued, and whatever that
-// submits, then joins them. Every item that was submitted is run exactly once.
+// The end: request_stop(), and the destructor, let the workers run everything that is queued, and
+// whatever that submits; then they end. What other threads submit from then on runs at once, on
+// the thread that submits it. So every item that was submitted is run exactly once, and nobody
+// waits for a worker that is gone.
 //
 // Nodes: on a machine with several memory nodes the workers are dealt to them. They look for work,
 // and wake others, near before far. What is scheduled on a node starts there.
@@ -71,28 +73,34 @@ public:
     explicit basic_pool(const pool_options& options);
     ~basic_pool();
 
-    // Queues an item. Blocks: never, but for the brief lock of a queue that has one.
+    // Queues an item. Once the pool was told to end, an item that is not submitted by one of its
+    // workers is run by the caller instead.
+    // Blocks: never, but for the brief lock of a queue that has one; and while the caller runs it.
     // Cost: no allocation; a fence and a load when no worker sleeps, else one system call.
     void submit(work_item& item) noexcept;
 
     // Queues an item for the workers of a node alone, 0 to nodes() - 1, first in, first out. Once
-    // those have ended, while the pool ends, it runs in the destructor. The rest as above.
+    // the pool was told to end, a worker that submits it queues it for itself. The rest as above.
     // Errors: a node out of range stops the process.
     void submit(std::size_t node, work_item& item) noexcept;
 
-    // Runs f on a worker and waits for its result; on a worker of this pool, runs it at once.
+    // The same; but false, and nothing was done, where submit() would let the caller run it.
+    [[nodiscard]] bool try_submit(work_item& item) noexcept;
+    [[nodiscard]] bool try_submit(std::size_t node, work_item& item) noexcept;
+
+    // Runs f on a worker and waits for its result; on a worker of this pool, and once it was told
+    // to end, runs it at once, on the calling thread.
     // Errors: rethrows what f throws. Blocks: until f has returned.
     template <class F>
     auto run(F f) -> std::invoke_result_t<F&> {
         if (is_current()) return f();
         function_call<F> call(f);
-        submit(call);
-        call.wait();
+        if (!try_submit(call)) return call_here(f);
         return call.take();
     }
 
-    // Lets workers end once nothing is queued, as the destructor does, without waiting for them.
-    // What is submitted afterwards runs on a worker that has not ended, or in the destructor.
+    // Tells the pool to end, as the destructor does, without waiting for the workers: they end once
+    // nothing is queued. What others submit afterwards runs on the thread that submits it.
     void request_stop() noexcept;
 
     // The number of workers.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/pool/work_item.hpp>
 
@@ -13,24 +14,20 @@
 
 namespace coppice {
 
-// One item, and a futex to wait on. Threads: submitted and waited for by its maker.
-class blocking_call : public work_item {
+// What a caller waits for. Threads: waited for by its maker; finished by one other thread.
+class blocking_call : immovable {
 public:
-    // Blocks: until the function has returned.
+    // Blocks: until the call was finished.
     void wait() noexcept;
-
-protected:
-    explicit blocking_call(void (*function)(work_item*) noexcept) noexcept : work_item(function) {}
-    ~blocking_call() = default;
-    void finish() noexcept;  // the last touch of the call by the worker
+    void finish() noexcept;  // the last touch of the call by the other thread
 
 private:
     atomic<std::uint32_t> state_{0};  // 0: running, 1: running and the caller sleeps, 2: finished
 };
 
-// Calls f, and keeps its result or exception.
-template <class F>
-class function_call final : public blocking_call {
+// An item of a queue that calls f, and keeps its result or exception.
+template <class F, class Item = work_item>
+class function_call final : public Item {
     using result_type = std::invoke_result_t<F&>;
     static constexpr bool is_void = std::is_void_v<result_type>;
     static constexpr bool is_reference = std::is_reference_v<result_type>;
@@ -40,10 +37,11 @@ class function_call final : public blocking_call {
         std::conditional_t<is_reference, std::remove_reference_t<result_type>*, result_type>>;
 
 public:
-    explicit function_call(F& f) noexcept : blocking_call(&run), f_(f) {}
+    explicit function_call(F& f) noexcept : Item(&run), f_(f) {}
 
-    // After wait(). Errors: rethrows what f threw.
+    // Blocks: until f has returned. Errors: rethrows what f threw.
     result_type take() {
+        call_.wait();
         if (error_) std::rethrow_exception(std::move(error_));
         if constexpr (is_reference) {
             return static_cast<result_type>(**result_);
@@ -53,7 +51,7 @@ public:
     }
 
 private:
-    static void run(work_item* item) noexcept {
+    static void run(Item* item) noexcept {
         function_call& self = *static_cast<function_call*>(item);
         try {
             if constexpr (is_void) {
@@ -67,12 +65,20 @@ private:
         } catch (...) {
             self.error_ = std::current_exception();
         }
-        self.finish();
+        self.call_.finish();
     }
 
     F& f_;
+    blocking_call call_;
     std::exception_ptr error_;
     std::optional<stored_type> result_;
 };
+
+// Calls f on the calling thread, as a worker would: without what fork_join has put in force here.
+template <class F>
+std::invoke_result_t<F&> call_here(F& f) {
+    const fork_context none(nullptr);
+    return f();
+}
 
 }  // namespace coppice

@@ -3,16 +3,16 @@
 // Senders, tasks and contracts of its group run on the same workers, fairly beside each other. It
 // has no deques: fork_join on its workers calls in order.
 //
-// The end: the destructor lets the workers go, runs what is scheduled on the destroying thread, and
-// then destroys the group, which runs the release callables that have not run.
+// The end: request_stop(), and the destructor, begin to drain the group. The workers run what is
+// pending, and then end; a contract runs once more at most. What is scheduled from then on by the
+// pool's scheduler runs at once, on the thread that schedules it. The destructor joins the workers
+// and destroys the group, which runs the release callables that have not run.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/blocking_group.hpp>
 #include <coppice/contract/scheduler.hpp>
-#include <coppice/exec/sync_wait.hpp>
-#include <coppice/exec/then.hpp>
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/stop/inplace.hpp>
+#include <coppice/pool/blocking_call.hpp>
 
 #include <cstddef>
 #include <thread>
@@ -36,23 +36,20 @@ public:
     // The group that the workers serve; make contracts there.
     blocking_work_contract_group& group() noexcept { return group_; }
 
-    // Runs f on a worker and waits for its result; on a worker of this pool, runs it at once.
+    // Runs f on a worker and waits for its result; on a worker of this pool, and once it was told
+    // to end, runs it at once, on the calling thread.
     // Errors: rethrows what f throws. Blocks: until f has returned.
     template <class F>
     auto run(F f) -> std::invoke_result_t<F&> {
         if (is_current()) return f();
-        auto work = execution::then(execution::schedule(get_scheduler()),
-                                    [&f]() -> std::invoke_result_t<F&> { return f(); });
-        if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
-            this_thread::sync_wait(std::move(work));
-        } else {
-            return std::get<0>(*this_thread::sync_wait(std::move(work)));
-        }
+        function_call<F, contract_item> call(f);
+        if (!get_scheduler().try_enqueue(call)) return call_here(f);
+        return call.take();
     }
 
-    // Lets the workers end after what they are at. What is scheduled afterwards runs in the
-    // destructor.
-    void request_stop() noexcept { stop_.request_stop(); }
+    // Tells the pool to end, as the destructor does, without waiting for the workers: they end once
+    // nothing is pending. The group is then as after begin_drain().
+    void request_stop() noexcept { group_.begin_drain(); }
     std::size_t size() const noexcept { return threads_.size(); }
     bool is_current() const noexcept;
 
@@ -60,7 +57,6 @@ private:
     void work() noexcept;
 
     blocking_work_contract_group group_;
-    inplace_stop_source stop_;
     std::vector<std::thread> threads_;
 };
 

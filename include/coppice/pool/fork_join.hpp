@@ -14,6 +14,7 @@
 
 #include <coppice/base/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/invoke.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <exception>
@@ -51,7 +52,7 @@ template <forkable F>
     if constexpr (std::is_invocable_v<F&>) {
         return f();
     } else {
-        return f(fork_join_stop_token());
+        return execution::invoke(f, fork_join_stop_token());
     }
 }
 // What stands for the result in fork_join's tuple.
@@ -75,6 +76,9 @@ template <class F>
 inline constexpr bool forks_copy =
     std::is_trivially_copyable_v<F> && sizeof(F) <= 4 * sizeof(void*) &&
     (std::is_invocable_v<const F&> || std::is_invocable_v<const F&, inplace_stop_token>);
+template <class F>
+    requires std::is_function_v<F>
+inline constexpr bool forks_copy<F> = false;  // a function has no size, and stays where it is
 template <class F>
 using fork_access = std::conditional_t<forks_copy<F>, const F, F&>;
 

@@ -13,6 +13,7 @@
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/clock.hpp>
 #include <coppice/base/saturating.hpp>
+#include <coppice/exec/invoke.hpp>
 #include <coppice/pool/fork_join.hpp>
 
 #include <algorithm>
@@ -22,6 +23,10 @@
 #include <utility>
 
 namespace coppice {
+
+// What loops count with: every integer type, of which bool is none.
+template <class Index>
+concept loop_index = std::integral<Index> && !std::same_as<std::remove_cv_t<Index>, bool>;
 
 // How many indices there are from `first` to `last`, and the one that is `count` behind `first`:
 // also where the difference of two indices is more than an index can be.
@@ -117,7 +122,7 @@ private:
 // order and on any worker. True: all were called. False: a stop request came before.
 // Threads: any; f is called by several at once. Blocks: until all calls have ended.
 // Errors: the exception of one call; no further calls begin then. Cost: no allocation.
-template <std::integral Index, class F>
+template <loop_index Index, class F>
     requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
     parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
@@ -139,12 +144,12 @@ public:
                 const Index middle = behind(first, left / 2);
                 auto [lower, upper] = fork_join([=, this] { return run(first, middle); },
                                                 [=, this] { return run(middle, last); });
-                return combine_(std::move(sum), combine_(std::move(lower), std::move(upper)));
+                return combine(std::move(sum), combine(std::move(lower), std::move(upper)));
             }
             const std::uint64_t count = state_.run(left, [&](std::uint64_t n) {
                 const Index end = behind(first, n);
                 for (Index i = first; i != end; ++i) {
-                    sum = combine_(std::move(sum), map_(Index(i)));
+                    sum = combine(std::move(sum), execution::invoke(map_, Index(i)));
                 }
             });
             first = behind(first, count);
@@ -153,6 +158,11 @@ public:
     }
 
 private:
+    template <class Right>
+    T combine(T&& left, Right&& right) {
+        return execution::invoke(combine_, std::move(left), std::forward<Right>(right));
+    }
+
     const T& identity_;
     Map& map_;
     Combine& combine_;
@@ -162,7 +172,7 @@ private:
 // combine(... combine(identity, map(begin)) ..., map(end - 1)), where combine is associative and
 // identity is its neutral element; the order of operands is kept. After a stop request the result
 // is that of some of the indices. The rest as for parallel_for.
-template <std::integral Index, class T, class Map, class Combine>
+template <loop_index Index, class T, class Map, class Combine>
     requires std::invocable<Map&, Index> &&
              std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Map&, Index>> &&
              std::is_invocable_r_v<T, Combine&, T, T>

@@ -7,10 +7,11 @@
 // a forked call waits (PROTOCOL.md).
 
 #include <coppice/base/asymmetric.hpp>
+#include <coppice/base/caller_runs.hpp>
 #include <coppice/base/check.hpp>
 #include <coppice/base/clock.hpp>
 #include <coppice/base/fork_deque.hpp>
-#include <coppice/base/in_flight.hpp>
+#include <coppice/base/gate.hpp>
 #include <coppice/pool/basic_pool.hpp>
 #include <coppice/pool/parking.hpp>
 #include <coppice/pool/work_queues.hpp>
@@ -134,15 +135,19 @@ struct alignas(64) basic_pool<Queues>::worker {
     bool run_own() noexcept;
     found_work search() noexcept;
     found_work steal(bool grabs) noexcept;
-    bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept;
-    bool help(std::uint32_t thief, bool urgent) noexcept;
+    bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
+        return stolen_call(victim, victim.forks.steal(out, number()), grabs);
+    }
+    bool stolen_call(worker& victim, fork_steal outcome, bool grabs) noexcept;
+    std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(index); }
+    bool help(const fork_slot& awaited, worker& victim, bool urgent) noexcept;
     void run(const found_work& found) noexcept {
         runs.add();
         const bool traced = log.enabled() && log.begin(trace_time(), "run");
         if (found.item != nullptr) {
             found.item->run(found.item);
         } else {
-            found.call.run();
+            forks.run(found.call);
         }
         if (traced) log.end(traced, trace_time());
     }
@@ -176,8 +181,7 @@ struct basic_pool<Queues>::shared final : fork_team {
     const std::vector<std::unique_ptr<node>> nodes;
     std::vector<std::unique_ptr<worker>> workers;
     parking_lots lots;
-    alignas(64) in_flight calls;               // submissions that may still wake a worker
-    alignas(64) atomic<bool> stopping{false};  // set once; read by workers before they sleep
+    gate entry;  // for submissions by other threads; closed once the pool is told to end
 
     static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
         std::vector<std::unique_ptr<node>> all;
@@ -204,21 +208,15 @@ struct basic_pool<Queues>::shared final : fork_team {
     }
     // By a worker that has just forked.
     void published() noexcept override { static_cast<worker*>(current_pool_worker())->wake_one(); }
-    bool help(fork_deque& waiting, std::uint32_t thief, bool urgent) noexcept override {
-        return workers[waiting.worker()]->help(thief, urgent);
+    bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
+              bool urgent) noexcept override {
+        return workers[waiting.worker()]->help(awaited, *workers[thief], urgent);
     }
     void stop() noexcept {
-        // Relaxed: ordered by the fences of parking, as work is. A worker that announces sleep sees
-        // the flag, or wake_all() sees the worker.
-        stopping.store(true, relaxed);
+        // The fences of parking order this as they order work: a worker that announces sleep sees
+        // that the gate is closed, or wake_all() sees the worker.
+        entry.close();
         lots.wake_all();
-    }
-    // An item that nobody runs: every worker has ended.
-    work_item* left_over() noexcept {
-        for (const auto& each : nodes) {
-            if (work_item* const item = each->inbox.pop()) return item;
-        }
-        return queues.next(0).item;
     }
     void join() noexcept {
         for (auto& each : workers) {
@@ -227,10 +225,10 @@ struct basic_pool<Queues>::shared final : fork_team {
     }
 };
 
-// A call that the victim published; asks it if there is none, or publishes in its place.
+// After steal(): if there was none, asks the victim for one, or publishes in its place.
 template <class Queues>
-bool basic_pool<Queues>::worker::steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
-    const fork_steal outcome = victim.forks.steal(out, static_cast<std::uint32_t>(index));
+bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
+                                             bool grabs) noexcept {
     if (outcome == fork_steal::taken) {
         count_steal(victim);
         return true;
@@ -283,16 +281,14 @@ found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
     return found;
 }
 
-// For a join: forked calls only, first of the worker that runs what is waited for.
+// For a join: a call forked below the one that is waited for, by the victim, which runs that. Any
+// other may want what the waiting function holds: a lock, a place on this stack.
 template <class Queues>
-bool basic_pool<Queues>::worker::help(std::uint32_t thief, bool urgent) noexcept {
+bool basic_pool<Queues>::worker::help(const fork_slot& awaited, worker& victim,
+                                      bool urgent) noexcept {
     found_work found;
-    const auto try_one = [&](worker& victim) noexcept {
-        return steal_call(victim, found.call, urgent);
-    };
-    if ((thief == index || !try_one(*owner.workers[thief])) && !try_near_then_far(try_one)) {
-        return false;
-    }
+    const fork_steal outcome = victim.forks.steal_below(awaited, found.call, number());
+    if (!stolen_call(victim, outcome, urgent)) return false;
     rouse();
     run(found);
     return true;
@@ -328,11 +324,13 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     owner.ask_all();
     if (!owner.looks_idle(home)) {
         lot.cancel_sleep();
-    } else if (owner.stopping.load(relaxed)) {
-        // Nothing is queued; whoever still runs looks after what it submits.
+    } else if (owner.entry.is_closed()) {
         lot.cancel_sleep();
         (void)lot.end_search();
-        if (owner.looks_idle(home)) return false;
+        // When no other thread is about to submit, what is not queued now never will be; workers
+        // that still run look after what they submit themselves.
+        if (owner.entry.is_quiet() && owner.looks_idle(home)) return false;
+        thread_yield();
         lot.begin_search();
     } else {
         parks.add();
@@ -396,32 +394,46 @@ basic_pool<Queues>::~basic_pool() {
     COPPICE_CHECK(!is_current(), "a pool was destroyed on one of its own workers");
     shared_->stop();
     shared_->join();
-    shared_->calls.wait();
-    // Only what came after request_stop() and found every worker gone can be left.
-    while (work_item* const item = shared_->left_over()) item->run(item);
+    shared_->entry.wait();  // who was turned away may still be leaving
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    if (is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        s.queues.push(mine.index, &item);
+        mine.wake_one();
+        return true;
+    }
+    // Until it leaves: item may run, and let its owner end the pool, before this returns.
+    if (!s.entry.enter()) return false;
+    s.queues.push_outside(&item);
+    s.lots.wake_one(0);
+    s.entry.leave();
+    return true;
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(std::size_t home, work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
+    // Those of the node may have ended. A worker of another node is still there.
+    if (!s.entry.enter()) return is_current() && try_submit(item);
+    s.nodes[home]->inbox.push(&item);
+    s.lots[home].wake_one();
+    s.entry.leave();
+    return true;
 }
 
 template <class Queues>
 void basic_pool<Queues>::submit(work_item& item) noexcept {
-    if (is_current()) {
-        worker& mine = *static_cast<worker*>(current_pool_worker());
-        shared_->queues.push(mine.index, &item);
-        mine.wake_one();
-        return;
-    }
-    basic_pool::shared& s = *shared_;
-    const in_flight::entry call(s.calls);  // item may run, and end the pool, before this returns
-    s.queues.push_outside(&item);
-    s.lots.wake_one(0);
+    if (!try_submit(item)) caller_runs<work_item>::run(item);
 }
 
 template <class Queues>
 void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
-    basic_pool::shared& s = *shared_;
-    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
-    const in_flight::entry call(s.calls);  // as above
-    s.nodes[home]->inbox.push(&item);
-    s.lots[home].wake_one();
+    if (!try_submit(home, item)) caller_runs<work_item>::run(item);
 }
 
 template <class Queues>

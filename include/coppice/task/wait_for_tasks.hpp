@@ -266,6 +266,8 @@ private:
     // By who took child I out of the deque.
     template <std::size_t I>
     static void run_stolen(void* frame, fork_slot&) noexcept {
+        // What fork_join has put in force around the waiting task may end before the child does.
+        const fork_context none(nullptr);
         waiter_for_tasks& self = *static_cast<waiter_for_tasks*>(frame);
         auto& child = child_of<I>(self.children_);
         child.begin(child.coroutine.promise(), self.parent_.context(self.parent_.self()), self,

@@ -1,0 +1,359 @@
+// What is submitted to a pool or a group that was told to end: it runs, once, and nobody waits.
+#include <coppice/contract/blocking_group.hpp>
+#include <coppice/exec/bulk.hpp>
+#include <coppice/exec/let.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/when_all.hpp>
+#include <coppice/exec/write_env.hpp>
+#include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/parallel.hpp>
+#include <coppice/pool/parallel_backend.hpp>
+#include <coppice/pool/queue_pool.hpp>
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/task/task.hpp>
+#include <coppice/task/wait_for_tasks.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace coppice;
+namespace ex = coppice::execution;
+using this_thread::sync_wait;
+
+template <class Pool>
+class ended : public testing::Test {};
+using every_pool = testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
+                                  stealing_pool<mutex_deques>, stealing_pool<kept_deques>,
+                                  stealing_pool<counted_deques>, contract_pool>;
+TYPED_TEST_SUITE(ended, every_pool);
+
+template <class Pool>
+task<int> hops(Pool& pool, int n) {
+    int sum = 0;
+    for (int i = 0; i != n; ++i) {
+        co_await pool.get_scheduler().schedule();
+        sum += i;
+    }
+    co_return sum;
+}
+template <class Pool>
+task<int> forks(Pool& pool, int n) {
+    co_await pool.get_scheduler().schedule();
+    if (n < 2) co_return n;
+    const auto [a, b] = co_await ex::wait_for_tasks(forks(pool, n - 1), forks(pool, n - 2));
+    co_return a + b;
+}
+
+// Every kind of submission, from a thread that is none of the pool's.
+template <class Pool>
+void submit_all_kinds(Pool& pool) {
+    const auto here = std::this_thread::get_id();
+    const auto sch = pool.get_scheduler();
+    EXPECT_EQ(pool.run([] { return std::this_thread::get_id(); }), here);
+    EXPECT_THROW(pool.run([] { throw std::runtime_error("thrown"); }), std::runtime_error);
+    EXPECT_EQ(pool.run([&] { return pool.run([&] { return pool.run([] { return 3; }); }); }), 3);
+    EXPECT_EQ(sync_wait(ex::schedule(sch) | ex::then([] { return std::this_thread::get_id(); })),
+              std::tuple(here));
+    EXPECT_EQ(sync_wait(ex::starts_on(sch, hops(pool, 10'000))), std::tuple(49'995'000));
+    EXPECT_EQ(sync_wait(ex::starts_on(sch, forks(pool, 10))), std::tuple(55));
+    EXPECT_TRUE(sync_wait(ex::when_all(ex::schedule(sch), ex::schedule(sch))).has_value());
+    int calls = 0;
+    EXPECT_TRUE(sync_wait(ex::schedule(sch) | ex::bulk(ex::par, 100, [&](int) { ++calls; })));
+    EXPECT_EQ(calls, 100);
+    pool.run([&] {
+        fork_join([&] { ++calls; }, [&] { ++calls; });
+        parallel_for(0, 100, [&](int) { ++calls; });
+    });
+    EXPECT_EQ(calls, 202);
+    // An item that blocks for the next one that it has submitted.
+    const auto [nested] = *sync_wait(
+        ex::schedule(sch) | ex::then([&] {
+            return std::get<0>(*sync_wait(ex::schedule(sch) | ex::then([] { return 5; })));
+        }));
+    EXPECT_EQ(nested, 5);
+    // A stop request is heard, as ever.
+    inplace_stop_source source;
+    source.request_stop();
+    EXPECT_FALSE(
+        sync_wait(ex::write_env(ex::schedule(sch), ex::prop(get_stop_token, source.get_token())))
+            .has_value());
+}
+
+TYPED_TEST(ended, runs_every_kind_of_submission_on_its_caller) {
+    for (const std::size_t threads : {1u, 2u, 4u}) {
+        TypeParam pool(threads);
+        pool.run([] {});
+        pool.request_stop();
+        submit_all_kinds(pool);
+        pool.request_stop();
+        submit_all_kinds(pool);
+    }
+}
+
+TYPED_TEST(ended, a_token_of_the_caller_is_not_in_force_for_what_it_runs) {
+    TypeParam pool(2);
+    pool.request_stop();
+    inplace_stop_source source;
+    fork_join(source.get_token(), [&] {
+        EXPECT_TRUE(fork_join_stop_token().stop_possible());
+        EXPECT_FALSE(pool.run([] { return fork_join_stop_token().stop_possible(); }));
+        sync_wait(ex::schedule(pool.get_scheduler()) |
+                  ex::then([] { EXPECT_FALSE(fork_join_stop_token().stop_possible()); }));
+    });
+}
+
+// A worker that is held up by what it runs keeps nobody else waiting.
+TYPED_TEST(ended, run_does_not_wait_for_a_busy_worker) {
+    TypeParam pool(2);
+    atomic<int> held{0};
+    atomic<bool> go{false};
+    const auto hold = [&] {
+        pool.run([&] {
+            held.fetch_add(1, relaxed);
+            while (!go.load(relaxed)) std::this_thread::yield();
+        });
+    };
+    std::thread first(hold), second(hold);
+    while (held.load(relaxed) != 2) std::this_thread::yield();
+    pool.request_stop();
+    pool.run([&] { go.store(true, relaxed); });
+    first.join();
+    second.join();
+}
+
+// What workers submit while the pool ends is theirs, also the last that any of them submits.
+TYPED_TEST(ended, a_task_that_goes_on_while_the_pool_ends_is_finished) {
+    for (int round = 0; round != 20; ++round) {
+        auto pool = std::make_unique<TypeParam>(2);
+        std::thread waiting([&] {
+            EXPECT_EQ(sync_wait(ex::starts_on(pool->get_scheduler(), hops(*pool, 100))),
+                      std::tuple(4950));
+        });
+        pool->request_stop();
+        waiting.join();
+    }
+}
+
+// Submissions race with the request: each runs once, before the pool is gone.
+TYPED_TEST(ended, nothing_is_lost_between_a_submission_and_the_request) {
+    for (const std::size_t threads : {2u, 4u}) {
+        for (int round = 0; round != 20; ++round) {
+            auto pool = std::make_unique<TypeParam>(threads);
+            atomic<int> ran{0}, ready{0};
+            std::vector<std::thread> callers;
+            for (int c = 0; c != 3; ++c) {
+                callers.emplace_back([&, c] {
+                    ready.fetch_add(1, relaxed);
+                    while (ready.load(relaxed) != 4) std::this_thread::yield();
+                    for (int i = 0; i != 10; ++i) {
+                        if ((c + i) % 2 == 0) {
+                            pool->run([&] { ran.fetch_add(1, relaxed); });
+                        } else {
+                            sync_wait(ex::schedule(pool->get_scheduler()) |
+                                      ex::then([&] { ran.fetch_add(1, relaxed); }));
+                        }
+                    }
+                });
+            }
+            ready.fetch_add(1, relaxed);
+            while (ready.load(relaxed) != 4) std::this_thread::yield();
+            for (int i = 0; i != round * 10; ++i) spin_hint();
+            pool->request_stop();
+            for (std::thread& each : callers) each.join();
+            pool.reset();
+            EXPECT_EQ(ran.load(relaxed), 30);
+        }
+    }
+}
+
+// The last operation's completion lets another thread destroy the pool, while who submitted it is
+// about to return.
+TYPED_TEST(ended, the_pool_may_be_destroyed_as_soon_as_the_last_call_has_run) {
+    for (int round = 0; round != 50; ++round) {
+        auto pool = std::make_unique<TypeParam>(2);
+        atomic<bool> done{false};
+        std::thread caller([&, raw = pool.get()] {
+            sync_wait(ex::schedule(raw->get_scheduler()) |
+                      ex::then([&] { done.store(true, release); }));
+        });
+        if (round % 2 == 0) pool->request_stop();
+        while (!done.load(acquire)) std::this_thread::yield();
+        pool.reset();
+        caller.join();
+    }
+}
+
+TEST(ended_nodes, what_is_scheduled_on_a_node_runs_on_its_caller) {
+    const topology machine(std::vector<processor>{{0, 0}, {1, 1}});
+    thread_pool pool({.threads = 2, .machine = machine});
+    ASSERT_EQ(pool.nodes(), 2u);
+    pool.request_stop();
+    for (const std::size_t node : {0u, 1u}) {
+        const auto sch = pool.get_scheduler(node);
+        EXPECT_EQ(
+            sync_wait(ex::schedule(sch) | ex::then([] { return std::this_thread::get_id(); })),
+            std::tuple(std::this_thread::get_id()));
+    }
+}
+
+TEST(ended_nodes, a_worker_reaches_a_node_whose_workers_have_gone) {
+    const topology machine(std::vector<processor>{{0, 0}, {1, 1}});
+    for (int round = 0; round != 50; ++round) {
+        thread_pool pool({.threads = 2, .machine = machine});
+        auto work = ex::schedule(pool.get_scheduler(0)) | ex::then([&] { pool.request_stop(); }) |
+                    ex::let_value([&] { return ex::schedule(pool.get_scheduler(1)); }) |
+                    ex::then([&] { return pool.is_current(); });
+        EXPECT_EQ(sync_wait(std::move(work)), std::tuple(true));
+    }
+}
+
+TEST(ended_backend, the_parallel_scheduler_of_an_ended_pool_runs_on_its_caller) {
+    namespace replacement = ex::parallel_scheduler_replacement;
+    thread_pool pool(2);
+    replacement::set_parallel_scheduler_backend(std::make_shared<parallel_backend>(pool));
+    pool.request_stop();
+    int calls = 0;
+    EXPECT_TRUE(sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+                          ex::bulk(ex::par, 100, [&](int) { ++calls; }) |
+                          ex::then([&] { ++calls; })));
+    EXPECT_EQ(calls, 101);
+    replacement::set_parallel_scheduler_backend(nullptr);
+}
+
+TEST(ended_group, a_drained_or_stopped_group_runs_what_is_scheduled_on_its_caller) {
+    const auto check = [](auto& group) {
+        const auto here = std::this_thread::get_id();
+        EXPECT_EQ(sync_wait(ex::schedule(group.get_scheduler()) |
+                            ex::then([] { return std::this_thread::get_id(); })),
+                  std::tuple(here));
+        EXPECT_FALSE(group.create_contract([] {}, initial_state::scheduled).valid());
+        EXPECT_FALSE(group.execute_next_contract());
+    };
+    work_contract_group drained(4), stopped(4), begun(4);
+    drained.drain();
+    check(drained);
+    stopped.stop();
+    check(stopped);
+    begun.begin_drain();
+    check(begun);
+    blocking_work_contract_group waited(4);
+    waited.drain();
+    check(waited);
+    EXPECT_FALSE(waited.execute_next_contract(inplace_stop_token()));
+}
+
+TEST(ended_group, a_pool_whose_group_was_drained_or_stopped_runs_on_its_caller) {
+    contract_pool drained(2), stopped(2);
+    drained.group().drain();
+    submit_all_kinds(drained);
+    stopped.group().stop();
+    submit_all_kinds(stopped);
+}
+
+// Drains race with what is scheduled on the group: each runs once.
+TEST(ended_group, nothing_is_lost_between_schedule_and_drain) {
+    for (const std::size_t threads : {2u, 4u}) {
+        for (int round = 0; round != 20; ++round) {
+            contract_pool pool(threads);
+            atomic<int> ran{0}, ready{0};
+            const auto call = [&] {
+                ready.fetch_add(1, relaxed);
+                while (ready.load(relaxed) != 3) std::this_thread::yield();
+                for (int i = 0; i != 50; ++i) {
+                    sync_wait(ex::schedule(pool.get_scheduler()) |
+                              ex::then([&] { ran.fetch_add(1, relaxed); }));
+                }
+            };
+            std::thread first(call), second(call);
+            ready.fetch_add(1, relaxed);
+            while (ready.load(relaxed) != 3) std::this_thread::yield();
+            if (round % 2 == 0) {
+                pool.group().drain();
+            } else {
+                pool.group().stop();
+            }
+            first.join();
+            second.join();
+            EXPECT_EQ(ran.load(relaxed), 100);
+        }
+    }
+}
+
+// A contract that schedules itself by its handle, for ever: after the request it runs once more.
+TEST(contract_pool_end, a_contract_that_schedules_itself_runs_at_most_once_more) {
+    for (const std::size_t threads : {1u, 2u, 4u}) {
+        for (const bool by_token : {false, true}) {
+            atomic<int> runs{0};
+            atomic<work_contract*> handle{nullptr};
+            work_contract contract;  // outlives the pool
+            {
+                contract_pool pool(threads);
+                contract = pool.group().create_contract([&](work_contract_token& token) {
+                    runs.fetch_add(1, seq_cst);
+                    if (by_token) token.schedule();
+                    if (work_contract* const self = handle.load(acquire)) self->schedule();
+                });
+                handle.store(&contract, release);
+                contract.schedule();
+                while (runs.load(seq_cst) < 100) std::this_thread::yield();
+                pool.request_stop();
+                const int before = runs.load(seq_cst);
+                contract.schedule();
+                pool.run([] {});
+                while (pool.group().execute_next_contract()) {
+                }
+                EXPECT_LE(runs.load(seq_cst), before + 1);
+            }
+        }
+    }
+}
+
+// Several contracts schedule each other.
+TEST(contract_pool_end, contracts_that_schedule_each_other_end) {
+    std::vector<work_contract> contracts(8);
+    atomic<int> runs{0};
+    atomic<bool> made{false};
+    contract_pool pool(4);
+    for (std::size_t i = 0; i != contracts.size(); ++i) {
+        contracts[i] = pool.group().create_contract([&, i] {
+            runs.fetch_add(1, relaxed);
+            while (!made.load(acquire)) std::this_thread::yield();
+            contracts[(i + 1) % contracts.size()].schedule();
+            contracts[(i + 3) % contracts.size()].schedule();
+        });
+    }
+    made.store(true, release);
+    contracts[0].schedule();
+    while (runs.load(relaxed) < 1000) std::this_thread::yield();
+    pool.request_stop();
+}
+
+// What is pending when the pool is told to end still runs, and so does the release.
+TEST(contract_pool_end, what_is_pending_runs) {
+    for (int round = 0; round != 50; ++round) {
+        atomic<int> runs{0}, releases{0};
+        {
+            contract_pool pool(2);
+            std::vector<work_contract> contracts;
+            for (int i = 0; i != 20; ++i) {
+                contracts.push_back(pool.group().create_contract(
+                    [&] { runs.fetch_add(1, relaxed); }, [&] { releases.fetch_add(1, relaxed); },
+                    initial_state::scheduled));
+            }
+            pool.request_stop();
+            while (runs.load(relaxed) != 20) std::this_thread::yield();
+        }
+        EXPECT_EQ(releases.load(relaxed), 20);
+    }
+}
+
+}  // namespace
