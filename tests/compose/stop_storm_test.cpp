@@ -228,7 +228,7 @@ class stop_storm : public testing::Test {
 protected:
     template <class Waiter>
     void rage() {
-        for (const std::size_t threads : {1, 2}) {
+        for (std::size_t threads = 1; threads != 3; ++threads) {
             stoppers team(threads);
             Waiter::template run<Shape>(team);
         }
