@@ -59,6 +59,27 @@ TEST(response, a_static_body_is_never_copied_and_an_owned_one_moves) {
     EXPECT_NE(other.body().data(), small.body().data());
 }
 
+TEST(response, a_view_that_is_no_constant_is_copied) {
+    const auto made_of = [](response (*make)(std::string_view)) {
+        std::string shown = "text that is longer than a small string holds";
+        const response answer = make(shown);
+        EXPECT_NE(answer.body().data(), shown.data());
+        shown.assign(shown.size(), 'x');
+        return std::string(answer.body());
+    };
+    const std::string_view expected = "text that is longer than a small string holds";
+    EXPECT_EQ(made_of([](std::string_view v) { return response::text(v); }), expected);
+    EXPECT_EQ(made_of([](std::string_view v) { return response::html(v, 201); }), expected);
+    EXPECT_EQ(made_of([](std::string_view v) { return response::json(v.substr(0)); }), expected);
+    EXPECT_EQ(made_of([](std::string_view v) { return response(200).body(v); }), expected);
+    EXPECT_EQ(made_of([](std::string_view v) {
+                  response r;
+                  r.body(v.substr(0));
+                  return r;
+              }),
+              expected);
+}
+
 // RFC 9110 section 5.5, RFC 9112 section 11.1
 TEST(response, a_field_that_could_end_early_is_refused_and_changes_nothing) {
     using namespace std::string_literals;

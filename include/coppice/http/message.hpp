@@ -170,6 +170,12 @@ private:
     path_parameters parameters_;
 };
 
+// A std::string_view that is no constant, since it may change or is made here: what it shows may be
+// gone before the response is.
+template <class View>
+concept passing_view =
+    std::same_as<View, std::string_view> || std::same_as<View, std::string_view&>;
+
 // Text that outlives every response: a literal, or what a caller vouches for.
 class static_text {
 public:
@@ -213,6 +219,20 @@ public:
     static response json(String body, int status = 200) noexcept {
         return json({}, status).body(std::move(body));
     }
+    // What a view shows is copied, and need not outlive the call. A const view has to be a
+    // constant, and is not copied. Errors: std::bad_alloc.
+    template <passing_view View>
+    static response text(View&& body, int status = 200) {
+        return text(std::string(body), status);
+    }
+    template <passing_view View>
+    static response html(View&& body, int status = 200) {
+        return html(std::string(body), status);
+    }
+    template <passing_view View>
+    static response json(View&& body, int status = 200) {
+        return json(std::string(body), status);
+    }
     // A short text: the reason given or the code's standard phrase. No body if the code has none.
     static response status(int code, static_text reason = {}) noexcept;
 
@@ -236,6 +256,10 @@ public:
         source_ = nullptr;
         return *this;
     }
+    template <passing_view View>
+    response& body(View&& text) & {
+        return body(std::string(text));
+    }
     response& body(std::shared_ptr<body_source> source) & noexcept;
     // The media type of the body. Errors: std::invalid_argument if it cannot be a field value.
     response& content_type(static_text type) &;
@@ -255,6 +279,10 @@ public:
     template <std::same_as<std::string> String>
     response&& body(String text) && noexcept {
         return std::move(body(std::move(text)));
+    }
+    template <passing_view View>
+    response&& body(View&& text) && {
+        return std::move(body(text));
     }
     response&& body(std::shared_ptr<body_source> source) && noexcept {
         return std::move(body(std::move(source)));
