@@ -167,11 +167,18 @@ void client_call::fail(std::error_code error, const char* what) const {
     throw std::system_error(error, what);
 }
 
-task<std::optional<client_response>> client_call::perform(inplace_stop_token stop) {
+bool client_call::stopped() const noexcept {
+    return stopped_ || outer_.stop_requested() ||
+           (deadline_ != execution::instant::never() && client_.loop_.now() >= deadline_);
+}
+
+task<std::optional<client_response>> client_call::perform(inplace_stop_token stop,
+                                                          execution::instant deadline) {
     outer_ = stop;
+    deadline_ = deadline;
     std::optional<client_response> answer;
     try {
-        answer = co_await result_on_loop({{stop, client_.loop_}}, request());
+        answer = co_await result_on_loop({{stop, client_.loop_}, deadline}, request());
     } catch (...) {
         interrupt();
         throw;
@@ -206,7 +213,7 @@ task<bool> client_call::attempt(client_response& answer, bool may_fail) {
     }
     limit(client_.options_.answer);
     if (!co_await exchange(answer)) {
-        const bool ends = stopped_ || late_ || outer_.stop_requested();
+        const bool ends = late_ || stopped();
         if (may_fail && !ends && connection_->input.empty()) co_return false;
         fail(send_error_ ? send_error_ : std::make_error_code(std::errc::connection_aborted),
              "no answer came");
@@ -232,27 +239,28 @@ public:
             if (bytes.size() > *left_) {
                 throw std::length_error("a body is longer than its declared length");
             }
-            *left_ -= bytes.size();
         }
         while (!bytes.empty()) {
             const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
             piece_.append(bytes.substr(0, taken));
             bytes.remove_prefix(taken);
+            if (left_) *left_ -= taken;  // not before: a stop leaves the rest out
             if (piece_.size() == piece_bytes) co_await flush();
         }
     }
     // Stops the source if the connection is gone: what has come of an answer says why.
     task<> flush() override {
-        put_piece();
+        if (!unsent_) put_piece();
         bool sent = false;
         if (call_.client_.loop_.is_current()) {
-            sent = co_await call_.send_piece(call_.output_);
+            sent = co_await call_.send_output();
         } else {  // the source has gone elsewhere
             sent = co_await execution::starts_on(call_.client_.loop_.get_scheduler(),
-                                                 call_.send_piece(call_.output_));
+                                                 call_.send_output());
         }
-        call_.output_.clear();
+        const bool behind = std::exchange(unsent_, !sent);
         if (!sent) co_await execution::just_stopped();
+        if (behind) co_await flush();  // what a stopped call has left was first
     }
     void trailer(std::string_view name, std::string_view value) override {
         if (chunked_) trailers_.add(name, value);
@@ -262,6 +270,7 @@ public:
         if (left_.value_or(0) != 0) {
             throw std::length_error("a body is shorter than its declared length");
         }
+        if (unsent_) co_await flush();
         put_piece();
         if (chunked_) call_.output_.append("0\r\n").append(trailers_.fields()).append("\r\n");
         co_await flush();
@@ -284,6 +293,7 @@ private:
     response trailers_;                  // only its fields
     std::optional<std::uint64_t> left_;  // of the declared length
     bool chunked_;
+    bool unsent_ = false;  // the output has what a call that was stopped has left
 };
 
 // Puts the request into output_, but for a body that a source writes.
@@ -371,13 +381,27 @@ task<bool> client_call::send_pieces() {
 
 // False: the connection is gone; send_error_ says why.
 task<bool> client_call::send_piece(std::string_view piece) {
+    sent_ = 0;
     if (send_error_ || !connection_->socket.is_open()) {
         send_error_ = std::make_error_code(std::errc::connection_aborted);
         co_return false;
     }
     if (body_apart()) limit(client_.options_.body);
-    co_await connection_->socket.send_all(std::as_bytes(std::span(piece)), use_await[send_error_]);
+    while (sent_ != piece.size() && !send_error_) {
+        const auto left = std::as_bytes(std::span(piece)).subspan(sent_);
+        sent_ += co_await connection_->socket.send(left, use_await[send_error_]);
+    }
     co_return !send_error_;
+}
+
+// Sends output_. False: also if what awaits this was stopped. Then the next call sends the rest.
+task<bool> client_call::send_output() {
+    const bool sent = co_await send_piece(output_);
+    output_.erase(0, sent_);
+    if (send_error_ == std::errc::operation_canceled && connection_->socket.is_open()) {
+        send_error_.clear();
+    }
+    co_return sent;
 }
 
 // False: nothing came.

@@ -52,6 +52,9 @@ struct serving_shared {
     byte_budget budget;
     const address_limit per_address;
     std::vector<serving_loop*> loops;  // complete before any of them runs
+    // What waits until the drain has ended on all loops: posted to the first by the last of them.
+    io::operation* after_drain = nullptr;  // written before any loop runs
+    atomic<std::size_t> loops_drained{0};  // nothing rides on it
 };
 
 // One event loop of a server. Everything but `counts` belongs to its thread.
@@ -96,6 +99,8 @@ struct serving_loop : immovable {
 
     // Closes what is idle and gives the rest until `hard_stop` has passed.
     void begin_drain(duration hard_stop) noexcept;
+    // Does not give it that long.
+    void cut_off() noexcept;
     void connection_ended() noexcept;
 
     serving_shared& shared;
@@ -109,6 +114,7 @@ struct serving_loop : immovable {
     date_cache dates;
     time_point dated = time_point::min();  // the turn of the last date
     bool draining = false;
+    bool drained = false;
     loop_counts counts;
     shed_request shed_for_others{*this};
     reserve_descriptor reserve;
@@ -142,7 +148,6 @@ private:
         void (serving_loop::*function)() noexcept;
     };
     void send_group() noexcept;
-    void cut_off() noexcept;
     void end_idle() noexcept;
     void hand_log_over() noexcept;
     loop_timer cut_off_{*this, &serving_loop::cut_off};
@@ -340,6 +345,7 @@ private:
                                const request_head* head);
 
     // streaming.cpp
+    class input_stop;
     task<step> run_reading_handler(exchange& e);
     task<step> send_stream(exchange& e);
     task<bool> send_file(exchange& e, file_part part);

@@ -4,6 +4,8 @@
 
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/starts_on.hpp>
 #include <coppice/io/option.hpp>
 
 #include <unistd.h>
@@ -30,6 +32,87 @@ void append_chunk(std::string_view data, std::string& out) {
 
 }  // namespace
 
+// Ends a wait for input early, as if nothing had come: what waits was stopped, or its deadline has
+// passed. The loop's, but for the callback: on another thread that posts this, and then it must not
+// go before it has arrived.
+class connection::input_stop final : io::operation, io::timer_entry {
+public:
+    input_stop(connection& c, inplace_stop_token stop, execution::instant deadline) noexcept
+        : operation(&arrive), timer_entry(&expire), connection_(c) {
+        if (deadline != execution::instant::never()) {
+            c.loop_.context.arm(*this, static_cast<time_point>(deadline));
+        }
+        callback_.emplace(stop, on_stop(*this));
+    }
+    ~input_stop() = default;
+
+    // When the wait is over; then `settled` is awaited.
+    void end() noexcept {
+        callback_.reset();
+        if (timer_entry::armed()) connection_.loop_.context.disarm(*this);
+    }
+    // Whether this has ended the wait.
+    bool stopped() const noexcept { return stopped_; }
+
+    // Once the callback is gone: awaits what it may have posted.
+    class settled {
+    public:
+        explicit settled(input_stop& of) noexcept : of_(of) {}
+        bool await_ready() const noexcept { return !of_.posted_ || of_.arrived_; }
+        void await_suspend(std::coroutine_handle<> h) noexcept { of_.waiter_ = h; }
+        void await_resume() const noexcept {}
+
+    private:
+        input_stop& of_;
+    };
+
+private:
+    class on_stop {
+    public:
+        explicit on_stop(input_stop& of) noexcept : of_(&of) {}
+        void operator()() const noexcept { of_->stop(); }
+
+    private:
+        input_stop* of_;
+    };
+    void stop() noexcept {
+        io::context& loop = connection_.loop_.context;
+        posted_ = true;
+        if (loop.is_current()) {
+            loop.defer(*this);
+        } else {
+            loop.post(*this);
+        }
+    }
+    static void arrive(operation* op) noexcept {
+        input_stop& self = *static_cast<input_stop*>(op);
+        self.arrived_ = true;
+        if (self.waiter_) {
+            self.waiter_.resume();
+        } else {
+            self.end_wait();
+        }
+    }
+    static void expire(timer_entry* entry) noexcept {
+        input_stop& self = *static_cast<input_stop*>(entry);
+        if (!self.connection_.loop_.context.ending()) self.end_wait();
+    }
+    // Last of all: what waits goes on.
+    void end_wait() noexcept {
+        read_ahead& a = connection_.batch_->ahead;
+        if (!a.waiter) return;
+        stopped_ = true;
+        std::exchange(a.waiter, {}).resume();
+    }
+
+    connection& connection_;
+    std::optional<inplace_stop_callback<on_stop>> callback_;
+    std::coroutine_handle<> waiter_;
+    bool posted_ = false;  // written by the callback, read when it is gone
+    bool arrived_ = false;
+    bool stopped_ = false;
+};
+
 // The body of a request, read by its handler. Lives while the handler does.
 class incoming_body final : public body_reader {
 public:
@@ -46,17 +129,26 @@ public:
 
     task<std::string_view> read() override {
         serving_loop& loop = connection_.loop_;
-        const bool from_pool = !loop.context.is_current();
         for (;;) {
             if (const std::string_view piece = next_piece(); ended_ || !piece.empty()) {
                 co_return piece;
             }
-            if (!loop.context.is_current()) co_await loop.context.get_scheduler().schedule();
-            broken_ = !co_await receive();
-            if (broken_) co_await execution::just_stopped();
-            if (from_pool && loop.shared.pool != nullptr) {
-                co_await loop.shared.pool->get_scheduler().schedule();
+            const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
+            const execution::instant deadline =
+                co_await execution::read_env(execution::get_deadline);
+            bool received = false;
+            if (loop.context.is_current()) {
+                received = co_await receive(stop, deadline);
+            } else {  // the handler has gone elsewhere; it may be a task that belongs there
+                received = co_await execution::starts_on(loop.context.get_scheduler(),
+                                                         receive(stop, deadline));
+                thread_pool* const pool = loop.shared.pool;
+                if (pool != nullptr && !pool->is_current()) {
+                    co_await pool->get_scheduler().schedule();
+                }
             }
+            // What has come all the same is the next call's.
+            if (!received || stop.stop_requested()) co_await execution::just_stopped();
         }
     }
 
@@ -94,13 +186,16 @@ private:
         return {begin, r.produced};
     }
 
-    // On the loop. False: the client is gone.
-    task<bool> receive() {
+    // On the loop. False: the client is gone, or what waits was stopped.
+    task<bool> receive(inplace_stop_token stop, execution::instant deadline) {
         connection& c = connection_;
-        if (!c.socket_.is_open() || exchange_.given_up) co_return false;
-        if (!std::exchange(asked_, true)) {
-            exchange_.output += "HTTP/1.1 100 Continue\r\n\r\n";
-            if (!co_await c.write(exchange_)) co_return false;
+        broken_ = !c.socket_.is_open() || exchange_.given_up;
+        if (broken_) co_return false;
+        if (!std::exchange(asked_, true)) exchange_.output += "HTTP/1.1 100 Continue\r\n\r\n";
+        if (!exchange_.output.empty()) {
+            const bool written = co_await c.write(exchange_);
+            broken_ = !c.socket_.is_open();
+            if (!written) co_return false;
         }
         // Only the time that the client takes counts, not the handler's.
         const duration handler_left = exchange_.origin.deadline - c.loop_.context.turn_time();
@@ -109,14 +204,19 @@ private:
         c.enter(connection::phase::body, saturating_sub(allowed, taken_));
         exchange_.input.clear();
         exchange_.left = {};
+        connection::input_stop listening(c, stop, deadline);
         const bool more = co_await c.receive_more(exchange_);
+        listening.end();
+        co_await connection::input_stop::settled(listening);
         const bool full = std::exchange(exchange_.out_of_room, false);
-        if (!more && !full) co_return false;
+        broken_ = !more && !full && !listening.stopped();
+        if (broken_) co_return false;
         taken_ += c.loop_.context.turn_time() - began;
         received_ += exchange_.input.size();
         c.enter(connection::phase::handling, handler_left);
-        c.watch();
+        if (c.socket_.is_open()) c.watch();
         if (full) throw refused{503, no_room_reason};
+        if (!more) co_return false;
         bytes_.assign(exchange_.input);
         at_ = 0;
         co_return true;
@@ -195,29 +295,28 @@ public:
             if (bytes.size() > *left_) {
                 throw std::length_error("a body is longer than its declared length");
             }
-            *left_ -= bytes.size();
         }
-        written_ += bytes.size();
         while (!bytes.empty()) {
             const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
             piece_.append(bytes.substr(0, taken));
             bytes.remove_prefix(taken);
+            if (left_) *left_ -= taken;  // not before: a stop leaves the rest out
+            written_ += taken;
             if (piece_.size() == piece_bytes) co_await flush();
         }
     }
     task<> flush() override {
         io::context& loop = connection_.loop_.context;
-        thread_pool* const pool = connection_.loop_.shared.pool;
-        const bool from_pool = pool != nullptr && pool->is_current();
-        if (!loop.is_current()) co_await loop.get_scheduler().schedule();
-        if (!connection_.socket_.is_open() || exchange_.origin.stop.stop_requested()) {
-            co_await execution::just_stopped();
+        bool sent = false;
+        if (loop.is_current()) {
+            sent = co_await send();
+        } else {  // the producer has gone elsewhere; it may be a task that belongs there
+            thread_pool* const pool = connection_.loop_.shared.pool;
+            const bool from_pool = pool != nullptr && pool->is_current();
+            sent = co_await execution::starts_on(loop.get_scheduler(), send());
+            if (from_pool && !pool->is_current()) co_await pool->get_scheduler().schedule();
         }
-        put_piece();
-        const bool sent = co_await connection_.write(exchange_);
         if (!sent) co_await execution::just_stopped();
-        connection_.enter(connection::phase::handling, duration::max());
-        if (from_pool) co_await pool->get_scheduler().schedule();
     }
     void trailer(std::string_view name, std::string_view value) override {
         if (chunked_) trailers_.add(name, value);
@@ -233,6 +332,26 @@ public:
     std::uint64_t written() const noexcept { return written_; }
 
 private:
+    // On the loop. False: the client is gone, or what waits was stopped; then the next call sends
+    // the rest.
+    task<bool> send() {
+        if (!connection_.socket_.is_open() || exchange_.origin.stop.stop_requested()) {
+            co_return false;
+        }
+        // First what a stopped call has left, so that it never becomes more.
+        const bool behind = unsent_;
+        if (!behind) put_piece();
+        bool sent = co_await connection_.write(exchange_);
+        if (sent && behind) {
+            put_piece();
+            sent = co_await connection_.write(exchange_);
+        }
+        unsent_ = !sent;
+        if (connection_.socket_.is_open()) {
+            connection_.enter(connection::phase::handling, duration::max());
+        }
+        co_return sent;
+    }
     void put_piece() {
         if (piece_.empty()) return;
         if (chunked_) {
@@ -250,6 +369,7 @@ private:
     std::optional<std::uint64_t> left_;  // of the declared length
     std::uint64_t written_ = 0;
     bool chunked_;
+    bool unsent_ = false;  // the output has what a call that was stopped has left
 };
 
 // Sends an answer whose body comes in pieces.

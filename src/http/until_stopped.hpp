@@ -4,6 +4,7 @@
 // producers that is this coroutine. Its frame owns theirs, and is destroyed by the awaiter.
 
 #include <coppice/exec/as_awaitable.hpp>
+#include <coppice/exec/deadline.hpp>
 #include <coppice/exec/env.hpp>
 #include <coppice/exec/queries.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
@@ -27,8 +28,11 @@ struct waiting_env {
     io::context& loop;
 };
 
-// The same for what belongs to the loop, and is there again after whatever it awaits.
-struct loop_env : waiting_env {};
+// The same for what belongs to the loop, and is there again after whatever it awaits; and when
+// nobody needs it any more.
+struct loop_env : waiting_env {
+    execution::instant deadline = execution::instant::never();
+};
 
 // The coroutine's first parameter is the environment.
 template <class T, class Env = waiting_env>
@@ -70,7 +74,8 @@ public:
                 execution::prop(execution::get_timed_scheduler, env_.loop.get_scheduler()));
             if constexpr (std::same_as<Env, loop_env>) {
                 return execution::env(
-                    execution::prop(execution::get_scheduler, env_.loop.get_scheduler()), waiting);
+                    execution::prop(execution::get_scheduler, env_.loop.get_scheduler()),
+                    execution::prop(execution::get_deadline, env_.deadline), waiting);
             } else {
                 return waiting;
             }

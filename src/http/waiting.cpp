@@ -438,8 +438,9 @@ void connection::received_ahead(operation* op) noexcept {
     }
 }
 
-// Writes e.output. False: the connection is over. Afterwards it is at home, unless all was written
-// from where it was.
+// Writes e.output. False: the connection is over, or what waits was stopped: then the socket is
+// open, and the next call writes the rest. Afterwards it is at home, unless all was written from
+// where it was.
 task<bool> connection::write(exchange& e) {
     if (e.output.empty()) co_return true;
     count(e);
@@ -448,18 +449,24 @@ task<bool> connection::write(exchange& e) {
         co_await come_home();
         if (!socket_.is_open()) co_return false;
     }
-    const std::span left = std::span(e.output).subspan(e.sent);
     if (!reserve_output(e)) {
         abort();
         co_return false;
     }
-    enter(phase::writing, transfer_time(loop_.options.timeouts.write, left.size()));
+    enter(phase::writing, transfer_time(loop_.options.timeouts.write, e.output.size() - e.sent));
     std::error_code ec;
-    co_await socket_.send_all(std::as_bytes(left), use_await[ec]);
-    if (!ec) e.bytes_sent += left.size();
+    while (e.sent != e.output.size() && !ec) {
+        const auto left = std::as_bytes(std::span(e.output)).subspan(e.sent);
+        const std::size_t n = co_await socket_.send(left, use_await[ec]);
+        e.sent += n;
+        e.bytes_sent += n;
+    }
     give_output_back(e);
-    e.output.clear();
-    e.sent = 0;
+    const bool stopped = ec == std::errc::operation_canceled && socket_.is_open();
+    if (!stopped) {
+        e.output.clear();
+        e.sent = 0;
+    }
     phase_ = phase::handling;
     account(e, loop_.context.now());
     co_return !ec;
@@ -511,8 +518,8 @@ void connection::give_up() noexcept {
     count(e);
     e.sender.on = socket_.slot();
     e.sender.complete = &late_answer_sent;
-    e.sender.data = reinterpret_cast<std::byte*>(e.output.data());
-    e.sender.size = e.output.size();
+    e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
+    e.sender.size = e.output.size() - e.sent;
     e.sending_late = true;
     if (socket_.is_open() && !loop_.context.start(e.sender)) return;
     late_answer_sent(&e.sender);

@@ -124,4 +124,19 @@ struct get_deadline_t {
 };
 inline constexpr get_deadline_t get_deadline{};
 
+// The deadline at which nobody stops the operation, so that it has to look at the clock itself:
+// what a task hands down. That of a timeout is none, since its end comes as a stop.
+struct get_unwatched_deadline_t {
+    template <class Env>
+    constexpr instant operator()(const Env& env) const noexcept {
+        if constexpr (has_query<Env, get_unwatched_deadline_t>) {
+            return env.query(*this);
+        } else {
+            return get_deadline(env);
+        }
+    }
+    static constexpr bool query(forwarding_query_t) noexcept { return true; }
+};
+inline constexpr get_unwatched_deadline_t get_unwatched_deadline{};
+
 }  // namespace coppice::execution

@@ -40,9 +40,10 @@ public:
         : token_(token), deadline_(deadline), base_(static_cast<Env&&>(base)) {}
     timeout_token_t<0> query(get_stop_token_t) const noexcept { return token_; }
     instant query(get_deadline_t) const noexcept { return deadline_; }
+    instant query(get_unwatched_deadline_t) const noexcept { return get_unwatched_deadline(base_); }
     template <class Query, class... Args>
-        requires(!one_of<Query, get_stop_token_t, get_deadline_t>) && is_forwarding_query<Query> &&
-                has_query<Env, Query, Args...>
+        requires(!one_of<Query, get_stop_token_t, get_deadline_t, get_unwatched_deadline_t>) &&
+                is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return static_cast<const Env&>(base_).query(tag, static_cast<Args&&>(args)...);
     }

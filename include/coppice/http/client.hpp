@@ -2,8 +2,9 @@
 #pragma once
 // A request is a task: it takes a kept connection to the endpoint, or makes one, sends, and ends
 // when the answer's body has ended, in memory or piece by piece in a sink. It can be stopped at any
-// moment, from any thread: by what awaits it (timeout, when_any, a scope) and by a token of its
-// own; then it ends as stopped, and its connection is closed. Being stoppable allocates nothing.
+// moment, from any thread: by what awaits it (timeout, when_any, a scope, a deadline) and by a
+// token of its own; then it ends as stopped, and its connection is closed. The server may have
+// acted on it, docs/stopping.md. Being stoppable allocates nothing.
 //
 // Nothing is sent unless it is exactly one request. Method, target, host and fields may come from a
 // stranger: what would be malformed or would end the request elsewhere is errc::invalid_argument.
@@ -25,6 +26,7 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/deadline.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/http/body.hpp>
@@ -160,7 +162,8 @@ public:
 
     // Ends with the answer, or with nothing if what it awaits was stopped by `stop`. A stop of the
     // request by its own token or a time that is up ends it early, with an error.
-    task<std::optional<client_response>> perform(inplace_stop_token stop);
+    task<std::optional<client_response>> perform(inplace_stop_token stop,
+                                                 execution::instant deadline);
 
     // The stop callback. Threads: any.
     class on_stop {
@@ -171,7 +174,8 @@ public:
     private:
         client_call* call_;
     };
-    bool stopped() const noexcept { return stopped_; }
+    // It has been told to end, by any of those who may.
+    bool stopped() const noexcept;
 
     // Once the callback is gone: awaits what it may have posted.
     class settled {
@@ -206,6 +210,7 @@ private:
     task<bool> send_body(inplace_stop_token enough);
     task<bool> send_pieces();
     task<bool> send_piece(std::string_view piece);
+    task<bool> send_output();
     task<bool> receive_answer(client_response& answer);
     task<bool> receive_head(client_response& answer);
     task<> receive_body(client_response& answer);
@@ -218,7 +223,8 @@ private:
 
     client& client_;
     const client_request& request_;
-    inplace_stop_token outer_;  // of what awaits the request
+    inplace_stop_token outer_;  // of what awaits the request, as the next
+    execution::instant deadline_ = execution::instant::never();
     std::unique_ptr<client_connection> connection_;
     std::string output_;
     // The answer's framing.
@@ -230,6 +236,7 @@ private:
     std::size_t collected_ = 0;
     std::error_code ended_by_;  // none: a proper end of the stream
     std::error_code send_error_;
+    std::size_t sent_ = 0;                       // of the last piece
     std::optional<inplace_stop_source> enough_;  // of a body that is sent beside its answer
     bool sending_ = false;                       // it is, and the source may be asked to stop
     bool head_received_ = false;
@@ -247,20 +254,20 @@ template <stoppable_token Token>
 task<client_response> client::send(client_request r, Token token) {
     client_call call(*this, r);
     const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
+    const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
     std::optional<client_response> answer;
     std::exception_ptr error;
     {
         const stop_callback_for_t<Token, client_call::on_stop> callback(token,
                                                                         client_call::on_stop(call));
         try {
-            answer = co_await call.perform(outer);
+            answer = co_await call.perform(outer, deadline);
         } catch (...) {
             error = std::current_exception();
         }
     }
     co_await client_call::settled(call);
-    const bool stopped = call.stopped() || outer.stop_requested();
-    if (!answer && (stopped || !error)) co_await execution::just_stopped();
+    if (!answer && (call.stopped() || !error)) co_await execution::just_stopped();
     if (error) std::rethrow_exception(error);
     co_return std::move(*answer);
 }

@@ -3,14 +3,15 @@
 // One context serves a task that was connected, or awaited by a strange coroutine, and all tasks of
 // the same Env that it awaits: they hold its address, so that an awaited task costs one pointer.
 //
-// A timed scheduler that is named around a task reaches all that it awaits. A deadline around it
-// does not: it would put a timer into the loop for each operation below, where the stop at its end
-// is one for all; and an operation that is made unstoppable, to take leave after that, would end at
-// once.
+// A timed scheduler that is named around a task reaches all that it awaits, and so does a deadline,
+// but for that of a timeout: it would put a timer into the loop for each operation below, where the
+// stop at its end is one for all; and an operation that is made unstoppable, to take leave after
+// that, would end at once.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/deadline.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/stop_registration.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -96,6 +97,7 @@ public:
 
     scheduler_type scheduler;  // changed by change_scheduler()
     stop_token_type stop_token;
+    instant deadline = instant::never();  // of what awaits the task; written before it starts
     void change_scheduler(scheduler_type sch) noexcept {
         scheduler = static_cast<scheduler_type&&>(sch);
         is_inline_ = runs_inline(scheduler);
@@ -148,9 +150,20 @@ public:
     }
     allocator_type query(get_allocator_t) const noexcept { return allocator_; }
     inherited_timer query(get_inherited_timer_t) const noexcept { return context_->timer(); }
+    // Where an operation may end early. An Env that answers goes before what is handed down.
+    instant query(get_deadline_t) const noexcept
+        requires(!unstoppable_token<typename context_type::stop_token_type> ||
+                 has_query<Env, get_deadline_t>)
+    {
+        if constexpr (has_query<Env, get_deadline_t>) {
+            return get_deadline(context_->environment());
+        } else {
+            return context_->deadline;
+        }
+    }
     template <class Query, class... Args>
         requires(!one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
-                         get_allocator_t, get_inherited_timer_t>) &&
+                         get_allocator_t, get_inherited_timer_t, get_deadline_t>) &&
                 is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return context_->environment().query(tag, static_cast<Args&&>(args)...);
@@ -257,7 +270,9 @@ public:
           stop_(get_stop_token(outer)),
           timer_(outer),
           context_(task_scheduler_from<typename task_context<Env>::scheduler_type>(outer),
-                   stop_.token(), environment_, timer_.get(outer)) {}
+                   stop_.token(), environment_, timer_.get(outer)) {
+        context_.deadline = get_unwatched_deadline(outer);
+    }
 
     task_context<Env>& context() noexcept { return context_; }
     // Before the task starts, and when it has ended.

@@ -77,7 +77,9 @@ public:
     changed_context(scheduler_type sch, task_context<Env>& outer)
         : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
                             outer.environment(), outer.timer()),
-          outer_(outer) {}
+          outer_(outer) {
+        this->deadline = outer.deadline;
+    }
     ~changed_context() {
         if (going_back_) back_.destroy();
     }
