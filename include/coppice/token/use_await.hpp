@@ -95,7 +95,7 @@ private:
                 return;
             }
         }
-        execution::set_error(static_cast<Rcvr&&>(rcvr_), error);
+        execution::set_error(static_cast<Rcvr&&>(rcvr_), static_cast<std::error_code&&>(error));
     }
 
     [[no_unique_address]] Errors errors_;
