@@ -5,22 +5,29 @@
 
 namespace coppice::io {
 
-namespace {
-
-open_file receive_signals(context& owner, std::initializer_list<int> signals) {
-    const int fd =
-        owner.system().receive_signals(signals).value_or_throw("signals could not be received");
-    const result<descriptor*> adopted = owner.adopt(fd);
-    if (!adopted) {
-        owner.system().close(fd);
-        throw std::system_error(adopted.error(), "a loop could not take the signals");
+struct signal_set::opened {
+    opened(context& c, std::initializer_list<int> signals)
+        : owner(c),
+          received(
+              c.system().receive_signals(signals).value_or_throw("signals could not be received")) {
+        const result<int> fd = received->descriptor();
+        const result<descriptor*> adopted = fd ? owner.adopt(fd.value()) : fd.error();
+        if (!adopted) {
+            if (fd) owner.system().close(fd.value());
+            received->end();
+            throw std::system_error(adopted.error(), "a loop could not take the signals");
+        }
+        file = adopted.value();
     }
-    return open_file(owner, adopted.value());
-}
-
-}  // namespace
+    context& owner;
+    received_signals* received;
+    descriptor* file = nullptr;
+};
 
 signal_set::signal_set(context& owner, std::initializer_list<int> signals)
-    : open_file(receive_signals(owner, signals)) {}
+    : signal_set(opened(owner, signals)) {}
+
+signal_set::signal_set(const opened& o) noexcept
+    : open_file(o.owner, o.file), signals_(o.received) {}
 
 }  // namespace coppice::io

@@ -5,11 +5,10 @@
 
 #include <fcntl.h>
 #include <netdb.h>
-#include <sys/signalfd.h>
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
+#include <memory>
 #include <utility>
 
 namespace coppice::io {
@@ -81,41 +80,74 @@ void simulation::world::run_file_operation(ring_operation& op) noexcept {
 
 // ---- Signals and names ------------------------------------------------------------------------
 
-result<int> simulation::world::receive_signals(std::initializer_list<int> signals) noexcept {
+class simulation::world::signal_source final : public received_signals {
+public:
+    signal_source(world& w, identity of, int fd) noexcept : world_(w), of_(of), fd_(fd) {}
+    result<int> descriptor() noexcept override { return fd_; }
+    // The lowest number first, as the kernel does.
+    int take() noexcept override {
+        object* const o = world_.find_id(of_);
+        if (o == nullptr || o->come == 0) return 0;
+        const int signal = std::countr_zero(o->come) + 1;
+        o->come &= ~bit_of(signal);
+        if (o->come != 0) world_.poke(*o);
+        return signal;
+    }
+    void keep() noexcept override {
+        object* const o = world_.find_id(of_);
+        if (o != nullptr && o->come != 0) world_.poke(*o);
+    }
+    void end() noexcept override {}
+
+private:
+    world& world_;
+    const identity of_;
+    const int fd_;
+};
+
+simulation::world::world(std::uint64_t seed, const simulated_faults& faults)
+    : dice_(seed), faults_(faults) {}
+simulation::world::~world() = default;
+
+result<received_signals*> simulation::world::receive_signals(
+    std::initializer_list<int> signals) noexcept {
     if (const int failure = begin(system_call::signals)) return system_error(failure);
     const auto is_one = [](int s) { return s >= 1 && s <= 64; };
     if (!std::all_of(signals.begin(), signals.end(), is_one)) return system_error(EINVAL);
     object& o = make(AF_UNSPEC, 0);
     o.is = state::signals;
     for (const int s : signals) o.signals |= bit_of(s);
-    return static_cast<int>(end(system_call::signals, 0, give_descriptor(o)));
+    o.come = signals_ & o.signals;
+    signals_ &= ~o.come;
+    const int fd = give_descriptor(o);
+    end(system_call::signals, 0, fd);
+    signal_sources_.push_back(std::make_unique<signal_source>(*this, o.id, fd));
+    return signal_sources_.back().get();
 }
 
 void simulation::world::arrive_signal(int signal) {
     end(system_call::signals, 0, signal);
-    signals_ |= bit_of(signal);
+    bool heard = false;
     for (const auto& [id, o] : objects_) {
-        if ((o->signals & bit_of(signal)) != 0) poke(*o);
+        if ((o->signals & bit_of(signal)) == 0) continue;
+        heard = true;
+        o->come |= bit_of(signal);
+        poke(*o);
     }
+    if (!heard) signals_ |= bit_of(signal);
 }
 
-// The lowest number first, as the kernel does.
+// As an eventfd(2): 8 bytes while there is something to take.
 long simulation::world::read_signal(int fd, std::span<std::byte> into) noexcept {
     if (const int failure = begin(system_call::read)) return -failure;
     const object& o = *find(fd);
     if (dice_.chance(faults_.interrupted)) return -EINTR;
-    const std::uint64_t mine = o.signals & signals_;
-    if (mine == 0) return end(system_call::read, fd, -EAGAIN);
+    if (o.come == 0) return end(system_call::read, fd, -EAGAIN);
     if (dice_.chance(faults_.try_again)) {
         later(event{event::kind::poke, o.id, 0, {}, {}, nullptr}, delayed());
         return end(system_call::read, fd, -EAGAIN);
     }
-    signalfd_siginfo info{};
-    info.ssi_signo = static_cast<std::uint32_t>(std::countr_zero(mine)) + 1;
-    signals_ &= ~bit_of(static_cast<int>(info.ssi_signo));
-    std::memcpy(into.data(), &info, std::min(into.size(), sizeof info));
-    end(system_call::read, fd, info.ssi_signo);
-    return sizeof info;
+    return end(system_call::read, fd, static_cast<long>(into.size()));
 }
 
 std::optional<duration> simulation::world::look_up_delay(const std::string& host) noexcept {

@@ -45,8 +45,8 @@ class simulation::world final : public system_calls, public clock {
 public:
     using bytes = std::vector<std::byte>;
 
-    world(std::uint64_t seed, const simulated_faults& faults) : dice_(seed), faults_(faults) {}
-    ~world() = default;
+    world(std::uint64_t seed, const simulated_faults& faults);
+    ~world();
 
     time_point now() const noexcept override {
         return time_point(duration(shown_.load(relaxed)));  // relaxed: only the time
@@ -72,7 +72,7 @@ public:
     result<std::uint64_t> file_size(int fd) noexcept override;
     std::error_code resize(int fd, std::uint64_t size) noexcept override;
     void close(int fd) noexcept override;
-    result<int> receive_signals(std::initializer_list<int> signals) noexcept override;
+    result<received_signals*> receive_signals(std::initializer_list<int> signals) noexcept override;
     std::optional<duration> look_up_delay(const std::string& host) noexcept override;
     int look_up(const std::string& host, std::uint16_t port,
                 std::vector<endpoint>& found) noexcept override;
@@ -132,7 +132,8 @@ private:
         std::deque<datagram> datagrams;
         std::map<std::pair<int, int>, bytes> options;
         bytes* content = nullptr;   // of a file
-        std::uint64_t signals = 0;  // of a signal_set: those it receives
+        std::uint64_t signals = 0;  // of a signal_set: those it receives, and those that have come
+        std::uint64_t come = 0;
     };
     struct known_host {
         std::vector<endpoint> addresses;
@@ -143,6 +144,8 @@ private:
     static constexpr std::uint64_t bit_of(int signal) noexcept {
         return std::uint64_t{1} << (signal - 1);
     }
+    // One set's. Never freed before the world: an operation may end after its set.
+    class signal_source;
     struct event {
         enum class kind : std::uint8_t {
             connection,
@@ -206,7 +209,8 @@ private:
     std::vector<identity> poked_;
     std::map<std::string, bytes, std::less<>> files_;
     std::map<std::string, known_host, std::less<>> hosts_;
-    std::uint64_t signals_ = 0;  // have come, and were not received
+    std::uint64_t signals_ = 0;  // have come, and no set was there
+    std::vector<std::unique_ptr<signal_source>> signal_sources_;
     identity last_identity_ = 0;
     std::uint64_t last_event_ = 0;
     std::uint16_t last_port_ = 40'000;

@@ -303,7 +303,7 @@ std::uint32_t simulation::world::readiness(const object& o) const noexcept {
         case state::listening:
             return o.backlog.empty() ? 0u : unsigned{EPOLLIN};
         case state::signals:
-            return (o.signals & signals_) == 0 ? 0u : unsigned{EPOLLIN};
+            return o.come == 0 ? 0u : unsigned{EPOLLIN};
         case state::connecting:
         case state::file:
             return 0;

@@ -3,16 +3,15 @@
 
 #include <fcntl.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/sendfile.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <ctime>
 #include <new>
+
+#include "signals.hpp"
 
 namespace coppice::io {
 
@@ -87,16 +86,9 @@ public:
         return outcome(::ftruncate(fd, static_cast<off_t>(size)));
     }
     void close(int fd) noexcept override { ::close(fd); }
-    result<int> receive_signals(std::initializer_list<int> signals) noexcept override {
-        sigset_t set;
-        ::sigemptyset(&set);
-        for (const int s : signals) ::sigaddset(&set, s);
-        if (const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr)) {
-            return std::error_code(error, std::system_category());
-        }
-        const int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-        if (fd < 0) return last_error();
-        return fd;
+    result<received_signals*> receive_signals(
+        std::initializer_list<int> signals) noexcept override {
+        return receive_process_signals(signals);
     }
     std::chrono::sys_seconds wall_time() noexcept override {
         return std::chrono::sys_seconds(std::chrono::seconds(std::time(nullptr)));

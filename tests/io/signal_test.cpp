@@ -7,10 +7,15 @@
 #include "rings.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <latch>
 #include <optional>
 #include <set>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -97,6 +102,215 @@ TEST_P(signals_on, a_stop_and_a_close_end_a_wait_without_a_signal) {
     EXPECT_EQ(stopped.stops, 1);
     EXPECT_EQ(closed.ends(), 1);
     EXPECT_EQ(closed.values, 0);
+}
+
+TEST_P(signals_on, every_set_of_a_signal_hears_it) {
+    io::signal_set one(*loop, {SIGUSR1});
+    io::signal_set other(*loop, {SIGUSR1, SIGUSR2});
+    std::vector<int> second;
+    auto hear = [&]() -> detached { second.push_back(co_await other.wait()); };
+    hear();
+    collect(one, 1);
+    raise(SIGUSR1);
+    loop->run();
+    EXPECT_EQ(got, std::vector<int>{SIGUSR1});
+    EXPECT_EQ(second, std::vector<int>{SIGUSR1});
+}
+
+TEST_P(signals_on, a_wait_that_is_stopped_leaves_the_signal_to_the_next) {
+    io::signal_set signals(*loop, {SIGUSR1});
+    inplace_stop_source source;
+    outcome stopped;
+    auto wait = ex::connect(signals.wait(), outcome_receiver(stopped, source.get_token()));
+    ex::start(wait);
+    auto both_at_once = [&]() -> detached {
+        co_await loop->get_scheduler().schedule();
+        co_await loop->get_scheduler().schedule();
+        raise(SIGUSR1);
+        source.request_stop();
+    };
+    both_at_once();
+    loop->run();
+    EXPECT_EQ(stopped.ends(), 1);
+    if (stopped.stops == 1) collect(signals, 1);
+    loop->run();
+    EXPECT_EQ(stopped.values + static_cast<int>(got.size()), 1);
+}
+
+TEST_P(signals_on, sets_may_be_moved_and_made_again_and_again) {
+    for (int i = 0; i != 20; ++i) {
+        io::signal_set first(*loop, {SIGUSR1});
+        io::signal_set signals(std::move(first));
+        io::signal_set other(*loop, {SIGUSR2});
+        raise(SIGUSR1);
+        collect(signals, 1);
+        loop->run();
+        other = std::move(signals);
+        raise(SIGUSR1);
+        collect(other, 1);
+        loop->run();
+    }
+    EXPECT_EQ(got, std::vector<int>(40, SIGUSR1));
+}
+
+// ---- The process's signals --------------------------------------------------------------------
+
+class real_signals_on : public signals_on {
+protected:
+    // Waits for so many signals of a set, on its loop, on this thread.
+    void receive(io::signal_set& signals, int count) {
+        collect(signals, count);
+        loop->run();
+    }
+};
+INSTANTIATE_TEST_SUITE_P(rings, real_signals_on, test::real_rings, test::ring_name);
+
+// Blocks signals on this thread while it lives.
+class blocked : immovable {
+public:
+    explicit blocked(int signal) {
+        sigset_t set;
+        ::sigemptyset(&set);
+        ::sigaddset(&set, signal);
+        ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    }
+    ~blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_;
+};
+
+TEST_P(real_signals_on, a_thread_that_was_made_before_the_set_does_not_end_the_process) {
+    std::latch over(1);
+    std::thread earlier([&] { over.wait(); });
+    {
+        io::signal_set signals(*loop, {SIGTERM, SIGUSR1});
+        ::pthread_kill(earlier.native_handle(), SIGTERM);
+        receive(signals, 1);
+        ::pthread_kill(earlier.native_handle(), SIGUSR1);
+        receive(signals, 1);
+        const blocked here(SIGTERM);  // so that the kernel takes the other one
+        ::kill(::getpid(), SIGTERM);
+        receive(signals, 1);
+    }
+    over.count_down();
+    earlier.join();
+    EXPECT_EQ(got, (std::vector<int>{SIGTERM, SIGUSR1, SIGTERM}));
+}
+
+TEST_P(real_signals_on, a_signal_that_all_threads_block_is_received) {
+    const blocked everywhere(SIGUSR1);  // the process has this thread alone
+    io::signal_set signals(*loop, {SIGUSR1});
+    ::kill(::getpid(), SIGUSR1);
+    receive(signals, 1);
+    EXPECT_EQ(got, std::vector<int>{SIGUSR1});
+}
+
+TEST_P(real_signals_on, what_was_pending_before_the_set_is_received) {
+    const blocked everywhere(SIGUSR1);
+    ::raise(SIGUSR1);  // for this thread
+    const blocked that_too(SIGUSR2);
+    ::kill(::getpid(), SIGUSR2);  // for the process
+    io::signal_set signals(*loop, {SIGUSR1, SIGUSR2});
+    receive(signals, 2);
+    EXPECT_EQ(std::multiset<int>(got.begin(), got.end()), (std::multiset<int>{SIGUSR1, SIGUSR2}));
+}
+
+TEST_P(real_signals_on, sets_in_several_contexts_hear_a_signal_each) {
+    std::vector<int> others;
+    std::latch ready(1);
+    std::thread runner([&] {
+        io::context other(GetParam());
+        io::signal_set set(other, {SIGUSR1});
+        auto hear = [&]() -> detached {
+            ready.count_down();
+            others.push_back(co_await set.wait());
+        };
+        hear();
+        other.run();
+    });
+    io::signal_set signals(*loop, {SIGUSR1});
+    ready.wait();
+    ::raise(SIGUSR1);
+    receive(signals, 1);
+    runner.join();
+    EXPECT_EQ(got, std::vector<int>{SIGUSR1});
+    EXPECT_EQ(others, std::vector<int>{SIGUSR1});
+}
+
+volatile sig_atomic_t handled = 0;
+void count_handled(int) {
+    handled = handled + 1;
+}
+
+TEST_P(real_signals_on, the_handler_from_before_comes_back_with_the_last_set) {
+    struct sigaction mine{}, original{};
+    mine.sa_handler = &count_handled;
+    ::sigaction(SIGUSR1, &mine, &original);
+    handled = 0;
+    {
+        io::signal_set signals(*loop, {SIGUSR1});
+        {
+            const io::signal_set other(*loop, {SIGUSR1});
+        }
+        ::raise(SIGUSR1);
+        receive(signals, 1);
+        EXPECT_EQ(handled, 0);
+    }
+    ::raise(SIGUSR1);
+    EXPECT_EQ(handled, 1);
+    {
+        const io::signal_set signals(*loop, {SIGUSR2});
+        ::sigaction(SIGUSR2, &mine, nullptr);  // its installer wants to keep it
+    }
+    ::raise(SIGUSR2);
+    EXPECT_EQ(handled, 2);
+    ::sigaction(SIGUSR1, &original, nullptr);
+    ::sigaction(SIGUSR2, &original, nullptr);
+}
+
+TEST_P(real_signals_on, a_child_that_ends_is_heard_of) {
+    io::signal_set signals(*loop, {SIGCHLD});
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(7);
+    receive(signals, 1);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+    EXPECT_EQ(got, std::vector<int>{SIGCHLD});
+}
+
+// How a child ends that sends itself SIGTERM: by it, whether or not it execs.
+TEST_P(real_signals_on, children_have_the_dispositions_from_before) {
+    io::signal_set signals(*loop, {SIGTERM});
+    for (const bool execs : {false, true}) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            if (execs) ::execl("/bin/sh", "sh", "-c", "kill -TERM $$; exit 7", nullptr);
+            ::kill(::getpid(), SIGTERM);
+            ::_exit(7);
+        }
+        int status = 0;
+        EXPECT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFSIGNALED(status)) << execs;
+        EXPECT_EQ(WTERMSIG(status), SIGTERM) << execs;
+    }
+    // The parent was sent nothing.
+    EXPECT_TRUE(got.empty());
+    ::raise(SIGTERM);
+    receive(signals, 1);
+    EXPECT_EQ(got, std::vector<int>{SIGTERM});
+}
+
+TEST_P(real_signals_on, what_cannot_be_received_is_refused_and_changes_nothing) {
+    const int before = test::open_files();
+    for (const int none : {-1, 0, 65, SIGKILL, SIGSTOP, SIGSEGV}) {
+        EXPECT_THROW(io::signal_set(*loop, {SIGUSR1, none}), std::system_error) << none;
+        struct sigaction now{};
+        ::sigaction(SIGUSR1, nullptr, &now);
+        EXPECT_EQ(now.sa_handler, SIG_DFL) << none;
+    }
+    EXPECT_LE(test::open_files(), before + 2);  // what handlers may touch is kept
 }
 
 }  // namespace

@@ -21,6 +21,22 @@ namespace coppice::io {
 
 enum class shutdown_direction { receive, send, both };
 
+// The signals that one set receives. Lifetime: of what it is asked from; end() is called once.
+class received_signals {
+public:
+    // A descriptor that is readable (8 bytes) while a signal may wait; the caller's.
+    virtual result<int> descriptor() noexcept = 0;
+    // The number of a signal that has come, which has then been received; 0: there is none.
+    virtual int take() noexcept = 0;
+    // The descriptor was read, and take() is left to the next reader.
+    virtual void keep() noexcept = 0;
+    // Nothing is received any more.
+    virtual void end() noexcept = 0;
+
+protected:
+    ~received_signals() = default;
+};
+
 // Threads: as the calls of the kernel. Errors: the kernel's, as values.
 class system_calls {
 public:
@@ -46,8 +62,10 @@ public:
     virtual result<std::uint64_t> file_size(int fd) noexcept = 0;
     virtual std::error_code resize(int fd, std::uint64_t size) noexcept = 0;
     virtual void close(int fd) noexcept = 0;
-    // Blocks the signals on this thread, and gives a descriptor that reads them as signalfd(2).
-    virtual result<int> receive_signals(std::initializer_list<int> signals) noexcept = 0;
+    // Receives the signals from now on, and those that wait already. Errors: also invalid_argument
+    // for what is no signal, or cannot be waited for.
+    virtual result<received_signals*> receive_signals(
+        std::initializer_list<int> signals) noexcept = 0;
 
     // The time of day.
     virtual std::chrono::sys_seconds wall_time() noexcept = 0;

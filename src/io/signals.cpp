@@ -1,0 +1,323 @@
+// The signals of the process, handed to the sets that wait for them; for system_calls.cpp.
+// A handler notes a signal for each set that has asked for it and wakes the set's loop, so that it
+// does not matter which thread the kernel takes, nor when threads were made. Where all of the
+// program's threads block a signal, a thread of ours takes it: there is one while a set lives.
+//
+// What the handler touches is never freed: a list of sources that only grows, each with a number of
+// a descriptor that is never closed. The file behind it is an eventfd, the set's while there is
+// one, and the source is for the next set when that goes. So a late handler wakes nobody, or its
+// set's successor in vain.
+#include "signals.hpp"
+
+#include <coppice/base/atomic.hpp>
+
+#include <coppice/base/lifetime.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <mutex>
+#include <new>
+
+namespace coppice::io {
+
+namespace {
+
+constexpr int signals_max = 64;
+constexpr std::uint64_t bit_of(int signal) noexcept {
+    return std::uint64_t{1} << (signal - 1);
+}
+sigset_t set_of(std::uint64_t bits) noexcept {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (int s = 1; s <= signals_max; ++s) {
+        if ((bits & bit_of(s)) != 0) ::sigaddset(&set, s);
+    }
+    return set;
+}
+void write_one(int event) noexcept {
+    const std::uint64_t one = 1;
+    (void)!::write(event, &one, sizeof one);  // full: it is readable already
+}
+void read_all(int event) noexcept {
+    std::uint64_t count;
+    (void)!::read(event, &count, sizeof count);  // empty: nothing to drop
+}
+std::error_code last_error() noexcept {
+    return {errno, std::system_category()};
+}
+
+// What one set receives.
+class source final : public received_signals {
+public:
+    explicit source(int event) noexcept : event_(event) {}
+
+    // In a handler: the signal has come.
+    void note(int signal) noexcept {
+        // relaxed: says only who wants it; one that has gone meanwhile drops it
+        if ((wanted_.load(relaxed) & bit_of(signal)) == 0) return;
+        // edge signals.come (release): what the sender did; pairs with take()
+        const std::uint64_t before = come_.fetch_or(bit_of(signal), release);
+        if ((before & bit_of(signal)) == 0) write_one(event_);
+    }
+    // The lowest number first, as signalfd(2) does. What has come and is not taken makes the
+    // descriptor readable again.
+    int take() noexcept override {
+        const std::uint64_t here = come_.load(relaxed) & wanted_.load(relaxed);  // relaxed: below
+        if (here == 0) return 0;
+        const int signal = std::countr_zero(here) + 1;
+        // edge signals.come (acquire): what the sender did
+        come_.fetch_and(~bit_of(signal), acquire);
+        if ((here & ~bit_of(signal)) != 0) write_one(event_);
+        return signal;
+    }
+    void keep() noexcept override {
+        if (come_.load(relaxed) != 0) write_one(event_);  // relaxed: take() looks again
+    }
+    void end() noexcept override;
+
+    result<int> descriptor() noexcept override { return std::exchange(own_, -1); }
+    // A new set, before anything is noted for it. It has an eventfd of its own: a ring that knew
+    // the one before may still know it.
+    std::error_code begin(std::uint64_t wanted) noexcept {
+        own_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (own_ < 0) return last_error();
+        ::dup3(own_, event_, O_CLOEXEC);
+        come_.store(0, relaxed);         // relaxed: the handler only adds
+        wanted_.store(wanted, relaxed);  // relaxed: the handler is installed, or reached, later
+        return {};
+    }
+    // What it received until now; 0 if it has ended before. `nowhere`: another eventfd.
+    std::uint64_t give_up(int nowhere) noexcept {
+        const std::uint64_t wanted = wanted_.exchange(0, relaxed);  // relaxed: as above
+        if (wanted == 0) return 0;
+        ::dup3(nowhere, event_, O_CLOEXEC);
+        if (own_ >= 0) ::close(std::exchange(own_, -1));
+        return wanted;
+    }
+
+    source* next = nullptr;       // in the list of all; written before it is published
+    source* next_free = nullptr;  // under the mutex
+
+private:
+    const int event_;
+    int own_ = -1;                     // the set's, until it is asked for
+    atomic<std::uint64_t> wanted_{0};  // signals as bits; 0: nobody's
+    atomic<std::uint64_t> come_{0};    // set by handlers, cleared by the set's loop
+};
+
+// The one of the process. Threads: any, under the mutex; the handler reads all_ and owner_ alone.
+class process_signals {
+public:
+    static process_signals& instance() {
+        static process_signals* const one = new process_signals();  // handlers outlive statics
+        return *one;
+    }
+
+    result<received_signals*> receive(std::uint64_t wanted) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (const std::error_code error = start_thread()) return error;
+        const result<source*> made = free_source();
+        if (!made) {
+            if (asked_ == 0) end_thread();
+            return made.error();
+        }
+        source& s = *made.value();
+        if (const std::error_code error = s.begin(wanted)) {
+            forget(s, 0);
+            return error;
+        }
+        for (int signal = 1; signal <= signals_max; ++signal) {
+            if ((wanted & bit_of(signal)) == 0 || users_[index(signal)]++ != 0) continue;
+            if (const std::error_code error = install(signal)) {
+                --users_[index(signal)];
+                forget(s, s.give_up(control_) & (bit_of(signal) - 1));
+                return error;
+            }
+        }
+        take_pending(wanted);
+        return &s;
+    }
+    void end(source& s) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (const std::uint64_t wanted = s.give_up(control_)) forget(s, wanted);
+    }
+
+private:
+    process_signals() {
+        ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                         [] { instance().forget_all(); });
+    }
+    static std::size_t index(int signal) noexcept { return static_cast<std::size_t>(signal - 1); }
+
+    static void handle(int signal) noexcept {
+        const int before = errno;
+        process_signals& self = instance();
+        // A child that shares this memory until it execs is none of ours.
+        if (self.owner_.load(relaxed) == ::getpid()) {  // relaxed: a number
+            // edge signals.list (acquire): the source
+            for (source* s = self.all_.load(acquire); s != nullptr; s = s->next) s->note(signal);
+        }
+        errno = before;
+    }
+    // A signal that would come again at once if its handler returned cannot be waited for.
+    static bool is_fault(int signal) noexcept {
+        return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+               signal == SIGTRAP;
+    }
+    std::error_code install(int signal) noexcept {
+        if (is_fault(signal)) return std::make_error_code(std::errc::invalid_argument);
+        owner_.store(::getpid(), relaxed);  // relaxed: before the handler can run
+        struct sigaction action{};
+        action.sa_handler = &handle;
+        action.sa_flags = SA_RESTART | SA_ONSTACK;
+        ::sigfillset(&action.sa_mask);
+        if (::sigaction(signal, &action, &before_[index(signal)]) != 0) return last_error();
+        watch(asked_ | bit_of(signal));
+        return {};
+    }
+    // The handler that was there before is back, unless somebody has put another one meanwhile.
+    void restore(int signal) noexcept {
+        struct sigaction now{};
+        const bool ours = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == &handle;
+        if (ours) ::sigaction(signal, &before_[index(signal)], nullptr);
+    }
+    void forget(source& s, std::uint64_t wanted) noexcept {
+        std::uint64_t gone = 0;
+        for (int signal = 1; signal <= signals_max; ++signal) {
+            if ((wanted & bit_of(signal)) == 0 || --users_[index(signal)] != 0) continue;
+            restore(signal);
+            gone |= bit_of(signal);
+        }
+        s.next_free = free_;
+        free_ = &s;
+        watch(asked_ & ~gone);
+        if (asked_ == 0) end_thread();
+    }
+    result<source*> free_source() noexcept {
+        if (free_ != nullptr) return std::exchange(free_, free_->next_free);
+        const int event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (event < 0) return last_error();
+        source* const s = try_new<source>(event);
+        if (s == nullptr) {
+            ::close(event);
+            return std::make_error_code(std::errc::not_enough_memory);
+        }
+        s->next = all_.load(relaxed);  // relaxed: written under the mutex
+        // edge signals.list (release): the source; pairs with the handler
+        all_.store(s, release);
+        return s;
+    }
+    // What waits already, because this thread has it blocked.
+    static void take_pending(std::uint64_t wanted) noexcept {
+        const sigset_t set = set_of(wanted);
+        const timespec at_once{};
+        for (int signal; (signal = ::sigtimedwait(&set, nullptr, &at_once)) > 0;) handle(signal);
+    }
+
+    // ---- The thread that takes what all others block ------------------------------------------
+
+    std::error_code start_thread() noexcept {
+        if (has_thread_) return {};
+        if (control_ < 0) control_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (control_ < 0) return last_error();
+        read_all(control_);
+        ending_.store(false, relaxed);  // relaxed: the thread is not there yet
+        sigset_t all, before;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before);
+        const int failed = ::pthread_create(
+            &thread_, nullptr,
+            [](void* self) -> void* {
+                static_cast<process_signals*>(self)->take_signals();
+                return nullptr;
+            },
+            this);
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        if (failed != 0) return {failed, std::system_category()};
+        has_thread_ = true;
+        ::pthread_setname_np(thread_, "coppice-signal");
+        return {};
+    }
+    void end_thread() noexcept {
+        if (!std::exchange(has_thread_, false)) return;
+        ending_.store(true, relaxed);  // relaxed: the thread looks again when it is woken
+        write_one(control_);
+        ::pthread_join(thread_, nullptr);
+    }
+    void watch(std::uint64_t wanted) noexcept {
+        asked_ = wanted;
+        watched_.store(wanted, relaxed);  // relaxed: as above
+        write_one(control_);
+    }
+    void take_signals() noexcept {
+        while (!ending_.load(relaxed)) {  // relaxed: only whether to go on
+            sigset_t blocked;
+            ::sigfillset(&blocked);
+            const std::uint64_t open = watched_.load(relaxed);  // relaxed: as above
+            for (int s = 1; s <= signals_max; ++s) {
+                if ((open & bit_of(s)) != 0) ::sigdelset(&blocked, s);
+            }
+            pollfd control{control_, POLLIN, 0};
+            if (::ppoll(&control, 1, nullptr, &blocked) > 0) read_all(control_);
+        }
+    }
+
+    // In a child that fork() made: the sets are the parent's.
+    void forget_all() noexcept {
+        for (int signal = 1; signal <= signals_max; ++signal) {
+            if (std::exchange(users_[index(signal)], 0) != 0) restore(signal);
+        }
+        all_.store(nullptr, relaxed);  // relaxed: the child has one thread
+        free_ = nullptr;
+        asked_ = 0;
+        watched_.store(0, relaxed);  // relaxed: as above
+        has_thread_ = false;
+        control_ = -1;
+        owner_.store(0, relaxed);  // relaxed: as above
+        mutex_.unlock();
+    }
+
+    std::mutex mutex_;  // guards all but the atomics
+    std::uint64_t asked_ = 0;
+    std::array<std::size_t, signals_max> users_{};  // sets that want the signal
+    std::array<struct sigaction, signals_max> before_{};
+    source* free_ = nullptr;
+    bool has_thread_ = false;
+    pthread_t thread_{};
+    int control_ = -1;  // wakes the thread; written before it starts
+
+    atomic<source*> all_{nullptr};      // the newest of all sources; they are never freed
+    atomic<pid_t> owner_{0};            // the process whose handlers these are
+    atomic<std::uint64_t> watched_{0};  // what the thread does not block
+    atomic<bool> ending_{false};        // the thread ends
+};
+
+void source::end() noexcept {
+    process_signals::instance().end(*this);
+}
+
+}  // namespace
+
+result<received_signals*> receive_process_signals(std::initializer_list<int> signals) noexcept {
+    std::uint64_t wanted = 0;
+    for (const int s : signals) {
+        if (s < 1 || s > signals_max) return std::make_error_code(std::errc::invalid_argument);
+        wanted |= bit_of(s);
+    }
+    try {
+        return process_signals::instance().receive(wanted);
+    } catch (const std::bad_alloc&) {
+        return std::make_error_code(std::errc::not_enough_memory);
+    }
+}
+
+}  // namespace coppice::io

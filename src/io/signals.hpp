@@ -1,0 +1,13 @@
+// receive_process_signals: the kernel's side of a signal_set; for system_calls.cpp.
+#pragma once
+
+#include <coppice/io/system_calls.hpp>
+
+#include <initializer_list>
+
+namespace coppice::io {
+
+// See system_calls::receive_signals(). Threads: any.
+result<received_signals*> receive_process_signals(std::initializer_list<int> signals) noexcept;
+
+}  // namespace coppice::io
