@@ -58,7 +58,7 @@ task<> talk(io::context& loop, io::signal_set& signals) {
 
 int main() {
     io::context loop;
-    io::signal_set signals(loop, {SIGTERM});  // before any other thread
+    io::signal_set signals(loop, {SIGTERM});
     std::optional<io::context::work_guard> guard(loop);
     std::thread network([&] { loop.run(); });
     this_thread::sync_wait(ex::starts_on(loop.get_scheduler(), talk(loop, signals)));

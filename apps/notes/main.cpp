@@ -13,7 +13,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <thread>
 
 namespace {
 
@@ -37,39 +36,7 @@ std::unique_ptr<notes::store> open(const options& o) {
 #endif
 }
 
-// Drains the server on the first signal; a second one ends the program. Every thread started after
-// this one is spared the signals.
-class signal_thread {
-public:
-    signal_thread() {
-        ::sigemptyset(&signals_);
-        for (const int s : {SIGTERM, SIGINT, SIGUSR1}) ::sigaddset(&signals_, s);
-        ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    }
-    void watch(http::server& server) {
-        thread_ = std::thread([this, &server] {
-            for (int count = 0;; ++count) {
-                int signal = 0;
-                ::sigwait(&signals_, &signal);
-                if (signal == SIGUSR1) return;
-                if (count != 0) std::_Exit(128 + signal);
-                server.drain();
-            }
-        });
-    }
-    ~signal_thread() {
-        if (!thread_.joinable()) return;
-        ::pthread_kill(thread_.native_handle(), SIGUSR1);
-        thread_.join();
-    }
-
-private:
-    sigset_t signals_;
-    std::thread thread_;
-};
-
 int serve(const options& o) {
-    signal_thread signals;
     std::unique_ptr<notes::store> store;
     std::optional<http::server> server;
     try {
@@ -82,11 +49,13 @@ int serve(const options& o) {
         how.threads = o.threads;
         how.limits.body_bytes_max = 512 * 1024;
         server.emplace(std::move(how), notes::make_routes(*store));
+        server->drain_on({SIGTERM, SIGINT}, std::chrono::seconds(30), [](int signal, int count) {
+            if (count == 2) std::_Exit(128 + signal);
+        });
     } catch (const std::exception& e) {
         std::fprintf(stderr, "coppice-notes: %s\n", e.what());
         return 2;
     }
-    signals.watch(*server);
     std::printf("listening on http://%s\n", server->local().to_string().c_str());
     std::fflush(stdout);
     server->run();

@@ -141,14 +141,6 @@ int serve_until_stopped(http::server& server, duration drain, const reloading& r
     }
 }
 
-void block_signals() {
-    sigset_t set;
-    ::sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);  // every thread started from here on inherits it
-    std::signal(SIGPIPE, SIG_IGN);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -161,7 +153,7 @@ int main(int argc, char** argv) {
         return refuse("--address: '" + options.address + "' is no IPv4 or IPv6 address");
     }
     raise_file_limit();
-    block_signals();
+    std::signal(SIGPIPE, SIG_IGN);
     serve::world world;
     std::optional<http::access_log> log;
     std::optional<http::server> server;

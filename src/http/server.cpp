@@ -6,6 +6,7 @@
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/saturating.hpp>
+#include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>
 
 #include <pthread.h>
@@ -185,6 +186,10 @@ void serving_loop::connection_ended() noexcept {
     for (const auto& spare : exchanges) {
         if (spare->armed()) context.disarm(*spare);
     }
+    if (std::exchange(drained, true) || shared.after_drain == nullptr) return;
+    // relaxed: a count; the mailbox orders what is posted
+    if (shared.loops_drained.fetch_add(1, relaxed) + 1 != shared.loops.size()) return;
+    shared.loops.front()->context.post(*shared.after_drain);
 }
 
 void serving_loop::cut_off() noexcept {
@@ -238,6 +243,14 @@ struct server::shared {
             }
             loop& owner;
         };
+        // Posted once, behind the drain, by the second signal of drain_on().
+        struct cut_request : io::operation {
+            explicit cut_request(loop& o) noexcept : operation(&begin), owner(o) {}
+            static void begin(operation* op) noexcept {
+                static_cast<cut_request*>(op)->owner.cut_off();
+            }
+            loop& owner;
+        };
         // Serves until drained: then nothing is pending any more.
         void run() {
             bool began = false;
@@ -249,9 +262,49 @@ struct server::shared {
         }
 
         drain_request drain{*this};
+        cut_request cut{*this};
         duration hard_stop{};  // written before the drain is posted
         std::thread thread;
     };
+
+    // What drain_on() asked for, on the first loop.
+    struct signal_watch : io::operation {
+        signal_watch(shared& o, std::initializer_list<int> signals, duration limit,
+                     std::function<void(int, int)>&& f)
+            : operation(&end),
+              owner(o),
+              set(o.loops.front()->context, signals),
+              hard_stop(limit),
+              told(std::move(f)) {}
+        static void end(operation* op) noexcept { static_cast<signal_watch*>(op)->set.close(); }
+
+        shared& owner;
+        io::signal_set set;
+        const duration hard_stop;
+        const std::function<void(int, int)> told;
+    };
+    // Ends with the set, without touching the watch.
+    static session watch_signals(signal_watch& watch, bool& began) {
+        began = true;
+        for (int count = 1;; ++count) {
+            std::error_code ec;
+            const int signal = co_await watch.set.wait(use_await[ec]);
+            if (ec) co_return;
+            if (watch.told) watch.told(signal, count);
+            if (count == 1) watch.owner.begin_drain(watch.hard_stop);
+            if (count == 2) watch.owner.cut_off();
+        }
+    }
+    void begin_drain(duration hard_stop) noexcept {
+        if (draining.exchange(true, relaxed)) return;
+        for (auto& l : loops) {
+            l->hard_stop = hard_stop;
+            l->context.post(l->drain);
+        }
+    }
+    void cut_off() noexcept {
+        for (auto& l : loops) l->context.post(l->cut);
+    }
 
     // The loops' part; it outlives them.
     serving_shared serving;
@@ -259,6 +312,7 @@ struct server::shared {
     atomic<bool> draining{false};  // set by the first drain(); nothing rides on it
     socket_path path;              // outlives those that listen there
     std::vector<std::unique_ptr<loop>> loops;
+    std::optional<signal_watch> signals;  // its session ends in the end of the first loop
     io::endpoint local;
     bool running = false;
 };
@@ -331,11 +385,17 @@ void server::run() {
 }
 
 void server::drain(duration hard_stop) noexcept {
-    if (shared_->draining.exchange(true, relaxed)) return;
-    for (auto& l : shared_->loops) {
-        l->hard_stop = hard_stop;
-        l->context.post(l->drain);
-    }
+    shared_->begin_drain(hard_stop);
+}
+
+void server::drain_on(std::initializer_list<int> signals, duration hard_stop,
+                      std::function<void(int signal, int count)> told) {
+    COPPICE_CHECK(!shared_->running && !shared_->signals, "drain_on is called once, before run()");
+    shared_->signals.emplace(*shared_, signals, hard_stop, std::move(told));
+    bool began = false;
+    shared::watch_signals(*shared_->signals, began);
+    if (!began) throw std::bad_alloc();
+    shared_->serving.after_drain = &*shared_->signals;
 }
 
 server_statistics server::statistics() const {

@@ -37,6 +37,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -158,6 +159,14 @@ public:
     // stopped; run() waits for those that do not listen. Safe before and after run(), and in a
     // handler; further calls change nothing.
     void drain(duration hard_stop = std::chrono::seconds(30)) noexcept;
+
+    // The first of these signals drains, as drain(hard_stop) does; the second cuts off what is left
+    // at once, and stops its handlers. run() waits for those that do not listen. `told` is called
+    // before either, on the server's first loop, with the signal and how many have come. Call once,
+    // before run(). The signals are received until the drain has ended, see io/signal_set.hpp.
+    // Errors: std::system_error.
+    void drain_on(std::initializer_list<int> signals, duration hard_stop = std::chrono::seconds(30),
+                  std::function<void(int signal, int count)> told = {});
 
     // A sum over the loops, of this moment or one shortly before it.
     server_statistics statistics() const;

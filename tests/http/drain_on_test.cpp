@@ -1,0 +1,96 @@
+// server::drain_on(): the first signal drains, the second cuts off.
+#include <coppice/http/pause.hpp>
+#include <coppice/http/server.hpp>
+
+#include "running_server.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+using namespace coppice::test;
+using http::request;
+using http::response;
+
+class drain_on : public testing::TestWithParam<way> {
+protected:
+    http::router routes() {
+        http::router r;
+        r.get("/waits", [this](request& q) -> task<response> {
+            entered.fetch_add(1, release);
+            while (!go_on.load(acquire)) co_await http::pause(q, 1ms);
+            co_return response::text("whole");
+        });
+        return r;
+    }
+    void wait_for_entry(int count) {
+        while (entered.load(acquire) < count) std::this_thread::yield();
+    }
+    atomic<int> entered{0};
+    atomic<bool> go_on{false};
+};
+INSTANTIATE_TEST_SUITE_P(ways, drain_on, testing::ValuesIn(every_way), name_of_way);
+
+constexpr std::string_view get_waits = "GET /waits HTTP/1.1\r\nHost: a\r\n\r\n";
+
+TEST_P(drain_on, the_first_signal_lets_what_is_under_way_end) {
+    http::server server(options_of(GetParam()), routes());
+    server.drain_on({SIGUSR1, SIGUSR2});
+    std::thread runner([&] { server.run(); });
+    client c(server.port());
+    ASSERT_TRUE(c.send(get_waits));
+    wait_for_entry(1);
+    ::kill(::getpid(), SIGUSR2);
+    for (;;) {  // until nobody listens any more
+        client other(server.port());
+        if (!other.send(get_waits) || other.ended()) break;
+    }
+    go_on.store(true, release);
+    const std::string answer = c.receive();
+    EXPECT_EQ(body_of(answer), "whole");
+    EXPECT_NE(answer.find("Connection: close"), std::string::npos);
+    runner.join();
+}
+
+TEST_P(drain_on, the_second_signal_cuts_off) {
+    http::server server(options_of(GetParam()), routes());
+    std::vector<int> told;
+    server.drain_on({SIGUSR1, SIGUSR2}, 1h, [&](int signal, int count) {
+        told.push_back(signal);
+        if (count == 1) ::kill(::getpid(), SIGUSR2);
+    });
+    std::thread runner([&] { server.run(); });
+    client first(server.port()), second(server.port());
+    ASSERT_TRUE(first.send(get_waits));
+    ASSERT_TRUE(second.send(get_waits));
+    wait_for_entry(2);
+    ::kill(::getpid(), SIGUSR1);
+    EXPECT_TRUE(first.ended());
+    EXPECT_TRUE(second.ended());
+    runner.join();
+    EXPECT_EQ(told, (std::vector<int>{SIGUSR1, SIGUSR2}));
+}
+
+TEST_P(drain_on, a_drain_by_other_means_ends_it_too) {
+    struct sigaction now{};
+    {
+        http::server server(options_of(GetParam()), routes());
+        server.drain_on({SIGUSR1});
+        std::thread runner([&] { server.run(); });
+        server.drain();
+        runner.join();
+        ::sigaction(SIGUSR1, nullptr, &now);
+        EXPECT_EQ(now.sa_handler, SIG_DFL);
+    }
+    http::server never_run(options_of(GetParam()), routes());
+    never_run.drain_on({SIGUSR1});
+}
+
+}  // namespace
