@@ -4,6 +4,8 @@
 #include "tidy/house.hpp"
 #include "tidy/members.hpp"
 #include "tidy/name_examples.hpp"
+#include "tidy/operation_examples.hpp"
+#include "tidy/operations.hpp"
 #include "tidy/quotes.hpp"
 #include "tidy/text.hpp"
 
@@ -56,6 +58,7 @@ constexpr check checks[] = {
     {"dead_links", dead_links},
     {"undocumented_names", undocumented_names},
     {"undocumented_members", undocumented_members},
+    {"unstopped_operations", unstopped_operations},
 };
 
 findings run(std::string_view name, const tree& files) {
@@ -729,7 +732,7 @@ const std::vector<example>& examples() {
     static const std::vector<example> all = [] {
         std::vector<example> gathered = house_examples;
         for (const auto* const more : {&atomics_examples, &text_examples, &document_examples,
-                                       &name_examples, &member_examples})
+                                       &name_examples, &member_examples, &operation_examples})
             gathered.insert(gathered.end(), more->begin(), more->end());
         return gathered;
     }();
