@@ -194,20 +194,16 @@ private:
     [[gnu::always_inline]] void withdraw(std::size_t index,
                                          slot_callback& callback) const noexcept {
         callback_slot& slot = slots_[index].slot;
-        // Relaxed: only saves a locked instruction.
+        // Relaxed: only saves locked instructions.
         if ((flag_.load(relaxed) & requested) != 0) [[unlikely]] {
-            if (!slot.is_done()) withdraw_late(index, callback);
-            return;
+            if (slot.is_done()) return;
+            if (slot.is_running()) {
+                coppice::end_running(row(*this, nullptr), index, slot, callback);
+                return;
+            }
         }
         if (!slot.clear(callback)) [[unlikely]]
             coppice::end_late(row(*this, nullptr), index, slot, callback);
-    }
-    [[gnu::noinline]] void withdraw_late(std::size_t index,
-                                         slot_callback& callback) const noexcept {
-        callback_slot& slot = slots_[index].slot;
-        if (slot.is_running() || !slot.clear(callback)) {
-            coppice::end_late(row(*this, nullptr), index, slot, callback);
-        }
     }
     callback_slot& slot(std::size_t i) const noexcept { return slots_[i].slot; }
 
@@ -231,7 +227,10 @@ class tolerant_finite_stop_source : finite_inplace_stop_source<N> {
 
 public:
     constexpr tolerant_finite_stop_source() noexcept : base(base::tolerant) {}
-    ~tolerant_finite_stop_source() { further_.check_end(this, this->left_over()); }
+    ~tolerant_finite_stop_source() {
+        if (further_.was_used()) [[unlikely]]
+            further_.check_end(this, this->left_over());
+    }
 
     using base::get_token;
     using base::stop_possible;

@@ -146,7 +146,10 @@ inline bool single_inplace_stop_token::stop_requested() const noexcept {
 class tolerant_single_stop_source : single_inplace_stop_source {
 public:
     tolerant_single_stop_source() = default;
-    ~tolerant_single_stop_source() { further_.check_end(this, slot_.left_over()); }
+    ~tolerant_single_stop_source() {
+        if (further_.was_used()) [[unlikely]]
+            further_.check_end(this, slot_.left_over());
+    }
 
     // Lifetime: the source outlives its tokens' use.
     single_inplace_stop_token get_token() const noexcept {
