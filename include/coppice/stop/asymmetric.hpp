@@ -280,8 +280,8 @@ public:
         if (requested_.exchange(1, acq_rel) != 0) return false;
         heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
         running_request request(this);
-        row row{this};
-        coppice::run_row(row, row.claim_from(0), request);  // *this may be gone
+        row slots{this};
+        coppice::run_row(slots, slots.claim_from(0), request);  // *this may be gone
         return true;
     }
 

@@ -138,11 +138,11 @@ private:
 
     // Runs the callbacks of slot i and of the later ones.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
-        row row(*this, nullptr);
-        const claimed_callback<slot_callback> first = row.claim_from(i);
+        row slots(*this, nullptr);
+        const claimed_callback<slot_callback> first = slots.claim_from(i);
         if (first.callback == nullptr) return;
         running_request request(this, first.callback);
-        coppice::run_row(row, first, request);
+        coppice::run_row(slots, first, request);
     }
 
     // False: a stop was requested, the caller runs the callback itself.
@@ -254,11 +254,11 @@ private:
 
     // As in a finite source; the further callbacks come last.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
-        typename base::row row(*this, &further_);
-        const claimed_callback<slot_callback> first = row.claim_from(i);
+        typename base::row slots(*this, &further_);
+        const claimed_callback<slot_callback> first = slots.claim_from(i);
         if (first.callback == nullptr) return;
         running_request request(this, first.callback, &further_);
-        coppice::run_row(row, first, request);
+        coppice::run_row(slots, first, request);
     }
 
     mutable further_callbacks further_;
@@ -296,10 +296,10 @@ public:
             run_late();
     }
     ~finite_inplace_stop_callback() {
-        const std::uintptr_t home = where();
-        if ((home & elsewhere) == 0) {
-            source_at<finite_inplace_stop_source<N, Stride>>(home).withdraw(Index, *this);
-        } else if (home != elsewhere) {
+        const std::uintptr_t place = where();
+        if ((place & elsewhere) == 0) {
+            source_at<finite_inplace_stop_source<N, Stride>>(place).withdraw(Index, *this);
+        } else if (place != elsewhere) {
             further_callbacks::remove(*this);
         }
     }
