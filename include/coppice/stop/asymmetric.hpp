@@ -280,8 +280,8 @@ public:
         if (requested_.exchange(1, acq_rel) != 0) return false;
         heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
         running_request request(this);
-        row row{this};
-        coppice::run_row(row, row.claim_from(0), request);  // *this may be gone
+        row slots{this};
+        coppice::run_row(slots, slots.claim_from(0), request);  // *this may be gone
         return true;
     }
 
@@ -300,8 +300,12 @@ private:
         asymmetric_slot& at(std::size_t i) const noexcept { return source->slots_[i].slot; }
         static constexpr std::size_t size() noexcept { return N; }
         static std::size_t after(std::size_t i) noexcept { return i + 1; }
-        static void know(const running_request&) noexcept {}
-        bool watch(std::size_t k, std::size_t, running_request&) noexcept { return at(k).watch(); }
+        bool pass_on(std::size_t k, std::size_t, running_request&) noexcept {
+            for (; k < N; ++k) {
+                if (at(k).watch()) return true;
+            }
+            return false;
+        }
         running_request* watcher(std::size_t, std::size_t& i) const noexcept {
             i = N;
             return source->watcher_.load(relaxed);  // relaxed: stop.watch publishes it

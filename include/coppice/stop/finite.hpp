@@ -138,11 +138,11 @@ private:
 
     // Runs the callbacks of slot i and of the later ones.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
-        row row(*this, nullptr);
-        const claimed_callback<slot_callback> first = row.claim_from(i);
+        row slots(*this, nullptr);
+        const claimed_callback<slot_callback> first = slots.claim_from(i);
         if (first.callback == nullptr) return;
         running_request request(this, first.callback);
-        coppice::run_row(row, first, request);
+        coppice::run_row(slots, first, request);
     }
 
     // False: a stop was requested, the caller runs the callback itself.
@@ -194,20 +194,16 @@ private:
     [[gnu::always_inline]] void withdraw(std::size_t index,
                                          slot_callback& callback) const noexcept {
         callback_slot& slot = slots_[index].slot;
-        // Relaxed: only saves a locked instruction.
+        // Relaxed: only saves locked instructions.
         if ((flag_.load(relaxed) & requested) != 0) [[unlikely]] {
-            if (!slot.is_done()) withdraw_late(index, callback);
-            return;
+            if (slot.is_done()) return;
+            if (slot.is_running()) {
+                coppice::end_running(row(*this, nullptr), index, slot, callback);
+                return;
+            }
         }
         if (!slot.clear(callback)) [[unlikely]]
             coppice::end_late(row(*this, nullptr), index, slot, callback);
-    }
-    [[gnu::noinline]] void withdraw_late(std::size_t index,
-                                         slot_callback& callback) const noexcept {
-        callback_slot& slot = slots_[index].slot;
-        if (slot.is_running() || !slot.clear(callback)) {
-            coppice::end_late(row(*this, nullptr), index, slot, callback);
-        }
     }
     callback_slot& slot(std::size_t i) const noexcept { return slots_[i].slot; }
 
@@ -231,7 +227,10 @@ class tolerant_finite_stop_source : finite_inplace_stop_source<N> {
 
 public:
     constexpr tolerant_finite_stop_source() noexcept : base(base::tolerant) {}
-    ~tolerant_finite_stop_source() { further_.check_end(this, this->left_over()); }
+    ~tolerant_finite_stop_source() {
+        if (further_.was_used()) [[unlikely]]
+            further_.check_end(this, this->left_over());
+    }
 
     using base::get_token;
     using base::stop_possible;
@@ -255,11 +254,11 @@ private:
 
     // As in a finite source; the further callbacks come last.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
-        typename base::row row(*this, &further_);
-        const claimed_callback<slot_callback> first = row.claim_from(i);
+        typename base::row slots(*this, &further_);
+        const claimed_callback<slot_callback> first = slots.claim_from(i);
         if (first.callback == nullptr) return;
         running_request request(this, first.callback, &further_);
-        coppice::run_row(row, first, request);
+        coppice::run_row(slots, first, request);
     }
 
     mutable further_callbacks further_;
@@ -297,10 +296,10 @@ public:
             run_late();
     }
     ~finite_inplace_stop_callback() {
-        const std::uintptr_t home = where();
-        if ((home & elsewhere) == 0) {
-            source_at<finite_inplace_stop_source<N, Stride>>(home).withdraw(Index, *this);
-        } else if (home != elsewhere) {
+        const std::uintptr_t place = where();
+        if ((place & elsewhere) == 0) {
+            source_at<finite_inplace_stop_source<N, Stride>>(place).withdraw(Index, *this);
+        } else if (place != elsewhere) {
             further_callbacks::remove(*this);
         }
     }

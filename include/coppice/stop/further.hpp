@@ -170,11 +170,14 @@ public:
     // For the source's destructor, before that of its slots. If this is one of the callbacks here,
     // request_stop() shall not touch the source again, and the callback's destructor, should it
     // come later, neither. If it is a slot's callback, the slots see to that.
-    void check_end(const void* source, std::uintptr_t slots) const noexcept {
-        const std::uintptr_t word = word_.load(relaxed);  // relaxed: the last owner looks
-        COPPICE_CHECK(!has_callback(word),
+    bool was_used() const noexcept {
+        return word_.load(relaxed) != unused;
+    }  // the last owner looks
+    [[gnu::noinline, gnu::cold]] void check_end(const void* source,
+                                                std::uintptr_t slots) const noexcept {
+        COPPICE_CHECK(!has_callback(word_.load(relaxed)),
                       "a stop source was destroyed while a callback was registered");
-        if (word == unused || callback_slot::any_running(slots)) return;
+        if (callback_slot::any_running(slots)) return;
         running_request* const request = running_request::of(source);
         if (request == nullptr) return;
         void* const callback = request->forget_source();
@@ -286,15 +289,17 @@ public:
     // further: nullptr, if the source is not a tolerant one.
     slot_row(const Source& source, further_callbacks* further) noexcept
         : source_(&source), further_(further) {}
-    void know(const running_request& request) noexcept { further_ = request.further(); }
-
     std::size_t size() const noexcept { return N + (further_ != nullptr); }
     static std::size_t after(std::size_t i) noexcept { return i < N ? i + 1 : N; }
-    [[gnu::always_inline]] bool watch(std::size_t k, std::size_t i,
-                                      running_request& request) noexcept {
-        if (k != N) return source_->slot(k).watch();
+    [[gnu::always_inline]] bool pass_on(std::size_t k, std::size_t i,
+                                        running_request& request) noexcept {
+        for (; k < N; ++k) {
+            if (source_->slot(k).watch()) return true;
+        }
+        further_callbacks* const further = request.further();
+        if (further == nullptr) return false;
         settle(i);  // the chain knows its request
-        return further_->watch(request);
+        return further->watch(request);
     }
     running_request* watcher(std::size_t k, std::size_t& i) const noexcept {
         running_request* request = nullptr;
@@ -348,23 +353,31 @@ private:
     further_callbacks* further_;
 };
 
+// Ends the registration of a callback in slot i that was claimed and has not returned.
+// Blocks: until it returns, unless this is inside of it.
+template <class Row>
+[[gnu::noinline]] void end_running(Row row, std::size_t i, callback_slot& slot,
+                                   slot_callback& callback) noexcept {
+    running_request* const request = running_request::forget_callback(&callback);
+    if (request == nullptr) {
+        slot.wait_done();
+    } else {
+        coppice::hand_over(row, i, *request);
+    }
+}
+
 // Ends the registration of a callback in slot i, after clear() has failed or while it runs.
 // Blocks: while the callback runs on another thread.
 template <class Row>
 [[gnu::noinline]] void end_late(Row row, std::size_t i, callback_slot& slot,
                                 slot_callback& callback) noexcept {
     const callback_slot::ending due = slot.end_late();
-    if (due == callback_slot::ending::wait_or_hand_over) {
-        running_request* const request = running_request::forget_callback(&callback);
-        if (request == nullptr) {
-            slot.wait_done();
-        } else {
-            coppice::hand_over(row, i, *request);
-        }
+    if (due == callback_slot::ending::nothing) {
+        slot.settle();
     } else if (due == callback_slot::ending::leave_watched) {
         coppice::leave_watched(row, i);
     } else {
-        slot.settle();
+        coppice::end_running(row, i, slot, callback);
     }
 }
 

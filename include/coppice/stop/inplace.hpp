@@ -98,8 +98,8 @@ private:
             list_.unlock(stop_list::stopped);
             request.set_callback(node);
             node->execute(node);
-            if (request.source_gone()) return;  // touch nothing
             if (request.callback_gone()) {
+                if (request.source_gone()) return;  // touch nothing
                 node = come_back(request);
                 if (node == nullptr) return;  // the same
                 continue;

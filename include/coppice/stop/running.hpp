@@ -54,13 +54,12 @@ public:
 
     // For a callback's destructor: the request that runs it on this thread, and forgets it now; or
     // nullptr.
-    [[gnu::noinline]] static running_request* forget_callback(const void* callback) noexcept {
-        for (running_request* r = innermost(); r != nullptr; r = r->outer_) {
-            if (r->callback_ != callback || planted("stop.wait_for_oneself")) continue;
-            r->callback_ = nullptr;
-            return r;
-        }
-        return nullptr;
+    static running_request* forget_callback(const void* callback) noexcept {
+        running_request* r = innermost();
+        if (planted("stop.wait_for_oneself")) return nullptr;
+        while (r != nullptr && r->callback_ != callback) r = r->outer_;
+        if (r != nullptr) r->callback_ = nullptr;
+        return r;
     }
     // True while the callback runs on this thread.
     [[gnu::noinline, gnu::cold]] static bool runs_here(const void* callback) noexcept {
@@ -87,11 +86,12 @@ public:
     // The way back of a requester whose callback has removed itself; see way_back.hpp.
     // By the requester's thread, before it hands the source over to another registration.
     void go_away() noexcept {
-#if !defined(COPPICE_MODEL)
-        ::new (&way_) way;
-#endif
+#if defined(COPPICE_MODEL)
         way_.is_back.store(0, relaxed);  // relaxed, both: stop.watch or stop.list publishes them
         way_.cut.store(open, relaxed);
+#else
+        ::new (&way_) way;
+#endif
     }
     // By the requester, when the callback has returned. False: the source may be gone. Blocks:
     // while a remover has asked and not decided. Cost: no locked instruction.

@@ -146,7 +146,10 @@ inline bool single_inplace_stop_token::stop_requested() const noexcept {
 class tolerant_single_stop_source : single_inplace_stop_source {
 public:
     tolerant_single_stop_source() = default;
-    ~tolerant_single_stop_source() { further_.check_end(this, slot_.left_over()); }
+    ~tolerant_single_stop_source() {
+        if (further_.was_used()) [[unlikely]]
+            further_.check_end(this, slot_.left_over());
+    }
 
     // Lifetime: the source outlives its tokens' use.
     single_inplace_stop_token get_token() const noexcept {
@@ -167,12 +170,12 @@ private:
     friend single_inplace_stop_source;
 
     [[gnu::noinline]] void run(slot_callback* callback) noexcept {
-        row row(*this, &further_);
+        row slots(*this, &further_);
         claimed_callback<slot_callback> first{callback, 0};
-        if (callback == nullptr) first = row.claim_from(1);
+        if (callback == nullptr) first = slots.claim_from(1);
         if (first.callback == nullptr) return;
         running_request request(this, first.callback, &further_);
-        coppice::run_row(row, first, request);
+        coppice::run_row(slots, first, request);
     }
 
     mutable further_callbacks further_;
@@ -209,10 +212,10 @@ public:
             run_late();
     }
     ~single_inplace_stop_callback() {
-        const std::uintptr_t home = where();
-        if ((home & elsewhere) == 0) {
-            source_at<single_inplace_stop_source>(home).withdraw(*this);
-        } else if (home != elsewhere) {
+        const std::uintptr_t place = where();
+        if ((place & elsewhere) == 0) {
+            source_at<single_inplace_stop_source>(place).withdraw(*this);
+        } else if (place != elsewhere) {
             further_callbacks::remove(*this);
         }
     }

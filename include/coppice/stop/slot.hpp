@@ -119,14 +119,10 @@ public:
     enum class ending { nothing, leave_watched, wait_or_hand_over };
     [[nodiscard]] ending end_late() const noexcept {
         // edge stop.done (acquire): the callback has returned
-        switch (word_.load(acquire) & running) {
-            case leaving:
-                return ending::leave_watched;
-            case running:
-                return ending::wait_or_hand_over;
-            default:
-                return ending::nothing;
-        }
+        const std::uintptr_t state = word_.load(acquire) & running;
+        if (state == done) [[likely]]
+            return ending::nothing;
+        return state == leaving ? ending::leave_watched : ending::wait_or_hand_over;
     }
     // Returns when the callback has returned. Blocks: until then; never for another one.
     [[gnu::noinline, gnu::cold]] void wait_done() noexcept {
@@ -230,24 +226,27 @@ public:
         }
     }
     // For the requester that has come back.
-    [[nodiscard]] met meet(slot_callback*& callback) noexcept {
+    [[nodiscard, gnu::always_inline]] met meet(slot_callback*& callback) noexcept {
+        // edge stop.left (acquire): the mark was passed on
+        std::uintptr_t seen = word_.load(acquire);
+        // edge stop.callback (acquire): the callback is constructed
+        if ((seen & states) == leaving && seen != leaving &&
+            word_.compare_exchange_strong(seen, running, acquire, acquire)) {
+            callback = at(seen & ~leaving);
+            return met::callback;
+        }
+        return (seen & states) == leaving || seen == farewell ? meet_remover() : met::nothing;
+    }
+    // Its callback is being removed. Blocks: while its remover is between two steps.
+    [[nodiscard, gnu::noinline, gnu::cold]] met meet_remover() const noexcept {
         for (;;) {
             // edge stop.left (acquire): the mark was passed on
-            std::uintptr_t seen = word_.load(acquire);
-            if (seen == leaving && !planted("stop.pass_leaving")) {
-                callback_sleepers().wait_while(word_, leaving);
-            } else if (seen == farewell) {
-                return met::farewell;
-            } else if ((seen & states) != leaving || seen == leaving) {
-                return met::nothing;
-                // edge stop.callback (acquire): the callback is constructed
-            } else if (word_.compare_exchange_strong(seen, running, acquire, relaxed)) {
-                callback = at(seen & ~leaving);
-                return met::callback;
-            }
+            const std::uintptr_t seen = word_.load(acquire);
+            if (seen == farewell) return met::farewell;
+            if (seen != leaving || planted("stop.pass_leaving")) return met::nothing;
+            callback_sleepers().wait_while(word_, leaving);
         }
     }
-
     // Lifetime: touches nothing after its store.
     void say_farewell() noexcept {
         // edge stop.left (release): all that the requester did to the source

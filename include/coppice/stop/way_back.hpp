@@ -51,28 +51,26 @@ namespace coppice {
 enum class met { nothing, callback, farewell };
 
 // A Row is a source as its slots, numbered in the order in which a request runs them:
-//   know(request)         whose row it is, before the members below
-//   size()                how many there are
-//   after(i)              the slot behind i
-//   settle(i, request)    slot i's callback has removed itself, and a slot may be watched for this
-//                         request; settle(i): no more
-//   watch(k, i, request)  marks slot k, if it is filled; false if not
-//   watcher(k, i)         the request that slot k is watched for, and the slot where it settled
-//   leave(k)              the mark was passed on, or the requester told: the slot is empty
-//   wait_for_farewell(k)  returns when the requester has been here
-//   meet(k, callback)     for the requester that has come back; sets the callback if it claims it
-//   say_farewell(k)       frees the remover that waits for it
+//   size()                  how many there are
+//   after(i)                the slot behind i
+//   settle(i, request)      slot i's callback has removed itself, and a slot may be watched for
+//   this
+//                           request; settle(i): no more
+//   pass_on(k, i, request)  marks the first filled slot from k on; false if there is none
+//   watcher(k, i)           the request that slot k is watched for, and the slot where it settled
+//   leave(k)                the mark was passed on, or the requester told: the slot is empty
+//   wait_for_farewell(k)    returns when the requester has been here
+//   meet(k, callback)       for the requester that has come back; sets the callback if it claims it
+//   say_farewell(k)         frees the remover that waits for it
 
 // Called in the destructor of slot i's callback, inside its own function.
 template <class Row>
 [[gnu::always_inline]] inline void hand_over(Row row, std::size_t i,
                                              running_request& request) noexcept {
-    row.know(request);
     row.settle(i, request);
     request.go_away();
-    for (std::size_t k = row.after(i); k != row.size(); ++k) {
-        if (row.watch(k, i, request)) return;
-    }
+    if (row.pass_on(row.after(i), i, request)) [[likely]]
+        return;
     row.settle(i);
     if (!planted("stop.return_to_nothing")) request.forget_source();
 }
@@ -83,13 +81,9 @@ template <class Row>
 [[gnu::noinline, gnu::cold]] void leave_watched(Row row, std::size_t k) noexcept {
     std::size_t i = 0;
     running_request& request = *row.watcher(k, i);
-    row.know(request);
-    for (std::size_t m = k + 1; m != row.size() && !planted("stop.drop_watch"); ++m) {
-        if (!row.watch(m, i, request)) continue;
+    if (!planted("stop.drop_watch") && row.pass_on(k + 1, i, request)) {
         row.leave(k);
-        return;
-    }
-    if (request.cut_off()) {
+    } else if (request.cut_off()) {
         row.settle(i);
         row.leave(k);
     } else {
@@ -105,11 +99,11 @@ struct claimed_callback {
 };
 
 // Called by the requester when the function of slot i's callback has returned and the callback is
-// gone. Blocks: while the remover of a watched callback is between its two steps.
+// gone, but the source is not. Blocks: while the remover of a watched callback is between its two
+// steps.
 template <class Callback, class Row>
-[[gnu::noinline]] claimed_callback<Callback> come_back(Row row, std::size_t i,
-                                                       running_request& request) noexcept {
-    if (!request.come_back()) return {};
+[[gnu::always_inline]] inline claimed_callback<Callback> come_back(Row row,
+                                                                   std::size_t i) noexcept {
     Callback* callback = nullptr;
     for (std::size_t k = row.after(i); k != row.size(); ++k) {
         const met found = row.meet(k, callback);
@@ -133,9 +127,9 @@ template <class Row, class Callback>
     while (next.callback != nullptr) {
         request.set_callback(next.callback);
         row.execute(next);
-        if (request.source_gone()) return;  // touch nothing
         if (request.callback_gone()) {
-            next = come_back<Callback>(row, next.i, request);
+            if (request.source_gone() || !request.come_back()) return;  // touch nothing
+            next = come_back<Callback>(row, next.i);
             continue;
         }
         const claimed_callback<Callback> former = next;
