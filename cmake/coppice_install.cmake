@@ -38,5 +38,9 @@ configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice.pc.in coppice.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
+# What makes gdb readable: `source` it, see docs/debugging.md.
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/gdb/coppice-gdb.py
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/coppice COMPONENT development)
+
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
     COMPONENT development)
