@@ -592,6 +592,10 @@ const std::vector<example> text_examples = {
      {}},
 
     {"banned_habits", "using namespace in a header", {{library, "using namespace std;\n"}}, {1}},
+    {"banned_habits",
+     "using namespace internal in the library's own header",
+     {{"src/pool/x.hpp", "using namespace internal;\n"}, {library, "using namespace internal;\n"}},
+     {1}},
     {"banned_habits", "using namespace in a source", {{source, "using namespace std;\n"}}, {}},
     {"banned_habits",
      "the operator new that nobody replaces",
