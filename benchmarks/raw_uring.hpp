@@ -21,9 +21,9 @@
 namespace raw_uring {
 
 namespace abi = coppice::io::uring;
-using coppice::acquire;
-using coppice::atomic;
-using coppice::release;
+using coppice::internal::acquire;
+using coppice::internal::atomic;
+using coppice::internal::release;
 
 constexpr std::uint32_t buffers = 256;
 constexpr std::uint32_t buffer_bytes = 4096;
@@ -98,7 +98,7 @@ public:
         auto& head = shared<std::uint32_t>(ring_ + p_.cq_off.head);
         const std::uint32_t tail = shared<std::uint32_t>(ring_ + p_.cq_off.tail).load(acquire);
         auto* const cqes = reinterpret_cast<abi::cqe*>(ring_ + p_.cq_off.cqes);
-        std::uint32_t at = head.load(coppice::relaxed);
+        std::uint32_t at = head.load(coppice::internal::relaxed);
         for (; at != tail; ++at) visit(cqes[at & (p_.cq_entries - 1)]);
         head.store(at, release);
     }

@@ -2,6 +2,7 @@
 #include <coppice/coppice.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -45,7 +46,8 @@ private:
 
 using way = task<> (account::*)(int);
 
-task<> customer(io::context& loop, account& to, way deposit, int amount, duration after) {
+task<> customer(io::context& loop, account& to, way deposit, int amount,
+                std::chrono::nanoseconds after) {
     io::timer timer(loop);
     co_await timer.wait_for(after);
     co_await (to.*deposit)(amount);
@@ -59,7 +61,7 @@ bool keeps_the_money(std::uint64_t seed, way deposit) {
     io::context loop(world);
     account shared(loop);
     ex::counting_scope scope;
-    for (const auto after : {duration(0), duration(1'800'000)}) {
+    for (const auto after : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(1'800'000)}) {
         ex::spawn(ex::starts_on(loop.get_scheduler(), customer(loop, shared, deposit, 10, after)) |
                       ex::upon_error([](auto&&) noexcept {}),
                   scope.get_token());

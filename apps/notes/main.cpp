@@ -27,7 +27,7 @@ struct options {
 };
 
 std::unique_ptr<notes::store> open(const options& o) {
-    const duration limit = std::chrono::milliseconds(o.database_ms);
+    const std::chrono::nanoseconds limit = std::chrono::milliseconds(o.database_ms);
     if (!o.database.starts_with("postgresql://")) return notes::open_sqlite(o.database, limit);
 #ifdef NOTES_WITH_POSTGRESQL
     return notes::open_postgres(o.database, limit);
@@ -40,8 +40,7 @@ int serve(const options& o) {
     std::unique_ptr<notes::store> store;
     std::optional<http::server> server;
     try {
-        const result<io::endpoint> at =
-            io::endpoint::parse(o.address, static_cast<std::uint16_t>(o.port));
+        const auto at = io::endpoint::parse(o.address, static_cast<std::uint16_t>(o.port));
         if (!at) throw std::runtime_error("--address: '" + o.address + "' is no address");
         store = open(o);
         http::server_options how;

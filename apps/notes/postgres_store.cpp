@@ -174,7 +174,7 @@ private:
                 }
                 pool_->waiting_.push_back(*this);
             }
-            if (deadline() != coppice::time_point::max()) owner().arm(*this, deadline());
+            if (deadline() != decltype(deadline())::max()) owner().arm(*this, deadline());
             listen();
             return false;
         }
@@ -231,7 +231,8 @@ private:
 class postgres_store final : public store {
 public:
     // Blocks: while the table is made, for the limit at most.
-    postgres_store(std::string url, coppice::duration limit) : url_(std::move(url)), limit_(limit) {
+    postgres_store(std::string url, std::chrono::nanoseconds limit)
+        : url_(std::move(url)), limit_(limit) {
         context loop;
         const context::work_guard guard(loop);
         std::thread runner([&] { loop.run(); });
@@ -365,13 +366,13 @@ private:
     }
 
     const std::string url_;
-    const coppice::duration limit_;
+    const std::chrono::nanoseconds limit_;
     connection_pool pool_;
 };
 
 }  // namespace
 
-std::unique_ptr<store> open_postgres(const std::string& url, coppice::duration limit) {
+std::unique_ptr<store> open_postgres(const std::string& url, std::chrono::nanoseconds limit) {
     return std::make_unique<postgres_store>(url, limit);
 }
 

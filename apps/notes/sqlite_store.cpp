@@ -21,7 +21,7 @@ using coppice::io::context;
 // A connection and its prepared statements. Threads: one at a time.
 class database {
 public:
-    database(const std::string& file, coppice::duration limit) {
+    database(const std::string& file, std::chrono::nanoseconds limit) {
         sqlite3* opened = nullptr;
         const int status = ::sqlite3_open(file.c_str(), &opened);
         handle_.reset(opened);  // there is one to close even if that failed
@@ -40,7 +40,7 @@ public:
         throw std::runtime_error(::sqlite3_errmsg(handle()));
     }
     // For a lock that another process has.
-    void wait_at_most(coppice::duration time) const {
+    void wait_at_most(std::chrono::nanoseconds time) const {
         const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
         ::sqlite3_busy_timeout(handle(), coppice::saturating_cast<int>(ms));
     }
@@ -104,7 +104,7 @@ private:
 
 class sqlite_store final : public store {
 public:
-    sqlite_store(const std::string& file, coppice::duration limit)
+    sqlite_store(const std::string& file, std::chrono::nanoseconds limit)
         : limit_(limit), database_(file, limit) {}
 
     task<std::vector<note>> list(context&) override {
@@ -159,12 +159,12 @@ private:
     // On the worker: limits what the coming statement waits for locks. Behind others that waited,
     // nothing may be left of its time.
     void wait_until(time_point late) const {
-        const coppice::duration left = late - clock::now();
-        if (left <= coppice::duration(0)) throw unavailable("the file is locked");
+        const std::chrono::nanoseconds left = late - clock::now();
+        if (left <= std::chrono::nanoseconds(0)) throw unavailable("the file is locked");
         database_.wait_at_most(left);
     }
 
-    const coppice::duration limit_;
+    const std::chrono::nanoseconds limit_;
     // The worker's, but for making and ending them.
     database database_;
     statement list_{database_, "SELECT id, text FROM notes ORDER BY id DESC LIMIT ?"};
@@ -177,7 +177,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<store> open_sqlite(const std::string& file, coppice::duration limit) {
+std::unique_ptr<store> open_sqlite(const std::string& file, std::chrono::nanoseconds limit) {
     return std::make_unique<sqlite_store>(file, limit);
 }
 

@@ -1,10 +1,10 @@
 // store: where notes are kept; one interface over SQLite and PostgreSQL.
 #pragma once
 
-#include <coppice/base/clock.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/task/task.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,13 +51,13 @@ inline constexpr int listed_max = 100;
 // A file, made if it is missing; ":memory:" is gone with the store. Its queries run on a thread of
 // their own, one after the other. `limit`: how long a call waits for the thread and for other
 // processes that have locked the file. Blocks: as long, at most. Errors: std::runtime_error.
-std::unique_ptr<store> open_sqlite(const std::string& file, coppice::duration limit);
+std::unique_ptr<store> open_sqlite(const std::string& file, std::chrono::nanoseconds limit);
 
 // A server, asked over a few connections that the requests' loops wait for. `limit`: for a call,
 // with all that it waits for: a connection that is free, or a new one, and the answer. A connection
 // whose call did not end is thrown away. Blocks: for the limit, at most; and for the resolver if
 // the URL has a name where it may have a number. Errors: std::runtime_error if the server cannot be
 // reached.
-std::unique_ptr<store> open_postgres(const std::string& url, coppice::duration limit);
+std::unique_ptr<store> open_postgres(const std::string& url, std::chrono::nanoseconds limit);
 
 }  // namespace notes

@@ -66,7 +66,7 @@ private:
 // Waits for signals on a loop and a thread of its own.
 class signal_watch {
 public:
-    signal_watch(http::server& server, duration drain, const reloading& reload)
+    signal_watch(http::server& server, std::chrono::nanoseconds drain, const reloading& reload)
         : server_(server), drain_time_(drain), reload_(reload) {
         watch();
         thread_ = std::thread([this] { loop_.run(); });
@@ -114,9 +114,9 @@ private:
         say("a handler did not stop, ending without it");
         std::_Exit(0);
     }
-    static constexpr duration grace = std::chrono::seconds(1);
+    static constexpr std::chrono::nanoseconds grace = std::chrono::seconds(1);
     http::server& server_;
-    const duration drain_time_;
+    const std::chrono::nanoseconds drain_time_;
     const reloading& reload_;
     io::context loop_{io::backend::epoll};
     io::signal_set signals_{loop_, {SIGTERM, SIGINT, SIGHUP}};
@@ -128,7 +128,8 @@ int refuse(const std::string& why) {
     return 2;
 }
 
-int serve_until_stopped(http::server& server, duration drain, const reloading& reload) {
+int serve_until_stopped(http::server& server, std::chrono::nanoseconds drain,
+                        const reloading& reload) {
     try {
         const signal_watch watch(server, drain, reload);
         std::printf("listening on http://%s\n", server.local().to_string().c_str());
@@ -148,7 +149,7 @@ int main(int argc, char** argv) {
     if (const int* const status = std::get_if<int>(&parsed)) return *status;
     const serve::options& options = std::get<serve::options>(parsed);
 
-    const result<io::endpoint> endpoint = io::endpoint::parse(options.address, options.port);
+    const auto endpoint = io::endpoint::parse(options.address, options.port);
     if (!endpoint) {
         return refuse("--address: '" + options.address + "' is no IPv4 or IPv6 address");
     }

@@ -13,7 +13,7 @@ namespace serve {
 
 namespace {
 
-using coppice::duration;
+using duration = std::chrono::nanoseconds;
 
 // A whole number without a sign, and what stands behind it.
 std::optional<std::pair<std::uint64_t, std::string_view>> number_and_unit(std::string_view text) {

@@ -1,10 +1,10 @@
 // What the command line of coppice-serve says.
 #pragma once
 
-#include <coppice/base/clock.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ struct options {
     bool compress = false;           // whether answers are packed for clients that want it
     bool workloads = true;           // whether /cpu, /io, /io-async and /echo are there
     std::uint64_t workload_max = 0;  // of them at once, beyond: 503; 0: no limit
-    coppice::duration drain = std::chrono::seconds(30);  // then what is left is cut off
+    std::chrono::nanoseconds drain = std::chrono::seconds(30);  // then what is left is cut off
 };
 
 // The options, or the status to exit with: 0 after --help and --version, 2 after a message on
@@ -37,7 +37,7 @@ std::variant<options, int> parse(int argc, char** argv);
 
 // "500ms", "10s", "2m", "1h": a whole number and its unit. Nothing: it is none, or is longer than a
 // duration can say.
-std::optional<coppice::duration> read_duration(std::string_view text);
+std::optional<std::chrono::nanoseconds> read_duration(std::string_view text);
 
 // "4096", "64k", "8M", "1G": a whole number of bytes, or of 1024, 1024^2, 1024^3. Nothing: it is
 // none, or more than 2^64 - 1.

@@ -3,13 +3,13 @@
 
 #include "page.hpp"
 
-#include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/pause.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <thread>
@@ -88,9 +88,9 @@ public:
     public:
         explicit place(workload_limit& limit) noexcept : limit_(limit) {
             // relaxed: a count, which orders nothing else
-            granted_ = limit.running_.fetch_add(1, relaxed) < limit.most_;
+            granted_ = limit.running_.fetch_add(1, std::memory_order_relaxed) < limit.most_;
         }
-        ~place() { limit_.running_.fetch_sub(1, relaxed); }  // relaxed: as above
+        ~place() { limit_.running_.fetch_sub(1, std::memory_order_relaxed); }  // relaxed: as above
         explicit operator bool() const noexcept { return granted_; }
 
     private:
@@ -100,7 +100,7 @@ public:
 
 private:
     const std::uint64_t most_;
-    atomic<std::uint64_t> running_{0};
+    std::atomic<std::uint64_t> running_{0};
 };
 
 response too_many() {

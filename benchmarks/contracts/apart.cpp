@@ -12,11 +12,11 @@ public:
     apart_contestant(std::size_t tasks, unsigned threads) : tasks_(tasks), next_(threads) {
         for (std::size_t i = 0; i != threads; ++i) next_[i].task = first(i);
     }
-    std::uint64_t serve(unsigned thread, const coppice::atomic<bool>& stop) override {
+    std::uint64_t serve(unsigned thread, const coppice::internal::atomic<bool>& stop) override {
         const std::size_t begin = first(thread), end = first(thread + 1);
         std::size_t i = next_[thread].task;
         std::uint64_t ran = 0;
-        for (; !stop.load(coppice::relaxed); ++ran) {
+        for (; !stop.load(coppice::internal::relaxed); ++ran) {
             ++tasks_[i].runs;
             run_task<Rounds>();
             i = i + 1 == end ? begin : i + 1;

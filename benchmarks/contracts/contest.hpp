@@ -38,7 +38,7 @@ class contestant {
 public:
     virtual ~contestant() = default;
     // Runs tasks until `stop`, as the thread of that number; returns how many it ran.
-    virtual std::uint64_t serve(unsigned thread, const coppice::atomic<bool>& stop) = 0;
+    virtual std::uint64_t serve(unsigned thread, const coppice::internal::atomic<bool>& stop) = 0;
     // Ends the contest: how often each task ran. A task that was lost, or is there twice, has run
     // ~0 times.
     virtual std::vector<std::uint64_t> finish() = 0;

@@ -53,11 +53,11 @@ public:
         idle.clear();
         while (group_->size() != counts_.size()) group_->execute_next_contract();
     }
-    std::uint64_t serve(unsigned, const coppice::atomic<bool>& stop) override {
+    std::uint64_t serve(unsigned, const coppice::internal::atomic<bool>& stop) override {
         coppice::work_contract_group& group = *group_;
         coppice::contract_batch batch;
         std::uint64_t ran = 0;
-        while (!stop.load(coppice::relaxed)) {
+        while (!stop.load(coppice::internal::relaxed)) {
             if constexpr (Way == way::next) {
                 ran += group.execute_next_contract();
             } else if constexpr (Way == way::fused) {

@@ -14,9 +14,9 @@ public:
         for (std::size_t i = 0; i != tasks; ++i)
             queue_.push(static_cast<unsigned>(i % threads), &tasks_[i]);
     }
-    std::uint64_t serve(unsigned thread, const coppice::atomic<bool>& stop) override {
+    std::uint64_t serve(unsigned thread, const coppice::internal::atomic<bool>& stop) override {
         std::uint64_t ran = 0;
-        while (!stop.load(coppice::relaxed)) {
+        while (!stop.load(coppice::internal::relaxed)) {
             queued_task* task;
             if (!queue_.pop(thread, task)) continue;
             ++task->runs;

@@ -50,11 +50,11 @@ public:
         std::vector<std::uint64_t> by_thread;
     };
     turn serve(std::chrono::milliseconds time) {
-        stop_.store(false, coppice::relaxed);
+        stop_.store(false, coppice::internal::relaxed);
         turn_.arrive_and_wait();
         const auto begin = std::chrono::steady_clock::now();
         std::this_thread::sleep_for(time);
-        stop_.store(true, coppice::relaxed);
+        stop_.store(true, coppice::internal::relaxed);
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         turn_.arrive_and_wait();
         turn result;
@@ -99,7 +99,7 @@ private:
 
     contestant_ptr served_;
     std::barrier<> turn_;
-    coppice::atomic<bool> stop_{false};
+    coppice::internal::atomic<bool> stop_{false};
     bool over_ = false;  // ordered by turn_
     std::uint64_t total_ = 0;
     std::vector<share> ran_;
@@ -284,14 +284,14 @@ bool run_tables(const bench::options& options, bool short_ones_only, results& ou
 void run_lone(const bench::options& options, results& out) {
     if (options.tiny) return;
     // 64 busy contracts at the beginning of a group of 16,384, and one near its end.
-    coppice::atomic<bool> stop{false};
+    coppice::internal::atomic<bool> stop{false};
     for (const bool fused : {false, true}) {
         const auto served = fused ? make_lone_fused() : make_lone_next();
-        stop.store(false, coppice::relaxed);
+        stop.store(false, coppice::internal::relaxed);
         std::vector<std::thread> threads;
         for (unsigned i = 0; i != 2; ++i) threads.emplace_back([&, i] { served->serve(i, stop); });
         std::this_thread::sleep_for(std::chrono::milliseconds(500));
-        stop.store(true, coppice::relaxed);
+        stop.store(true, coppice::internal::relaxed);
         for (std::thread& t : threads) t.join();
         const std::vector<std::uint64_t> counts = served->finish();
         double busy = 0;

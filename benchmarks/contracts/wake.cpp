@@ -34,26 +34,26 @@ public:
         for (std::size_t i = 0; i != count_; ++i) {
             const auto begin = clock::now();
             const auto idle = begin + pause_;
-            while (clock::now() < idle) coppice::spin_hint();
+            while (clock::now() < idle) coppice::internal::spin_hint();
             posted_ = clock::now();
             make_it_run();
-            while (answered_.load(coppice::acquire) == i) coppice::spin_hint();
+            while (answered_.load(coppice::internal::acquire) == i) coppice::internal::spin_hint();
             latencies.push_back(took_);
         }
         return latencies;
     }
     void run() {
         took_ = std::chrono::duration<double, std::nano>(clock::now() - posted_).count();
-        answered_.fetch_add(1, coppice::release);
+        answered_.fetch_add(1, coppice::internal::release);
     }
-    bool over() const { return answered_.load(coppice::relaxed) == count_; }
+    bool over() const { return answered_.load(coppice::internal::relaxed) == count_; }
 
 private:
     const std::size_t count_;
     const std::chrono::microseconds pause_;
     clock::time_point posted_;  // ordered by the post
     double took_ = 0;           // ordered by answered_
-    coppice::atomic<std::size_t> answered_{0};
+    coppice::internal::atomic<std::size_t> answered_{0};
 };
 
 samples parked_contract(pings& p) {
@@ -81,31 +81,32 @@ samples polled_contract(pings& p) {
 }
 // The floor: a word, and nothing to find.
 samples parked_futex(pings& p) {
-    coppice::atomic<std::uint32_t> word{0};
+    coppice::internal::atomic<std::uint32_t> word{0};
     std::thread worker([&] {
         while (!p.over()) {
-            while (word.load(coppice::acquire) == 0) coppice::futex_wait(word, 0u);
-            word.store(0, coppice::relaxed);
+            while (word.load(coppice::internal::acquire) == 0)
+                coppice::internal::futex_wait(word, 0u);
+            word.store(0, coppice::internal::relaxed);
             p.run();
         }
     });
     samples s = p.post([&] {
-        word.store(1, coppice::release);
-        coppice::futex_wake_one(word);
+        word.store(1, coppice::internal::release);
+        coppice::internal::futex_wake_one(word);
     });
     worker.join();
     return s;
 }
 samples polled_word(pings& p) {
-    coppice::atomic<std::uint32_t> word{0};
+    coppice::internal::atomic<std::uint32_t> word{0};
     std::thread worker([&] {
         while (!p.over()) {
-            if (word.load(coppice::acquire) == 0) continue;
-            word.store(0, coppice::relaxed);
+            if (word.load(coppice::internal::acquire) == 0) continue;
+            word.store(0, coppice::internal::relaxed);
             p.run();
         }
     });
-    samples s = p.post([&] { word.store(1, coppice::release); });
+    samples s = p.post([&] { word.store(1, coppice::internal::release); });
     worker.join();
     return s;
 }

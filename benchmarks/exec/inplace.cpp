@@ -39,8 +39,8 @@ private:
         void set_stopped() && noexcept {
             bool expected = false;
             // relaxed: as in when_all
-            if (op_->stopped_.compare_exchange_strong(expected, true, coppice::relaxed,
-                                                      coppice::relaxed)) {
+            if (op_->stopped_.compare_exchange_strong(expected, true, coppice::internal::relaxed,
+                                                      coppice::internal::relaxed)) {
                 op_->source_.request_stop();
             }
             op_->arrive();
@@ -53,15 +53,15 @@ private:
         all_of_ten* op_;
     };
     void arrive() noexcept {
-        if (pending_.fetch_sub(1, coppice::acq_rel) != 1) return;
+        if (pending_.fetch_sub(1, coppice::internal::acq_rel) != 1) return;
         on_stop_.reset();
         ex::set_stopped(std::move(rcvr_));
     }
 
     counting_receiver rcvr_;
     coppice::inplace_stop_source source_;
-    coppice::atomic<std::size_t> pending_{10};
-    coppice::atomic<bool> stopped_{false};
+    coppice::internal::atomic<std::size_t> pending_{10};
+    coppice::internal::atomic<bool> stopped_{false};
     ex::stop_registration<coppice::inplace_stop_token,
                           ex::request_stop_of<coppice::inplace_stop_source>>
         on_stop_;

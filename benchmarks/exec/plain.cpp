@@ -14,11 +14,11 @@ namespace {
 // A countdown to the last of Count results.
 template <std::size_t Count>
 struct gathered {
-    coppice::atomic<std::size_t> pending{Count};
+    coppice::internal::atomic<std::size_t> pending{Count};
     std::uint64_t results[Count];
     void arrive(std::size_t index, std::uint64_t value, std::uint64_t& sum) {
         results[index] = value;
-        if (pending.fetch_sub(1, coppice::acq_rel) != 1) return;
+        if (pending.fetch_sub(1, coppice::internal::acq_rel) != 1) return;
         for (const std::uint64_t r : results) sum += r;
     }
 };
@@ -37,15 +37,16 @@ std::uint64_t gather(std::size_t size) {
 // One piece of work on the heap, counted.
 class work {
 public:
-    explicit work(std::uint64_t& r, coppice::atomic<std::size_t>& c) : ran(&r), count(&c) {
-        count->fetch_add(1, coppice::relaxed);
+    explicit work(std::uint64_t& r, coppice::internal::atomic<std::size_t>& c)
+        : ran(&r), count(&c) {
+        count->fetch_add(1, coppice::internal::relaxed);
     }
-    virtual ~work() { count->fetch_sub(1, coppice::release); }
+    virtual ~work() { count->fetch_sub(1, coppice::internal::release); }
     virtual void run() { ++*ran; }
 
 private:
     std::uint64_t* ran;
-    coppice::atomic<std::size_t>* count;
+    coppice::internal::atomic<std::size_t>* count;
 };
 
 }  // namespace
@@ -69,13 +70,13 @@ std::uint64_t gather_10_plain(std::size_t size) {
 
 std::uint64_t spawn_plain(std::size_t size) {
     std::uint64_t ran = 0;
-    coppice::atomic<std::size_t> count{0};
+    coppice::internal::atomic<std::size_t> count{0};
     for (std::size_t i = 0; i != size; ++i) {
         auto w = std::make_unique<work>(ran, count);
         bench::keep(w.get());
         w->run();
     }
-    while (count.load(coppice::acquire) != 0) coppice::spin_hint();
+    while (count.load(coppice::internal::acquire) != 0) coppice::internal::spin_hint();
     return bench::hash().add(ran).value();
 }
 

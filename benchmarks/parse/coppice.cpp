@@ -33,9 +33,9 @@ std::size_t run(std::string_view bytes, std::size_t times) {
 // One of the instruction sets' machines by itself.
 template <std::size_t Index>
 std::uint64_t read_with(std::string_view bytes) {
-    const auto machines = coppice::http::head_machines();
+    const auto machines = coppice::http::internal::head_machines();
     coppice::http::request_head head;
-    coppice::http::head_state state;
+    coppice::http::internal::head_state state;
     const coppice::http::limits limit;
     const auto& m = machines[std::min(Index, machines.size() - 1)];
     if (m.run(bytes, state, head, limit).status != coppice::http::parse_status::complete) return 0;
@@ -47,12 +47,12 @@ std::uint64_t read_with(std::string_view bytes) {
 template <std::size_t Index>
 std::size_t run_with(std::string_view bytes, std::size_t times) {
     static coppice::http::request_head head;
-    const auto machines = coppice::http::head_machines();
+    const auto machines = coppice::http::internal::head_machines();
     const auto run = machines[std::min(Index, machines.size() - 1)].run;
     const coppice::http::limits limit;
     std::size_t sum = 0;
     for (; times != 0; --times) {
-        coppice::http::head_state state;
+        coppice::http::internal::head_state state;
         sum += run(reread(bytes), state, head, limit).consumed;
         sum += head.fields().size();
     }

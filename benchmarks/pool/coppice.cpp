@@ -19,6 +19,7 @@ namespace bench_pool {
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 thread_pool& pool(std::size_t threads) {
     static std::map<std::size_t, thread_pool> kept;

@@ -10,6 +10,7 @@ namespace bench_pool {
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 // A call that waits for two children, as the thesis's barrier: the last of them ends it.
 template <class Pool>

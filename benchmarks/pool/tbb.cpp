@@ -18,6 +18,7 @@ namespace bench_pool {
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 // `threads` at work, the caller among them; enqueue needs a worker beside it.
 tbb::task_arena& arena(std::size_t threads) {

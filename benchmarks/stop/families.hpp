@@ -128,24 +128,26 @@ struct ours_subscribed : ours_shared {
 // What no lock-free registration can go below: one compare-exchange each way.
 struct bare_exchange {
     struct source {
-        mutable coppice::atomic<const void*> word{nullptr};
+        mutable coppice::internal::atomic<const void*> word{nullptr};
     };
     template <std::size_t, class F>
     struct callback {
         callback(const source& s, F f) : from(s), function(f) {
             const void* seen = nullptr;
-            from.word.compare_exchange_strong(seen, this, coppice::release, coppice::acquire);
+            from.word.compare_exchange_strong(seen, this, coppice::internal::release,
+                                              coppice::internal::acquire);
         }
         ~callback() {
             const void* seen = this;
-            from.word.compare_exchange_strong(seen, nullptr, coppice::relaxed, coppice::acquire);
+            from.word.compare_exchange_strong(seen, nullptr, coppice::internal::relaxed,
+                                              coppice::internal::acquire);
         }
         callback(const callback&) = delete;
         const source& from;
         F function;
     };
     static void request(source& s) {
-        const void* const callback = s.word.exchange(nullptr, coppice::acq_rel);
+        const void* const callback = s.word.exchange(nullptr, coppice::internal::acq_rel);
         // All callbacks of this benchmark are of one type; see counting.
         if (callback != nullptr) run(callback);
     }
@@ -156,14 +158,14 @@ struct bare_exchange {
 // the cheaper kind of this processor, and the callback's own fields. It registers nothing.
 struct two_locked {
     struct source {
-        mutable coppice::atomic<std::uintptr_t> word{0};
+        mutable coppice::internal::atomic<std::uintptr_t> word{0};
     };
     template <std::size_t, class F>
     struct callback {
         callback(const source& s, F f) : from(s), function(f) {
-            from.word.fetch_add(1, coppice::relaxed);
+            from.word.fetch_add(1, coppice::internal::relaxed);
         }
-        ~callback() { from.word.fetch_sub(1, coppice::relaxed); }
+        ~callback() { from.word.fetch_sub(1, coppice::internal::relaxed); }
         callback(const callback&) = delete;
         const source& from;
         F function;
@@ -172,14 +174,14 @@ struct two_locked {
 // And if it may not lock at all: the callback's fields, and one word written twice.
 struct stores_alone {
     struct source {
-        mutable coppice::atomic<const void*> word{nullptr};
+        mutable coppice::internal::atomic<const void*> word{nullptr};
     };
     template <std::size_t, class F>
     struct callback {
         callback(const source& s, F f) : execute(&run), from(s), function(f) {
-            from.word.store(this, coppice::release);
+            from.word.store(this, coppice::internal::release);
         }
-        ~callback() { from.word.store(nullptr, coppice::release); }
+        ~callback() { from.word.store(nullptr, coppice::internal::release); }
         callback(const callback&) = delete;
         static void run(callback* self) { self->function(); }
         void (*execute)(callback*);

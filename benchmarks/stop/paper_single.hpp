@@ -11,11 +11,11 @@
 
 namespace bench_stop::paper {
 
-using coppice::acq_rel;
-using coppice::acquire;
-using coppice::atomic;
-using coppice::relaxed;
-using coppice::release;
+using coppice::internal::acq_rel;
+using coppice::internal::acquire;
+using coppice::internal::atomic;
+using coppice::internal::relaxed;
+using coppice::internal::release;
 
 struct callback_base {
     void (*execute)(callback_base*) noexcept;

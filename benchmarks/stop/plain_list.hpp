@@ -12,9 +12,9 @@
 
 namespace bench_stop::plain_list {
 
-using coppice::acq_rel;
-using coppice::atomic;
-using coppice::relaxed;
+using coppice::internal::acq_rel;
+using coppice::internal::atomic;
+using coppice::internal::relaxed;
 
 struct state {
     published::source list;

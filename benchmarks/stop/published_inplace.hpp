@@ -13,17 +13,17 @@
 
 namespace bench_stop::published {
 
-using coppice::acq_rel;
-using coppice::acquire;
-using coppice::atomic;
-using coppice::relaxed;
-using coppice::release;
+using coppice::internal::acq_rel;
+using coppice::internal::acquire;
+using coppice::internal::atomic;
+using coppice::internal::relaxed;
+using coppice::internal::release;
 
 class spin_wait {
 public:
     void wait() noexcept {
         if (count_++ < 20) {
-            coppice::spin_hint();
+            coppice::internal::spin_hint();
         } else {
             std::this_thread::yield();
         }

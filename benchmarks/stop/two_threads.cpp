@@ -23,12 +23,12 @@ class spin_barrier {
 public:
     explicit spin_barrier(int threads) : missing_(threads) {}
     void arrive() noexcept {
-        missing_.fetch_sub(1, coppice::acq_rel);
-        while (missing_.load(coppice::acquire) > 0) coppice::spin_hint();
+        missing_.fetch_sub(1, coppice::internal::acq_rel);
+        while (missing_.load(coppice::internal::acquire) > 0) coppice::internal::spin_hint();
     }
 
 private:
-    coppice::atomic<int> missing_;
+    coppice::internal::atomic<int> missing_;
 };
 
 // ns per registration of one thread.

@@ -14,6 +14,7 @@ namespace bench_task {
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 [[gnu::noinline]] task<std::uint64_t> child(std::uint64_t n) {
     co_return n;

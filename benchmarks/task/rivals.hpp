@@ -10,14 +10,15 @@ namespace bench_task {
 
 // What the submitting thread waits on: counts down, and the last job wakes it.
 struct countdown {
-    coppice::atomic<std::uint32_t> left;
+    coppice::internal::atomic<std::uint32_t> left;
     void one_less() {
         // The release sequence of the decrements carries every job to the waiter.
-        if (left.fetch_sub(1, coppice::acq_rel) == 1) coppice::futex_wake_one(left);
+        if (left.fetch_sub(1, coppice::internal::acq_rel) == 1)
+            coppice::internal::futex_wake_one(left);
     }
     void wait() {
-        for (std::uint32_t n; (n = left.load(coppice::acquire)) != 0;) {
-            coppice::futex_wait(left, n);
+        for (std::uint32_t n; (n = left.load(coppice::internal::acquire)) != 0;) {
+            coppice::internal::futex_wait(left, n);
         }
     }
 };

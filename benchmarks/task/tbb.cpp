@@ -11,6 +11,7 @@ namespace bench_task {
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 // An arena with one worker and no place kept for the thread that submits.
 tbb::task_arena& arena() {

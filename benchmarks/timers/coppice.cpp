@@ -12,6 +12,7 @@ namespace bench_timers {
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 struct entry : io::timer_entry {
     entry() noexcept : timer_entry([](timer_entry*) noexcept {}) {}

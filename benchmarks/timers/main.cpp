@@ -10,7 +10,7 @@
 
 namespace {
 
-constinit coppice::atomic<std::size_t> allocated{0};
+constinit coppice::internal::atomic<std::size_t> allocated{0};
 
 using namespace bench_timers;
 
@@ -22,7 +22,7 @@ struct named_set {
 }  // namespace
 
 void* operator new(std::size_t size) {
-    allocated.fetch_add(1, coppice::relaxed);
+    allocated.fetch_add(1, coppice::internal::relaxed);
     if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
     throw std::bad_alloc();
 }
@@ -51,9 +51,9 @@ int main(int argc, char** argv) {
     const int status = bench::run({work}, o);
     bool none = true;
     for (named_set& s : sets) {
-        const std::size_t before = allocated.load(coppice::relaxed);
+        const std::size_t before = allocated.load(coppice::internal::relaxed);
         bench::keep(s.timers->arm_and_cancel(1000));
-        const std::size_t count = allocated.load(coppice::relaxed) - before;
+        const std::size_t count = allocated.load(coppice::internal::relaxed) - before;
         std::printf("  %-34s %10.3f allocations per timer\n", s.name,
                     static_cast<double>(count) / 1000);
         if (&s == &sets[0]) none = count == 0;

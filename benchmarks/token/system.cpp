@@ -59,24 +59,24 @@ void os_run() {
 
 // One operation at a time: null, the operation, or the word that ends the thread.
 struct os_thread::state {
-    coppice::atomic<std::uint32_t> bell{0};
-    coppice::atomic<os_context*> slot{nullptr};
-    coppice::atomic<bool> end{false};
+    coppice::internal::atomic<std::uint32_t> bell{0};
+    coppice::internal::atomic<os_context*> slot{nullptr};
+    coppice::internal::atomic<bool> end{false};
     std::thread thread;
 
     void ring() {
-        bell.fetch_add(1, coppice::release);
-        coppice::futex_wake_one(bell);
+        bell.fetch_add(1, coppice::internal::release);
+        coppice::internal::futex_wake_one(bell);
     }
     void run() {
         for (;;) {
-            const std::uint32_t before = bell.load(coppice::acquire);
-            if (os_context* const context = slot.exchange(nullptr, coppice::acquire)) {
+            const std::uint32_t before = bell.load(coppice::internal::acquire);
+            if (os_context* const context = slot.exchange(nullptr, coppice::internal::acquire)) {
                 context->callback(context->parameter, context);
-            } else if (end.load(coppice::acquire)) {
+            } else if (end.load(coppice::internal::acquire)) {
                 return;
             } else {
-                coppice::futex_wait(bell, before);
+                coppice::internal::futex_wait(bell, before);
             }
         }
     }
@@ -86,14 +86,14 @@ os_thread::os_thread() : state_(new state) {
     state_->thread = std::thread([s = state_] { s->run(); });
 }
 os_thread::~os_thread() {
-    state_->end.store(true, coppice::release);
+    state_->end.store(true, coppice::internal::release);
     state_->ring();
     state_->thread.join();
     delete state_;
 }
 void os_thread::start(int parameter, os_context* context) {
     context->parameter = parameter;
-    state_->slot.store(context, coppice::release);
+    state_->slot.store(context, coppice::internal::release);
     state_->ring();
 }
 

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace coppice {
+namespace coppice::internal {
 
 constinit atomic<bool> light_fence_is_free{false};
 
@@ -47,4 +47,4 @@ void heavy_fence() noexcept {
     }
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-const char coppice::the_library = 0;
+const char coppice::internal::the_library = 0;
 
-void coppice::check_failed(const char* condition, const char* message, const char* file,
-                           int line) noexcept {
+void coppice::internal::check_failed(const char* condition, const char* message, const char* file,
+                                     int line) noexcept {
     std::fprintf(stderr, "coppice: %s (%s) at %s:%d\n", message, condition, file, line);
     std::fflush(stderr);
     std::abort();

@@ -8,7 +8,7 @@
 #include <limits>
 #include <string_view>
 
-namespace coppice {
+namespace coppice::internal {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::uint64_t memory_limit() {
     return least;
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace coppice {
+namespace coppice::internal {
 
 void check_option(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
     if (value >= least && value <= most) return;
@@ -19,4 +19,4 @@ void check_option(const char* name, duration value) {
                                 std::to_string(value.count()) + " ns; allowed: 0 or more");
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

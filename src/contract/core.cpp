@@ -12,6 +12,8 @@
 
 namespace coppice {
 
+using namespace internal;
+
 namespace {
 
 // For how many contracts there is ever to be room.

@@ -20,6 +20,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 constexpr duration accept_pause = std::chrono::milliseconds(50);

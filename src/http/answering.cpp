@@ -10,6 +10,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // Answers are written before more are made once this much waits.

@@ -10,6 +10,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 constexpr std::size_t least_budget = 4 * 1024 * 1024;

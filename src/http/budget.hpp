@@ -12,6 +12,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 // Threads: any.
 class byte_budget : immovable {
 public:

@@ -7,6 +7,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // More would not fit 64 bits, or would be leading zeros.

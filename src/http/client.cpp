@@ -25,6 +25,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 constexpr std::size_t piece_bytes = 16 * 1024;

@@ -13,6 +13,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // The weight of one member of Accept-Encoding in thousandths; -1 if it is malformed.

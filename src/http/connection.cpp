@@ -8,6 +8,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // Ten thousand idle ones are to cost no more than 3 MB, with their slots in the loop's table.

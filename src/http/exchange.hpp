@@ -20,6 +20,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 class connection;
 struct exchange;
 

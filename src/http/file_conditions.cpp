@@ -9,6 +9,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // Every bit of the result follows from every bit of the value (the finalizer of MurmurHash3).

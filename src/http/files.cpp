@@ -15,6 +15,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 struct media_type {

@@ -8,6 +8,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 // The value of the first of some lines, each ended by CRLF, with that name.
 inline std::optional<std::string_view> find_line(std::string_view lines,
                                                  std::string_view name) noexcept {

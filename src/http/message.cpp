@@ -14,6 +14,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 constexpr static_text plain_text = "text/plain; charset=utf-8";
@@ -45,7 +47,7 @@ io::context& request::loop() const noexcept {
 
 std::chrono::sys_seconds request::wall_time() const noexcept {
     const bool has_loop = origin_ != nullptr && origin_->loop != nullptr;
-    return (has_loop ? origin_->loop->system() : io::kernel()).wall_time();
+    return (has_loop ? origin_->loop->system() : io::internal::kernel()).wall_time();
 }
 
 body_reader& request::incoming() const noexcept {

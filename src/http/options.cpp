@@ -10,6 +10,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // A body is kept behind its head: both together are no larger than an object can be.

@@ -12,6 +12,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // Longer than any registered method; beyond it, 501 (RFC 9112 section 3).
@@ -520,6 +522,8 @@ machine machine_for(std::string_view bytes) noexcept {
 
 }  // namespace
 
+namespace internal {
+
 std::span<const named_machine> head_machines() noexcept {
     static const std::span<const named_machine> present = [] {
         static constexpr named_machine all[] = {
@@ -544,6 +548,8 @@ std::span<const named_machine> head_machines() noexcept {
     }();
     return present;
 }
+
+}  // namespace internal
 
 parse_result parse_head(std::string_view bytes, request_head& out, const limits& limit) noexcept {
     head_state state;

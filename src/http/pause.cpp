@@ -6,6 +6,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 task<> pause(const request& r, duration time) {
     co_await execution::stop_when(
         execution::schedule_after(r.loop().get_scheduler(), execution::time_span(time)),

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace coppice::http {
+namespace coppice::http::internal {
 
 namespace {
 
@@ -285,4 +285,4 @@ route_tree::match_result route_tree::match(method verb, std::string_view path) c
     return result;
 }
 
-}  // namespace coppice::http
+}  // namespace coppice::http::internal

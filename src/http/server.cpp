@@ -16,6 +16,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 constexpr std::size_t spare_exchanges_max = 64;

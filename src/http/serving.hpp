@@ -23,6 +23,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 // Counts of one loop; written by its thread.
 struct loop_counts {
     trace::counter accepted, refused, shed, closed, timed_out, exceptions, stopped;
@@ -184,7 +186,7 @@ struct session {
 class served_socket : public io::tcp::socket {
 public:
     explicit served_socket(io::tcp::socket&& s) noexcept : socket(std::move(s)) {}
-    io::descriptor* slot() const noexcept { return reference().on; }
+    io::internal::descriptor* slot() const noexcept { return reference().on; }
 };
 
 // An open connection; owns itself. It is the operation that receives, and while it waits for a

@@ -16,6 +16,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 constexpr std::size_t piece_bytes = 16 * 1024;   // of a produced body, sent at once
@@ -427,7 +429,7 @@ task<bool> connection::send_file(exchange& e, file_part part) {
         }
         if (!socket_.is_open()) co_return false;
         const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(end - at, turn_bytes));
-        const coppice::result<std::size_t> sent =
+        const coppice::internal::result<std::size_t> sent =
             loop_.context.system().send_file(socket_.native(), part.file, at, most);
         std::size_t n = sent ? sent.value() : 0;
         if (!sent && sent.error() == std::errc::operation_would_block) {

@@ -21,6 +21,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 // What a handler or a producer, and all that it awaits, finds in its environment: when to stop, and
 // timers for what is given a limited time, wherever it runs.
 struct waiting_env {

@@ -5,6 +5,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 bool percent_decode(std::string_view text, std::string& out, plus_sign plus) {
     out.clear();
     out.reserve(text.size());
@@ -14,12 +16,16 @@ bool percent_decode(std::string_view text, std::string& out, plus_sign plus) {
     });
 }
 
+namespace internal {
+
 bool decodes_to(std::string_view text, std::string_view plain, plus_sign plus) noexcept {
     std::size_t matched = 0;
     const bool all = percent_decode_each(
         text, plus, [&](char byte) { return matched < plain.size() && plain[matched++] == byte; });
     return all && matched == plain.size();
 }
+
+}  // namespace internal
 
 std::optional<std::string_view> query_value(std::string_view query,
                                             std::string_view name) noexcept {

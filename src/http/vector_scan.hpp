@@ -18,6 +18,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 struct class_tables {
     alignas(16) std::array<unsigned char, 16> by_low_half{};
     alignas(16) std::array<unsigned char, 16> by_high_half{1, 2, 4, 8, 16, 32, 64, 128};

@@ -10,6 +10,8 @@
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
 // How long a closing connection still reads what the client had sent, so that the client sees the

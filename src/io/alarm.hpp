@@ -11,6 +11,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 class alarm {
 public:
     // True: the wait needs no limit, since the alarm comes by `until`. Calls set(until) if it has

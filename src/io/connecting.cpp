@@ -10,10 +10,12 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 bool connect_request::submit() noexcept {
     context& owner = descriptor_request::owner();
     target_->close();
-    const coppice::result<int> fd = owner.system().socket(to_.family(), SOCK_STREAM, 0);
+    const coppice::internal::result<int> fd = owner.system().socket(to_.family(), SOCK_STREAM, 0);
     if (!fd) {
         set_outcome(-fd.error().value());
         return true;
@@ -24,7 +26,7 @@ bool connect_request::submit() noexcept {
         error = owner.system().set_option(fd.value(), no_delay::level, no_delay::name,
                                           option.data(), no_delay::size);
     }
-    coppice::result<descriptor*> adopted = error;
+    coppice::internal::result<descriptor*> adopted = error;
     if (!error) adopted = owner.adopt(fd.value());
     if (!adopted) {
         owner.system().close(fd.value());
@@ -37,6 +39,8 @@ bool connect_request::submit() noexcept {
 }
 
 // ---- The race ---------------------------------------------------------------------------------
+
+namespace internal {
 
 std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
     std::vector<endpoint> ordered;
@@ -60,6 +64,8 @@ std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
     }
     return ordered;
 }
+
+}  // namespace internal
 
 namespace {
 

@@ -13,6 +13,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 // A limit in the past is now: what is left until then can always be said.

@@ -9,6 +9,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 // How many cores this process may use.

@@ -10,6 +10,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 // 0 to 65535, decimal digits alone.

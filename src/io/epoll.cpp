@@ -14,6 +14,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 class epoll_kernel : immovable {

@@ -6,6 +6,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 int flags_of(open_mode mode) noexcept {

@@ -23,6 +23,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 using ready_event = epoll_event;  // data.ptr: the descriptor; nullptr: woken
 
 template <class Kernel>

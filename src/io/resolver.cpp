@@ -21,6 +21,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 class resolver_errors final : public std::error_category {

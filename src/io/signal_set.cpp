@@ -5,6 +5,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 struct signal_set::opened {
     opened(context& c, std::initializer_list<int> signals)
         : owner(c),

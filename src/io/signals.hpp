@@ -7,6 +7,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 // See system_calls::receive_signals(). Threads: any.
 result<received_signals*> receive_process_signals(std::initializer_list<int> signals) noexcept;
 

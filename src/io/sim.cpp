@@ -3,6 +3,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 class sim_kernel : immovable {

@@ -13,6 +13,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 // ---- Files ------------------------------------------------------------------------------------
 
 result<int> simulation::world::open(const char* path, int flags, unsigned) noexcept {

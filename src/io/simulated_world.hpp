@@ -19,6 +19,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 // The draws of one simulation (splitmix64).
 class dice {
 public:

@@ -13,6 +13,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 // The time of day when a world would be 0 s old; the first thing in it happens a second later.

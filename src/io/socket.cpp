@@ -8,6 +8,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 [[noreturn]] void fail(std::error_code error, const char* what) {
@@ -58,6 +60,8 @@ bool is_ip(const endpoint& e) noexcept {
 
 }  // namespace
 
+namespace internal {
+
 open_socket listen_at(context& owner, const endpoint& at, const acceptor_options& options) {
     if (options.already_listening >= 0) {
         return loose_socket(owner, options.already_listening).give();
@@ -75,6 +79,8 @@ open_socket listen_at(context& owner, const endpoint& at, const acceptor_options
     check(owner.system().listen(s.get(), options.backlog), "listen");
     return s.give();
 }
+
+}  // namespace internal
 
 open_socket bind_datagrams(context& owner, const endpoint& at) {
     loose_socket s(owner, at.family(), SOCK_DGRAM);

@@ -13,7 +13,7 @@
 
 #include "signals.hpp"
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 namespace {
 
@@ -130,4 +130,4 @@ system_calls& kernel() noexcept {
     return calls;
 }
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -29,6 +29,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 namespace {
 
 using namespace uring;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <cerrno>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 namespace {
 
@@ -36,4 +36,4 @@ uring_calls& kernel_uring() noexcept {
     return calls;
 }
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

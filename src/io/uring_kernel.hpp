@@ -20,6 +20,8 @@
 
 namespace coppice::io::uring {
 
+using namespace internal;
+
 // A mapping of the kernel's; unmapped at the end.
 class mapping : immovable {
 public:

@@ -15,6 +15,8 @@
 
 namespace coppice::io {
 
+using namespace internal;
+
 workers::~workers() {
     std::unique_lock lock(mutex_);
     ending_ = true;
@@ -92,6 +94,8 @@ void workers::serve() noexcept {
 
 // ---- Those of the process ---------------------------------------------------------------------
 
+namespace internal {
+
 // Never destroyed, since threads may be inside a call when the process exits.
 struct process_workers {
     process_workers() noexcept { ::pthread_atfork(&before_fork, &in_parent, &in_child); }
@@ -127,9 +131,12 @@ struct process_workers {
 workers& name_workers() noexcept {
     return process_workers::get().names;
 }
+
 workers& file_workers() noexcept {
     return process_workers::get().files;
 }
+
+}  // namespace internal
 
 // ---- Files ------------------------------------------------------------------------------------
 

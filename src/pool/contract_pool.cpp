@@ -8,6 +8,8 @@
 
 namespace coppice {
 
+using namespace internal;
+
 namespace {
 
 // The pool whose worker this thread is, or nullptr.

@@ -3,7 +3,7 @@
 
 #include <coppice/pool/workers.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 template class basic_pool<shared_queue<mutex_queue>>;
 template class basic_pool<shared_queue<lockfree_queue>>;
@@ -11,4 +11,4 @@ template class basic_pool<stealing_queues<mutex_deques>>;
 template class basic_pool<stealing_queues<kept_deques>>;
 template class basic_pool<stealing_queues<counted_deques>>;
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <vector>
 
-namespace coppice {
+namespace coppice::internal {
 
 template class basic_pool<thread_pool_queues>;
 
@@ -107,4 +107,4 @@ void blocking_call::finish() noexcept {
     if (state_.exchange(2, release) == 1) futex_wake_one(state_);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

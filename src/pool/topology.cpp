@@ -19,6 +19,8 @@
 
 namespace coppice {
 
+using namespace internal;
+
 namespace {
 
 // Ranges as the kernel prints them: "0-3,8\n"; first and last of each.
@@ -130,6 +132,8 @@ topology only(const std::vector<processor>& all, std::span<const unsigned> wante
 
 }  // namespace
 
+namespace internal {
+
 std::vector<unsigned> allowed_processors() {
     std::vector<unsigned> ids;
     constexpr std::size_t word_bits = 8 * sizeof(unsigned long);
@@ -149,6 +153,8 @@ std::vector<unsigned> allowed_processors() {
     if (ids.empty()) ids.push_back(0);
     return ids;
 }
+
+}  // namespace internal
 
 topology::topology(std::vector<processor> processors) : processors_(std::move(processors)) {
     if (processors_.empty()) {

@@ -19,6 +19,10 @@
 
 namespace coppice {
 
+using namespace internal;
+
+namespace internal {
+
 class deadline_timer : immovable {
 public:
     // Never destroyed: sources with static lifetime may end after everything else.
@@ -211,6 +215,8 @@ void disarm(stop_deadline& deadline) noexcept {
 void destroy(stop_deadline& deadline) noexcept {
     deadline_timer::instance().destroy(deadline);
 }
+
+}  // namespace internal
 
 bool stop_source::request_stop_after(std::chrono::nanoseconds time) {
     if (state_ == nullptr || state_->stop_requested()) return false;

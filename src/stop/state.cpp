@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-namespace coppice {
+namespace coppice::internal {
 
 std::size_t stop_state::stripes_grown() noexcept {
     const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
@@ -14,4 +14,4 @@ std::size_t stop_state::stripes_grown() noexcept {
     return std::min(std::bit_ceil(wanted), stop_table::stripes_most);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -11,7 +11,7 @@ extern "C" {
 [[gnu::weak]] void __asan_unpoison_memory_region(void const volatile*, std::size_t);
 }
 
-namespace coppice {
+namespace coppice::internal {
 
 namespace {
 
@@ -66,4 +66,4 @@ void frame_pool::unpoison_bytes(void* memory, std::size_t bytes) noexcept {
     if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(memory, bytes);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -9,6 +9,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 struct item {
     void (*run)(item*) noexcept = &call;

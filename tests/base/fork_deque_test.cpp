@@ -8,12 +8,12 @@
 
 namespace {
 
-using coppice::fork_deque;
-using coppice::fork_slot;
-using coppice::fork_steal;
-using coppice::taken_call;
+using coppice::internal::fork_deque;
+using coppice::internal::fork_slot;
+using coppice::internal::fork_steal;
+using coppice::internal::taken_call;
 
-struct counting_team final : coppice::fork_team {
+struct counting_team final : coppice::internal::fork_team {
     int published_calls = 0;
     void published() noexcept override { ++published_calls; }
     bool help(fork_deque&, const fork_slot&, std::uint32_t, bool) noexcept override {

@@ -11,19 +11,20 @@ namespace {
 TEST(in_flight, an_object_may_end_as_soon_as_the_work_of_a_call_is_seen) {
     struct object {
         ~object() { calls.wait(); }
-        void call(coppice::atomic<int>& done) {
-            const coppice::in_flight::entry entry(calls);
-            done.store(1, coppice::release);
-            touched.fetch_add(1, coppice::relaxed);  // a sanitizer sees it if the end was too early
+        void call(coppice::internal::atomic<int>& done) {
+            const coppice::internal::in_flight::entry entry(calls);
+            done.store(1, coppice::internal::release);
+            // a sanitizer sees it if the end was too early
+            touched.fetch_add(1, coppice::internal::relaxed);
         }
-        coppice::in_flight calls;
-        coppice::atomic<int> touched{0};
+        coppice::internal::in_flight calls;
+        coppice::internal::atomic<int> touched{0};
     };
     for (int i = 0; i != 2000; ++i) {
-        coppice::atomic<int> done{0};
+        coppice::internal::atomic<int> done{0};
         auto o = std::make_unique<object>();
         std::thread caller([&done, &o = *o] { o.call(done); });
-        while (done.load(coppice::acquire) == 0) coppice::spin_hint();
+        while (done.load(coppice::internal::acquire) == 0) coppice::internal::spin_hint();
         o.reset();
         caller.join();
     }

@@ -12,7 +12,7 @@
 
 namespace {
 
-using coppice::memory_limit;
+using coppice::internal::memory_limit;
 
 // A folder with the files of a machine, which goes with the test.
 class machine {

@@ -8,6 +8,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 TEST(check_option, refuses_what_is_out_of_range_and_says_the_range) {

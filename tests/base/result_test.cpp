@@ -8,7 +8,7 @@
 
 namespace {
 
-using coppice::result;
+using coppice::internal::result;
 
 TEST(result, holds_a_value) {
     result<std::string> r = std::string("coppice");

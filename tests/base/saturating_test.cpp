@@ -13,6 +13,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 template <class T>
 constexpr T clamp(int wide) {

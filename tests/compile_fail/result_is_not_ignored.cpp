@@ -1,5 +1,5 @@
 // expect: nodiscard
 #include <coppice/base/result.hpp>
 
-coppice::result<int> attempt();
+coppice::internal::result<int> attempt();
 void careless() { attempt(); }

@@ -28,6 +28,8 @@
 
 namespace coppice::test {
 
+using namespace coppice::internal;
+
 namespace ex = coppice::execution;
 
 // A loop on a thread of its own: where the timers are.

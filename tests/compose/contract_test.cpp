@@ -11,6 +11,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 // Doubles what it is asked to, in its contract, unless the asker has given up.

@@ -27,6 +27,8 @@
 
 namespace coppice::test {
 
+using namespace coppice::internal;
+
 namespace ex = coppice::execution;
 
 struct excuse {

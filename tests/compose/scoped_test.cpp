@@ -15,8 +15,8 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-ex::task<void> add(coppice::atomic<int>& sum, int n) {
-    sum.fetch_add(n, coppice::relaxed);
+ex::task<void> add(coppice::internal::atomic<int>& sum, int n) {
+    sum.fetch_add(n, coppice::internal::relaxed);
     co_return;
 }
 ex::task<void> fails() {
@@ -25,20 +25,20 @@ ex::task<void> fails() {
 }
 
 TEST(scoped_in_a_task, waits_for_nested_tasks_and_gives_the_result) {
-    coppice::atomic<int> sum{0};
-    const auto run = [](coppice::atomic<int>& all) -> ex::task<int> {
+    coppice::internal::atomic<int> sum{0};
+    const auto run = [](coppice::internal::atomic<int>& all) -> ex::task<int> {
         const int result = co_await ex::scoped([&all](auto scope) -> ex::task<int> {
             for (int i = 1; i != 11; ++i) ex::spawn(add(all, i), scope);
             co_return 7;
         });
-        co_return result * 1000 + all.load(coppice::relaxed);
+        co_return result * 1000 + all.load(coppice::internal::relaxed);
     };
     EXPECT_EQ(std::get<0>(*sync_wait(run(sum))), 7055);
 }
 
 TEST(scoped_in_a_task, an_exception_joins_what_was_spawned_and_leaves) {
-    coppice::atomic<int> sum{0};
-    const auto run = [](coppice::atomic<int>& all) -> ex::task<std::string> {
+    coppice::internal::atomic<int> sum{0};
+    const auto run = [](coppice::internal::atomic<int>& all) -> ex::task<std::string> {
         try {
             co_await ex::scoped([&all](auto scope) -> ex::task<void> {
                 ex::spawn(ex::starts_on(ex::get_parallel_scheduler(), add(all, 1)), scope);
@@ -48,13 +48,13 @@ TEST(scoped_in_a_task, an_exception_joins_what_was_spawned_and_leaves) {
             });
         } catch (const std::runtime_error& e) {
             co_return std::string(e.what()) + " after " +
-                std::to_string(all.load(coppice::relaxed));
+                std::to_string(all.load(coppice::internal::relaxed));
         }
         co_return "";
     };
     // The two may have been stopped before they began; but they have ended.
     const std::string said = std::get<0>(*sync_wait(run(sum)));
-    EXPECT_EQ(said, "the body after " + std::to_string(sum.load(coppice::relaxed)));
+    EXPECT_EQ(said, "the body after " + std::to_string(sum.load(coppice::internal::relaxed)));
 }
 
 TEST(scoped_in_a_task, an_exception_of_nested_work_stops_the_rest_and_is_thrown) {
@@ -95,15 +95,15 @@ TEST(scoped_in_a_task, a_stop_ends_it_and_all_nested_work) {
 
 // A tree of tasks, each of which spawns its children into the scope of them all.
 template <class Scope>
-ex::task<void> grow(Scope scope, coppice::atomic<int>& nodes, int depth) {
-    nodes.fetch_add(1, coppice::relaxed);
+ex::task<void> grow(Scope scope, coppice::internal::atomic<int>& nodes, int depth) {
+    nodes.fetch_add(1, coppice::internal::relaxed);
     for (int i = 0; i != 2 && depth != 0; ++i) ex::spawn(grow(scope, nodes, depth - 1), scope);
     co_return;
 }
 
 TEST(scoped_in_a_task, nested_tasks_spawn_more_from_many_threads) {
-    coppice::atomic<int> nodes{0};
-    const auto run = [](coppice::atomic<int>& all) -> ex::task<void> {
+    coppice::internal::atomic<int> nodes{0};
+    const auto run = [](coppice::internal::atomic<int>& all) -> ex::task<void> {
         co_await ex::scoped([&all](auto scope) -> ex::task<void> {
             for (int i = 0; i != 4; ++i) {
                 ex::spawn(ex::starts_on(ex::get_parallel_scheduler(), grow(scope, all, 6)), scope);
@@ -112,7 +112,7 @@ TEST(scoped_in_a_task, nested_tasks_spawn_more_from_many_threads) {
         });
     };
     sync_wait(run(nodes));
-    EXPECT_EQ(nodes.load(coppice::relaxed), 4 * 127);
+    EXPECT_EQ(nodes.load(coppice::internal::relaxed), 4 * 127);
 }
 
 }  // namespace

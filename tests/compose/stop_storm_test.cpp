@@ -31,7 +31,7 @@ void wait_a_little(int tries) {
     if (tries > 100) {
         std::this_thread::yield();
     } else {
-        coppice::spin_hint();
+        coppice::internal::spin_hint();
     }
 }
 
@@ -59,24 +59,24 @@ public:
     }
     void begin(round* r) {
         round_ = r;
-        done_.store(0, coppice::relaxed);
-        turn_.fetch_add(1, coppice::release);
+        done_.store(0, coppice::internal::relaxed);
+        turn_.fetch_add(1, coppice::internal::release);
     }
     // Until then the round's sources are in use; what they stopped may be gone long before.
     void wait() {
-        while (done_.load(coppice::acquire) != threads_.size()) std::this_thread::yield();
+        while (done_.load(coppice::internal::acquire) != threads_.size()) std::this_thread::yield();
     }
 
 private:
     void run(bool first) {
         unsigned delay = first ? 7919 : 104'729;
         for (unsigned turn = 0;; ++turn) {
-            for (int tries = 0; turn_.load(coppice::acquire) == turn; ++tries) {
+            for (int tries = 0; turn_.load(coppice::internal::acquire) == turn; ++tries) {
                 wait_a_little(tries);
             }
             if (round_ == nullptr) return;
             delay = delay * 1'103'515'245u + 12'345u;
-            for (unsigned i = delay >> 22; i != 0; --i) coppice::spin_hint();
+            for (unsigned i = delay >> 22; i != 0; --i) coppice::internal::spin_hint();
             if (!first) {
                 if (turn % 4 != 0) round_->child.request_stop();
             } else if (round_->stops_scope) {
@@ -84,11 +84,11 @@ private:
             } else {
                 round_->source.request_stop();
             }
-            done_.fetch_add(1, coppice::release);
+            done_.fetch_add(1, coppice::internal::release);
         }
     }
-    coppice::atomic<unsigned> turn_{0};
-    coppice::atomic<std::size_t> done_{0};
+    coppice::internal::atomic<unsigned> turn_{0};
+    coppice::internal::atomic<std::size_t> done_{0};
     round* round_ = nullptr;  // published by turn_
     const std::chrono::steady_clock::time_point end_ =
         std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -181,12 +181,12 @@ struct spawn_as_future {
         for (int i = 0; team.goes_on(i); ++i) {
             round r;
             team.begin(&r);
-            coppice::atomic<bool> ended{false};
+            coppice::internal::atomic<bool> ended{false};
             auto future = ex::spawn_future(stopped_by<Shape>(r) | ex::then([&]() noexcept {
-                                               ended.store(true, coppice::relaxed);
+                                               ended.store(true, coppice::internal::relaxed);
                                            }),
                                            r.scope.get_token());
-            for (int tries = 0; i % 4 != 0 && !ended.load(coppice::relaxed); ++tries)
+            for (int tries = 0; i % 4 != 0 && !ended.load(coppice::internal::relaxed); ++tries)
                 wait_a_little(tries);
             sync_wait(std::move(future));
             team.wait();

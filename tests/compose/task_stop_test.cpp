@@ -69,13 +69,13 @@ public:
 private:
     // The second of the two completes: the registration, and the stop.
     void arrive() noexcept {
-        if (arrived_.exchange(1, coppice::acq_rel) == 0) return;
+        if (arrived_.exchange(1, coppice::internal::acq_rel) == 0) return;
         callback_.reset();
         complete_();
         if (after_completion != nullptr) after_completion();
     }
     Complete complete_;
-    coppice::atomic<int> arrived_{0};
+    coppice::internal::atomic<int> arrived_{0};
     ex::stop_registration<Token, on_stop> callback_;
 };
 
@@ -142,31 +142,31 @@ public:
     }
     void wait_until_done() {
         for (function r = current(); r != nullptr; r = current()) {
-            request_.wait(r, coppice::acquire);
+            request_.wait(r, coppice::internal::acquire);
         }
     }
 
 private:
     using function = void (*)(void*);
     // acquire: what the other thread did before
-    function current() const { return request_.load(coppice::acquire); }
+    function current() const { return request_.load(coppice::internal::acquire); }
     void hand_over(function f, void* source, bool last) {
         wait_until_done();
         source_ = source;
         last_ = last;
-        request_.store(f, coppice::release);
+        request_.store(f, coppice::internal::release);
         request_.notify_all();
     }
     void run() {
         for (bool last = false; !last;) {
-            request_.wait(nullptr, coppice::acquire);
+            request_.wait(nullptr, coppice::internal::acquire);
             last = last_;
             current()(source_);
-            request_.store(nullptr, coppice::release);
+            request_.store(nullptr, coppice::internal::release);
             request_.notify_all();
         }
     }
-    coppice::atomic<function> request_{nullptr};
+    coppice::internal::atomic<function> request_{nullptr};
     void* source_ = nullptr;
     bool last_ = false;
     std::thread thread_;
@@ -175,12 +175,12 @@ private:
 template <class Token>
 struct flagging_receiver {
     using receiver_concept = ex::receiver_tag;
-    void set_value(auto&&...) && noexcept { completed->store(-1, coppice::release); }
-    void set_error(auto&&) && noexcept { completed->store(-1, coppice::release); }
-    void set_stopped() && noexcept { completed->store(1, coppice::release); }
+    void set_value(auto&&...) && noexcept { completed->store(-1, coppice::internal::release); }
+    void set_error(auto&&) && noexcept { completed->store(-1, coppice::internal::release); }
+    void set_stopped() && noexcept { completed->store(1, coppice::internal::release); }
     auto get_env() const noexcept { return ex::prop(coppice::get_stop_token, token); }
     Token token;
-    coppice::atomic<int>* completed;
+    coppice::internal::atomic<int>* completed;
 };
 
 // An operation in memory that shows whether it is written to after its end.
@@ -192,30 +192,30 @@ class short_lived {
 
 public:
     void start(Sndr sndr, Source& source) {
-        completed_.store(0, coppice::relaxed);
+        completed_.store(0, coppice::internal::relaxed);
         struct made {
             operator operation() const {
                 return ex::connect(std::move(sndr), receiver{source.get_token(), &completed});
             }
             Sndr& sndr;
             Source& source;
-            coppice::atomic<int>& completed;
+            coppice::internal::atomic<int>& completed;
         };
         op_ = ::new (static_cast<void*>(memory_)) operation(made{sndr, source, completed_});
         ex::start(*op_);
     }
     // True: it was stopped.
     bool end() {
-        for (int i = 0; completed_.load(coppice::acquire) == 0; ++i) {
+        for (int i = 0; completed_.load(coppice::internal::acquire) == 0; ++i) {
             if (i < 100) {
-                coppice::spin_hint();
+                coppice::internal::spin_hint();
             } else {
-                coppice::thread_yield();
+                coppice::internal::thread_yield();
             }
         }
         op_->~operation();
         std::memset(memory_, std::to_integer<int>(gone), sizeof memory_);
-        return completed_.load(coppice::acquire) == 1;
+        return completed_.load(coppice::internal::acquire) == 1;
     }
     bool untouched() const {
         return std::all_of(memory_, memory_ + sizeof memory_,
@@ -223,12 +223,12 @@ public:
     }
 
 private:
-    coppice::atomic<int> completed_{0};
+    coppice::internal::atomic<int> completed_{0};
     operation* op_ = nullptr;
     alignas(operation) std::byte memory_[sizeof(operation)];
 };
 
-coppice::atomic<int> phase{0};
+coppice::internal::atomic<int> phase{0};
 
 // The third thread destroys while the first is inside the stop that it passes on: in every order
 // that chance gives, and in the one that hurts.
@@ -247,16 +247,16 @@ void storm(Make make) {
     }
     for (int i = 0; i != 10; ++i) {
         Source source;
-        phase.store(0, coppice::relaxed);
+        phase.store(0, coppice::internal::relaxed);
         after_completion = [] {
-            phase.store(1, coppice::release);
-            while (phase.load(coppice::acquire) != 2) coppice::thread_yield();
+            phase.store(1, coppice::internal::release);
+            while (phase.load(coppice::internal::acquire) != 2) coppice::internal::thread_yield();
         };
         op->start(make(), source);
         other.stop(source);
-        while (phase.load(coppice::acquire) != 1) coppice::thread_yield();
+        while (phase.load(coppice::internal::acquire) != 1) coppice::internal::thread_yield();
         ASSERT_TRUE(op->end());
-        phase.store(2, coppice::release);
+        phase.store(2, coppice::internal::release);
         other.wait_until_done();
         after_completion = nullptr;
         ASSERT_TRUE(op->untouched());

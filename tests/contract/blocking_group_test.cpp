@@ -73,10 +73,10 @@ TEST(blocking_group, each_schedule_wakes_a_sleeping_worker) {
     for (const int workers : {1, 3}) {
         blocking_work_contract_group group(64);
         coppice::inplace_stop_source source;
-        coppice::atomic<std::uint32_t> answered{0};
+        coppice::internal::atomic<std::uint32_t> answered{0};
         work_contract contract = group.create_contract([&] {
-            answered.fetch_add(1, coppice::release);
-            coppice::futex_wake_one(answered);
+            answered.fetch_add(1, coppice::internal::release);
+            coppice::internal::futex_wake_one(answered);
         });
         std::vector<std::thread> threads;
         for (int i = 0; i != workers; ++i) {
@@ -87,11 +87,12 @@ TEST(blocking_group, each_schedule_wakes_a_sleeping_worker) {
         }
         for (std::uint32_t i = 0; i != rounds; ++i) {
             contract.schedule();
-            while (answered.load(coppice::acquire) == i) coppice::futex_wait(answered, i);
+            while (answered.load(coppice::internal::acquire) == i)
+                coppice::internal::futex_wait(answered, i);
         }
         source.request_stop();
         for (std::thread& t : threads) t.join();
-        EXPECT_EQ(answered.load(coppice::relaxed), rounds);
+        EXPECT_EQ(answered.load(coppice::internal::relaxed), rounds);
     }
 }
 
@@ -107,12 +108,12 @@ TEST(blocking_group, an_idle_worker_sleeps_once_until_it_is_woken) {
     blocking_work_contract_group group(64);
     blocking_work_contract_group clock(1);
     coppice::inplace_stop_source source;
-    coppice::atomic<std::uint32_t> answered{0};
+    coppice::internal::atomic<std::uint32_t> answered{0};
     std::vector<long> sleeps;  // at each run, by the worker
     work_contract contract = group.create_contract([&] {
         sleeps.push_back(sleeps_of_this_thread());
-        answered.fetch_add(1, coppice::release);
-        coppice::futex_wake_one(answered);
+        answered.fetch_add(1, coppice::internal::release);
+        coppice::internal::futex_wake_one(answered);
     });
     std::thread worker([&] {
         while (group.execute_next_contract(source.get_token())) {
@@ -120,11 +121,13 @@ TEST(blocking_group, an_idle_worker_sleeps_once_until_it_is_woken) {
     });
     for (std::uint32_t i = 0; i != 4; ++i) {
         contract.schedule();
-        while (answered.load(coppice::acquire) == i) coppice::futex_wait(answered, i);
+        while (answered.load(coppice::internal::acquire) == i)
+            coppice::internal::futex_wait(answered, i);
         EXPECT_FALSE(clock.execute_next_contract(50ms));  // time passes, and nothing happens
     }
     contract.schedule();
-    while (answered.load(coppice::acquire) == 4) coppice::futex_wait(answered, 4u);
+    while (answered.load(coppice::internal::acquire) == 4)
+        coppice::internal::futex_wait(answered, 4u);
     source.request_stop();
     worker.join();
     for (std::size_t i = 1; i != sleeps.size(); ++i) EXPECT_LE(sleeps[i] - sleeps[i - 1], 4) << i;
@@ -135,11 +138,11 @@ TEST(blocking_group, as_many_workers_wake_as_contracts_are_scheduled) {
     for (int round = 0; round != 300; ++round) {
         constexpr int count = 4;
         blocking_work_contract_group group(64);
-        coppice::atomic<int> runs{0};
+        coppice::internal::atomic<int> runs{0};
         std::vector<work_contract> contracts;
         for (int i = 0; i != count; ++i) {
             contracts.push_back(
-                group.create_contract([&] { runs.fetch_add(1, coppice::relaxed); }));
+                group.create_contract([&] { runs.fetch_add(1, coppice::internal::relaxed); }));
         }
         std::vector<std::thread> workers;
         for (int i = 0; i != count; ++i) {
@@ -148,7 +151,7 @@ TEST(blocking_group, as_many_workers_wake_as_contracts_are_scheduled) {
         }
         for (work_contract& c : contracts) c.schedule();
         for (std::thread& t : workers) t.join();
-        EXPECT_EQ(runs.load(coppice::relaxed), count);
+        EXPECT_EQ(runs.load(coppice::internal::relaxed), count);
     }
 }
 
@@ -172,7 +175,7 @@ TEST(blocking_group, a_contract_that_reschedules_itself_wakes_others_for_its_nex
 TEST(blocking_group, more_workers_than_seats_still_find_work_and_stop) {
     blocking_work_contract_group group(64, 0, 1);
     coppice::inplace_stop_source source;
-    coppice::atomic<int> runs{0};
+    coppice::internal::atomic<int> runs{0};
     std::vector<std::thread> workers;
     for (int i = 0; i != 3; ++i) {
         workers.emplace_back([&] {
@@ -182,10 +185,10 @@ TEST(blocking_group, more_workers_than_seats_still_find_work_and_stop) {
     }
     std::vector<work_contract> contracts;
     for (int i = 0; i != 64; ++i) {
-        contracts.push_back(group.create_contract([&] { runs.fetch_add(1, coppice::release); },
-                                                  initial_state::scheduled));
+        contracts.push_back(group.create_contract(
+            [&] { runs.fetch_add(1, coppice::internal::release); }, initial_state::scheduled));
     }
-    while (runs.load(coppice::acquire) != 64) std::this_thread::yield();
+    while (runs.load(coppice::internal::acquire) != 64) std::this_thread::yield();
     source.request_stop();
     for (std::thread& t : workers) t.join();
 }

@@ -8,6 +8,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 // Runs one contract in the group.

@@ -745,7 +745,7 @@ TEST(work_contract_group, a_contract_may_execute_the_group_it_is_in) {
 TEST(work_contract_group, a_million_contracts_take_at_most_96_bytes_each_with_their_handles) {
     // Counted from the parts: a slot, its share of a leaf's line and of the vacancy's, the nodes
     // above them, and the handle.
-    constexpr double slot = sizeof(coppice::contract_slot);
+    constexpr double slot = sizeof(coppice::internal::contract_slot);
     constexpr double leaf = 64.0 / 32;
     constexpr double vacancy = 64.0 / 64;
     constexpr double nodes = (leaf + vacancy) / 31;

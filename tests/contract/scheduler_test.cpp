@@ -26,7 +26,7 @@ using coppice::this_thread::sync_wait;
 static_assert(ex::scheduler<decltype(std::declval<work_contract_group&>().get_scheduler())>);
 static_assert(ex::scheduler<
               decltype(std::declval<coppice::blocking_work_contract_group&>().get_scheduler())>);
-static_assert(ex::sender<coppice::contract_completion>);
+static_assert(ex::sender<coppice::internal::contract_completion>);
 
 // A blocking group with its workers.
 class served_group {
@@ -99,24 +99,25 @@ TEST(contract_scheduler, runs_tasks) {
 // A receiver that counts how it was completed.
 struct counting {
     using receiver_concept = ex::receiver_tag;
-    explicit counting(coppice::atomic<int>& v, coppice::atomic<int>& s,
+    explicit counting(coppice::internal::atomic<int>& v, coppice::internal::atomic<int>& s,
                       coppice::inplace_stop_token t = {}) noexcept
         : values(&v), stops(&s), token(t) {}
-    void set_value() noexcept { values->fetch_add(1, coppice::release); }
-    void set_stopped() noexcept { stops->fetch_add(1, coppice::release); }
+    void set_value() noexcept { values->fetch_add(1, coppice::internal::release); }
+    void set_stopped() noexcept { stops->fetch_add(1, coppice::internal::release); }
     auto get_env() const noexcept { return ex::prop(coppice::get_stop_token, token); }
-    coppice::atomic<int>* values;
-    coppice::atomic<int>* stops;
+    coppice::internal::atomic<int>* values;
+    coppice::internal::atomic<int>* stops;
     coppice::inplace_stop_token token;
 };
 
 TEST(contract_scheduler, more_operations_than_there_are_slots_all_complete_once) {
     constexpr int operations = 500;
-    coppice::atomic<int> values{0}, stops{0};
+    coppice::internal::atomic<int> values{0}, stops{0};
     using operation =
-        ex::connect_result_t<ex::schedule_result_t<coppice::contract_scheduler>, counting>;
+        ex::connect_result_t<ex::schedule_result_t<coppice::internal::contract_scheduler>,
+                             counting>;
     for (const int workers : {1, 3}) {
-        values.store(0, coppice::relaxed);
+        values.store(0, coppice::internal::relaxed);
         served_group served(1, workers);
         const auto scheduler = served.group.get_scheduler();
         std::vector<std::unique_ptr<operation>> ops;
@@ -126,35 +127,36 @@ TEST(contract_scheduler, more_operations_than_there_are_slots_all_complete_once)
         }
         const coppice::test::allocation_count count;
         for (const auto& op : ops) ex::start(*op);
-        while (values.load(coppice::acquire) != operations) std::this_thread::yield();
+        while (values.load(coppice::internal::acquire) != operations) std::this_thread::yield();
         EXPECT_EQ(count.so_far(), 0u);
     }
-    EXPECT_EQ(stops.load(coppice::relaxed), 0);
+    EXPECT_EQ(stops.load(coppice::internal::relaxed), 0);
 }
 
 // Who starts an operation may still be about to wake a worker when it has completed and the group
 // is destroyed by whoever was told.
 TEST(contract_scheduler, the_group_may_end_as_soon_as_its_operations_have_completed) {
-    coppice::atomic<int> stops{0};
+    coppice::internal::atomic<int> stops{0};
     for (int i = 0; i != 200; ++i) {
-        coppice::atomic<int> values{0};
+        coppice::internal::atomic<int> values{0};
         auto group = std::make_unique<coppice::blocking_work_contract_group>(1);
         auto op = ex::connect(ex::schedule(group->get_scheduler()), counting(values, stops));
         std::thread starting([&] { ex::start(op); });
-        while (values.load(coppice::acquire) == 0) {
+        while (values.load(coppice::internal::acquire) == 0) {
             if (!group->execute_next_contract()) std::this_thread::yield();
         }
         group.reset();
         starting.join();
     }
-    EXPECT_EQ(stops.load(coppice::relaxed), 0);
+    EXPECT_EQ(stops.load(coppice::internal::relaxed), 0);
 }
 
 TEST(contract_scheduler, destroying_the_group_runs_what_nobody_ran) {
-    coppice::atomic<int> values{0}, stops{0};
+    coppice::internal::atomic<int> values{0}, stops{0};
     coppice::inplace_stop_source source;
     using operation =
-        ex::connect_result_t<ex::schedule_result_t<coppice::contract_scheduler>, counting>;
+        ex::connect_result_t<ex::schedule_result_t<coppice::internal::contract_scheduler>,
+                             counting>;
     std::vector<std::unique_ptr<operation>> ops;
     {
         work_contract_group group(1);
@@ -168,8 +170,8 @@ TEST(contract_scheduler, destroying_the_group_runs_what_nobody_ran) {
         source.request_stop();
         EXPECT_TRUE(group.execute_next_contract());
     }
-    EXPECT_EQ(values.load(coppice::relaxed), 90);
-    EXPECT_EQ(stops.load(coppice::relaxed), 10);
+    EXPECT_EQ(values.load(coppice::internal::relaxed), 90);
+    EXPECT_EQ(stops.load(coppice::internal::relaxed), 10);
 }
 
 TEST(contract_completion, completes_when_the_release_has_run) {
@@ -192,17 +194,17 @@ TEST(contract_completion, of_a_contract_that_is_gone_shows_what_its_release_did)
         auto released = std::make_unique<int>(0);
         work_contract contract = group.create_contract([] {}, [to = released.get()] { *to = 1; });
         contract.release();
-        coppice::atomic<int> gone{0};  // relaxed: it tells when, and orders nothing
+        coppice::internal::atomic<int> gone{0};  // relaxed: it tells when, and orders nothing
         std::thread worker([&] {
             group.execute_next_contract();
-            gone.store(1, coppice::relaxed);
+            gone.store(1, coppice::internal::relaxed);
         });
         std::thread maker([&] {
-            while (gone.load(coppice::relaxed) == 0) std::this_thread::yield();
+            while (gone.load(coppice::internal::relaxed) == 0) std::this_thread::yield();
             const work_contract next = group.create_contract([] {});
-            gone.store(2, coppice::relaxed);
+            gone.store(2, coppice::internal::relaxed);
         });
-        while (gone.load(coppice::relaxed) < round % 3) std::this_thread::yield();
+        while (gone.load(coppice::internal::relaxed) < round % 3) std::this_thread::yield();
         if (round % 2 == 0) {
             sync_wait(contract.completion());
         } else {
@@ -215,63 +217,64 @@ TEST(contract_completion, of_a_contract_that_is_gone_shows_what_its_release_did)
     }
 }
 
-coppice::task<void> wait_for(work_contract& contract, coppice::atomic<int>& ended) {
+coppice::task<void> wait_for(work_contract& contract, coppice::internal::atomic<int>& ended) {
     co_await contract.completion();
-    ended.fetch_add(1, coppice::release);
+    ended.fetch_add(1, coppice::internal::release);
 }
 
 TEST(contract_completion, tells_every_task_that_waits) {
     work_contract_group group(4);
-    coppice::atomic<int> ended{0};
+    coppice::internal::atomic<int> ended{0};
     work_contract contract = group.create_contract(
         [](coppice::work_contract_token& token) { token.release(); }, initial_state::scheduled);
     std::thread worker([&] {
-        while (ended.load(coppice::acquire) != 3) group.execute_next_contract();
+        while (ended.load(coppice::internal::acquire) != 3) group.execute_next_contract();
     });
     sync_wait(ex::when_all(wait_for(contract, ended), wait_for(contract, ended),
                            wait_for(contract, ended)));
     worker.join();
-    EXPECT_EQ(ended.load(coppice::relaxed), 3);
+    EXPECT_EQ(ended.load(coppice::internal::relaxed), 3);
 }
 
 TEST(contract_completion, a_stop_request_ends_the_wait_and_not_the_contract) {
     work_contract_group group(4);
     work_contract contract = group.create_contract([] {});
-    coppice::atomic<int> values{0}, stops{0};
+    coppice::internal::atomic<int> values{0}, stops{0};
     coppice::inplace_stop_source source;
     {
         auto op = ex::connect(contract.completion(), counting(values, stops, source.get_token()));
         auto other = ex::connect(contract.completion(), counting(values, stops));
         ex::start(op);
         ex::start(other);
-        EXPECT_EQ(values.load(coppice::relaxed) + stops.load(coppice::relaxed), 0);
+        EXPECT_EQ(values.load(coppice::internal::relaxed) + stops.load(coppice::internal::relaxed),
+                  0);
         source.request_stop();
-        EXPECT_EQ(stops.load(coppice::relaxed), 1);
+        EXPECT_EQ(stops.load(coppice::internal::relaxed), 1);
         EXPECT_TRUE(contract.valid());
         auto late = ex::connect(contract.completion(), counting(values, stops, source.get_token()));
         ex::start(late);
-        EXPECT_EQ(stops.load(coppice::relaxed), 2);
+        EXPECT_EQ(stops.load(coppice::internal::relaxed), 2);
         contract.release();
         group.execute_next_contract();
-        EXPECT_EQ(values.load(coppice::relaxed), 1);
+        EXPECT_EQ(values.load(coppice::internal::relaxed), 1);
     }
 }
 
 TEST(contract_completion, the_end_of_the_group_completes_it) {
-    coppice::atomic<int> values{0}, stops{0};
+    coppice::internal::atomic<int> values{0}, stops{0};
     auto group = std::make_unique<work_contract_group>(1);
     work_contract contract = group->create_contract([] {});
     auto op = ex::connect(contract.completion(), counting(values, stops));
     ex::start(op);
     group.reset();
-    EXPECT_EQ(values.load(coppice::relaxed), 1);
+    EXPECT_EQ(values.load(coppice::internal::relaxed), 1);
 }
 
 TEST(contract_completion, stop_and_release_race_and_one_of_them_completes) {
     for (int i = 0; i != 500; ++i) {
         work_contract_group group(4);
         work_contract contract = group.create_contract([] {});
-        coppice::atomic<int> values{0}, stops{0};
+        coppice::internal::atomic<int> values{0}, stops{0};
         coppice::inplace_stop_source source;
         auto op = ex::connect(contract.completion(), counting(values, stops, source.get_token()));
         contract.release();
@@ -282,7 +285,8 @@ TEST(contract_completion, stop_and_release_race_and_one_of_them_completes) {
         stopping.join();
         while (group.execute_next_contract()) {
         }
-        EXPECT_EQ(values.load(coppice::acquire) + stops.load(coppice::acquire), 1);
+        EXPECT_EQ(values.load(coppice::internal::acquire) + stops.load(coppice::internal::acquire),
+                  1);
     }
 }
 

@@ -25,7 +25,7 @@ public:
             threads_.emplace_back([this, &group, i] {
                 coppice::selection_bias prefer = coppice::selection_bias::prefer(5);
                 coppice::contract_batch batch;
-                while (!stop_.load(coppice::acquire)) {
+                while (!stop_.load(coppice::internal::acquire)) {
                     switch (i % 4) {
                         case 0:
                             group.execute_next_contract();
@@ -44,12 +44,12 @@ public:
         }
     }
     ~workers() {
-        stop_.store(true, coppice::release);
+        stop_.store(true, coppice::internal::release);
         for (std::thread& t : threads_) t.join();
     }
 
 private:
-    coppice::atomic<bool> stop_{false};
+    coppice::internal::atomic<bool> stop_{false};
     std::vector<std::thread> threads_;
 };
 
@@ -57,7 +57,7 @@ TEST(contract_threads, a_contract_runs_on_one_thread_at_a_time_and_sees_its_last
     constexpr int contracts = 40, runs_each = 5000;
     work_contract_group group(contracts);
     std::vector<long> unguarded(contracts);  // a race if two threads run one contract
-    coppice::atomic<int> done{0};
+    coppice::internal::atomic<int> done{0};
     std::vector<work_contract> handles;
     for (int i = 0; i != contracts; ++i) {
         handles.push_back(group.create_contract(
@@ -65,14 +65,14 @@ TEST(contract_threads, a_contract_runs_on_one_thread_at_a_time_and_sees_its_last
                 if (++unguarded[static_cast<unsigned>(i)] < runs_each) {
                     token.schedule();
                 } else {
-                    done.fetch_add(1, coppice::release);
+                    done.fetch_add(1, coppice::internal::release);
                 }
             },
             initial_state::scheduled));
     }
     {
         const workers threads(group, 4);
-        while (done.load(coppice::acquire) != contracts) std::this_thread::yield();
+        while (done.load(coppice::internal::acquire) != contracts) std::this_thread::yield();
     }
     for (const long runs : unguarded) EXPECT_EQ(runs, runs_each);
 }
@@ -81,7 +81,7 @@ TEST(contract_threads, each_schedule_is_followed_by_a_run_that_sees_what_came_be
     constexpr int producers = 3, posts = 20'000, contracts = 5;
     work_contract_group group(contracts);
     struct mailbox {
-        coppice::atomic<int> posted[producers]{};
+        coppice::internal::atomic<int> posted[producers]{};
         int seen[producers]{};  // the contract's
     };
     std::vector<mailbox> mail(contracts);
@@ -89,7 +89,8 @@ TEST(contract_threads, each_schedule_is_followed_by_a_run_that_sees_what_came_be
     for (int c = 0; c != contracts; ++c) {
         handles.push_back(group.create_contract([&, c] {
             mailbox& m = mail[static_cast<unsigned>(c)];
-            for (int p = 0; p != producers; ++p) m.seen[p] = m.posted[p].load(coppice::relaxed);
+            for (int p = 0; p != producers; ++p)
+                m.seen[p] = m.posted[p].load(coppice::internal::relaxed);
         }));
     }
     {
@@ -99,7 +100,7 @@ TEST(contract_threads, each_schedule_is_followed_by_a_run_that_sees_what_came_be
             posting.emplace_back([&, p] {
                 for (int i = 1; i <= posts; ++i) {
                     for (unsigned c = 0; c != contracts; ++c) {
-                        mail[c].posted[p].store(i, coppice::relaxed);
+                        mail[c].posted[p].store(i, coppice::internal::relaxed);
                         handles[c].schedule();
                     }
                 }
@@ -118,37 +119,37 @@ TEST(contract_threads, each_schedule_is_followed_by_a_run_that_sees_what_came_be
 TEST(contract_threads, many_workers_consume_a_queue_for_one_consumer_in_order) {
     constexpr int items = 50'000, size = 64;
     int queue[size];
-    coppice::atomic<int> head{0}, tail{0};
-    coppice::atomic<bool> done{false};
+    coppice::internal::atomic<int> head{0}, tail{0};
+    coppice::internal::atomic<bool> done{false};
     int expected = 0;  // the consumer's, without a lock
     bool in_order = true;
     work_contract_group group(1);
     work_contract consumer = group.create_contract([&](work_contract_token& token) {
-        const int at = head.load(coppice::relaxed);
-        if (at == tail.load(coppice::acquire)) return;
+        const int at = head.load(coppice::internal::relaxed);
+        if (at == tail.load(coppice::internal::acquire)) return;
         in_order = in_order && queue[at % size] == expected;
         ++expected;
-        head.store(at + 1, coppice::release);
-        if (expected == items) done.store(true, coppice::release);
-        if (at + 1 != tail.load(coppice::acquire)) token.schedule();
+        head.store(at + 1, coppice::internal::release);
+        if (expected == items) done.store(true, coppice::internal::release);
+        if (at + 1 != tail.load(coppice::internal::acquire)) token.schedule();
     });
     const workers threads(group, 4);
     for (int i = 0; i != items; ++i) {
-        while (i - head.load(coppice::acquire) == size) std::this_thread::yield();
+        while (i - head.load(coppice::internal::acquire) == size) std::this_thread::yield();
         queue[i % size] = i;
-        tail.store(i + 1, coppice::release);
+        tail.store(i + 1, coppice::internal::release);
         consumer.schedule();
     }
-    while (!done.load(coppice::acquire)) std::this_thread::yield();
+    while (!done.load(coppice::internal::acquire)) std::this_thread::yield();
     EXPECT_TRUE(in_order);
 }
 
 TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
     constexpr int creators = 3, each = 10'000;
     work_contract_group group(16, 64);
-    coppice::atomic<int> created{0}, released{0}, late{0};
+    coppice::internal::atomic<int> created{0}, released{0}, late{0};
     struct life {
-        coppice::atomic<bool> over{false};
+        coppice::internal::atomic<bool> over{false};
     };
     {
         const workers threads(group, 3);
@@ -162,19 +163,19 @@ TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
                     const bool self = random() % 2 == 0;
                     work_contract contract = group.create_contract(
                         [state, &late, self](work_contract_token& token) {
-                            if (state->over.load(coppice::relaxed))
-                                late.fetch_add(1, coppice::relaxed);
+                            if (state->over.load(coppice::internal::relaxed))
+                                late.fetch_add(1, coppice::internal::relaxed);
                             if (self) token.release();
                         },
                         [state, &released] {
-                            state->over.store(true, coppice::relaxed);
-                            released.fetch_add(1, coppice::relaxed);
+                            state->over.store(true, coppice::internal::relaxed);
+                            released.fetch_add(1, coppice::internal::relaxed);
                         });
                     if (!contract.valid()) {
                         std::this_thread::yield();
                         continue;
                     }
-                    created.fetch_add(1, coppice::relaxed);
+                    created.fetch_add(1, coppice::internal::relaxed);
                     contract.schedule();
                     if (random() % 4 == 0) contract.unschedule();
                     if (random() % 4 == 0) contract.release();
@@ -193,20 +194,20 @@ TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
     }
     while (group.execute_next_contract()) {
     }
-    EXPECT_EQ(created.load(coppice::relaxed), released.load(coppice::relaxed));
-    EXPECT_EQ(late.load(coppice::relaxed), 0);
+    EXPECT_EQ(created.load(coppice::internal::relaxed), released.load(coppice::internal::relaxed));
+    EXPECT_EQ(late.load(coppice::internal::relaxed), 0);
     EXPECT_EQ(group.size(), 0u);
 }
 
 TEST(contract_threads, a_stale_handle_that_is_scheduled_all_the_time_never_runs_a_stranger) {
     for (int i = 0; i != 300; ++i) {
         bool ended = false;
-        coppice::atomic<bool> stop{false};
+        coppice::internal::atomic<bool> stop{false};
         work_contract_group group(1);
         work_contract stale = group.create_contract(
             [](work_contract_token& token) { token.release(); }, initial_state::scheduled);
         std::thread scheduling([&] {
-            while (!stop.load(coppice::acquire)) {
+            while (!stop.load(coppice::internal::acquire)) {
                 stale.schedule();
                 stale.unschedule();
                 stale.schedule();
@@ -219,7 +220,7 @@ TEST(contract_threads, a_stale_handle_that_is_scheduled_all_the_time_never_runs_
                                              [&] { EXPECT_TRUE(ended) << "nobody released it"; });
         }
         for (int k = 0; k != 100; ++k) EXPECT_FALSE(group.execute_next_contract());
-        stop.store(true, coppice::release);
+        stop.store(true, coppice::internal::release);
         scheduling.join();
         stale.release();
         EXPECT_FALSE(group.execute_next_contract());
@@ -230,11 +231,11 @@ TEST(contract_threads, a_stale_handle_that_is_scheduled_all_the_time_never_runs_
 TEST(contract_threads, handles_may_be_used_while_the_group_is_destroyed) {
     for (int i = 0; i != 200; ++i) {
         auto group = std::make_unique<work_contract_group>(64);
-        coppice::atomic<int> releases{0};
+        coppice::internal::atomic<int> releases{0};
         std::vector<work_contract> handles;
         for (int c = 0; c != 8; ++c) {
-            handles.push_back(
-                group->create_contract([] {}, [&] { releases.fetch_add(1, coppice::relaxed); }));
+            handles.push_back(group->create_contract(
+                [] {}, [&] { releases.fetch_add(1, coppice::internal::relaxed); }));
         }
         std::barrier start(2);
         std::thread user([&] {
@@ -248,32 +249,32 @@ TEST(contract_threads, handles_may_be_used_while_the_group_is_destroyed) {
         start.arrive_and_wait();
         group.reset();
         user.join();
-        EXPECT_EQ(releases.load(coppice::relaxed), 8);
+        EXPECT_EQ(releases.load(coppice::internal::relaxed), 8);
     }
 }
 
 TEST(contract_threads, drain_waits_for_what_runs_elsewhere) {
     for (int i = 0; i != 50; ++i) {
         work_contract_group group(64);
-        coppice::atomic<int> runs{0};
+        coppice::internal::atomic<int> runs{0};
         std::vector<work_contract> contracts;
         for (int c = 0; c != 64; ++c) {
             contracts.push_back(group.create_contract(
                 [&] {
                     std::this_thread::yield();
-                    runs.fetch_add(1, coppice::relaxed);
+                    runs.fetch_add(1, coppice::internal::relaxed);
                 },
                 initial_state::scheduled));
         }
         const workers threads(group, 2);
         group.drain();
-        EXPECT_EQ(runs.load(coppice::relaxed), 64);
+        EXPECT_EQ(runs.load(coppice::internal::relaxed), 64);
     }
 }
 
 TEST(contract_threads, groups_grow_while_they_are_executed) {
     work_contract_group group(1, 4096);
-    coppice::atomic<int> runs{0};
+    coppice::internal::atomic<int> runs{0};
     std::vector<std::vector<work_contract>> contracts(3);
     {
         const workers threads(group, 2);
@@ -282,7 +283,8 @@ TEST(contract_threads, groups_grow_while_they_are_executed) {
             creating.emplace_back([&] {
                 for (int i = 0; i != 1000; ++i) {
                     mine.push_back(group.create_contract(
-                        [&] { runs.fetch_add(1, coppice::relaxed); }, initial_state::scheduled));
+                        [&] { runs.fetch_add(1, coppice::internal::relaxed); },
+                        initial_state::scheduled));
                 }
             });
         }
@@ -290,7 +292,7 @@ TEST(contract_threads, groups_grow_while_they_are_executed) {
     }
     while (group.execute_next_contract()) {
     }
-    EXPECT_EQ(runs.load(coppice::relaxed), 3000);
+    EXPECT_EQ(runs.load(coppice::internal::relaxed), 3000);
     EXPECT_EQ(group.size(), 3000u);
 }
 

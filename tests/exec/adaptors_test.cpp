@@ -21,7 +21,7 @@ template <class A, class B>
 inline constexpr bool same_set = false;
 template <class... As, class... Bs>
 inline constexpr bool same_set<are<As...>, are<Bs...>> =
-    sizeof...(As) == sizeof...(Bs) && (ex::one_of<As, Bs...> && ...);
+    sizeof...(As) == sizeof...(Bs) && (ex::internal::one_of<As, Bs...> && ...);
 template <class Sndr, class... Fns>
 concept sends = same_set<sigs<Sndr>, are<Fns...>>;
 

@@ -22,7 +22,7 @@ namespace ex = coppice::execution;
 TEST(alternatives, hold_one_object_and_end_it) {
     auto shared = std::make_shared<int>(1);
     {
-        ex::alternatives<std::shared_ptr<int>, int> a;
+        ex::internal::alternatives<std::shared_ptr<int>, int> a;
         EXPECT_TRUE(a.empty());
         a.emplace<std::shared_ptr<int>>(shared);
         EXPECT_EQ(shared.use_count(), 2);
@@ -40,7 +40,7 @@ TEST(alternatives, hold_one_object_and_end_it) {
 }
 
 TEST(alternatives, are_empty_after_a_constructor_that_throws) {
-    ex::alternatives<probes::throwing_copy, int> a;
+    ex::internal::alternatives<probes::throwing_copy, int> a;
     a.emplace<int>(1);
     probes::throwing_copy bad(1);
     bad.value = -1;
@@ -57,7 +57,7 @@ TEST(alternatives, hold_immovable_types_made_in_place) {
         immovable(immovable&&) = delete;
         int value;
     };
-    ex::alternatives<immovable> a;
+    ex::internal::alternatives<immovable> a;
     a.emplace_with<immovable>([] { return immovable(3); });
     EXPECT_EQ(a.get<immovable>().value, 3);
 }
@@ -90,15 +90,16 @@ TEST(completion_store, an_exception_while_keeping_is_the_completion) {
 TEST(product, applies_decomposes_and_takes_no_room_for_what_is_empty) {
     struct empty_a {};
     struct empty_b {};
-    ex::product<int, std::unique_ptr<int>> p(ex::construct_each(), 1, std::make_unique<int>(2));
+    ex::internal::product<int, std::unique_ptr<int>> p(ex::internal::construct_each(), 1,
+                                                       std::make_unique<int>(2));
     EXPECT_EQ(p.apply([](int i, std::unique_ptr<int>& q) { return i + *q; }), 3);
     auto& [one, two] = p;
     EXPECT_EQ(one + *two, 3);
     EXPECT_EQ(std::move(p).apply([](int, std::unique_ptr<int>&& q) { return *std::move(q); }), 2);
-    static_assert(sizeof(ex::product<empty_a, int, empty_b>) == sizeof(int));
+    static_assert(sizeof(ex::internal::product<empty_a, int, empty_b>) == sizeof(int));
     // g++ 12 cleared neighbours of empty elements while these were aggregates.
-    const ex::product<empty_a, int, empty_b, int> full(ex::construct_each(), empty_a(), 7,
-                                                       empty_b(), 8);
+    const ex::internal::product<empty_a, int, empty_b, int> full(ex::internal::construct_each(),
+                                                                 empty_a(), 7, empty_b(), 8);
     EXPECT_EQ(full.get<1>() * full.get<3>(), 56);
 }
 
@@ -111,25 +112,27 @@ TEST(invoke, calls_what_std_invoke_calls) {
     thing t(1);
     std::reference_wrapper<thing> wrapped(t);
     const auto unique = std::make_unique<thing>(5);
-    EXPECT_EQ(ex::invoke([](int i) { return i; }, 3), 3);
-    EXPECT_EQ(ex::invoke(&thing::add, t, 1), std::invoke(&thing::add, t, 1));
-    EXPECT_EQ(ex::invoke(&thing::add, &t, 1), 2);
-    EXPECT_EQ(ex::invoke(&thing::add, wrapped, 1), 2);
-    EXPECT_EQ(ex::invoke(&thing::value, unique), 5);
-    ex::invoke(&thing::value, t) = 9;
+    EXPECT_EQ(ex::internal::invoke([](int i) { return i; }, 3), 3);
+    EXPECT_EQ(ex::internal::invoke(&thing::add, t, 1), std::invoke(&thing::add, t, 1));
+    EXPECT_EQ(ex::internal::invoke(&thing::add, &t, 1), 2);
+    EXPECT_EQ(ex::internal::invoke(&thing::add, wrapped, 1), 2);
+    EXPECT_EQ(ex::internal::invoke(&thing::value, unique), 5);
+    ex::internal::invoke(&thing::value, t) = 9;
     EXPECT_EQ(t.value, 9);
-    static_assert(noexcept(ex::invoke([]() noexcept {})));
-    static_assert(!noexcept(ex::invoke([] {})));
+    static_assert(noexcept(ex::internal::invoke([]() noexcept {})));
+    static_assert(!noexcept(ex::internal::invoke([] {})));
 }
 
 TEST(meta, sets_keep_the_first_of_equals) {
-    static_assert(std::is_same_v<ex::set_insert_t<ex::type_list<int>, char, int, char>,
-                                 ex::type_list<int, char>>);
+    static_assert(
+        std::is_same_v<ex::internal::set_insert_t<ex::internal::type_list<int>, char, int, char>,
+                       ex::internal::type_list<int, char>>);
     static_assert(std::is_same_v<
-                  ex::set_union_t<ex::type_list<>, ex::type_list<int>, ex::type_list<char, int>>,
-                  ex::type_list<int, char>>);
+                  ex::internal::set_union_t<ex::internal::type_list<>, ex::internal::type_list<int>,
+                                            ex::internal::type_list<char, int>>,
+                  ex::internal::type_list<int, char>>);
     static_assert(ex::movable_value<int&> && !ex::movable_value<int(&)[3]>);
-    static_assert(std::is_same_v<ex::like_t<const int&, char>, const char&>);
+    static_assert(std::is_same_v<ex::internal::like_t<const int&, char>, const char&>);
 }
 
 TEST(stop_registration, runs_its_function_until_it_is_reset) {

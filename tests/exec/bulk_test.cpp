@@ -67,9 +67,9 @@ TEST(exec_bulk, wants_a_policy_an_integer_and_a_copyable_function) {
     static_assert(coppice::is_execution_policy_v<ex::sequenced_policy>);
     static_assert(!coppice::is_execution_policy_v<int>);
     auto move_only = [p = std::make_unique<int>(1)](int) {};
-    static_assert(
-        !ex::callable<ex::bulk_t, ex::parallel_policy, int, decltype(std::move(move_only))>);
-    static_assert(!ex::callable<ex::bulk_t, ex::parallel_policy, double, void (*)(int)>);
+    static_assert(!ex::internal::callable<ex::bulk_t, ex::parallel_policy, int,
+                                          decltype(std::move(move_only))>);
+    static_assert(!ex::internal::callable<ex::bulk_t, ex::parallel_policy, double, void (*)(int)>);
 }
 
 }  // namespace

@@ -136,11 +136,11 @@ TEST(signatures_union, an_error_outranks_a_missing_environment) {
 
 TEST(exec_set_value, is_ill_formed_for_lvalue_and_const_receivers) {
     using rcvr = probes::receiver<>;
-    static_assert(ex::callable<set_value_t, rcvr, int>);
-    static_assert(!ex::callable<set_value_t, rcvr&, int>);
-    static_assert(!ex::callable<set_value_t, const rcvr, int>);
-    static_assert(!ex::callable<set_error_t, rcvr&, int>);
-    static_assert(!ex::callable<set_stopped_t, rcvr&>);
+    static_assert(ex::internal::callable<set_value_t, rcvr, int>);
+    static_assert(!ex::internal::callable<set_value_t, rcvr&, int>);
+    static_assert(!ex::internal::callable<set_value_t, const rcvr, int>);
+    static_assert(!ex::internal::callable<set_error_t, rcvr&, int>);
+    static_assert(!ex::internal::callable<set_stopped_t, rcvr&>);
     static_assert(noexcept(ex::set_value(std::declval<rcvr>(), 1)));
 }
 

@@ -57,15 +57,16 @@ TEST(exec_connect, an_awaitable_is_awaited_by_the_operation) {
 
 TEST(exec_general, as_exception_keeps_pointers_and_wraps_codes) {
     const auto pointer = std::make_exception_ptr(1);
-    EXPECT_EQ(ex::as_exception(pointer), pointer);
-    EXPECT_THROW(
-        std::rethrow_exception(ex::as_exception(std::make_error_code(std::errc::timed_out))),
-        std::system_error);
-    EXPECT_THROW(std::rethrow_exception(ex::as_exception(3)), int);
+    EXPECT_EQ(ex::internal::as_exception(pointer), pointer);
+    EXPECT_THROW(std::rethrow_exception(
+                     ex::internal::as_exception(std::make_error_code(std::errc::timed_out))),
+                 std::system_error);
+    EXPECT_THROW(std::rethrow_exception(ex::internal::as_exception(3)), int);
 }
 
 TEST(exec_general_death, a_null_exception_pointer_stops_the_process) {
-    EXPECT_DEATH(static_cast<void>(ex::as_exception(std::exception_ptr())), "null exception_ptr");
+    EXPECT_DEATH(static_cast<void>(ex::internal::as_exception(std::exception_ptr())),
+                 "null exception_ptr");
 }
 
 }  // namespace

@@ -24,14 +24,14 @@ TEST(deadline, converts_from_and_to_chrono) {
     EXPECT_EQ(ex::time_span(std::chrono::duration<double>(0.5)).nanoseconds(), 500'000'000);
     const std::chrono::nanoseconds back = ex::time_span(7us);
     EXPECT_EQ(back, 7us);
-    const coppice::time_point point = ex::instant(9);
+    const coppice::internal::time_point point = ex::instant(9);
     EXPECT_EQ(point.time_since_epoch(), 9ns);
-    EXPECT_EQ(ex::instant(coppice::time_point(9ns)), ex::instant(9));
+    EXPECT_EQ(ex::instant(coppice::internal::time_point(9ns)), ex::instant(9));
 }
 
 TEST(deadline, compares_with_time_points) {
-    EXPECT_EQ(ex::instant(9), coppice::time_point(9ns));
-    EXPECT_NE(coppice::time_point(8ns), ex::instant(9));
+    EXPECT_EQ(ex::instant(9), coppice::internal::time_point(9ns));
+    EXPECT_NE(coppice::internal::time_point(8ns), ex::instant(9));
     EXPECT_LT(ex::instant(9), std::chrono::steady_clock::time_point(10ns));
     EXPECT_GT(std::chrono::steady_clock::time_point(10ns), ex::instant(9));
     const ex::instant before = ex::monotonic_now();

@@ -29,7 +29,7 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using namespace std::chrono_literals;
-using coppice::acq_rel;
+using coppice::internal::acq_rel;
 using coppice::test::sanitized;
 
 constexpr int rounds = sanitized ? 200 : 2'000;
@@ -75,8 +75,8 @@ public:
             ex::set_stopped(std::move(rcvr_));
         }
         Rcvr rcvr_;
-        coppice::atomic<int> missing_{1 + (First ? 1 : Count)};
-        coppice::atomic<int> fired_{0};
+        coppice::internal::atomic<int> missing_{1 + (First ? 1 : Count)};
+        coppice::internal::atomic<int> fired_{0};
         std::array<std::optional<coppice::stop_callback_for_t<token, on_stop>>, Count> callbacks_;
     };
     template <class Rcvr>

@@ -131,18 +131,20 @@ TYPED_TEST(join, completes_once_when_two_stops_come_at_once) {
         std::optional<
             coppice::manual_lifetime<ex::connect_result_t<decltype(make()), calling_receiver>>>
             op(std::in_place);
-        coppice::atomic<int> completions{0};
-        const std::function<void()> count = [&] { completions.fetch_add(1, coppice::release); };
+        coppice::internal::atomic<int> completions{0};
+        const std::function<void()> count = [&] {
+            completions.fetch_add(1, coppice::internal::release);
+        };
         op->construct_with([&] { return ex::connect(make(), calling_receiver(count, none)); });
         ex::start(op->get());
         std::thread first([&] { sources[0].request_stop(); });
         std::thread second([&] { sources[1].request_stop(); });
-        while (completions.load(coppice::acquire) == 0) std::this_thread::yield();
+        while (completions.load(coppice::internal::acquire) == 0) std::this_thread::yield();
         op->destroy();
         op.reset();
         first.join();
         second.join();
-        EXPECT_EQ(completions.load(coppice::acquire), 1);
+        EXPECT_EQ(completions.load(coppice::internal::acquire), 1);
     }
 }
 

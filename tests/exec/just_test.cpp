@@ -95,7 +95,7 @@ TEST(exec_just_death, a_second_start_stops_the_process) {
 TEST(exec_opstate_start, is_ill_formed_for_rvalues) {
     using op = ex::connect_result_t<decltype(ex::just()), probes::receiver<>>;
     static_assert(ex::operation_state<op>);
-    static_assert(!ex::callable<ex::start_t, op>);
+    static_assert(!ex::internal::callable<ex::start_t, op>);
     static_assert(!std::is_move_constructible_v<op>);
 }
 

@@ -274,7 +274,7 @@ TEST(let_async_scope, calls_no_completion_that_it_does_not_declare) {
 
 TEST(let_async_scope, spawns_from_many_threads_are_all_waited_for) {
     constexpr int threads = 4;
-    coppice::atomic<int> ran{0};
+    coppice::internal::atomic<int> ran{0};
     std::vector<std::thread> all;
     sync_wait(ex::scoped([&](auto scope) {
         for (int t = 0; t != threads; ++t) {
@@ -282,14 +282,14 @@ TEST(let_async_scope, spawns_from_many_threads_are_all_waited_for) {
             all.emplace_back([scope, keep = scope.try_associate(), &ran] {
                 for (int i = 0; i != 1'000; ++i) {
                     ex::spawn(ex::just() | ex::then([&ran]() noexcept {
-                                  ran.fetch_add(1, coppice::relaxed);
+                                  ran.fetch_add(1, coppice::internal::relaxed);
                               }),
                               scope);
                 }
             });
         }
     }));
-    EXPECT_EQ(ran.load(coppice::relaxed), threads * 1'000);
+    EXPECT_EQ(ran.load(coppice::internal::relaxed), threads * 1'000);
     for (auto& thread : all) thread.join();
 }
 

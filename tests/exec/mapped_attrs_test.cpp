@@ -69,10 +69,11 @@ struct domain_of {
     using type = void;
 };
 template <class Sndr, class Tag, class Env>
-    requires ex::callable<ex::get_completion_domain_t<Tag>, ex::env_of_t<Sndr>, const Env&>
+    requires ex::internal::callable<ex::get_completion_domain_t<Tag>, ex::env_of_t<Sndr>,
+                                    const Env&>
 struct domain_of<Sndr, Tag, Env> {
-    using type =
-        ex::call_result_t<ex::get_completion_domain_t<Tag>, ex::env_of_t<Sndr>, const Env&>;
+    using type = ex::internal::call_result_t<ex::get_completion_domain_t<Tag>, ex::env_of_t<Sndr>,
+                                             const Env&>;
 };
 template <class Sndr, class Dv, class De, class Ds, class Env = ex::env<>>
 concept completes_in = std::same_as<typename domain_of<Sndr, V, Env>::type, Dv> &&
@@ -162,10 +163,11 @@ TEST(exec_continues_on, completes_on_its_scheduler_unless_scheduling_may_fail_in
     EXPECT_EQ(ex::get_completion_scheduler<S>(ex::get_env(sndr), none), sch);
     using stoppable = decltype(probes::stop_env(std::declval<coppice::inplace_stop_source&>()));
     using attrs = ex::env_of_t<decltype(sndr)>;
-    static_assert(!ex::callable<ex::get_completion_scheduler_t<S>, attrs, const stoppable&>);
-    using no_error = decltype(ex::continues_on(ex::just(), sch));
     static_assert(
-        !ex::callable<ex::get_completion_scheduler_t<E>, ex::env_of_t<no_error>, const ex::env<>&>);
+        !ex::internal::callable<ex::get_completion_scheduler_t<S>, attrs, const stoppable&>);
+    using no_error = decltype(ex::continues_on(ex::just(), sch));
+    static_assert(!ex::internal::callable<ex::get_completion_scheduler_t<E>, ex::env_of_t<no_error>,
+                                          const ex::env<>&>);
 }
 
 TEST(exec_starts_on, does_not_say_where_a_failure_of_scheduling_happens) {

@@ -32,14 +32,14 @@ TEST(exec_par_scheduler, runs_on_its_threads) {
 }
 
 TEST(exec_par_scheduler, bulk_in_parallel_calls_every_index_once) {
-    std::vector<coppice::atomic<int>> counts(1000);
+    std::vector<coppice::internal::atomic<int>> counts(1000);
     auto [value] =
         *sync_wait(ex::schedule(ex::get_parallel_scheduler()) | ex::then([] { return 3; }) |
                    ex::bulk(ex::par, 1000, [&](int i, int& v) {
-                       counts[static_cast<std::size_t>(i)].fetch_add(v, coppice::relaxed);
+                       counts[static_cast<std::size_t>(i)].fetch_add(v, coppice::internal::relaxed);
                    }));
     EXPECT_EQ(value, 3);
-    for (auto& c : counts) EXPECT_EQ(c.load(coppice::relaxed), 3);
+    for (auto& c : counts) EXPECT_EQ(c.load(coppice::internal::relaxed), 3);
 }
 
 TEST(exec_par_scheduler, a_sequenced_policy_is_one_call_and_exceptions_are_errors) {
@@ -75,17 +75,17 @@ TEST(exec_par_scheduler, a_stop_before_the_start_calls_nothing) {
 
 TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
     coppice::inplace_stop_source source;
-    coppice::atomic<int> calls{0};
-    auto result =
-        sync_wait(ex::write_env(ex::schedule(ex::get_parallel_scheduler()) |
-                                    ex::bulk_unchunked(ex::par, 1'000'000,
-                                                       [&](int) {
-                                                           calls.fetch_add(1, coppice::relaxed);
-                                                           source.request_stop();
-                                                       }),
-                                probes::stop_env(source)));
+    coppice::internal::atomic<int> calls{0};
+    auto result = sync_wait(
+        ex::write_env(ex::schedule(ex::get_parallel_scheduler()) |
+                          ex::bulk_unchunked(ex::par, 1'000'000,
+                                             [&](int) {
+                                                 calls.fetch_add(1, coppice::internal::relaxed);
+                                                 source.request_stop();
+                                             }),
+                      probes::stop_env(source)));
     EXPECT_FALSE(result.has_value());
-    EXPECT_LT(calls.load(coppice::relaxed), 1'000'000);
+    EXPECT_LT(calls.load(coppice::internal::relaxed), 1'000'000);
 }
 
 // Completes everything at once, in the caller's thread.

@@ -237,28 +237,28 @@ TEST(program, uses_an_algorithm_of_its_own_like_the_librarys) {
 TEST(program, spawns_what_it_finds_and_joins_it) {
     one_thread a;
     one_thread b;
-    lib::atomic<int> sum{0};
+    lib::internal::atomic<int> sum{0};
     ex::counting_scope scope;
     for (int i = 1; i <= 100; ++i) {
         ex::scheduler auto sch = i % 2 == 0 ? a.get_scheduler() : b.get_scheduler();
         ex::spawn(ex::starts_on(sch, ex::just(i) | ex::then([&](int n) noexcept {
-                                         sum.fetch_add(n, lib::relaxed);
+                                         sum.fetch_add(n, lib::internal::relaxed);
                                      })),
                   scope.get_token());
     }
     sync_wait(scope.join());
-    EXPECT_EQ(sum.load(lib::relaxed), 5050);
+    EXPECT_EQ(sum.load(lib::internal::relaxed), 5050);
 }
 
 TEST(program, spawns_from_within_what_was_spawned) {
     one_thread context;
-    lib::atomic<int> leaves{0};
+    lib::internal::atomic<int> leaves{0};
     ex::simple_counting_scope scope;
     struct tree {
-        static void grow(int depth, one_thread& on, lib::atomic<int>& count,
+        static void grow(int depth, one_thread& on, lib::internal::atomic<int>& count,
                          ex::simple_counting_scope::token token) {
             if (depth == 0) {
-                count.fetch_add(1, lib::relaxed);
+                count.fetch_add(1, lib::internal::relaxed);
                 return;
             }
             for (int i = 0; i != 2; ++i) {
@@ -271,7 +271,7 @@ TEST(program, spawns_from_within_what_was_spawned) {
     };
     tree::grow(6, context, leaves, scope.get_token());
     sync_wait(scope.join());
-    EXPECT_EQ(leaves.load(lib::relaxed), 64);
+    EXPECT_EQ(leaves.load(lib::internal::relaxed), 64);
 }
 
 TEST(program, starts_early_and_asks_for_the_results_later) {
@@ -295,19 +295,20 @@ TEST(program, starts_early_and_asks_for_the_results_later) {
 TEST(program, stops_a_scope_and_all_in_it) {
     one_thread context;
     ex::counting_scope scope;
-    lib::atomic<int> stopped{0};
+    lib::internal::atomic<int> stopped{0};
     for (int i = 0; i != 10; ++i) {
         // Goes on until schedule() answers the stop request: a child that looked for itself could
         // see it between two turns, and would then end with a value.
         ex::spawn(ex::repeat_until(ex::schedule(context.get_scheduler()) |
                                    ex::then([]() noexcept { return false; })) |
-                      ex::upon_error([](auto&&) noexcept {}) |
-                      ex::upon_stopped([&]() noexcept { stopped.fetch_add(1, lib::relaxed); }),
+                      ex::upon_error([](auto&&) noexcept {}) | ex::upon_stopped([&]() noexcept {
+                          stopped.fetch_add(1, lib::internal::relaxed);
+                      }),
                   scope.get_token());
     }
     scope.request_stop();
     sync_wait(scope.join());
-    EXPECT_EQ(stopped.load(lib::relaxed), 10);
+    EXPECT_EQ(stopped.load(lib::internal::relaxed), 10);
 }
 
 // ---- P2300 4.22: failure of one stops the others ------------------------------------------------

@@ -24,7 +24,7 @@ TEST(exec_get_stop_token, is_never_stop_token_by_default) {
 }
 
 TEST(exec_get_allocator, is_ill_formed_where_there_is_none) {
-    static_assert(!ex::callable<coppice::get_allocator_t, ex::env<>>);
+    static_assert(!ex::internal::callable<coppice::get_allocator_t, ex::env<>>);
     const auto e = ex::prop(coppice::get_allocator, std::allocator<int>());
     static_assert(
         std::is_same_v<std::decay_t<decltype(coppice::get_allocator(e))>, std::allocator<int>>);
@@ -34,14 +34,14 @@ TEST(exec_get_scheduler, is_the_environments_scheduler) {
     probes::by_hand_context context;
     const auto e = ex::prop(ex::get_scheduler, context.get_scheduler());
     EXPECT_EQ(ex::get_scheduler(e), context.get_scheduler());
-    static_assert(!ex::callable<ex::get_scheduler_t, ex::env<>>);
+    static_assert(!ex::internal::callable<ex::get_scheduler_t, ex::env<>>);
 }
 
 TEST(exec_get_start_scheduler, is_the_environments_answer_as_it_is) {
     probes::by_hand_context context;
     const auto e = ex::prop(ex::get_start_scheduler, context.get_scheduler());
     EXPECT_EQ(ex::get_start_scheduler(e), context.get_scheduler());
-    static_assert(!ex::callable<ex::get_start_scheduler_t, ex::env<>>);
+    static_assert(!ex::internal::callable<ex::get_start_scheduler_t, ex::env<>>);
 }
 
 TEST(exec_get_delegation_scheduler, is_the_environments_answer_as_it_is) {
@@ -57,7 +57,7 @@ TEST(exec_get_fwd_progress, is_what_the_scheduler_promises_and_weakly_parallel_i
     probes::by_hand_context context;
     EXPECT_EQ(ex::get_forward_progress_guarantee(context.get_scheduler()),
               ex::forward_progress_guarantee::weakly_parallel);
-    static_assert(!ex::callable<ex::get_forward_progress_guarantee_t, int>);
+    static_assert(!ex::internal::callable<ex::get_forward_progress_guarantee_t, int>);
 }
 
 TEST(exec_get_compl_sched, comes_from_the_senders_attributes) {
@@ -66,15 +66,16 @@ TEST(exec_get_compl_sched, comes_from_the_senders_attributes) {
     EXPECT_EQ(ex::get_completion_scheduler<ex::set_value_t>(ex::get_env(ex::schedule(sch))), sch);
     EXPECT_EQ(ex::get_completion_scheduler<ex::set_stopped_t>(ex::get_env(ex::schedule(sch))), sch);
     using attrs = ex::env_of_t<decltype(ex::schedule(sch))>;
-    static_assert(!ex::callable<ex::get_completion_scheduler_t<ex::set_error_t>, attrs>);
-    static_assert(!ex::callable<ex::get_completion_scheduler_t<int>, attrs>);
+    static_assert(!ex::internal::callable<ex::get_completion_scheduler_t<ex::set_error_t>, attrs>);
+    static_assert(!ex::internal::callable<ex::get_completion_scheduler_t<int>, attrs>);
 }
 
 TEST(exec_get_compl_sched, of_a_scheduler_with_an_environment_is_itself) {
     probes::by_hand_context context;
     const auto sch = context.get_scheduler();
     EXPECT_EQ(ex::get_completion_scheduler<ex::set_value_t>(sch, ex::env<>()), sch);
-    static_assert(!ex::callable<ex::get_completion_scheduler_t<ex::set_value_t>, decltype(sch)>);
+    static_assert(
+        !ex::internal::callable<ex::get_completion_scheduler_t<ex::set_value_t>, decltype(sch)>);
 }
 
 class on_another {
@@ -103,9 +104,9 @@ TEST(exec_get_compl_sched, just_completes_where_it_starts) {
     EXPECT_EQ(ex::get_completion_scheduler<ex::set_value_t>(ex::get_env(ex::just()), e),
               context.get_scheduler());
     using attrs = ex::env_of_t<decltype(ex::just())>;
-    static_assert(
-        !ex::callable<ex::get_completion_scheduler_t<ex::set_error_t>, attrs, decltype(e)>);
-    static_assert(!ex::callable<ex::get_completion_scheduler_t<ex::set_value_t>, attrs>);
+    static_assert(!ex::internal::callable<ex::get_completion_scheduler_t<ex::set_error_t>, attrs,
+                                          decltype(e)>);
+    static_assert(!ex::internal::callable<ex::get_completion_scheduler_t<ex::set_value_t>, attrs>);
 }
 
 struct my_domain {};
@@ -125,7 +126,8 @@ TEST(exec_get_compl_domain, of_a_scheduler_is_what_it_says_and_else_the_default)
     const auto sch = context.get_scheduler();
     static_assert(std::is_same_v<decltype(ex::get_completion_domain<ex::set_value_t>(sch, none)),
                                  ex::default_domain>);
-    static_assert(!ex::callable<ex::get_completion_domain_t<ex::set_value_t>, decltype(sch)>);
+    static_assert(
+        !ex::internal::callable<ex::get_completion_domain_t<ex::set_value_t>, decltype(sch)>);
 }
 
 TEST(exec_get_compl_domain, void_asks_for_the_domain_of_the_values) {

@@ -315,20 +315,21 @@ TEST(exec_spawn, many_threads_spawn_and_one_join_waits_for_all) {
         ex::run_loop loop;
         std::thread runner([&] { loop.run(); });
         ex::simple_counting_scope scope;
-        coppice::atomic<int> ran{0};
+        coppice::internal::atomic<int> ran{0};
         std::vector<std::thread> spawners;
         for (int t = 0; t != 3; ++t) {
             spawners.emplace_back([&] {
                 for (int i = 0; i != 100; ++i) {
-                    ex::spawn(ex::schedule(loop.get_scheduler()) |
-                                  ex::then([&]() noexcept { ran.fetch_add(1, coppice::relaxed); }),
+                    ex::spawn(ex::schedule(loop.get_scheduler()) | ex::then([&]() noexcept {
+                                  ran.fetch_add(1, coppice::internal::relaxed);
+                              }),
                               scope.get_token());
                 }
             });
         }
         for (std::thread& s : spawners) s.join();
         sync_wait(scope.join());
-        EXPECT_EQ(ran.load(coppice::relaxed), 300);
+        EXPECT_EQ(ran.load(coppice::internal::relaxed), 300);
         loop.finish();
         runner.join();
     }

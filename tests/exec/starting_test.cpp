@@ -15,7 +15,7 @@
 namespace {
 
 namespace ex = coppice::execution;
-using ex::starting;
+using ex::internal::starting;
 
 TEST(starting, notes_a_completion_inside_start_of_that_operation_only) {
     const int outer = 0, inner = 0, other = 0;

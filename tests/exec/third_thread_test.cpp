@@ -65,12 +65,12 @@ public:
         using registration =
             ex::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
         void arrive() noexcept {
-            if (arrivals_.fetch_add(1, coppice::acq_rel) != 1) return;
+            if (arrivals_.fetch_add(1, coppice::internal::acq_rel) != 1) return;
             for (registration& callback : callbacks_) callback.reset();
             ex::set_stopped(std::move(rcvr_));
         }
         Rcvr rcvr_;
-        coppice::atomic<int> arrivals_{0};
+        coppice::internal::atomic<int> arrivals_{0};
         std::array<registration, Callbacks> callbacks_;
     };
     template <class Self, class... Env>
@@ -95,28 +95,28 @@ public:
     // stop() is called soon, on the other thread.
     void give(const std::function<void()>* stop) {
         stop_ = stop;
-        done_.store(false, coppice::relaxed);
-        turn_.fetch_add(1, coppice::release);
+        done_.store(false, coppice::internal::relaxed);
+        turn_.fetch_add(1, coppice::internal::release);
     }
     // Until then the source of the round is in use.
     void wait() {
-        while (!done_.load(coppice::acquire)) std::this_thread::yield();
+        while (!done_.load(coppice::internal::acquire)) std::this_thread::yield();
     }
 
 private:
     void run() {
         unsigned delay = 7919;
         for (unsigned turn = 0;; ++turn) {
-            while (turn_.load(coppice::acquire) == turn) std::this_thread::yield();
+            while (turn_.load(coppice::internal::acquire) == turn) std::this_thread::yield();
             if (stop_ == nullptr) return;
             delay = delay * 1103515245u + 12345u;
-            for (unsigned i = delay >> 23; i != 0; --i) coppice::spin_hint();
+            for (unsigned i = delay >> 23; i != 0; --i) coppice::internal::spin_hint();
             (*stop_)();
-            done_.store(true, coppice::release);
+            done_.store(true, coppice::internal::release);
         }
     }
-    coppice::atomic<unsigned> turn_{0};
-    coppice::atomic<bool> done_{false};
+    coppice::internal::atomic<unsigned> turn_{0};
+    coppice::internal::atomic<bool> done_{false};
     const std::function<void()>* stop_ = nullptr;  // published by turn_
     std::thread thread_{[this] { run(); }};
 };

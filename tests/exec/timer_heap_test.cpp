@@ -15,9 +15,9 @@ namespace ex = coppice::execution;
 
 TEST(timer_heap, gives_the_earliest_first_whatever_was_removed) {
     std::mt19937 random(7);
-    struct timer : ex::heap_timer {};
+    struct timer : ex::internal::heap_timer {};
     std::vector<std::unique_ptr<timer>> timers;
-    ex::timer_heap heap;
+    ex::internal::timer_heap heap;
     for (int i = 0; i != 500; ++i) {
         timers.push_back(std::make_unique<timer>());
         timers.back()->when = ex::instant(static_cast<std::int64_t>(random() % 1000));
@@ -34,7 +34,7 @@ TEST(timer_heap, gives_the_earliest_first_whatever_was_removed) {
     std::sort(left.begin(), left.end());
     std::vector<std::int64_t> popped;
     EXPECT_EQ(heap.pop_due(ex::instant(-1)), nullptr);
-    while (ex::heap_timer* t = heap.pop_due(ex::instant(5000)))
+    while (ex::internal::heap_timer* t = heap.pop_due(ex::instant(5000)))
         popped.push_back(t->when.nanoseconds());
     EXPECT_EQ(popped, left);
     EXPECT_TRUE(heap.empty());

@@ -32,7 +32,7 @@ TEST(exec_when_all, of_nothing_or_of_no_senders_is_ill_formed) {
     static_assert(!can_when_all<>);
     static_assert(!can_when_all<int>);
     static_assert(can_when_all<decltype(ex::just())>);
-    static_assert(!ex::callable<ex::when_all_with_variant_t>);
+    static_assert(!ex::internal::callable<ex::when_all_with_variant_t>);
 }
 
 TEST(exec_when_all, waits_for_all_before_it_sends) {
@@ -109,8 +109,9 @@ TEST(exec_when_all, children_are_started_though_a_stop_was_requested_before) {
 
 TEST(p3409_when_all, child_i_has_token_i_of_a_finite_source) {
     const auto check = [](auto... tokens) {
-        static_assert(std::is_same_v<ex::type_list<decltype(tokens)...>,
-                                     ex::type_list<coppice::finite_inplace_stop_token<3, 0>,
+        static_assert(
+            std::is_same_v<ex::internal::type_list<decltype(tokens)...>,
+                           ex::internal::type_list<coppice::finite_inplace_stop_token<3, 0>,
                                                    coppice::finite_inplace_stop_token<3, 1>,
                                                    coppice::finite_inplace_stop_token<3, 2>>>);
         return true;

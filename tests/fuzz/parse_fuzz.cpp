@@ -72,8 +72,9 @@ std::string rewritten(const http::request_head& head) {
 
 #ifdef FUZZ_WITH_ORACLE
 bool unclear_connection(const http::field& f) {
-    return http::equals_ignoring_case(f.name, "proxy-connection") ||
-           (http::equals_ignoring_case(f.name, "connection") && f.value.find(',') != f.value.npos);
+    return http::internal::equals_ignoring_case(f.name, "proxy-connection") ||
+           (http::internal::equals_ignoring_case(f.name, "connection") &&
+            f.value.find(',') != f.value.npos);
 }
 
 // Where http_parser may differ on a head that is fine:
@@ -87,7 +88,7 @@ void oracle_agrees(std::string_view bytes, const http::request_head& head) {
     if (head.verb() == http::method::other && other.error == "HPE_INVALID_METHOD") return;
     const bool longer_name = std::ranges::any_of(head.fields(), [](const http::field& f) {
         return f.name.size() > 17 &&
-               http::equals_ignoring_case(f.name.substr(0, 17), "transfer-encoding");
+               http::internal::equals_ignoring_case(f.name.substr(0, 17), "transfer-encoding");
     });
     if (longer_name && (other.error == "HPE_INVALID_TRANSFER_ENCODING" ||
                         other.error == "HPE_UNEXPECTED_CONTENT_LENGTH"))
@@ -109,7 +110,7 @@ void oracle_agrees(std::string_view bytes, const http::request_head& head) {
     verify(other.fields.size() == head.fields().size(), "the number of fields");
     for (std::size_t i = 0; i < other.fields.size(); ++i) {
         verify_equal(other.fields[i].first, std::string(head.fields()[i].name), "a name");
-        verify_equal(std::string(http::trim(other.fields[i].second)),
+        verify_equal(std::string(http::internal::trim(other.fields[i].second)),
                      std::string(head.fields()[i].value), "a value");
     }
 }

@@ -17,8 +17,8 @@
 namespace {
 
 using namespace coppice;
-using http::match_status;
 using http::method;
+using http::internal::match_status;
 using test::verify;
 using test::verify_equal;
 
@@ -95,7 +95,7 @@ std::string expected(const std::vector<route>& routes, method verb, const std::s
     std::optional<fit> best;
     std::size_t number = 0;
     bool best_is_own = false;  // a GET that answers HEAD stands behind HEAD's own route
-    http::method_set allowed;
+    http::internal::method_set allowed;
     for (const route& r : routes) {
         const std::optional<fit> found = compare(r.pattern, path);
         if (!found) continue;
@@ -114,7 +114,7 @@ std::string expected(const std::vector<route>& routes, method verb, const std::s
     return allowed.empty() ? "not found" : "allow " + allowed.to_string();
 }
 
-std::string actual(const http::route_table<std::size_t>& table, method verb,
+std::string actual(const http::internal::route_table<std::size_t>& table, method verb,
                    std::string_view path) {
     const auto match = table.match(verb, path);
     if (match.status == match_status::not_found) return "not found";
@@ -136,7 +136,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static test::guarded_bytes memory(1 << 14);
     if (size > 10'000) return 0;
     std::string_view text(reinterpret_cast<const char*>(data), size);
-    http::route_table<std::size_t> table;
+    http::internal::route_table<std::size_t> table;
     std::vector<route> routes;
     for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
         if (end == 0) continue;

@@ -29,6 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace coppice;
+using namespace coppice::internal;
 using coppice::test::client;
 using coppice::test::has_status;
 using http::request;

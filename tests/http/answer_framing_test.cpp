@@ -14,11 +14,12 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
-using http::answer_content;
 using http::body_writer;
 using http::request;
 using http::response;
+using http::internal::answer_content;
 
 TEST(content_of, rfc9110_6_4_1_the_status_decides_before_any_field) {
     for (int status = 100; status != 600; ++status) {
@@ -26,7 +27,7 @@ TEST(content_of, rfc9110_6_4_1_the_status_decides_before_any_field) {
         const bool absent = status < 200 || status == 204 || status == 304;
         EXPECT_EQ(content == answer_content::absent, absent) << status;
         EXPECT_EQ(content == answer_content::empty, status == 205) << status;
-        EXPECT_EQ(http::bodyless(status), absent) << status;
+        EXPECT_EQ(http::internal::bodyless(status), absent) << status;
     }
 }
 

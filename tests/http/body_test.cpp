@@ -13,6 +13,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using namespace coppice::test;
 using http::body_reader;

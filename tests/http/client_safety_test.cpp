@@ -31,6 +31,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using namespace coppice::test;
 using http::request;

@@ -18,6 +18,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using namespace coppice::test;
 using http::request;

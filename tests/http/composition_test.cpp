@@ -18,6 +18,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 namespace ex = coppice::execution;
 
 // Threads of the test that belong to no scheduler.
@@ -27,9 +28,9 @@ thread_local bool outside = false;
 
 // What happened to all operations of one test.
 struct tally {
-    coppice::atomic<int> begun{0};
-    coppice::atomic<int> ended{0};   // their states are gone
-    coppice::atomic<int> astray{0};  // they ended on a thread that is not the scheduler's
+    coppice::internal::atomic<int> begun{0};
+    coppice::internal::atomic<int> ended{0};   // their states are gone
+    coppice::internal::atomic<int> astray{0};  // they ended on a thread that is not the scheduler's
 };
 
 // Schedules on Sch and answers `value` there, or operation_canceled if it was stopped before.
@@ -124,9 +125,9 @@ constexpr int count = 300;
 
 // How one operation ended.
 struct outcome {
-    coppice::atomic<int> ends{0};
-    coppice::atomic<int> stops{0};
-    coppice::atomic<int> wrong{0};  // another's value, or an error that is none of ours
+    coppice::internal::atomic<int> ends{0};
+    coppice::internal::atomic<int> stops{0};
+    coppice::internal::atomic<int> wrong{0};  // another's value, or an error that is none of ours
     void value(int got, int expected) noexcept {
         if (got != expected) wrong.fetch_add(1, relaxed);
         ends.fetch_add(1, release);

@@ -51,8 +51,8 @@ inline std::string parse_every_way(std::string_view bytes, const http::limits& l
     };
     const std::string whole = pure(bytes);
     // Every instruction set reads as the one in use does.
-    for (const http::named_machine& machine : http::head_machines()) {
-        http::head_state state;
+    for (const http::internal::named_machine& machine : http::internal::head_machines()) {
+        http::internal::head_state state;
         const std::string_view flush = memory.place_view(bytes);
         const std::string got = describe(machine.run(flush, state, head, limit), head);
         if (got != whole)

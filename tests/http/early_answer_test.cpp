@@ -19,6 +19,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 using http::body_writer;
 using http::request;

@@ -21,6 +21,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 namespace fs = std::filesystem;
 

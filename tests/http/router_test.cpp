@@ -16,9 +16,9 @@
 namespace {
 
 using namespace coppice;
-using http::match_status;
 using http::method;
-using table = http::route_table<std::string>;
+using http::internal::match_status;
+using table = http::internal::route_table<std::string>;
 
 // GET routes whose handlers are their own patterns.
 table routes(std::initializer_list<const char*> patterns) {
@@ -287,7 +287,7 @@ TEST(router, a_route_that_exists_is_refused_whatever_its_names_are) {
 }
 
 TEST(router, handlers_may_be_move_only_and_stay_where_they_are) {
-    http::route_table<std::unique_ptr<int>> t;
+    http::internal::route_table<std::unique_ptr<int>> t;
     t.add(method::get, "/0", std::make_unique<int>(0));
     const auto* const first = t.match(method::get, "/0").handler;
     for (int i = 1; i < 100; ++i) {
@@ -310,7 +310,7 @@ TEST(router, matching_allocates_nothing) {
 }
 
 TEST(method_set, is_written_in_the_order_of_the_enumeration) {
-    http::method_set set;
+    http::internal::method_set set;
     EXPECT_TRUE(set.empty());
     EXPECT_EQ(set.to_string(), "");
     set.insert(method::del);

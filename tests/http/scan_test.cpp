@@ -40,14 +40,16 @@ bool in_path(int byte) {
 
 // The classes once more, from the RFCs' text.
 const scan scans[] = {
-    {"token", http::scalar_scan::token,
+    {"token", http::internal::scalar_scan::token,
      [](int b) { return alphanumeric(b) || one_of("!#$%&'*+-.^_`|~", b); }},
-    {"path", http::scalar_scan::path, in_path},
-    {"query", http::scalar_scan::query,
+    {"path", http::internal::scalar_scan::path, in_path},
+    {"query", http::internal::scalar_scan::query,
      [](int b) { return in_path(b) || one_of("?[]{}|\\^`", b); }},
-    {"host", http::scalar_scan::host, in_host},
-    {"value", http::scalar_scan::value, [](int b) { return b == '\t' || (b >= 32 && b != 127); }},
-    {"digits", http::scalar_scan::digits, [](int b) { return b >= '0' && b <= '9'; }, '7'},
+    {"host", http::internal::scalar_scan::host, in_host},
+    {"value", http::internal::scalar_scan::value,
+     [](int b) { return b == '\t' || (b >= 32 && b != 127); }},
+    {"digits", http::internal::scalar_scan::digits, [](int b) { return b >= '0' && b <= '9'; },
+     '7'},
 };
 
 TEST(scan, stops_at_every_byte_outside_its_class_at_every_offset) {
@@ -110,7 +112,7 @@ void agrees_with_the_scalar_scans(const char* name) {
         }
         const std::string_view all = memory.place_view(text);
         Scan vector;
-        http::scalar_scan scalar;
+        http::internal::scalar_scan scalar;
         for (int call = 0; call != 8; ++call) {
             const char* const from = all.data() + below(all.size() + 1);
             const char* const end =
@@ -140,15 +142,15 @@ TEST(scan, vectors_find_what_the_scalar_scans_find) {
 #endif
 
 TEST(scan, case_is_ignored_for_ascii_letters_alone) {
-    EXPECT_TRUE(http::equals_ignoring_case("Content-Length", "cONTENT-lENGTH"));
-    EXPECT_FALSE(http::equals_ignoring_case("a", "ab"));
+    EXPECT_TRUE(http::internal::equals_ignoring_case("Content-Length", "cONTENT-lENGTH"));
+    EXPECT_FALSE(http::internal::equals_ignoring_case("a", "ab"));
     for (int a = 0; a < 256; ++a) {
         for (int b = 0; b < 256; ++b) {
             const char one[] = {static_cast<char>(a)};
             const char two[] = {static_cast<char>(b)};
             const bool letters =
                 alphanumeric(a) && alphanumeric(b) && std::tolower(a) == std::tolower(b);
-            ASSERT_EQ(http::equals_ignoring_case({one, 1}, {two, 1}), a == b || letters)
+            ASSERT_EQ(http::internal::equals_ignoring_case({one, 1}, {two, 1}), a == b || letters)
                 << a << " " << b;
         }
     }
@@ -157,7 +159,7 @@ TEST(scan, case_is_ignored_for_ascii_letters_alone) {
 TEST(scan, lists_are_visited_member_by_member_empty_ones_included) {
     const auto members = [](std::string_view list) {
         std::vector<std::string> all;
-        EXPECT_TRUE(http::for_each_member(list, [&](std::string_view member) {
+        EXPECT_TRUE(http::internal::for_each_member(list, [&](std::string_view member) {
             all.emplace_back(member);
             return true;
         }));
@@ -168,7 +170,8 @@ TEST(scan, lists_are_visited_member_by_member_empty_ones_included) {
     EXPECT_EQ(members("a"), (texts{"a"}));
     EXPECT_EQ(members(" a ,\tb c\t,, d,"), (texts{"a", "b c", "", "d", ""}));
     int visited = 0;
-    EXPECT_FALSE(http::for_each_member("a,b,c", [&](std::string_view) { return ++visited < 2; }));
+    EXPECT_FALSE(
+        http::internal::for_each_member("a,b,c", [&](std::string_view) { return ++visited < 2; }));
     EXPECT_EQ(visited, 2);
 }
 

@@ -20,6 +20,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 using namespace std::chrono_literals;
 using http::request;

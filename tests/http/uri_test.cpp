@@ -14,7 +14,7 @@ TEST(uri, percent_decode_refuses_what_is_malformed) {
     std::string out;
     EXPECT_TRUE(http::percent_decode("a%20b%2Bc+", out));
     EXPECT_EQ(out, "a b+c+");
-    EXPECT_TRUE(http::percent_decode("a+b", out, http::plus_sign::space));
+    EXPECT_TRUE(http::percent_decode("a+b", out, http::internal::plus_sign::space));
     EXPECT_EQ(out, "a b");
     EXPECT_TRUE(http::percent_decode("%00%ff", out));
     EXPECT_EQ(out, std::string("\0\xff", 2));
@@ -26,12 +26,12 @@ TEST(uri, percent_decode_refuses_what_is_malformed) {
 }
 
 TEST(uri, decodes_to_is_equality_after_decoding) {
-    EXPECT_TRUE(http::decodes_to("a%62c", "abc"));
-    EXPECT_FALSE(http::decodes_to("a%62", "abc"));
-    EXPECT_FALSE(http::decodes_to("a%62cd", "abc"));
-    EXPECT_FALSE(http::decodes_to("abc%", "abc"));
-    EXPECT_FALSE(http::decodes_to("a+b", "a b"));
-    EXPECT_TRUE(http::decodes_to("a+b", "a b", http::plus_sign::space));
+    EXPECT_TRUE(http::internal::decodes_to("a%62c", "abc"));
+    EXPECT_FALSE(http::internal::decodes_to("a%62", "abc"));
+    EXPECT_FALSE(http::internal::decodes_to("a%62cd", "abc"));
+    EXPECT_FALSE(http::internal::decodes_to("abc%", "abc"));
+    EXPECT_FALSE(http::internal::decodes_to("a+b", "a b"));
+    EXPECT_TRUE(http::internal::decodes_to("a+b", "a b", http::internal::plus_sign::space));
 }
 
 TEST(uri, the_first_query_parameter_of_a_name_counts) {

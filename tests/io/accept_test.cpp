@@ -19,6 +19,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using coppice::test::detached;
 using coppice::test::open_files;

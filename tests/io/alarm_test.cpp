@@ -22,6 +22,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using coppice::test::bytes_of;
 using coppice::test::detached;
@@ -152,7 +153,7 @@ TEST_P(alarm_on, a_loop_takes_its_far_times_to_another_thread) {
 }
 
 // Counts what the loop tells the kernel about time.
-struct counting_calls final : io::uring_calls {
+struct counting_calls final : io::internal::uring_calls {
     int enter(int fd, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
               const void* argument, std::size_t size) noexcept override {
         ++enters;

@@ -25,6 +25,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 using coppice::test::detached;
@@ -40,17 +41,17 @@ TEST(in_turns, the_families_take_turns_beginning_with_the_first) {
     const std::vector<io::endpoint> found{at("[::1]:1"),   at("[::2]:1"),   at("[::3]:1"),
                                           at("1.1.1.1:1"), at("2.2.2.2:1"), at("[::4]:1")};
     std::string order;
-    for (const io::endpoint& e : io::in_turns(found)) order += e.to_string() + ' ';
+    for (const io::endpoint& e : io::internal::in_turns(found)) order += e.to_string() + ' ';
     EXPECT_EQ(order, "[::1]:1 1.1.1.1:1 [::2]:1 2.2.2.2:1 [::3]:1 [::4]:1 ");
     const std::vector<io::endpoint> one_family{at("1.1.1.1:1"), at("2.2.2.2:1")};
-    EXPECT_EQ(io::in_turns(one_family).back().to_string(), "2.2.2.2:1");
-    EXPECT_TRUE(io::in_turns({}).empty());
+    EXPECT_EQ(io::internal::in_turns(one_family).back().to_string(), "2.2.2.2:1");
+    EXPECT_TRUE(io::internal::in_turns({}).empty());
 }
 
 TEST(in_turns, no_more_than_sixteen_addresses_are_tried_and_both_families_among_them) {
     std::vector<io::endpoint> many(100, at("[::1]:1"));
     many.push_back(at("1.1.1.1:1"));
-    const std::vector<io::endpoint> tried = io::in_turns(many);
+    const std::vector<io::endpoint> tried = io::internal::in_turns(many);
     EXPECT_EQ(tried.size(), 16u);
     EXPECT_TRUE(tried[1].is_v4());
 }

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using coppice::test::detached;
 

@@ -17,6 +17,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 namespace uring = coppice::io::uring;
 using coppice::test::bytes_of;
 using coppice::test::detached;

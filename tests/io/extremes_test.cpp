@@ -22,6 +22,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 namespace ex = coppice::execution;
 

@@ -14,6 +14,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 // Completes what it holds when it is told to; a request for 0 ends inside its start.
 class counting_request;

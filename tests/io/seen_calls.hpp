@@ -21,7 +21,7 @@ inline bool accepts_shots(const uring::sqe& entry) {
     return entry.opcode == uring::op::accept && (entry.ioprio & uring::accept_multishot) != 0;
 }
 
-class seen_calls : public io::uring_calls {
+class seen_calls : public io::internal::uring_calls {
 public:
     int setup(std::uint32_t entries, void* parameters) noexcept override {
         const int fd = uring_calls::setup(entries, parameters);

@@ -22,6 +22,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 using coppice::test::detached;

@@ -24,6 +24,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using coppice::test::bytes_of;
 using coppice::test::detached;
@@ -281,7 +282,7 @@ struct everything {
         note(ec);
         if (!ec) co_await far.send(bytes_of("bye"), use_await[ec]);
         note(ec);
-        note(far.shutdown(io::shutdown_direction::both));
+        note(far.shutdown(io::internal::shutdown_direction::both));
     }
     template <class Acceptor, class Socket>
     detached connecting(io::context& loop, Acceptor& acceptor, Socket near) {
@@ -297,7 +298,7 @@ struct everything {
         note(ec);
         if (!ec) co_await near.send_all(bytes_of("and the rest"), use_await[ec]);
         note(ec);
-        const std::error_code shut = near.shutdown(io::shutdown_direction::send);
+        const std::error_code shut = near.shutdown(io::internal::shutdown_direction::send);
         note(shut);
         std::array<std::byte, 10> into{};
         if (!ec && !shut) co_await near.receive(into, use_await[ec]);

@@ -23,9 +23,9 @@
 namespace coppice::test {
 
 // A job that lives until it has run.
-class own_call : io::job {
+class own_call : io::internal::job {
 public:
-    static void run_by(io::workers& by, std::function<void()> f) {
+    static void run_by(io::internal::workers& by, std::function<void()> f) {
         auto made = std::make_unique<own_call>(std::move(f));
         if (!by.run(*made)) (void)made.release();
     }
@@ -40,7 +40,7 @@ private:
 };
 
 // Blocks: until all jobs that were given to the workers are over; they have at most 8 threads.
-inline void settle(io::workers& w) {
+inline void settle(io::internal::workers& w) {
     const auto all = std::make_shared<std::latch>(8);  // only idle threads come here, all at once
     for (int i = 0; i != 8; ++i) own_call::run_by(w, [all] { all->arrive_and_wait(); });
     all->wait();
@@ -58,7 +58,7 @@ public:
     // Blocks: until no worker asks any more.
     ~slow_names() {
         let_go();
-        settle(io::name_workers());
+        settle(io::internal::name_workers());
         io::look_up_by(nullptr);
     }
     void plant(const std::string& name, std::vector<io::endpoint> addresses) {

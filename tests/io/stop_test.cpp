@@ -29,6 +29,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 using coppice::test::bytes_of;
@@ -229,7 +230,8 @@ TEST_P(stop_on, operations_on_a_closed_socket_are_errors) {
     use();
     loop.run();
     EXPECT_EQ(ec, std::errc::bad_file_descriptor);
-    EXPECT_EQ(near.shutdown(io::shutdown_direction::both), std::errc::bad_file_descriptor);
+    EXPECT_EQ(near.shutdown(io::internal::shutdown_direction::both),
+              std::errc::bad_file_descriptor);
 }
 
 TEST_P(stop_on, a_stopped_receive_takes_no_bytes_and_leaves_its_memory_alone) {

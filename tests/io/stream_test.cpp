@@ -61,7 +61,7 @@ void exchange_pieces(io::context& loop, Socket& near, Socket& far) {
     std::string received;
     auto client = [&]() -> detached {
         co_await near.send_all(out);
-        EXPECT_FALSE(near.shutdown(io::shutdown_direction::send));
+        EXPECT_FALSE(near.shutdown(io::internal::shutdown_direction::send));
         std::byte none;
         EXPECT_EQ(co_await near.receive(std::span(&none, 1)), 0u);
     };
@@ -211,7 +211,7 @@ TEST_P(stream_on, shutting_down_ends_the_receive_that_waits) {
     auto receive = [&]() -> detached { got = co_await far.receive(into); };
     auto shut = [&]() -> detached {
         co_await io::timer(loop).wait_for(1ms);
-        EXPECT_FALSE(far.shutdown(io::shutdown_direction::both));
+        EXPECT_FALSE(far.shutdown(io::internal::shutdown_direction::both));
     };
     receive();
     shut();

@@ -13,7 +13,7 @@
 namespace {
 
 using coppice::io::timer_entry;
-using coppice::io::timer_wheel;
+using coppice::io::internal::timer_wheel;
 
 struct recorded : timer_entry {
     recorded(std::vector<recorded*>& l) : timer_entry(&record), log(l) {}

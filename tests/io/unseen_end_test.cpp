@@ -21,6 +21,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 namespace uring = coppice::io::uring;
 using coppice::test::detached;

@@ -26,7 +26,7 @@ using coppice::test::detached;
 using coppice::test::open_files;
 
 // The kernel, but for what a test has it refuse.
-struct failing_calls final : io::uring_calls {
+struct failing_calls final : io::internal::uring_calls {
     int setup(std::uint32_t entries, void* parameters) noexcept override {
         if (setups++ >= setups_max) return -setup_error;
         auto& p = *static_cast<io::uring::params*>(parameters);

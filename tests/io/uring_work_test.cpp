@@ -36,7 +36,7 @@ constexpr int few = uring::lent_buffers::count_min;
 constexpr int most = uring::lent_buffers::count_max;
 
 // The kernel, watched.
-struct watched_calls final : io::uring_calls {
+struct watched_calls final : io::internal::uring_calls {
     int enter(int ring, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
               const void* argument, std::size_t size) noexcept override {
         const int entered = uring_calls::enter(ring, submit, least, flags, argument, size);
@@ -209,7 +209,7 @@ TEST_F(uring_work, a_burst_gets_more_buffers_but_one_turn_of_it_only_twice_as_ma
 
 TEST(lent_buffers, double_until_every_place_is_taken) {
     io::buffer_pool pool;
-    uring::kernel_ring ring(io::kernel_uring());
+    uring::kernel_ring ring(io::internal::kernel_uring());
     uring::lent_buffers lent(pool, ring);
     for (int expected = few; expected != 2 * most; expected *= 2) {
         EXPECT_EQ(lent.count(), expected);
@@ -222,7 +222,7 @@ TEST(lent_buffers, double_until_every_place_is_taken) {
 // True: without memory they stay as many as they are.
 bool stays_as_it_is() {
     io::buffer_pool pool;
-    uring::kernel_ring ring(io::kernel_uring());
+    uring::kernel_ring ring(io::internal::kernel_uring());
     uring::lent_buffers lent(pool, ring);
     const rlimit none{0, 0};
     if (::setrlimit(RLIMIT_AS, &none) != 0) return false;

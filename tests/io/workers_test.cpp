@@ -31,6 +31,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 using coppice::test::bytes_of;
@@ -40,7 +41,7 @@ using coppice::test::outcome_receiver;
 using coppice::test::own_call;
 using coppice::test::slow_names;
 
-struct call : io::job {
+struct call : io::internal::job {
     explicit call(std::function<void()> f) : job(&make), function(std::move(f)) {}
     static void make(job* j) noexcept { static_cast<call*>(j)->function(); }
     std::function<void()> function;
@@ -51,7 +52,7 @@ TEST(workers, jobs_that_block_do_not_hold_up_others_below_the_bound) {
     call a([&] { both.count_down(), gate.wait(); });
     call b([&] { both.count_down(), gate.wait(); });
     call c([&] { gate.count_down(); });
-    io::workers three({.threads_max = 3});
+    io::internal::workers three({.threads_max = 3});
     EXPECT_FALSE(three.run(a));
     EXPECT_FALSE(three.run(b));
     both.wait();
@@ -75,7 +76,7 @@ TEST(workers, beyond_the_bound_jobs_wait_in_a_queue_and_are_run) {
             done.count_down();
         });
     }
-    io::workers two({.threads_max = 2});
+    io::internal::workers two({.threads_max = 2});
     EXPECT_FALSE(two.run(a));
     EXPECT_FALSE(two.run(b));
     busy.wait();
@@ -95,7 +96,7 @@ TEST(workers, one_thread_keeps_the_order) {
     std::vector<int> order;
     std::deque<call> jobs;
     {
-        io::workers one({.threads_max = 1});
+        io::internal::workers one({.threads_max = 1});
         for (int i = 0; i != 50; ++i) jobs.emplace_back([&order, i] { order.push_back(i); });
         for (call& c : jobs) EXPECT_FALSE(one.run(c));
     }  // ends after its jobs
@@ -109,7 +110,7 @@ TEST(workers, a_job_is_taken_back_until_it_begins) {
     call a([&] { begun.count_down(), gate.wait(); });
     call b([&] { ran = true; });
     {
-        io::workers one({.threads_max = 1});
+        io::internal::workers one({.threads_max = 1});
         EXPECT_FALSE(one.run(a));
         begun.wait();
         EXPECT_FALSE(one.run(b));
@@ -122,7 +123,7 @@ TEST(workers, a_job_is_taken_back_until_it_begins) {
 }
 
 TEST(workers, idle_threads_end_and_come_back) {
-    io::workers some({.threads_max = 4, .idle_max = 1ms});
+    io::internal::workers some({.threads_max = 4, .idle_max = 1ms});
     for (int round = 0; round != 3; ++round) {
         std::latch all(4);
         std::deque<call> jobs;
@@ -138,7 +139,7 @@ TEST(workers, every_signal_is_blocked_on_them) {
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mine);
     call ask([&] { ::pthread_sigmask(SIG_SETMASK, nullptr, &mask); });
     {
-        io::workers one;
+        io::internal::workers one;
         EXPECT_FALSE(one.run(ask));
     }
     for (const int signal : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD}) {
@@ -199,7 +200,7 @@ TEST_P(slow_names_on, beyond_the_bound_names_wait_and_are_answered) {
     for (int i = 0; i != 12; ++i) many.emplace_back(loop, "slow" + std::to_string(i));
     question quick(loop, "here");
     run_until([&] { return names.hanging() == 8; });
-    EXPECT_EQ(io::name_workers().threads(), 8u);
+    EXPECT_EQ(io::internal::name_workers().threads(), 8u);
     EXPECT_EQ(quick.ended.ends(), 0);
     names.let_go(1);  // the thread takes the next in the queue
     names.wait_for_ended(1);
@@ -338,7 +339,7 @@ TEST_P(slow_names_on, files_that_wait_behind_others_are_stopped_at_once) {
     const auto gate = std::make_shared<std::latch>(1);
     const auto busy = std::make_shared<std::latch>(8);
     for (int i = 0; i != 8; ++i)
-        own_call::run_by(io::file_workers(), [gate, busy] {
+        own_call::run_by(io::internal::file_workers(), [gate, busy] {
             busy->count_down();
             gate->wait();
         });

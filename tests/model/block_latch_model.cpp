@@ -6,6 +6,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 constexpr const char* header = "include/coppice/token/block_latch.hpp";
 
 // The latch ends as soon as the waiter has seen it set.

@@ -6,6 +6,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 constexpr const char* board_header = "include/coppice/contract/board.hpp";
 constexpr const char* life_header = "include/coppice/contract/life.hpp";

@@ -28,6 +28,8 @@ coppice::execution::instant coppice::execution::monotonic_now() noexcept {
 
 namespace coppice::protocol_model {
 
+using namespace coppice::internal;
+
 namespace ex = coppice::execution;
 
 // A value whose every use is seen by the checker.

@@ -7,6 +7,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 constexpr const char* header = "include/coppice/base/fork_deque.hpp";
 

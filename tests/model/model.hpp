@@ -39,23 +39,23 @@ struct effort {
 // The base of a model: Threads simulated threads, a simulated futex table, and membarrier's words.
 template <class Derived, int Threads>
 struct test : rl::test_suite<Derived, Threads> {
-    coppice::model_futexes futexes;
-    coppice::model_fences fences;
+    coppice::internal::model_futexes futexes;
+    coppice::internal::model_fences fences;
     test() {
-        coppice::model_futexes::current() = &futexes;
-        coppice::model_fences::current() = &fences;
+        coppice::internal::model_futexes::current() = &futexes;
+        coppice::internal::model_fences::current() = &fences;
     }
 };
 
 // Fails the running model. Use for every claim inside a model.
-inline void require(bool holds, const char* claim, coppice::source_point at = {}) {
+inline void require(bool holds, const char* claim, coppice::internal::source_point at = {}) {
     if (!holds) rl::ctx().fail_test(claim, rl::test_result_user_assert_failed, at.info);
 }
 
 }  // namespace model
 
 // A failed CHECK fails the running model; the failing thread is never resumed.
-void coppice::check_failed(const char*, const char* message, const char*, int) noexcept {
+void coppice::internal::check_failed(const char*, const char* message, const char*, int) noexcept {
     rl::ctx().fail_test(message, rl::test_result_user_assert_failed, source_point().info);
     std::abort();
 }
@@ -134,7 +134,9 @@ public:
     }
 
 private:
-    static coppice::model_mutation& mutation() { return coppice::model_mutation::current(); }
+    static coppice::internal::model_mutation& mutation() {
+        return coppice::internal::model_mutation::current();
+    }
 
     template <class Test>
     bool explore(effort most, std::string& said) {
@@ -170,7 +172,7 @@ private:
         std::ifstream source(std::string(COPPICE_SOURCE_DIR) + "/" + file);
         const std::string mark = std::string("edge ") + edge + " (";
         std::string text;
-        coppice::model_mutation& m = mutation();
+        coppice::internal::model_mutation& m = mutation();
         m = {};
         for (unsigned number = 1; std::getline(source, text); ++number) {
             const std::size_t found = text.find(mark);

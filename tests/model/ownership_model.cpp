@@ -6,11 +6,12 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 constexpr const char* header = "include/coppice/io/ownership.hpp";
 
 // One thread runs the loop and leaves it; another takes over.
 struct leave_and_take_over : model::test<leave_and_take_over, 2> {
-    io::ownership loop;
+    io::internal::ownership loop;
     plain<int> state;  // the loop's
 
     void before() { state.write(0); }
@@ -25,7 +26,7 @@ struct leave_and_take_over : model::test<leave_and_take_over, 2> {
 
 // The owner completes the operation of the one who sleeps, and leaves.
 struct complete_and_leave : model::test<complete_and_leave, 2> {
-    io::ownership loop;
+    io::internal::ownership loop;
     block_latch* done = nullptr;
     plain<int> outcome;
     bool owned = false;
@@ -50,7 +51,7 @@ struct complete_and_leave : model::test<complete_and_leave, 2> {
 
 // One runs the loop, one blocks: the first goes before, and neither sleeps on.
 struct run_and_block : model::test<run_and_block, 3> {
-    io::ownership loop;
+    io::internal::ownership loop;
     plain<int> state;
 
     void before() { state.write(0); }
@@ -69,7 +70,7 @@ struct run_and_block : model::test<run_and_block, 3> {
 
 // Two sleep; whoever takes over leaves in turn.
 struct two_sleepers : model::test<two_sleepers, 3> {
-    io::ownership loop;
+    io::internal::ownership loop;
     plain<int> state;
 
     void before() { state.write(0); }

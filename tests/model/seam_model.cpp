@@ -4,6 +4,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 constexpr const char* here = "tests/model/seam_model.cpp";
 

@@ -6,19 +6,20 @@
 
 // Deadlines are a mutex and a thread; what they ask of a state is what links ask. Here they are
 // only what a state refers to.
-class coppice::stop_deadline {
+class coppice::internal::stop_deadline {
 public:
     plain<int> constructed{1};
 };
-void coppice::disarm(stop_deadline&) noexcept {}
-void coppice::destroy(stop_deadline&) noexcept {}
-bool coppice::deadline_pending(const stop_deadline&) noexcept {
+void coppice::internal::disarm(stop_deadline&) noexcept {}
+void coppice::internal::destroy(stop_deadline&) noexcept {}
+bool coppice::internal::deadline_pending(const stop_deadline&) noexcept {
     return false;
 }
 
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 

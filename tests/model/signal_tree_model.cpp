@@ -6,6 +6,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 constexpr const char* tree_header = "include/coppice/signal/signal_tree.hpp";
 constexpr const char* directory_header = "include/coppice/signal/directory.hpp";

@@ -6,6 +6,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 constexpr const char* header = "include/coppice/contract/sleeping_workers.hpp";
 

@@ -19,6 +19,8 @@
 
 namespace coppice::protocol_model {
 
+using namespace coppice::internal;
+
 using model::effort;
 using model::require;
 using model::test;

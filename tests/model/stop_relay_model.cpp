@@ -5,6 +5,8 @@
 #include <coppice/io/stop_relay.hpp>
 
 namespace coppice::protocol_model {
+
+using namespace coppice::internal;
 namespace {
 
 constexpr unsigned loop_thread = 0;
@@ -29,8 +31,8 @@ struct loop {
     io::mailbox<item> box;
 };
 
-struct request : io::stop_relay<loop, item> {
-    using relay = io::stop_relay<loop, item>;
+struct request : io::internal::stop_relay<loop, item> {
+    using relay = io::internal::stop_relay<loop, item>;
     void listen(loop& l, inplace_stop_token token) noexcept {
         relay::listen(l, token, &interrupt, &complete);
     }

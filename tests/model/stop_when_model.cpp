@@ -7,6 +7,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 

@@ -8,6 +8,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::execution;
 
 constexpr const char* header = "include/coppice/task/task_join.hpp";

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 

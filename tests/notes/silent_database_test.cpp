@@ -45,9 +45,9 @@ public:
         ::close(wake_[0]);
         ::close(listener_);
     }
-    void behave(manner m) { manner_.store(m, coppice::seq_cst); }
+    void behave(manner m) { manner_.store(m, coppice::internal::seq_cst); }
     // Statements that have come so far.
-    int statements() const { return statements_.load(coppice::seq_cst); }
+    int statements() const { return statements_.load(coppice::internal::seq_cst); }
     std::string url() const {
         sockaddr_in at{};
         socklen_t size = sizeof at;
@@ -87,7 +87,7 @@ private:
         const ssize_t n = ::recv(s.socket, bytes, sizeof bytes, 0);
         if (n <= 0) return false;
         s.input.append(bytes, static_cast<std::size_t>(n));
-        const manner m = manner_.load(coppice::seq_cst);
+        const manner m = manner_.load(coppice::internal::seq_cst);
         if (m == manner::silent) return true;
         if (!s.greeted) {
             s.greeted = true;  // the whole greeting comes in one piece here
@@ -97,7 +97,7 @@ private:
         }
         if (!s.input.ends_with("S\0\0\0\x04"s)) return true;
         s.input.clear();
-        statements_.fetch_add(1, coppice::seq_cst);
+        statements_.fetch_add(1, coppice::internal::seq_cst);
         if (m == manner::hangs_up) return false;
         if (m == manner::answers) {
             say(s,
@@ -113,8 +113,8 @@ private:
         ::send(s.socket, what.data(), what.size(), MSG_NOSIGNAL);
     }
 
-    coppice::atomic<manner> manner_;
-    coppice::atomic<int> statements_{0};
+    coppice::internal::atomic<manner> manner_;
+    coppice::internal::atomic<int> statements_{0};
     int listener_ = -1;
     int wake_[2] = {-1, -1};
     std::thread thread_;

@@ -42,13 +42,13 @@ TEST(pool_bulk, calls_each_index_once_and_passes_the_values_on) {
 
 TEST(pool_bulk, an_idle_worker_takes_part) {
     thread_pool pool(2);
-    coppice::atomic<int> there{0};
+    coppice::internal::atomic<int> there{0};
     const auto meet = [&](int) {
-        there.fetch_add(1, coppice::relaxed);
-        while (there.load(coppice::relaxed) < 2) std::this_thread::yield();
+        there.fetch_add(1, coppice::internal::relaxed);
+        while (there.load(coppice::internal::relaxed) < 2) std::this_thread::yield();
     };
     sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk_unchunked(ex::par, 2, meet));
-    EXPECT_EQ(there.load(coppice::relaxed), 2);
+    EXPECT_EQ(there.load(coppice::internal::relaxed), 2);
 }
 
 TEST(pool_bulk, a_sequential_policy_calls_in_order) {
@@ -82,13 +82,13 @@ TEST(parallel_backend, parallel_scheduler_runs_on_the_pool) {
     auto where = ex::schedule(scheduler) | ex::then([&] { return pool.is_current(); });
     EXPECT_EQ(sync_wait(std::move(where)), std::tuple(true));
     std::vector<int> calls(5000);
-    coppice::atomic<int> outside{0};
+    coppice::internal::atomic<int> outside{0};
     sync_wait(ex::schedule(scheduler) | ex::bulk(ex::par, calls.size(), [&](std::size_t i) {
                   ++calls[i];
-                  if (!pool.is_current()) outside.fetch_add(1, coppice::relaxed);
+                  if (!pool.is_current()) outside.fetch_add(1, coppice::internal::relaxed);
               }));
     for (const int n : calls) ASSERT_EQ(n, 1);
-    EXPECT_EQ(outside.load(coppice::relaxed), 0);
+    EXPECT_EQ(outside.load(coppice::internal::relaxed), 0);
 }
 
 }  // namespace

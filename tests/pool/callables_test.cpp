@@ -15,6 +15,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 int seven() {
     return 7;

@@ -26,6 +26,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 namespace ex = coppice::execution;
 using this_thread::sync_wait;
 

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 TEST(pool_extremes, a_number_of_threads_is_served_or_refused_by_name) {
@@ -80,8 +81,8 @@ TEST(parallel_extremes, a_loop_covers_all_that_its_index_can_say) {
     covers<std::int16_t>(INT16_MIN, INT16_MAX);
     covers<std::uint16_t>(0, UINT16_MAX);
     // Of wider ones, which would take as long as a loaded machine likes, the arithmetic.
-    static_assert(coppice::distance(INT32_MIN, INT32_MAX) == UINT32_MAX);
-    static_assert(coppice::distance(INT64_MIN, INT64_MAX) == UINT64_MAX);
+    static_assert(coppice::internal::distance(INT32_MIN, INT32_MAX) == UINT32_MAX);
+    static_assert(coppice::internal::distance(INT64_MIN, INT64_MAX) == UINT64_MAX);
     static_assert(behind(INT32_MIN, UINT32_MAX) == INT32_MAX);
     static_assert(behind(INT64_MIN, UINT64_MAX) == INT64_MAX);
     static_assert(behind(INT64_MIN, UINT64_MAX / 2) == -1);

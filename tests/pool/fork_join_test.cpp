@@ -29,10 +29,10 @@ long fib(long n) {
 
 // Two functions that cannot both end unless both run at once.
 struct meeting {
-    coppice::atomic<int> there{0};
+    coppice::internal::atomic<int> there{0};
     void come() {
-        there.fetch_add(1, coppice::relaxed);
-        while (there.load(coppice::relaxed) < 2) std::this_thread::yield();
+        there.fetch_add(1, coppice::internal::relaxed);
+        while (there.load(coppice::internal::relaxed) < 2) std::this_thread::yield();
     }
 };
 
@@ -77,43 +77,43 @@ TEST(fork_join, an_idle_worker_takes_part) {
     for (int round = 0; round != 200; ++round) {
         meeting m;
         pool.run([&] { fork_join([&] { m.come(); }, [&] { m.come(); }); });
-        EXPECT_EQ(m.there.load(coppice::relaxed), 2);
+        EXPECT_EQ(m.there.load(coppice::internal::relaxed), 2);
     }
 }
 
 TEST(fork_join, all_idle_workers_take_part) {
     thread_pool pool(4);
     for (int round = 0; round != 100; ++round) {
-        coppice::atomic<int> there{0};
+        coppice::internal::atomic<int> there{0};
         const auto come = [&] {
-            there.fetch_add(1, coppice::relaxed);
-            while (there.load(coppice::relaxed) < 4) std::this_thread::yield();
+            there.fetch_add(1, coppice::internal::relaxed);
+            while (there.load(coppice::internal::relaxed) < 4) std::this_thread::yield();
         };
         pool.run(
             [&] { fork_join([&] { fork_join(come, come); }, [&] { fork_join(come, come); }); });
-        EXPECT_EQ(there.load(coppice::relaxed), 4);
+        EXPECT_EQ(there.load(coppice::internal::relaxed), 4);
     }
 }
 
 TEST(fork_join, the_first_exception_in_order_leaves_after_all_have_ended) {
     const auto check = [] {
-        coppice::atomic<int> ended{0};
+        coppice::internal::atomic<int> ended{0};
         const auto thrower = [&](const char* what) {
             return [&ended, what] {
-                ended.fetch_add(1, coppice::relaxed);
+                ended.fetch_add(1, coppice::internal::relaxed);
                 throw std::runtime_error(what);
             };
         };
-        const auto quiet = [&] { ended.fetch_add(1, coppice::relaxed); };
+        const auto quiet = [&] { ended.fetch_add(1, coppice::internal::relaxed); };
         try {
             fork_join(quiet, thrower("second"), quiet, thrower("fourth"));
             ADD_FAILURE() << "nothing was thrown";
         } catch (const std::runtime_error& error) {
             EXPECT_STREQ(error.what(), "second");
         }
-        EXPECT_EQ(ended.load(coppice::relaxed), 4);
+        EXPECT_EQ(ended.load(coppice::internal::relaxed), 4);
         EXPECT_THROW(fork_join(thrower("first"), quiet), std::runtime_error);
-        EXPECT_EQ(ended.load(coppice::relaxed), 6);
+        EXPECT_EQ(ended.load(coppice::internal::relaxed), 6);
     };
     check();
     thread_pool pool(2);
@@ -136,7 +136,7 @@ TEST(fork_join, an_exception_of_a_stolen_function_crosses) {
 TEST(fork_join, when_the_first_throws_a_stolen_one_has_ended_before) {
     thread_pool pool(2);
     for (int round = 0; round != 50; ++round) {
-        coppice::atomic<bool> ended{false};
+        coppice::internal::atomic<bool> ended{false};
         meeting m;
         EXPECT_THROW(pool.run([&] {
             fork_join(
@@ -147,11 +147,11 @@ TEST(fork_join, when_the_first_throws_a_stolen_one_has_ended_before) {
                 [&] {
                     m.come();
                     std::this_thread::yield();
-                    ended.store(true, coppice::relaxed);
+                    ended.store(true, coppice::internal::relaxed);
                 });
         }),
                      std::runtime_error);
-        EXPECT_TRUE(ended.load(coppice::relaxed));
+        EXPECT_TRUE(ended.load(coppice::internal::relaxed));
     }
 }
 
@@ -182,15 +182,15 @@ TEST(fork_join, a_result_whose_sibling_throws_is_destroyed) {
 TEST(fork_join, a_stop_request_reaches_children_wherever_they_run) {
     const auto check = [] {
         coppice::inplace_stop_source source;
-        coppice::atomic<int> saw{0};
+        coppice::internal::atomic<int> saw{0};
         const auto wait = [&](coppice::inplace_stop_token token) {
             while (!token.stop_requested()) std::this_thread::yield();
-            saw.fetch_add(1, coppice::relaxed);
+            saw.fetch_add(1, coppice::internal::relaxed);
         };
         fork_join(
             source.get_token(), [&] { source.request_stop(); }, wait,
             [&] { fork_join([&] {}, wait); });
-        EXPECT_EQ(saw.load(coppice::relaxed), 2);
+        EXPECT_EQ(saw.load(coppice::internal::relaxed), 2);
         EXPECT_FALSE(coppice::fork_join_stop_token().stop_possible());
     };
     check();
@@ -237,7 +237,7 @@ long deep(long n) {
 
 TEST(fork_join, what_does_not_fit_into_the_deque_is_called_directly) {
     thread_pool pool(2);
-    long depth = 3 * coppice::fork_deque::capacity;
+    long depth = 3 * coppice::internal::fork_deque::capacity;
     EXPECT_EQ(pool.run([depth] { return deep(depth); }), depth);
 }
 

@@ -22,6 +22,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 namespace ex = coppice::execution;
 
 bool& holding() {

@@ -23,6 +23,7 @@ namespace {
 
 namespace ex = coppice::execution;
 using namespace coppice;
+using namespace coppice::internal;
 using coppice::this_thread::sync_wait;
 
 task<> count_one(thread_pool& pool, atomic<int>& ran) {

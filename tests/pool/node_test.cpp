@@ -24,6 +24,7 @@ namespace {
 
 namespace ex = coppice::execution;
 using namespace coppice;
+using namespace coppice::internal;
 
 // Two nodes of two processors; nobody is pinned, so they need not exist.
 pool_options two_nodes(std::size_t threads = 4) {

@@ -50,26 +50,26 @@ TEST(parallel_for, gives_ranges_that_make_up_the_whole) {
 
 TEST(parallel_for, an_idle_worker_takes_part_in_a_loop_of_long_calls) {
     thread_pool pool(2);
-    coppice::atomic<int> there{0};
+    coppice::internal::atomic<int> there{0};
     pool.run([&] {
         parallel_for(0, 2, [&](int) {
-            there.fetch_add(1, coppice::relaxed);
-            while (there.load(coppice::relaxed) < 2) std::this_thread::yield();
+            there.fetch_add(1, coppice::internal::relaxed);
+            while (there.load(coppice::internal::relaxed) < 2) std::this_thread::yield();
         });
     });
-    EXPECT_EQ(there.load(coppice::relaxed), 2);
+    EXPECT_EQ(there.load(coppice::internal::relaxed), 2);
 }
 
 TEST(parallel_for, an_exception_ends_it_and_is_rethrown) {
     const auto check = [] {
-        coppice::atomic<int> calls{0};
+        coppice::internal::atomic<int> calls{0};
         EXPECT_THROW(parallel_for(0, 1'000'000'000,
                                   [&](int i) {
-                                      calls.fetch_add(1, coppice::relaxed);
+                                      calls.fetch_add(1, coppice::internal::relaxed);
                                       if (i == 100) throw std::runtime_error("at 100");
                                   }),
                      std::runtime_error);
-        EXPECT_LT(calls.load(coppice::relaxed), 1'000'000'000);
+        EXPECT_LT(calls.load(coppice::internal::relaxed), 1'000'000'000);
     };
     check();
     thread_pool pool(2);

@@ -27,6 +27,7 @@ namespace {
 
 namespace ex = coppice::execution;
 using namespace coppice;
+using namespace coppice::internal;
 
 struct counting_item : work_item {
     explicit counting_item(atomic<int>& c) : work_item(&count), counter(c) {}

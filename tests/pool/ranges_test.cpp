@@ -19,6 +19,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 namespace ex = coppice::execution;
 
 template <class Index>

@@ -49,10 +49,10 @@ TEST(pool_tasks, recursion_gives_what_the_plain_function_gives) {
 TEST(pool_tasks, waited_for_tasks_run_at_once_on_idle_workers) {
     thread_pool pool(3);
     for (int round = 0; round != 100; ++round) {
-        coppice::atomic<int> there{0};
-        auto come = [](coppice::atomic<int>& all) -> task<> {
-            all.fetch_add(1, coppice::relaxed);
-            while (all.load(coppice::relaxed) < 3) std::this_thread::yield();
+        coppice::internal::atomic<int> there{0};
+        auto come = [](coppice::internal::atomic<int>& all) -> task<> {
+            all.fetch_add(1, coppice::internal::relaxed);
+            while (all.load(coppice::internal::relaxed) < 3) std::this_thread::yield();
             co_return;
         };
         auto body = [&]() -> task<> {
@@ -63,8 +63,9 @@ TEST(pool_tasks, waited_for_tasks_run_at_once_on_idle_workers) {
 }
 
 // Notes where it runs, and gives idle workers time to ask for work and to take some.
-task<> notes_its_thread(coppice::atomic<int>& elsewhere, std::thread::id home, int depth) {
-    if (std::this_thread::get_id() != home) elsewhere.fetch_add(1, coppice::relaxed);
+task<> notes_its_thread(coppice::internal::atomic<int>& elsewhere, std::thread::id home,
+                        int depth) {
+    if (std::this_thread::get_id() != home) elsewhere.fetch_add(1, coppice::internal::relaxed);
     for (int i = 0; i != 50; ++i) std::this_thread::yield();
     if (depth == 0) co_return;
     co_await wait_for_tasks(notes_its_thread(elsewhere, home, depth - 1),
@@ -73,9 +74,9 @@ task<> notes_its_thread(coppice::atomic<int>& elsewhere, std::thread::id home, i
 }
 template <class Run>
 int run_elsewhere(Run run) {
-    coppice::atomic<int> elsewhere{0};
+    coppice::internal::atomic<int> elsewhere{0};
     run([&]() -> task<> { co_await notes_its_thread(elsewhere, std::this_thread::get_id(), 5); });
-    return elsewhere.load(coppice::relaxed);
+    return elsewhere.load(coppice::internal::relaxed);
 }
 
 // A loop that a worker runs is confined to that worker's thread, as are the tasks on it.

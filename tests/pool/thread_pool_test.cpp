@@ -21,24 +21,24 @@
 namespace {
 
 using coppice::thread_pool;
-using coppice::work_item;
+using coppice::internal::work_item;
 
 struct counting_item : work_item {
-    explicit counting_item(coppice::atomic<int>& c) : work_item(&count), counter(c) {}
+    explicit counting_item(coppice::internal::atomic<int>& c) : work_item(&count), counter(c) {}
     static void count(work_item* item) noexcept {
-        static_cast<counting_item*>(item)->counter.fetch_add(1, coppice::relaxed);
+        static_cast<counting_item*>(item)->counter.fetch_add(1, coppice::internal::relaxed);
     }
-    coppice::atomic<int>& counter;
+    coppice::internal::atomic<int>& counter;
 };
 
 // Splits itself into two until nothing is left to split.
 struct splitting_item : work_item {
-    splitting_item(thread_pool& p, coppice::atomic<int>& l, int n)
+    splitting_item(thread_pool& p, coppice::internal::atomic<int>& l, int n)
         : work_item(&split), pool(p), leaves(l), depth(n) {}
     static void split(work_item* item) noexcept {
         splitting_item* const self = static_cast<splitting_item*>(item);
         if (self->depth == 0) {
-            self->leaves.fetch_add(1, coppice::relaxed);
+            self->leaves.fetch_add(1, coppice::internal::relaxed);
         } else {
             for (int i = 0; i != 2; ++i) {
                 self->pool.submit(*new splitting_item(self->pool, self->leaves, self->depth - 1));
@@ -47,7 +47,7 @@ struct splitting_item : work_item {
         delete self;
     }
     thread_pool& pool;
-    coppice::atomic<int>& leaves;
+    coppice::internal::atomic<int>& leaves;
     int depth;
 };
 
@@ -58,19 +58,19 @@ TEST(thread_pool, no_threads_is_an_error) {
 
 TEST(thread_pool, the_destructor_runs_everything_that_was_submitted_once) {
     constexpr int count = 20'000;
-    coppice::atomic<int> ran{0};
+    coppice::internal::atomic<int> ran{0};
     std::vector<std::unique_ptr<counting_item>> items;
     for (int i = 0; i != count; ++i) items.push_back(std::make_unique<counting_item>(ran));
     {
         thread_pool pool(3);
         for (auto& i : items) pool.submit(*i);
     }
-    EXPECT_EQ(ran.load(coppice::relaxed), count);
+    EXPECT_EQ(ran.load(coppice::internal::relaxed), count);
 }
 
 TEST(thread_pool, many_threads_submit_at_once) {
     constexpr int each = 5000;
-    coppice::atomic<int> ran{0};
+    coppice::internal::atomic<int> ran{0};
     std::vector<std::unique_ptr<counting_item>> items;
     for (int i = 0; i != 4 * each; ++i) items.push_back(std::make_unique<counting_item>(ran));
     {
@@ -84,16 +84,16 @@ TEST(thread_pool, many_threads_submit_at_once) {
         }
         for (auto& s : submitters) s.join();
     }
-    EXPECT_EQ(ran.load(coppice::relaxed), 4 * each);
+    EXPECT_EQ(ran.load(coppice::internal::relaxed), 4 * each);
 }
 
 TEST(thread_pool, work_that_overflows_a_deque_is_not_lost) {
-    coppice::atomic<int> leaves{0};
+    coppice::internal::atomic<int> leaves{0};
     {
         thread_pool pool(2);
         pool.submit(*new splitting_item(pool, leaves, 14));
     }
-    EXPECT_EQ(leaves.load(coppice::relaxed), 1 << 14);
+    EXPECT_EQ(leaves.load(coppice::internal::relaxed), 1 << 14);
 }
 
 TEST(thread_pool, run_gives_the_result_or_the_exception) {
@@ -124,7 +124,7 @@ TEST(thread_pool, awaiting_schedule_moves_a_task_to_a_worker) {
             void unhandled_exception() { std::terminate(); }
         };
     };
-    coppice::atomic<int> hops{0};
+    coppice::internal::atomic<int> hops{0};
     bool inside = true;
     {
         thread_pool pool(2);
@@ -132,16 +132,16 @@ TEST(thread_pool, awaiting_schedule_moves_a_task_to_a_worker) {
             co_await p.get_scheduler().schedule();
             co_return p.is_current();
         };
-        auto parent = [&](thread_pool& p, coppice::atomic<int>& h) -> detached {
+        auto parent = [&](thread_pool& p, coppice::internal::atomic<int>& h) -> detached {
             for (int i = 0; i != 1000; ++i) {
                 if (!co_await child(p)) inside = false;
-                h.fetch_add(1, coppice::relaxed);
+                h.fetch_add(1, coppice::internal::relaxed);
             }
         };
         parent(pool, hops);
     }
     EXPECT_TRUE(inside);
-    EXPECT_EQ(hops.load(coppice::relaxed), 1000);
+    EXPECT_EQ(hops.load(coppice::internal::relaxed), 1000);
 }
 
 TEST(thread_pool, its_scheduler_is_a_senders_scheduler) {
@@ -201,7 +201,7 @@ TEST(thread_pool, idle_workers_park) {
 }
 
 TEST(thread_pool, what_is_submitted_after_request_stop_still_runs) {
-    coppice::atomic<int> ran{0};
+    coppice::internal::atomic<int> ran{0};
     std::vector<std::unique_ptr<counting_item>> items;
     for (int i = 0; i != 100; ++i) items.push_back(std::make_unique<counting_item>(ran));
     {
@@ -209,7 +209,7 @@ TEST(thread_pool, what_is_submitted_after_request_stop_still_runs) {
         pool.request_stop();
         for (auto& i : items) pool.submit(*i);
     }
-    EXPECT_EQ(ran.load(coppice::relaxed), 100);
+    EXPECT_EQ(ran.load(coppice::internal::relaxed), 100);
 }
 
 TEST(thread_pool_death, an_index_out_of_range_stops_the_process) {

@@ -15,8 +15,8 @@
 
 namespace {
 
-using coppice::processor;
 using coppice::topology;
+using coppice::internal::processor;
 
 // A folder like /sys/devices/system.
 class planted_tree {
@@ -154,7 +154,7 @@ TEST(topology, a_part_is_asked_for_by_node_or_by_processor) {
 }
 
 TEST(topology, of_this_process_has_the_allowed_processors) {
-    const list allowed = coppice::allowed_processors();
+    const list allowed = coppice::internal::allowed_processors();
     ASSERT_FALSE(allowed.empty());
     list mine = ids(topology::of_this_process());
     std::sort(mine.begin(), mine.end());

@@ -23,6 +23,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using coppice::test::read_trace;
 using coppice::test::trace_file;
 

@@ -15,7 +15,7 @@ void passes_again(const std::string& tests) {
 }
 
 TEST(fall_back, is_taken_where_membarrier_is_missing) {
-    EXPECT_EQ(coppice::light_fences_are_free(),
+    EXPECT_EQ(coppice::internal::light_fences_are_free(),
               ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 

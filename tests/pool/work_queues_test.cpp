@@ -18,6 +18,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 
 struct numbered_item : work_item {
     explicit numbered_item(int n) noexcept : work_item(nullptr), number(n) {}

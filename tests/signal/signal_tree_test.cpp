@@ -230,9 +230,9 @@ TEST(signal_tree, threads_take_each_signal_exactly_once) {
     constexpr std::size_t capacity = 5000;
     constexpr int setters = 2, selectors = 2, rounds_each = 20'000;
     signal_tree tree(capacity);
-    std::vector<coppice::atomic<int>> sets(capacity);
-    std::vector<coppice::atomic<int>> takes(capacity);
-    coppice::atomic<int> setting{setters};
+    std::vector<coppice::internal::atomic<int>> sets(capacity);
+    std::vector<coppice::internal::atomic<int>> takes(capacity);
+    coppice::internal::atomic<int> setting{setters};
     std::vector<std::thread> threads;
     for (int t = 0; t != setters; ++t) {
         threads.emplace_back([&, t] {
@@ -240,24 +240,26 @@ TEST(signal_tree, threads_take_each_signal_exactly_once) {
             for (int i = 0; i != rounds_each; ++i) {
                 // Sparse at the end, dense at the beginning.
                 const std::size_t index = random() % (i % 2 == 0 ? 64 : capacity);
-                if (tree.set(index)) sets[index].fetch_add(1, coppice::relaxed);
+                if (tree.set(index)) sets[index].fetch_add(1, coppice::internal::relaxed);
             }
-            setting.fetch_sub(1, coppice::release);
+            setting.fetch_sub(1, coppice::internal::release);
         });
     }
     for (int t = 0; t != selectors; ++t) {
         threads.emplace_back([&, t] {
             selection_bias bias = t == 0 ? selection_bias::fair() : selection_bias::prefer(4000);
-            while (setting.load(coppice::acquire) != 0 || !tree.empty()) {
+            while (setting.load(coppice::internal::acquire) != 0 || !tree.empty()) {
                 if (const auto found = tree.select(bias))
-                    takes[*found].fetch_add(1, coppice::relaxed);
+                    takes[*found].fetch_add(1, coppice::internal::relaxed);
             }
         });
     }
     for (std::thread& t : threads) t.join();
     EXPECT_TRUE(tree.empty());
     for (std::size_t i = 0; i != capacity; ++i)
-        ASSERT_EQ(sets[i].load(coppice::relaxed), takes[i].load(coppice::relaxed)) << i;
+        ASSERT_EQ(sets[i].load(coppice::internal::relaxed),
+                  takes[i].load(coppice::internal::relaxed))
+            << i;
 }
 
 TEST(signal_tree_death, an_index_outside_of_the_tree_stops_the_process) {

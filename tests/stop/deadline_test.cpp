@@ -22,6 +22,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 
 // Waits until the token is stopped and its callbacks have run.

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 template <class Family>

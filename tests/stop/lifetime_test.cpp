@@ -19,6 +19,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 constexpr int rounds = sanitized ? 300 : 3'000;

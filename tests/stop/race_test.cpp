@@ -19,6 +19,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 constexpr int many = sanitized ? 5'000 : 100'000;

@@ -18,6 +18,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using coppice::test::allocation_count;
 
 using any_callback = stop_callback<std::function<void()>>;

@@ -30,6 +30,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 
 // What comes now may not make this call, or no other.

@@ -9,19 +9,20 @@
 namespace {
 
 // Written by every allocating thread; only sums matter, so nothing rides on it.
-constinit coppice::atomic<std::size_t> count{0};
-constinit coppice::atomic<std::size_t> returned{0};
+constinit coppice::internal::atomic<std::size_t> count{0};
+constinit coppice::internal::atomic<std::size_t> returned{0};
 
 // How many calls are left until one fails; 0: none does.
-constinit coppice::atomic<std::size_t> until_failure{0};
+constinit coppice::internal::atomic<std::size_t> until_failure{0};
 constinit thread_local bool spared = false;
 
 void count_one() {
-    count.fetch_add(1, coppice::relaxed);
-    if (until_failure.load(coppice::relaxed) == 0 || spared) return;
-    std::size_t left = until_failure.load(coppice::relaxed);
-    while (left != 0 && !until_failure.compare_exchange_weak(left, left - 1, coppice::relaxed,
-                                                             coppice::relaxed)) {
+    count.fetch_add(1, coppice::internal::relaxed);
+    if (until_failure.load(coppice::internal::relaxed) == 0 || spared) return;
+    std::size_t left = until_failure.load(coppice::internal::relaxed);
+    while (left != 0 &&
+           !until_failure.compare_exchange_weak(left, left - 1, coppice::internal::relaxed,
+                                                coppice::internal::relaxed)) {
     }
     if (left == 1) throw std::bad_alloc();
 }
@@ -43,26 +44,26 @@ void* counted_aligned(std::size_t size, std::align_val_t alignment) {
 
 void give_back(void* memory) {
     if (memory == nullptr) return;
-    returned.fetch_add(1, coppice::relaxed);
+    returned.fetch_add(1, coppice::internal::relaxed);
     std::free(memory);
 }
 
 }  // namespace
 
 std::size_t coppice::test::live_allocations() noexcept {
-    return count.load(coppice::relaxed) - returned.load(coppice::relaxed);
+    return count.load(coppice::internal::relaxed) - returned.load(coppice::internal::relaxed);
 }
 std::size_t coppice::test::allocations() noexcept {
-    return count.load(coppice::relaxed);
+    return count.load(coppice::internal::relaxed);
 }
 
 bool coppice::test::fail_allocation(std::size_t n) noexcept {
     spared = true;
-    until_failure.store(n, coppice::relaxed);
+    until_failure.store(n, coppice::internal::relaxed);
     return true;
 }
 bool coppice::test::allocation_has_failed() noexcept {
-    return until_failure.exchange(0, coppice::relaxed) == 0;
+    return until_failure.exchange(0, coppice::internal::relaxed) == 0;
 }
 
 void* operator new(std::size_t size) {

@@ -10,22 +10,22 @@ extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const
 namespace {
 
 // Written by every allocating thread; only sums matter, so nothing rides on it.
-constinit coppice::atomic<std::size_t> count{0};
-constinit coppice::atomic<std::size_t> returned{0};
+constinit coppice::internal::atomic<std::size_t> count{0};
+constinit coppice::internal::atomic<std::size_t> returned{0};
 
 [[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
-    [](const volatile void*, std::size_t) { count.fetch_add(1, coppice::relaxed); },
+    [](const volatile void*, std::size_t) { count.fetch_add(1, coppice::internal::relaxed); },
     [](const volatile void* memory) {
-        if (memory != nullptr) returned.fetch_add(1, coppice::relaxed);
+        if (memory != nullptr) returned.fetch_add(1, coppice::internal::relaxed);
     });
 
 }  // namespace
 
 std::size_t coppice::test::allocations() noexcept {
-    return count.load(coppice::relaxed);
+    return count.load(coppice::internal::relaxed);
 }
 std::size_t coppice::test::live_allocations() noexcept {
-    return count.load(coppice::relaxed) - returned.load(coppice::relaxed);
+    return count.load(coppice::internal::relaxed) - returned.load(coppice::internal::relaxed);
 }
 
 bool coppice::test::fail_allocation(std::size_t) noexcept {

@@ -12,6 +12,8 @@
 
 namespace coppice::test {
 
+using namespace coppice::internal;
+
 inline constexpr duration every_duration[] = {
     duration::min(), duration::min() + duration(1), duration(-1),   duration(0),
     duration(1),     duration::max() - duration(1), duration::max()};

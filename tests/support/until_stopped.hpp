@@ -11,6 +11,8 @@
 
 namespace coppice::test {
 
+using namespace coppice::internal;
+
 // Registers a callback; in it, takes the callback back and completes. A stop that comes inside
 // start() leaves the completion to start().
 class until_stopped {

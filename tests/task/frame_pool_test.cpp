@@ -14,7 +14,7 @@
 
 namespace {
 
-using coppice::frame_pool;
+using coppice::internal::frame_pool;
 
 bool is_aligned(const void* frame) {
     return reinterpret_cast<std::uintptr_t>(frame) % frame_pool::class_bytes == 0;

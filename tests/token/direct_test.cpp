@@ -17,6 +17,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace coppice::test;
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;

@@ -11,6 +11,8 @@
 
 namespace coppice::test {
 
+using namespace coppice::internal;
+
 // What the stand-in needs while an operation runs; completes through a function pointer.
 struct system_context {
     void (*function)(int result, system_context*) = nullptr;

@@ -20,7 +20,7 @@
 
 #if !defined(COPPICE_MODEL)
 
-namespace coppice {
+namespace coppice::internal {
 
 // Written once, by the first thread that asks; read by everyone. Nothing rides on it.
 extern atomic<bool> light_fence_is_free;
@@ -46,11 +46,11 @@ inline void light_fence(known_to_be_free) noexcept {
 // The rare side. Threads: any. Blocks: never. Cost: a system call of some microseconds.
 void heavy_fence() noexcept;
 
-}  // namespace coppice
+}  // namespace coppice::internal
 
 #else  // COPPICE_MODEL
 
-namespace coppice {
+namespace coppice::internal {
 
 // Two words through which heavy and light fences order each other, and light ones do not. A
 // model's test owns one and installs it (model.hpp).
@@ -95,6 +95,6 @@ inline void heavy_fence(source_point at = {}) {
     if (!model_mutation::current().covers(at)) model_fences::current()->heavy(at);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal
 
 #endif

@@ -27,7 +27,7 @@
 #include <sched.h>
 #include <atomic>
 
-namespace coppice {
+namespace coppice::internal {
 
 template <class T>
 using atomic = std::atomic<T>;
@@ -74,7 +74,7 @@ inline T& thread_slot() noexcept {
 // Whether a model has planted the mutant of that name: never outside of models.
 constexpr bool planted(const char*) noexcept { return false; }
 
-}  // namespace coppice
+}  // namespace coppice::internal
 
 #else  // COPPICE_MODEL
 

@@ -26,7 +26,7 @@
 #include <relacy/var.hpp>
 #undef $
 
-namespace coppice {
+namespace coppice::internal {
 
 // Where an operation stands in the source; taken at the call so that edges are found by line.
 struct source_point {
@@ -179,4 +179,4 @@ inline bool planted(const char* name) {
     return true;
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -9,7 +9,7 @@
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Item: has void (*run)(Item*) noexcept, and a `next` for a queue.
 template <class Item>
@@ -41,4 +41,4 @@ private:
     intrusive_queue<Item, &Item::next> later_;  // items that came too deep
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -5,7 +5,7 @@
 // is set_stopped; a user's exception stays an exception. It is a macro, because only
 // a macro knows the text and place of the condition.
 
-namespace coppice {
+namespace coppice::internal {
 
 // check_failed writes one line to stderr and aborts. Threads: any. Never returns.
 //
@@ -29,10 +29,10 @@ extern const char the_library;
 [[gnu::used]] inline const char* const refers_to_the_library = &the_library;
 #endif
 
-}  // namespace coppice
+}  // namespace coppice::internal
 
-#define COPPICE_CHECK(condition, message)                                     \
-    do {                                                                      \
-        if (!(condition)) [[unlikely]]                                        \
-            ::coppice::check_failed(#condition, message, __FILE__, __LINE__); \
+#define COPPICE_CHECK(condition, message)                                               \
+    do {                                                                                \
+        if (!(condition)) [[unlikely]]                                                  \
+            ::coppice::internal::check_failed(#condition, message, __FILE__, __LINE__); \
     } while (false)

@@ -6,12 +6,14 @@
 
 namespace coppice {
 
+namespace internal {
+
 // Durations are nanoseconds everywhere in coppice; time points count from an unspecified start.
 using duration = std::chrono::nanoseconds;
 
 // The time base of every clock here; comparable only between readings of one clock.
 struct clock_base {
-    using duration = coppice::duration;
+    using duration = coppice::internal::duration;
     using rep = duration::rep;
     using period = duration::period;
     using time_point = std::chrono::time_point<clock_base>;
@@ -28,24 +30,27 @@ protected:
     ~clock() = default;
 };
 
+}  // namespace internal
+
 // CLOCK_MONOTONIC. Threads: any. Cost: one vDSO call.
-class monotonic_clock final : public clock {
+class monotonic_clock final : public internal::clock {
 public:
-    time_point now() const noexcept override {
+    internal::time_point now() const noexcept override {
         timespec t{};
         ::clock_gettime(CLOCK_MONOTONIC, &t);
-        return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+        return internal::time_point(std::chrono::seconds(t.tv_sec) +
+                                    std::chrono::nanoseconds(t.tv_nsec));
     }
 };
 
 // Time stands still until a test moves it. Threads: one.
-class manual_clock final : public clock {
+class manual_clock final : public internal::clock {
 public:
-    time_point now() const noexcept override { return now_; }
-    void advance(duration by) noexcept { now_ += by; }
+    internal::time_point now() const noexcept override { return now_; }
+    void advance(internal::duration by) noexcept { now_ += by; }
 
 private:
-    time_point now_{};
+    internal::time_point now_{};
 };
 
 }  // namespace coppice

@@ -34,7 +34,7 @@
 #include <time.h>
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 class fork_deque;
 class fork_slot;
@@ -483,4 +483,4 @@ inline void fork_deque::run(const taken_call& taken) noexcept {
     if (!planted("fork.run_uncounted")) public_.fetch_add(one_run, relaxed);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

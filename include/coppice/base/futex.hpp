@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace coppice {
+namespace coppice::internal {
 
 template <class T>
 inline const std::uint32_t* futex_address(const atomic<T>& word) noexcept {
@@ -56,13 +56,13 @@ inline void futex_wake_all(const atomic<T>& word) noexcept {
     ::syscall(SYS_futex, futex_address(word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal
 
 #else  // COPPICE_MODEL
 
 #include <utility>
 
-namespace coppice {
+namespace coppice::internal {
 
 // The simulated kernel's table of sleepers. A model's test owns one and installs it (model.hpp).
 // Its mutex orders waker and sleeper, as the kernel's bucket lock does.
@@ -120,6 +120,6 @@ inline void futex_wake_all(const atomic<T>& word, source_point at = {}) {
     model_futexes::current()->wake(&word, true, at);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal
 
 #endif

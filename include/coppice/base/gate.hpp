@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Threads: all functions by any. Lifetime: until a call has left, or was turned away; wait() is for
 // who ends the object, when nobody can begin a call that the object's own work did not cause.
@@ -64,4 +64,4 @@ private:
     alignas(64) atomic<bool> closed_{false};     // set once
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Threads: entries by any; wait() by the one that ends the object, when nobody can begin a call
 // that the object's own work did not cause. Cost of an entry: two relaxed-or-release additions.
@@ -38,4 +38,4 @@ private:
     atomic<std::uint32_t> count_{0};  // calls under way
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace coppice {
+namespace coppice::internal {
 
 // The least of what limits memory, in bytes: the machine's memory, and the limits of the process's
 // cgroup and of those above it, of version 2 or 1. `root` stands before every path that is read,
@@ -15,4 +15,4 @@ std::uint64_t memory_limit(const std::string& root);
 // The same of this machine, and the limit of this process's address space (RLIMIT_AS).
 std::uint64_t memory_limit();
 
-}  // namespace coppice
+}  // namespace coppice::internal

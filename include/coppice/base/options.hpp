@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Errors: std::invalid_argument, "NAME is VALUE; allowed: LEAST to MOST", for a value out of range.
 // Cost: two comparisons. Lifetime: `name` is not kept.
@@ -18,4 +18,4 @@ void check_option(const char* name, duration value);
 // than make them until the machine has no memory left.
 inline constexpr std::uint64_t threads_most = 65'536;
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Holds either a T or the error_code that says why there is none.
 // Errors: value() on an error stops the process; value_or_throw() throws std::system_error.
@@ -66,4 +66,4 @@ private:
     std::error_code error_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

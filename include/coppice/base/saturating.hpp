@@ -15,6 +15,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 template <class T>
 concept saturating_integer = std::integral<T> && !std::same_as<T, bool>;
 
@@ -33,23 +35,26 @@ concept saturating_time_point = requires(const T& t) {
     { t.time_since_epoch() } -> std::same_as<typename T::duration>;
 };
 
+}  // namespace internal
+
 // All of them. Threads: any. Blocks: never. Cost: a few instructions.
 
-template <saturating_integer T>
+template <internal::saturating_integer T>
 constexpr T saturating_add(T a, T b) noexcept {
     T sum;
     if (!__builtin_add_overflow(a, b, &sum)) return sum;
     return b < 0 ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
 }
 
-template <saturating_integer T>
+template <internal::saturating_integer T>
 constexpr T saturating_sub(T a, T b) noexcept {
     T difference;
     if (!__builtin_sub_overflow(a, b, &difference)) return difference;
     return b < 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
 }
 
-template <saturating_integer T>
+// The product, or the end of the type that it lies beyond.
+template <internal::saturating_integer T>
 constexpr T saturating_mul(T a, T b) noexcept {
     T product;
     if (!__builtin_mul_overflow(a, b, &product)) return product;
@@ -57,44 +62,46 @@ constexpr T saturating_mul(T a, T b) noexcept {
 }
 
 // The nearest value that a To can have.
-template <saturating_integer To, saturating_integer From>
+template <internal::saturating_integer To, internal::saturating_integer From>
 constexpr To saturating_cast(From value) noexcept {
     To same;
     if (!__builtin_add_overflow(value, From{0}, &same)) return same;
     return value < 0 ? std::numeric_limits<To>::min() : std::numeric_limits<To>::max();
 }
 
-template <saturating_duration Duration>
+template <internal::saturating_duration Duration>
 constexpr Duration saturating_add(Duration a, Duration b) noexcept {
     return Duration(saturating_add(a.count(), b.count()));
 }
 
-template <saturating_duration Duration>
+template <internal::saturating_duration Duration>
 constexpr Duration saturating_sub(Duration a, Duration b) noexcept {
     return Duration(saturating_sub(a.count(), b.count()));
 }
 
-template <saturating_duration Duration>
+template <internal::saturating_duration Duration>
 constexpr Duration saturating_mul(Duration d, typename Duration::rep times) noexcept {
     return Duration(saturating_mul(d.count(), times));
 }
 
 // The deadline that is `time` after `from`: TimePoint::max() if that is later than it can say.
-template <saturating_time_point TimePoint>
+template <internal::saturating_time_point TimePoint>
 constexpr TimePoint saturating_add(TimePoint from, typename TimePoint::duration time) noexcept {
     return TimePoint(saturating_add(from.time_since_epoch(), time));
 }
 
-template <saturating_time_point TimePoint>
+template <internal::saturating_time_point TimePoint>
 constexpr TimePoint saturating_sub(TimePoint from, typename TimePoint::duration time) noexcept {
     return TimePoint(saturating_sub(from.time_since_epoch(), time));
 }
 
 // From `earlier` to `later`; Duration::max() from or to the end of time.
-template <saturating_time_point TimePoint>
+template <internal::saturating_time_point TimePoint>
 constexpr typename TimePoint::duration saturating_sub(TimePoint later, TimePoint earlier) noexcept {
     return saturating_sub(later.time_since_epoch(), earlier.time_since_epoch());
 }
+
+namespace internal {
 
 // How long `units` take at `units_per_second`, rounded down to whole nanoseconds. At a rate of 0
 // that is forever, if there are any.
@@ -112,5 +119,7 @@ constexpr Duration time_at_rate(std::uint64_t units, std::uint64_t units_per_sec
                                    : rest / (units_per_second / per_second);
     return Duration(saturating_cast<rep>(saturating_add<std::uint64_t>(whole, part)));
 }
+
+}  // namespace internal
 
 }  // namespace coppice

@@ -12,12 +12,18 @@
 
 namespace coppice {
 
+namespace internal {
+
+class contract_core;
+
+}  // namespace internal
+
 // Threads: one at a time, with one group. Cost of measuring: two readings of the clock for each
 // batch of long contracts, for every sixteenth of short ones.
 class contract_batch {
 public:
     // What is claimed together should run within the budget.
-    explicit contract_batch(duration budget = std::chrono::microseconds(2)) noexcept
+    explicit contract_batch(internal::duration budget = std::chrono::microseconds(2)) noexcept
         : budget_(static_cast<double>(budget.count())), per_run_(budget_) {}
 
     // How many it would claim now.
@@ -27,17 +33,17 @@ public:
     }
 
 private:
-    friend class contract_core;
+    friend class internal::contract_core;
     static constexpr unsigned most = 32;
     static constexpr unsigned rarely = 16;
 
     bool is_measured() noexcept { return size() < 8 || ++unmeasured_ % rarely == 0; }
-    void took(duration time, std::size_t runs) noexcept {
+    void took(internal::duration time, std::size_t runs) noexcept {
         const double now = static_cast<double>(time.count()) / static_cast<double>(runs);
         per_run_ += (now - per_run_) / 4;
     }
 
-    signal_round round_;
+    internal::signal_round round_;
     double budget_;   // nanoseconds
     double per_run_;  // nanoseconds, a moving average
     unsigned unmeasured_ = 0;

@@ -50,8 +50,8 @@ private:
     static constexpr int spins_max = 64;  // some microseconds, as long as a wake-up takes at best
 
     static std::size_t checked(std::size_t sleepers_max) {
-        check_option("a blocking group's sleepers_max", sleepers_max, 1,
-                     std::numeric_limits<std::uint32_t>::max());
+        internal::check_option("a blocking group's sleepers_max", sleepers_max, 1,
+                               std::numeric_limits<std::uint32_t>::max());
         return sleepers_max;
     }
     static std::int64_t now() noexcept {
@@ -69,18 +69,18 @@ private:
         for (;;) {
             if (token.stop_requested()) return false;
             std::size_t claimed = core().claim(bias);
-            for (int i = 0; i != spins_max && claimed == no_signal && !ended(); ++i) {
+            for (int i = 0; i != spins_max && claimed == internal::no_signal && !ended(); ++i) {
                 if (core().sleepers()->is_over()) break;
-                spin_hint();
+                internal::spin_hint();
                 claimed = core().claim(bias);
             }
-            if (claimed == no_signal && !core().sleepers()->is_over()) {
+            if (claimed == internal::no_signal && !core().sleepers()->is_over()) {
                 claimed = claim_asleep(bias, token, deadline, ended);
             }
-            if (claimed == no_signal && core().sleepers()->is_over()) {
+            if (claimed == internal::no_signal && core().sleepers()->is_over()) {
                 claimed = core().claim_at_end(bias);
             }
-            if (claimed == no_signal) return false;
+            if (claimed == internal::no_signal) return false;
             if (core().run_claimed(claimed)) return true;
         }
     }
@@ -88,10 +88,10 @@ private:
     template <class Bias, class Ended>
     std::size_t claim_asleep(Bias& bias, inplace_stop_token token, std::int64_t deadline,
                              Ended ended) noexcept {
-        sleeping_workers& sleepers = *core().sleepers();
+        internal::sleeping_workers& sleepers = *core().sleepers();
         const auto look = [&] { return core().claim(bias); };
         const std::size_t seat = sleepers.take_seat();
-        if (seat == no_signal) return claim_napping(look, ended);
+        if (seat == internal::no_signal) return claim_napping(look, ended);
         std::size_t claimed;
         {
             const auto wake = [&]() noexcept { sleepers.wake(seat); };
@@ -109,11 +109,12 @@ private:
     }
     template <class Look, class Ended>
     std::size_t claim_napping(Look look, Ended ended) noexcept {
-        const atomic<std::uint32_t> nobody_wakes{0};
+        const internal::atomic<std::uint32_t> nobody_wakes{0};
         for (;;) {
-            futex_wait_until(nobody_wakes, std::uint32_t{0}, now() + nap);
+            internal::futex_wait_until(nobody_wakes, std::uint32_t{0}, now() + nap);
             const std::size_t claimed = look();
-            if (claimed != no_signal || ended() || core().sleepers()->is_over()) return claimed;
+            if (claimed != internal::no_signal || ended() || core().sleepers()->is_over())
+                return claimed;
         }
     }
 };

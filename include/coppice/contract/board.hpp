@@ -34,7 +34,7 @@
 #include <sys/mman.h>
 #include <new>
 
-namespace coppice {
+namespace coppice::internal {
 
 // The slots of a group, with who may run which. Width: slots to a signal word.
 template <class Slot, unsigned Width = 32>
@@ -324,4 +324,4 @@ private:
     atomic<std::uint64_t> extras_{0};
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -6,7 +6,7 @@
 #include <coppice/exec/start_race.hpp>
 #include <coppice/exec/stop_registration.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Completes with set_value once the release of the contract has run, on the thread that ran it; in
 // start() if the contract is gone before that returns. Stopped while it waits: set_stopped.
@@ -102,4 +102,4 @@ private:
                                                        on_stop> on_stop_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -24,6 +24,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // What a group's scheduler queues. The function is called once, by whoever executes the group.
 struct contract_item : immovable {
     explicit contract_item(void (*function)(contract_item*) noexcept) noexcept : run(function) {}
@@ -44,7 +46,11 @@ private:
     contract_watcher** link_ = nullptr;  // what points here; nullptr: nothing does
 };
 
+}  // namespace internal
+
 class contract_batch;
+
+namespace internal {
 
 class contract_core : immovable {
 public:
@@ -264,5 +270,7 @@ inline std::size_t contract_core::run_leaf(std::size_t index, std::size_t most,
         index = next;
     }
 }
+
+}  // namespace internal
 
 }  // namespace coppice

@@ -25,7 +25,10 @@
 
 namespace coppice {
 
+// Whether a new contract is to run at once, or when it is scheduled.
 enum class initial_state { unscheduled, scheduled };
+
+namespace internal {
 
 template <class F>
 concept contract_work = std::invocable<F&> || std::invocable<F&, work_contract_token&>;
@@ -33,6 +36,8 @@ template <class F>
 concept contract_release = std::invocable<F&>;
 template <class F>
 concept contract_handler = std::invocable<F&, std::exception_ptr>;
+
+}  // namespace internal
 
 // Threads: all functions from any, but the destructor, during which no thread may execute the
 // group; handles may be used even then. Misuse: drain() and the destructor inside of a contract
@@ -53,20 +58,23 @@ public:
     // lie in the contract's slot if they take 40 bytes together, empty ones none; else in one
     // allocation. Errors: what copying or moving them, and allocation, throw.
     template <class Work>
-        requires contract_work<std::decay_t<Work>>
+        requires internal::contract_work<std::decay_t<Work>>
     work_contract create_contract(Work&& work, initial_state initial = initial_state::unscheduled) {
-        return create(nullptr, initial, std::forward<Work>(work), no_release(), no_handler());
+        return create(nullptr, initial, std::forward<Work>(work), internal::no_release(),
+                      internal::no_handler());
     }
     template <class Work, class Release>
-        requires contract_work<std::decay_t<Work>> && contract_release<std::decay_t<Release>>
+        requires internal::contract_work<std::decay_t<Work>> &&
+                 internal::contract_release<std::decay_t<Release>>
     work_contract create_contract(Work&& work, Release&& on_release,
                                   initial_state initial = initial_state::unscheduled) {
         return create(nullptr, initial, std::forward<Work>(work), std::forward<Release>(on_release),
-                      no_handler());
+                      internal::no_handler());
     }
     template <class Work, class Release, class OnException>
-        requires contract_work<std::decay_t<Work>> && contract_release<std::decay_t<Release>> &&
-                 contract_handler<std::decay_t<OnException>>
+        requires internal::contract_work<std::decay_t<Work>> &&
+                 internal::contract_release<std::decay_t<Release>> &&
+                 internal::contract_handler<std::decay_t<OnException>>
     work_contract create_contract(Work&& work, Release&& on_release, OnException&& on_exception,
                                   initial_state initial = initial_state::unscheduled) {
         return create(nullptr, initial, std::forward<Work>(work), std::forward<Release>(on_release),
@@ -74,13 +82,14 @@ public:
     }
     // The same, at the vacant index that shares the most top levels with `index`: for contracts
     // that selection_bias::prefer(index) shall find first.
-    template <class Work, class Release = no_release>
-        requires contract_work<std::decay_t<Work>> && contract_release<std::decay_t<Release>>
+    template <class Work, class Release = internal::no_release>
+        requires internal::contract_work<std::decay_t<Work>> &&
+                 internal::contract_release<std::decay_t<Release>>
     work_contract create_contract_near(std::size_t index, Work&& work, Release&& on_release = {},
                                        initial_state initial = initial_state::unscheduled) {
         selection_bias near = selection_bias::prefer(index);
         return create(&near, initial, std::forward<Work>(work), std::forward<Release>(on_release),
-                      no_handler());
+                      internal::no_handler());
     }
 
     // Runs one contract, by this thread's own fair bias. False: none was available.
@@ -118,28 +127,32 @@ public:
     void stop() noexcept { core_->stop(); }
 
     // Senders and tasks run on whoever executes the group.
-    contract_scheduler get_scheduler() noexcept { return contract_scheduler(*core_); }
+    internal::contract_scheduler get_scheduler() noexcept {
+        return internal::contract_scheduler(*core_);
+    }
 
 protected:
     work_contract_group(std::size_t capacity, std::size_t capacity_max, std::size_t seats)
-        : core_(new contract_core(capacity, capacity_max, seats)) {}
+        : core_(new internal::contract_core(capacity, capacity_max, seats)) {}
 
-    signal_round& this_threads_round() noexcept { return thread_rounds::of(core_->number()); }
-    contract_core& core() noexcept { return *core_; }
+    internal::signal_round& this_threads_round() noexcept {
+        return internal::thread_rounds::of(core_->number());
+    }
+    internal::contract_core& core() noexcept { return *core_; }
 
 private:
     template <class Work, class Release, class OnException>
     work_contract create(selection_bias* near, initial_state initial, Work&& work,
                          Release&& on_release, OnException&& on_exception) {
-        using Body =
-            contract_body<std::decay_t<Work>, std::decay_t<Release>, std::decay_t<OnException>>;
+        using Body = internal::contract_body<std::decay_t<Work>, std::decay_t<Release>,
+                                             std::decay_t<OnException>>;
         return work_contract(
             core_, core_->create<Body>(near, initial == initial_state::scheduled,
                                        std::forward<Work>(work), std::forward<Release>(on_release),
                                        std::forward<OnException>(on_exception)));
     }
 
-    contract_core* const core_;  // shared with the handles; the group owns one share
+    internal::contract_core* const core_;  // shared with the handles; the group owns one share
 };
 
 }  // namespace coppice

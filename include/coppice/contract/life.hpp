@@ -27,7 +27,7 @@
 
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Whose turn it is with one contract: its runs, its release, its end.
 class life_word {
@@ -138,4 +138,4 @@ private:
     atomic<std::uint64_t> word_{dead};
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

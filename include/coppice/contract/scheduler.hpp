@@ -8,7 +8,7 @@
 #include <coppice/contract/core.hpp>
 #include <coppice/exec/scheduled_sender.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Threads: any. Lifetime: the group outlives what was scheduled; destroying it runs, on the
 // destroying thread, what nobody has run.
@@ -44,4 +44,4 @@ private:
     contract_core* core_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -22,7 +22,7 @@
 #include <coppice/base/futex.hpp>
 #include <coppice/signal/signal_tree.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 class sleeping_workers : immovable {
 public:
@@ -109,4 +109,4 @@ private:
     std::unique_ptr<seat_word[]> seats_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

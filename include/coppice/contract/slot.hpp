@@ -20,7 +20,13 @@
 
 namespace coppice {
 
+namespace internal {
+
 class contract_watcher;
+
+class contract_core;
+
+}  // namespace internal
 
 // What a running contract may say about itself; it takes effect when the run ends.
 // Threads: the one that runs the contract, during that run.
@@ -32,10 +38,12 @@ public:
     void release() noexcept { released_ = true; }
 
 private:
-    friend class contract_core;
+    friend class internal::contract_core;
     bool again_ = false;
     bool released_ = false;
 };
+
+namespace internal {
 
 // For contracts without a release callable, and without a handler of exceptions.
 struct no_release {
@@ -55,7 +63,7 @@ public:
     void run(work_contract_token& token) {
         guarded([&] {
             if constexpr (std::invocable<Work&, work_contract_token&>) {
-                execution::invoke(work_, token);
+                execution::internal::invoke(work_, token);
             } else {
                 work_();
             }
@@ -74,7 +82,7 @@ private:
             try {
                 call();
             } catch (...) {
-                execution::invoke(on_exception_, std::current_exception());
+                execution::internal::invoke(on_exception_, std::current_exception());
             }
         }
     }
@@ -137,6 +145,9 @@ private:
     void (*entry_)(std::byte*, verb, work_contract_token*) = nullptr;
     alignas(void*) std::byte storage_[inline_size];
 };
-static_assert(sizeof(contract_slot) == line_size);
+
+}  // namespace internal
+
+static_assert(sizeof(internal::contract_slot) == internal::line_size);
 
 }  // namespace coppice

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace coppice {
+namespace coppice::internal {
 
 // A thread's rounds through the last few groups that it served. One that serves more of them in
 // turn starts somewhere at random each time: still nothing starves, but it should pass its own
@@ -49,4 +49,4 @@ private:
     std::size_t replaced_ = 0;  // how many have been, in all
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

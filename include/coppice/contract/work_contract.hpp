@@ -61,18 +61,18 @@ public:
     // A sender, and awaitable, that completes when the contract is gone: at once, or on the thread
     // that ran the release. Stopped, it completes with set_stopped, and the contract lives on.
     // Lifetime: to be started while the handle lives. Cost: no allocation; a lock.
-    contract_completion completion() const noexcept {
-        return contract_completion(core_, index_, generation_);
+    internal::contract_completion completion() const noexcept {
+        return internal::contract_completion(core_, index_, generation_);
     }
 
 private:
     friend class work_contract_group;
-    work_contract(contract_core* core, contract_core::created made) noexcept
-        : core_(made.index == no_signal ? nullptr : core),
+    work_contract(internal::contract_core* core, internal::contract_core::created made) noexcept
+        : core_(made.index == internal::no_signal ? nullptr : core),
           index_(static_cast<std::uint32_t>(made.index)),
           generation_(made.generation) {}
 
-    contract_core* core_ = nullptr;  // shared with the group and its other handles
+    internal::contract_core* core_ = nullptr;  // shared with the group and its other handles
     std::uint32_t index_ = 0;
     std::uint64_t generation_ = 0;
 };

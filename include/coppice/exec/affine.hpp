@@ -90,8 +90,8 @@ private:
 template <class Tag, class Attrs, class Env, class Sch>
 bool completes_on(const Attrs& attrs, const Env& env, const Sch& sch) noexcept {
     using ask = get_completion_scheduler_t<Tag>;
-    if constexpr (callable<ask, const Attrs&, const Env&>) {
-        using Where = call_result_t<ask, const Attrs&, const Env&>;
+    if constexpr (internal::callable<ask, const Attrs&, const Env&>) {
+        using Where = internal::call_result_t<ask, const Attrs&, const Env&>;
         if constexpr (requires(const Where& where) { static_cast<bool>(where == sch); }) {
             return ask()(attrs, env) == sch;
         } else {
@@ -110,7 +110,8 @@ using affine_operation =
     adaptor_operation<Child, affine_state_of<Child, Sch, Rcvr>,
                       affine_receiver<affine_state_of<Child, Sch, Rcvr>, Rcvr>>;
 template <class Env>
-using start_scheduler_of_t = std::remove_cvref_t<call_result_t<get_start_scheduler_t, Env>>;
+using start_scheduler_of_t =
+    std::remove_cvref_t<internal::call_result_t<get_start_scheduler_t, Env>>;
 
 // Completes where it was started.
 struct affine_t : sender_adaptor_closure<affine_t> {
@@ -135,7 +136,7 @@ struct affine_sender {
     [[no_unique_address]] Child child;
 
     template <class Init>
-    constexpr explicit affine_sender(construct_each, Init&& init) noexcept(
+    constexpr explicit affine_sender(internal::construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
         : child(static_cast<Init&&>(init)) {}
 
@@ -164,10 +165,10 @@ private:
     }
     template <class Self, class Env>
     static consteval auto signatures() noexcept {
-        if constexpr (callable<get_start_scheduler_t, Env>) {
-            return execution::transform_if_valid<affine_signatures,
-                                                 signatures_of<like_t<Self, Child>, fwd_env_t<Env>>,
-                                                 start_scheduler_of_t<Env>, Env>();
+        if constexpr (internal::callable<get_start_scheduler_t, Env>) {
+            return execution::transform_if_valid<
+                affine_signatures, signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>>,
+                start_scheduler_of_t<Env>, Env>();
         } else {
             return pipeline_error<in_algorithm<affine_t>, got<Env>,
                                   wanted<start_scheduler_in_the_environment>>();
@@ -189,7 +190,7 @@ private:
 
 template <sender Sndr>
 constexpr auto affine_t::operator()(Sndr&& sndr) const {
-    return affine_sender<std::decay_t<Sndr>>(construct_each(), static_cast<Sndr&&>(sndr));
+    return affine_sender<std::decay_t<Sndr>>(internal::construct_each(), static_cast<Sndr&&>(sndr));
 }
 inline constexpr affine_t affine{};
 

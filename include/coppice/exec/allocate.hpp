@@ -2,6 +2,7 @@
 #pragma once
 // For spawn, spawn_future, split and what else must keep a state on its own.
 
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/queries.hpp>
 
@@ -14,9 +15,9 @@ namespace coppice::execution {
 // which it is named.
 template <class Wrapped, class Env>
 constexpr auto choose_allocator(const Wrapped& wrapped, const Env& env) noexcept {
-    if constexpr (callable<get_allocator_t, const Env&>) {
+    if constexpr (internal::callable<get_allocator_t, const Env&>) {
         return get_allocator(env);
-    } else if constexpr (callable<get_allocator_t, env_of_t<const Wrapped&>>) {
+    } else if constexpr (internal::callable<get_allocator_t, env_of_t<const Wrapped&>>) {
         return get_allocator(execution::get_env(wrapped));
     } else {
         return std::allocator<std::byte>();
@@ -24,14 +25,16 @@ constexpr auto choose_allocator(const Wrapped& wrapped, const Env& env) noexcept
 }
 template <class Wrapped, class Env>
 constexpr auto spawned_env(const Wrapped& wrapped, Env env) {
-    if constexpr (!callable<get_allocator_t, const Env&> &&
-                  callable<get_allocator_t, env_of_t<const Wrapped&>>) {
+    if constexpr (!internal::callable<get_allocator_t, const Env&> &&
+                  internal::callable<get_allocator_t, env_of_t<const Wrapped&>>) {
         return execution::env(prop(get_allocator, get_allocator(execution::get_env(wrapped))),
                               static_cast<Env&&>(env));
     } else {
         return env;
     }
 }
+
+namespace internal {
 
 // Destroys and frees an object that was allocated with a copy of `allocator`.
 template <class Allocator, class T>
@@ -51,5 +54,7 @@ T* new_with(Allocator allocator, Args&&... args) {
     free.dismiss();
     return memory;
 }
+
+}  // namespace internal
 
 }  // namespace coppice::execution

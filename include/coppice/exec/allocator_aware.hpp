@@ -15,17 +15,18 @@ namespace coppice::execution {
 template <class T, class Env>
 inline constexpr bool uses_allocator_of = false;
 template <class T, class Env>
-    requires callable<get_allocator_t, Env>
+    requires internal::callable<get_allocator_t, Env>
 inline constexpr bool uses_allocator_of<T, Env> =
     std::uses_allocator_v<std::remove_cv_t<T>,
-                          std::remove_cvref_t<call_result_t<get_allocator_t, Env>>>;
+                          std::remove_cvref_t<internal::call_result_t<get_allocator_t, Env>>>;
 template <class T, class U, class Env>
-    requires callable<get_allocator_t, Env>
+    requires internal::callable<get_allocator_t, Env>
 inline constexpr bool uses_allocator_of<std::pair<T, U>, Env> =
     uses_allocator_of<T, Env> || uses_allocator_of<U, Env>;
 template <class... Ts, class Env>
-    requires callable<get_allocator_t, Env>
-inline constexpr bool uses_allocator_of<product<Ts...>, Env> = (uses_allocator_of<Ts, Env> || ...);
+    requires internal::callable<get_allocator_t, Env>
+inline constexpr bool uses_allocator_of<internal::product<Ts...>, Env> =
+    (uses_allocator_of<Ts, Env> || ...);
 
 // A T from init, and from env's allocator if T uses it.
 template <class T, class Env, class Init>
@@ -48,17 +49,18 @@ constexpr T make_with_allocator_of(const Env& env,
     }
 }
 template <class... Ts, class Env, class Init>
-constexpr product<Ts...> make_each_with_allocator_of(std::type_identity<product<Ts...>>,
-                                                     const Env& env, Init&& init) {
+constexpr internal::product<Ts...> make_each_with_allocator_of(
+    std::type_identity<internal::product<Ts...>>, const Env& env, Init&& init) {
     return static_cast<Init&&>(init).apply([&env](auto&&... values) {
-        return product<Ts...>(construct_each(), execution::make_with_allocator_of<Ts>(
-                                                    env, static_cast<decltype(values)>(values))...);
+        return internal::product<Ts...>(
+            internal::construct_each(),
+            execution::make_with_allocator_of<Ts>(env, static_cast<decltype(values)>(values))...);
     });
 }
 template <class T>
 inline constexpr bool is_product = false;
 template <class... Ts>
-inline constexpr bool is_product<product<Ts...>> = true;
+inline constexpr bool is_product<internal::product<Ts...>> = true;
 
 // What an operation keeps of its sender's data, made for the operation's receiver.
 template <class Data, class Init, class Rcvr>

@@ -8,11 +8,11 @@
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 class fork_team;  // base/fork_deque.hpp
 
-}  // namespace coppice
+}  // namespace coppice::internal
 
 namespace coppice::execution {
 
@@ -22,7 +22,7 @@ struct get_fork_team_t {};
 
 // The team of the pool that a scheduler belongs to, or nullptr. Ours.
 template <class Sch>
-const fork_team* team_of(const Sch& sch) noexcept {
+const internal::fork_team* team_of(const Sch& sch) noexcept {
     if constexpr (requires { sch.query(get_fork_team_t()); }) {
         return sch.query(get_fork_team_t());
     } else {
@@ -34,7 +34,7 @@ class any_scheduler {
     using schedule_receiver = any_receiver<set_value_t(), set_stopped_t()>;
 
     class concept_base;
-    using storage_type = small_object<concept_base, 4 * sizeof(void*)>;
+    using storage_type = internal::small_object<concept_base, 4 * sizeof(void*)>;
     // Room for a timer of this library's schedulers.
     static constexpr std::size_t timer_size = 240;
     using timer_storage = any_storage<timer_size>;
@@ -47,7 +47,7 @@ class any_scheduler {
         virtual const void* type() const noexcept = 0;
         virtual const void* scheduler() const noexcept = 0;
         virtual forward_progress_guarantee progress() const noexcept = 0;
-        virtual const fork_team* team() const noexcept = 0;
+        virtual const internal::fork_team* team() const noexcept = 0;
         virtual void schedule_into(any_operation_storage& storage,
                                    schedule_receiver rcvr) const = 0;
         virtual bool has_timers() const noexcept = 0;
@@ -59,7 +59,7 @@ class any_scheduler {
     template <class Sch>
     static consteval bool has_usable_timers() noexcept {
         if constexpr (timed_scheduler<Sch>) {
-            return sender_to<call_result_t<schedule_after_t, const Sch&, time_span>,
+            return sender_to<internal::call_result_t<schedule_after_t, const Sch&, time_span>,
                              schedule_receiver>;
         } else {
             return false;
@@ -92,7 +92,9 @@ class any_scheduler {
         forward_progress_guarantee progress() const noexcept override {
             return get_forward_progress_guarantee(sch_);
         }
-        const fork_team* team() const noexcept override { return execution::team_of(sch_); }
+        const internal::fork_team* team() const noexcept override {
+            return execution::team_of(sch_);
+        }
         void schedule_into(any_operation_storage& storage, schedule_receiver rcvr) const override {
             using sender_type = schedule_result_t<const Sch&>;
             using operation = any_connected<sender_type, schedule_receiver>;
@@ -111,7 +113,8 @@ class any_scheduler {
         void schedule_after_into(timer_storage& storage, schedule_receiver rcvr,
                                  time_span span) const override {
             if constexpr (has_usable_timers<Sch>()) {
-                using sender_type = call_result_t<schedule_after_t, const Sch&, time_span>;
+                using sender_type =
+                    internal::call_result_t<schedule_after_t, const Sch&, time_span>;
                 using operation = any_connected<sender_type, schedule_receiver>;
                 storage.template emplace_with<operation>(
                     [&] { return operation(execution::schedule_after(sch_, span), rcvr); });
@@ -161,7 +164,7 @@ public:
     forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return sch_.get()->progress();
     }
-    const fork_team* query(get_fork_team_t) const noexcept { return sch_.get()->team(); }
+    const internal::fork_team* query(get_fork_team_t) const noexcept { return sch_.get()->team(); }
     friend bool operator==(const any_scheduler& a, const any_scheduler& b) noexcept {
         return a.sch_.get()->equals(*b.sch_.get());
     }

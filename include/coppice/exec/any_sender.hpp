@@ -12,6 +12,7 @@
 // nothing any more.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/scheduler.hpp>
@@ -22,6 +23,8 @@
 #include <new>
 
 namespace coppice::execution {
+
+namespace internal {
 
 // Holds one object derived from Base, inside if it fits into Size bytes and else on the heap.
 template <class Base, std::size_t Size>
@@ -86,6 +89,8 @@ private:
     Base* object_ = nullptr;
 };
 
+}  // namespace internal
+
 // What passes of a receiver's environment.
 class any_env {
 public:
@@ -133,7 +138,8 @@ concept completes_erased = requires(Base& base, Args&&... args) {
 template <class... Fns>
 class any_receiver {
     using base_type = any_receiver_base<Fns...>;
-    static constexpr bool sends_exceptions = one_of<set_error_t(std::exception_ptr), Fns...>;
+    static constexpr bool sends_exceptions =
+        internal::one_of<set_error_t(std::exception_ptr), Fns...>;
 
 public:
     using receiver_concept = receiver_tag;
@@ -149,7 +155,7 @@ public:
         complete(set_error_t(), static_cast<Error&&>(error));
     }
     void set_stopped() && noexcept
-        requires one_of<set_stopped_t(), Fns...>
+        requires internal::one_of<set_stopped_t(), Fns...>
     {
         base_->complete(set_stopped_t());
     }
@@ -181,7 +187,7 @@ public:
 // Room for most leaf operations and short pipelines.
 inline constexpr std::size_t any_operation_size = 128;
 template <std::size_t Size>
-using any_storage = small_object<any_operation_base, sizeof(void*) + Size>;
+using any_storage = internal::small_object<any_operation_base, sizeof(void*) + Size>;
 using any_operation_storage = any_storage<any_operation_size>;
 
 template <class Sndr, class Rcvr>
@@ -213,7 +219,7 @@ public:
     // that request touches nothing of it any more: a third thread may destroy this at once.
     void reset() noexcept {
         callback_.reset();
-        if (!planted("any_sender.source_stays")) end_source();
+        if (!internal::planted("any_sender.source_stays")) end_source();
     }
     inplace_stop_token get() const noexcept { return source_.get().get_token(); }
 
@@ -296,7 +302,7 @@ private:
     template <class Tag, class... Args>
     void finish(Tag tag, Args&&... args) noexcept {
         token_.reset();
-        if constexpr (std::is_same_v<set_insert_t<Sent, Tag(Args...)>, Sent>) {
+        if constexpr (std::is_same_v<internal::set_insert_t<Sent, Tag(Args...)>, Sent>) {
             tag(static_cast<Rcvr&&>(rcvr_), static_cast<Args&&>(args)...);
         }
     }
@@ -328,7 +334,7 @@ public:
 
 private:
     class concept_base;
-    using storage_type = small_object<concept_base, sizeof(void*) + sender_size>;
+    using storage_type = internal::small_object<concept_base, sizeof(void*) + sender_size>;
     class concept_base {
     public:
         virtual ~concept_base() = default;

@@ -6,6 +6,7 @@
 // operation lives in the coroutine's frame. Source: [exec.as.awaitable],
 // [exec.with.awaitable.senders].
 
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/connect.hpp>
@@ -39,7 +40,7 @@ public:
     template <class Error>
     void set_error(Error&& error) noexcept {
         try {
-            error_ = execution::as_exception(static_cast<Error&&>(error));
+            error_ = execution::internal::as_exception(static_cast<Error&&>(error));
         } catch (...) {
             error_ = std::current_exception();
         }
@@ -60,7 +61,11 @@ private:
     outcome outcome_ = outcome::error;
 };
 
+namespace internal {
+
 struct no_value {};  // the result of a sender that sends nothing
+
+}  // namespace internal
 
 // Resumes from a completion. A promise may want to know that it is no transfer (task/transfer.hpp).
 template <class Promise>
@@ -75,7 +80,8 @@ void resume_awaiting(std::coroutine_handle<> coroutine) {
 template <class Sndr, class Promise>
 class sender_awaitable {
     using value_type = single_sender_value_type<Sndr, env_of_t<Promise>>;
-    using result_type = std::conditional_t<std::is_void_v<value_type>, no_value, value_type>;
+    using result_type =
+        std::conditional_t<std::is_void_v<value_type>, internal::no_value, value_type>;
 
 public:
     class awaitable_receiver {
@@ -118,7 +124,7 @@ public:
     // False: it has completed already, and the coroutine goes on at once.
     bool await_suspend(std::coroutine_handle<Promise>) noexcept {
         {
-            starting start_call(this, mark_);
+            internal::starting start_call(this, mark_);
             execution::start(operation_);
             if (!start_call.has_completed()) return true;  // this may be gone
         }
@@ -137,7 +143,7 @@ public:
 private:
     // Called by the receiver; when it goes on, the coroutine may destroy this.
     void completed() noexcept {
-        if (starting::takes_completion_of(this, mark_)) return;
+        if (internal::starting::takes_completion_of(this, mark_)) return;
         if (result_.stopped()) {
             resume_stopped();
         } else {
@@ -150,7 +156,7 @@ private:
     }
 
     Promise* promise_;
-    const starting* mark_;  // of the start; written before it
+    const internal::starting* mark_;  // of the start; written before it
     awaited_result<result_type> result_;
     connect_result_t<Sndr, awaitable_receiver> operation_;
 };
@@ -204,7 +210,7 @@ struct as_awaitable_t {
                               typename T::sender_concept;
                               requires is_pipeline_error<signatures_of<T, env_of_t<Promise>>>;
                           }) {
-                static_assert(diagnosis<signatures_of<T, env_of_t<Promise>>>::reported);
+                static_assert(internal::diagnosis<signatures_of<T, env_of_t<Promise>>>::reported);
             }
             return static_cast<T&&>(expr);
         }
@@ -288,7 +294,7 @@ private:
 // What a promise's await_transform gives for a value that as_awaitable may know.
 template <class Value, class Promise>
 [[gnu::always_inline]] inline decltype(auto) awaited_as_it_is(Value&& value, Promise& promise) {
-    using Result = call_result_t<as_awaitable_t, Value, Promise&>;
+    using Result = internal::call_result_t<as_awaitable_t, Value, Promise&>;
     if constexpr (!awaited_in<Value, Promise> && refused_in<Value, Promise>) {
         return execution::refused_await_of<Value, Promise>();
     } else if constexpr (std::is_rvalue_reference_v<Result>) {
@@ -306,7 +312,7 @@ template <class Value, class Promise>
 // A base for promises in whose coroutines senders are awaited. A sender that completes with
 // set_stopped is like an uncatchable exception: unhandled_stopped() of the caller's promise goes
 // on.
-template <class_type Promise>
+template <internal::class_type Promise>
 class with_awaitable_senders {
 public:
     template <class OtherPromise>

@@ -3,13 +3,14 @@
 // Source: AS-EXCEPT-PTR of [exec.general] p8.
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/internal.hpp>
 
 #include <exception>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // An exception_ptr stays what it is, an error_code becomes a system_error, the rest is wrapped.
 template <class Error>
@@ -25,4 +26,4 @@ std::exception_ptr as_exception(Error&& error) {
     }
 }
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -32,7 +32,7 @@ template <class F>
 class call_each {
 public:
     template <class Init>
-    constexpr explicit call_each(construct_each,
+    constexpr explicit call_each(internal::construct_each,
                                  Init&& init) noexcept(std::is_nothrow_constructible_v<F, Init>)
         : f_(static_cast<Init&&>(init)) {}
     template <class Shape, class... Args>
@@ -80,8 +80,9 @@ struct bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
     template <class... Args>
         requires bulk_callable<Tag, F, Shape, Args...>
     struct of<set_value_t(Args...)> {
-        using type = set_union_t<completion_signatures<set_value_t(Args...)>,
-                                 exception_signature<!bulk_nothrow<Tag, F, Shape, Args...>>>;
+        using type =
+            internal::set_union_t<completion_signatures<set_value_t(Args...)>,
+                                  exception_signature<!bulk_nothrow<Tag, F, Shape, Args...>>>;
     };
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
@@ -174,7 +175,7 @@ struct bulk_sender {
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
         return execution::transform_if_valid<bulk_signatures, Sigs, Tag, function_type,
                                              shape_type>();
     }
@@ -196,7 +197,7 @@ struct bulk_sender {
 // Never true: what the compiler says of `bulk(shape, f)`. P2300 had it so, P3481 put an execution
 // policy before the shape.
 template <class Tag>
-concept policy_comes_first_as_in_bulk_of_par_shape_f = always_false<Tag>;
+concept policy_comes_first_as_in_bulk_of_par_shape_f = internal::always_false<Tag>;
 
 // A policy that cannot be copied is kept by reference.
 template <class Policy>
@@ -246,7 +247,8 @@ struct bulk_t : bulk_adaptor<bulk_t> {
         auto&& data = static_cast<Sndr&&>(sndr).data;
         using F = std::decay_t<decltype((data.f))>;
         return bulk_chunked(static_cast<Sndr&&>(sndr).child, data.policy, data.shape,
-                            call_each<F>(construct_each(), static_cast<like_t<Sndr, F>>(data.f)));
+                            call_each<F>(internal::construct_each(),
+                                         static_cast<internal::like_t<Sndr, F>>(data.f)));
     }
 };
 inline constexpr bulk_t bulk{};

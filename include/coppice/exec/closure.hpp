@@ -4,50 +4,57 @@
 // derives from sender_adaptor_closure and takes a sender. An adaptor of one argument is a closure
 // itself: `sender | into_variant`; `into_variant()` is one, too. Source: [exec.adapt.obj].
 
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/sender.hpp>
 
 namespace coppice::execution {
 
-template <class_type D>
+template <internal::class_type D>
 struct sender_adaptor_closure {};
+
+namespace internal {
 
 template <class T>
 concept is_closure =
     std::derived_from<std::remove_cvref_t<T>, sender_adaptor_closure<std::remove_cvref_t<T>>> &&
     (!sender<T>) && std::constructible_from<std::remove_cvref_t<T>, T>;
 
+}  // namespace internal
+
 // An adaptor with all arguments but the sender. Decays and keeps them.
 template <class Adaptor, class... Args>
 struct bound_adaptor : sender_adaptor_closure<bound_adaptor<Adaptor, Args...>> {
     template <class... Inits>
-    constexpr explicit bound_adaptor(construct_each, Inits&&... inits) noexcept(
+    constexpr explicit bound_adaptor(internal::construct_each, Inits&&... inits) noexcept(
         (std::is_nothrow_constructible_v<Args, Inits> && ...))
-        : args_(construct_each(), static_cast<Inits&&>(inits)...) {}
+        : args_(internal::construct_each(), static_cast<Inits&&>(inits)...) {}
 
     template <sender Sndr>
-        requires callable<Adaptor, Sndr, Args...>
+        requires internal::callable<Adaptor, Sndr, Args...>
     constexpr auto operator()(Sndr&& sndr) && {
         return std::move(args_).apply([&sndr](Args&&... args) {
             return Adaptor()(static_cast<Sndr&&>(sndr), static_cast<Args&&>(args)...);
         });
     }
     template <sender Sndr>
-        requires callable<Adaptor, Sndr, const Args&...>
+        requires internal::callable<Adaptor, Sndr, const Args&...>
     constexpr auto operator()(Sndr&& sndr) const& {
         return args_.apply(
             [&sndr](const Args&... args) { return Adaptor()(static_cast<Sndr&&>(sndr), args...); });
     }
 
 private:
-    [[no_unique_address]] product<Args...> args_;
+    [[no_unique_address]] internal::product<Args...> args_;
 };
 
 // What adaptor(args...) returns when it lacks its sender.
 template <class Adaptor, class... Args>
 constexpr auto bind_adaptor(Adaptor, Args&&... args) noexcept(nothrow_decay_copyable<Args...>) {
-    return bound_adaptor<Adaptor, std::decay_t<Args>...>(construct_each(),
+    return bound_adaptor<Adaptor, std::decay_t<Args>...>(internal::construct_each(),
                                                          static_cast<Args&&>(args)...);
 }
+
+namespace internal {
 
 // First, then Second.
 template <class First, class Second>
@@ -76,15 +83,17 @@ private:
     [[no_unique_address]] Second second_;
 };
 
-template <sender Sndr, is_closure Closure>
-    requires callable<Closure, Sndr>
+}  // namespace internal
+
+template <sender Sndr, internal::is_closure Closure>
+    requires internal::callable<Closure, Sndr>
 constexpr auto operator|(Sndr&& sndr, Closure&& closure) {
     return static_cast<Closure&&>(closure)(static_cast<Sndr&&>(sndr));
 }
-template <is_closure First, is_closure Second>
+template <internal::is_closure First, internal::is_closure Second>
 constexpr auto operator|(First&& first, Second&& second) {
-    return closure_pair<std::decay_t<First>, std::decay_t<Second>>(static_cast<First&&>(first),
-                                                                   static_cast<Second&&>(second));
+    return internal::closure_pair<std::decay_t<First>, std::decay_t<Second>>(
+        static_cast<First&&>(first), static_cast<Second&&>(second));
 }
 
 }  // namespace coppice::execution

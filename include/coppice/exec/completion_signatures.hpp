@@ -5,6 +5,7 @@
 // first one who needs a real one: one static_assert that names the algorithm, what it got and what
 // it wanted. Source: [exec.cmplsig]; the errors are ours (C++20 cannot throw at compile time).
 
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/meta.hpp>
 
 #include <exception>
@@ -133,6 +134,8 @@ inline constexpr bool is_pipeline_error<pipeline_error<Algorithm, Got, Wanted>> 
 template <class Fn>
 inline constexpr bool signature_has_value = signature_has_tag<set_value_t, Fn>;
 
+namespace internal {
+
 // Reports an error, once per program and error.
 template <class Error>
 struct diagnosis {
@@ -141,6 +144,8 @@ struct diagnosis {
                   "names the algorithm, what it got and what it wanted");
     static constexpr bool reported = true;
 };
+
+}  // namespace internal
 
 // Sigs, unless it is no set of signatures: then itself, so that the first error is the one
 // reported.
@@ -163,7 +168,7 @@ struct signatures_union<> {
 template <class... Sets>
     requires(is_completion_signatures<Sets> && ...)
 struct signatures_union<Sets...> {
-    using type = set_union_t<completion_signatures<>, Sets...>;
+    using type = internal::set_union_t<completion_signatures<>, Sets...>;
 };
 template <class Set, class... Sets>
     requires(!(is_completion_signatures<Set> && ... && is_completion_signatures<Sets>))
@@ -203,16 +208,19 @@ struct indirect_apply {
     using apply = T<As...>;
 };
 template <template <class...> class T, class... As>
-using meta_apply = typename indirect_apply<always_false<As...> || true>::template apply<T, As...>;
+using meta_apply =
+    typename indirect_apply<internal::always_false<As...> || true>::template apply<T, As...>;
 
 template <class Tag, template <class...> class Tuple, class Signature>
 struct gather_one {
-    using type = type_list<>;
+    using type = internal::type_list<>;
 };
 template <class Tag, template <class...> class Tuple, class... Args>
 struct gather_one<Tag, Tuple, Tag(Args...)> {
-    using type = type_list<meta_apply<Tuple, Args...>>;
+    using type = internal::type_list<meta_apply<Tuple, Args...>>;
 };
+
+namespace internal {
 
 template <class... Lists>
 struct concatenated {
@@ -226,12 +234,16 @@ template <class... Ts, class... Us, class... Lists>
 struct concatenated<type_list<Ts...>, type_list<Us...>, Lists...>
     : concatenated<type_list<Ts..., Us...>, Lists...> {};
 
+}  // namespace internal
+
 template <template <class...> class Variant, class List>
 struct apply_to_list;
 template <template <class...> class Variant, class... Ts>
-struct apply_to_list<Variant, type_list<Ts...>> {
+struct apply_to_list<Variant, internal::type_list<Ts...>> {
     using type = meta_apply<Variant, Ts...>;
 };
+
+namespace internal {
 
 template <class Tag, class Completions, template <class...> class Tuple,
           template <class...> class Variant>
@@ -242,10 +254,12 @@ struct gathered<Tag, completion_signatures<Fns...>, Tuple, Variant>
     : apply_to_list<Variant,
                     typename concatenated<typename gather_one<Tag, Tuple, Fns>::type...>::type> {};
 
+}  // namespace internal
+
 // Variant<Tuple<Args...>...> over the signatures with Tag. Source: [exec.cmplsig].
 template <class Tag, valid_completion_signatures Completions, template <class...> class Tuple,
           template <class...> class Variant>
-using gather_signatures = typename gathered<Tag, Completions, Tuple, Variant>::type;
+using gather_signatures = typename internal::gathered<Tag, Completions, Tuple, Variant>::type;
 
 // Whether every result of every signature can be stored; and without an exception.
 template <class Signature>

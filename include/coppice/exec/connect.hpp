@@ -6,6 +6,7 @@
 // Source: [exec.opstate], [exec.connect].
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/sender.hpp>
 
 namespace coppice::execution {
@@ -135,6 +136,8 @@ template <class Sndr, class Rcvr>
 concept connects_by_awaiting =
     is_awaitable<Sndr, connect_awaitable_promise<std::decay_t<Sndr>, std::decay_t<Rcvr>>>;
 
+namespace internal {
+
 // A concept, which looks no further than it must: how a sender with a connect member would be
 // awaited may itself depend on how it connects.
 template <class Sndr, class Rcvr>
@@ -142,14 +145,16 @@ concept connects = is_pipeline_error<signatures_of<Sndr, env_of_t<Rcvr>>> ||
                    has_connect_member<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr> ||
                    connects_by_awaiting<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr>;
 
+}  // namespace internal
+
 struct connect_t {
     template <class Sndr, class Rcvr>
-        requires connects<Sndr, Rcvr>
+        requires internal::connects<Sndr, Rcvr>
     constexpr auto operator()(Sndr&& sndr, Rcvr&& rcvr) const noexcept(is_nothrow<Sndr, Rcvr>()) {
         using Env = env_of_t<Rcvr>;
         using Sigs = signatures_of<Sndr, Env>;
         if constexpr (!is_completion_signatures<Sigs>) {
-            static_assert(diagnosis<Sigs>::reported);
+            static_assert(internal::diagnosis<Sigs>::reported);
             return no_operation();
         } else {
             static_assert(receiver<Rcvr>, "connect: the second argument is not a receiver");

@@ -27,7 +27,7 @@ struct schedule_from_sender {
     [[no_unique_address]] Child child;
 
     template <class Init>
-    constexpr explicit schedule_from_sender(construct_each, Init&& init) noexcept(
+    constexpr explicit schedule_from_sender(internal::construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
         : child(static_cast<Init&&>(init)) {}
 
@@ -36,7 +36,7 @@ struct schedule_from_sender {
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        return signatures_of<like_t<Self, Child>, Env...>();
+        return signatures_of<internal::like_t<Self, Child>, Env...>();
     }
     template <receiver Rcvr>
     constexpr auto connect(Rcvr rcvr) && noexcept(nothrow_connectable<Child, Rcvr>)
@@ -52,7 +52,8 @@ struct schedule_from_sender {
 };
 template <sender Sndr>
 constexpr auto schedule_from_t::operator()(Sndr&& sndr) const {
-    return schedule_from_sender<std::decay_t<Sndr>>(construct_each(), static_cast<Sndr&&>(sndr));
+    return schedule_from_sender<std::decay_t<Sndr>>(internal::construct_each(),
+                                                    static_cast<Sndr&&>(sndr));
 }
 inline constexpr schedule_from_t schedule_from{};
 
@@ -196,8 +197,8 @@ struct continues_on_sender {
         template <class... Env>
         constexpr auto query(get_completion_scheduler_t<set_value_t> ask,
                              const Env&... env) const noexcept {
-            if constexpr (callable<get_completion_scheduler_t<set_value_t>, const Sch&,
-                                   const Env&...>) {
+            if constexpr (internal::callable<get_completion_scheduler_t<set_value_t>, const Sch&,
+                                             const Env&...>) {
                 return ask(sndr_->data, env...);
             } else {
                 return Sch(sndr_->data);
@@ -217,7 +218,7 @@ struct continues_on_sender {
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Schedule = schedule_result_t<const Sch&>;
-        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
         return execution::transform_if_valid<continues_on_signatures, Sigs,
                                              signatures_of<Schedule, fwd_env_t<Env>...>>();
     }

@@ -7,6 +7,7 @@
 // Source: [exec.domain.default], [exec.domain.indeterminate], [exec.snd.transform],
 // [exec.snd.apply].
 
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/queries.hpp>
 #include <coppice/exec/sender_parts.hpp>
@@ -24,7 +25,7 @@ concept self_transforming = has_tag<Sndr> && algorithm_transforms<tag_of_t<Sndr>
 
 // What applies where nobody customised anything.
 struct default_domain {
-    template <class Tag, class Sndr, queryable Env>
+    template <class Tag, class Sndr, internal::queryable Env>
     static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) noexcept(
         transforms_nothrow<Tag, Sndr, Env>()) {
         if constexpr (self_transforming<Sndr, Tag, Env>) {
@@ -67,7 +68,7 @@ struct indeterminate_domain {
     template <class T>
     constexpr indeterminate_domain(T&&) noexcept {}
 
-    template <class Tag, class Sndr, queryable Env>
+    template <class Tag, class Sndr, internal::queryable Env>
     static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) noexcept(
         noexcept(default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env))) {
         static_assert((agrees<Domains, Tag, Sndr, Env>() && ...),
@@ -91,7 +92,7 @@ private:
 
 template <class... Domains>
 struct common_domain {
-    using type = set_union_t<indeterminate_domain<>, type_list<Domains...>>;
+    using type = internal::set_union_t<indeterminate_domain<>, internal::type_list<Domains...>>;
 };
 template <class Domain, class... Domains>
     requires(std::is_same_v<Domain, Domains> && ...)
@@ -111,25 +112,27 @@ using common_domain_t = typename common_domain<Domains...>::type;
 template <class Sndr, class Env>
 consteval auto find_completion_domain() noexcept {
     using Attrs = env_of_t<Sndr>;
-    if constexpr (callable<get_completion_domain_t<>, Attrs, const Env&>) {
-        return type_list<
-            std::decay_t<call_result_t<get_completion_domain_t<>, Attrs, const Env&>>>();
+    if constexpr (internal::callable<get_completion_domain_t<>, Attrs, const Env&>) {
+        return internal::type_list<
+            std::decay_t<internal::call_result_t<get_completion_domain_t<>, Attrs, const Env&>>>();
     } else {
-        return type_list<default_domain>();
+        return internal::type_list<default_domain>();
     }
 }
 template <class Domain>
-constexpr Domain only_domain(type_list<Domain>) noexcept;
+constexpr Domain only_domain(internal::type_list<Domain>) noexcept;
 template <class Sndr, class Env>
 using completion_domain_of_t =
     decltype(execution::only_domain(find_completion_domain<Sndr, Env>()));
 template <class Env>
-using start_domain_of_t = std::decay_t<call_result_t<get_domain_t, const Env&>>;
+using start_domain_of_t = std::decay_t<internal::call_result_t<get_domain_t, const Env&>>;
 
 // Who transforms this sender: Domain, or default_domain if it has nothing to say about it.
 template <class Domain, class Tag, class Sndr, class Env>
 using transformer_t =
     std::conditional_t<domain_transforms<Domain, Tag, Sndr, Env>, Domain, default_domain>;
+
+namespace internal {
 
 // Transforms again and again, until the type stays the same.
 template <class Domain, class Tag, class Sndr, class Env>
@@ -165,18 +168,22 @@ struct transformation {
         }
     }
 };
+
+}  // namespace internal
+
 // By the domain on which the sender completes, then by the one on which it starts.
 template <class Sndr, class Env>
 using completion_transformation =
-    transformation<completion_domain_of_t<Sndr, Env>, set_value_t, Sndr, Env>;
+    internal::transformation<completion_domain_of_t<Sndr, Env>, set_value_t, Sndr, Env>;
 template <class Sndr, class Env>
-using start_transformation = transformation<start_domain_of_t<Env>, start_t,
-                                            decltype(completion_transformation<Sndr, Env>::apply(
-                                                std::declval<Sndr>(), std::declval<const Env&>())),
-                                            Env>;
+using start_transformation =
+    internal::transformation<start_domain_of_t<Env>, start_t,
+                             decltype(completion_transformation<Sndr, Env>::apply(
+                                 std::declval<Sndr>(), std::declval<const Env&>())),
+                             Env>;
 
 // The sender that is connected in place of this one. Source: [exec.snd.transform].
-template <class Sndr, queryable Env>
+template <class Sndr, internal::queryable Env>
 constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) noexcept(
     completion_transformation<Sndr, Env>::is_nothrow() &&
     start_transformation<Sndr, Env>::is_nothrow()) {
@@ -186,7 +193,7 @@ constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) noexcept(
 
 // A domain other than the default one, or the unknown one, has something to say about this sender.
 template <class Domain, class Tag, class Sndr, class Env>
-concept may_transform = (!one_of<Domain, default_domain, indeterminate_domain<>>) &&
+concept may_transform = (!internal::one_of<Domain, default_domain, indeterminate_domain<>>) &&
                         domain_transforms<Domain, Tag, Sndr, Env>;
 
 // Whether transform_sender would do anything but move the sender.
@@ -195,6 +202,8 @@ concept needs_transform =
     self_transforming<Sndr, set_value_t, Env> || self_transforming<Sndr, start_t, Env> ||
     may_transform<completion_domain_of_t<Sndr, Env>, set_value_t, Sndr, Env> ||
     may_transform<start_domain_of_t<Env>, start_t, Sndr, Env>;
+
+namespace internal {
 
 template <class Sndr, class... Env>
 struct transformed {
@@ -206,9 +215,12 @@ struct transformed<Sndr, Env> {
     using type =
         decltype(execution::transform_sender(std::declval<Sndr>(), std::declval<const Env&>()));
 };
+
+}  // namespace internal
+
 // The type of what is connected in place of a Sndr.
 template <class Sndr, class... Env>
-using transformed_t = typename transformed<Sndr, Env...>::type;
+using transformed_t = typename internal::transformed<Sndr, Env...>::type;
 
 template <class Domain, class Tag, class Sndr, class... Args>
 concept domain_applies = requires(Domain domain, Sndr&& sndr, Args&&... args) {
@@ -238,15 +250,16 @@ constexpr decltype(auto) apply_sender(Domain domain, Tag, Sndr&& sndr, Args&&...
 template <class... Ds, class... Es>
 struct std::common_type<coppice::execution::indeterminate_domain<Ds...>,
                         coppice::execution::indeterminate_domain<Es...>> {
-    using type = coppice::execution::set_union_t<coppice::execution::indeterminate_domain<>,
-                                                 coppice::execution::type_list<Ds..., Es...>>;
+    using type = coppice::execution::internal::set_union_t<
+        coppice::execution::indeterminate_domain<>,
+        coppice::execution::internal::type_list<Ds..., Es...>>;
 };
 template <class... Ds, class D>
 struct std::common_type<coppice::execution::indeterminate_domain<Ds...>, D> {
-    using type = std::conditional_t<
-        sizeof...(Ds) == 0, D,
-        coppice::execution::set_union_t<coppice::execution::indeterminate_domain<>,
-                                        coppice::execution::type_list<Ds..., D>>>;
+    using type = std::conditional_t<sizeof...(Ds) == 0, D,
+                                    coppice::execution::internal::set_union_t<
+                                        coppice::execution::indeterminate_domain<>,
+                                        coppice::execution::internal::type_list<Ds..., D>>>;
 };
 template <class D, class... Ds>
 struct std::common_type<D, coppice::execution::indeterminate_domain<Ds...>>

@@ -57,7 +57,7 @@ struct prop {
     prop& operator=(const prop&) = delete;
 
     constexpr const ValueType& query(QueryTag, auto&&...) const noexcept {
-        static_assert(callable<QueryTag, prop_like<ValueType>>,
+        static_assert(internal::callable<QueryTag, prop_like<ValueType>>,
                       "prop's first argument must be a query object");
         return value;
     }
@@ -66,11 +66,11 @@ template <class QueryTag, class ValueType>
 prop(QueryTag, ValueType) -> prop<QueryTag, std::unwrap_reference_t<ValueType>>;
 
 // Several queryables as one; the first that knows the answer gives it. Source: [exec.env].
-template <queryable... Envs>
+template <internal::queryable... Envs>
 struct env {
     constexpr explicit(sizeof...(Envs) == 1)
         env(Envs... envs) noexcept((std::is_nothrow_constructible_v<Envs, Envs> && ...))
-        : envs_(construct_each(), static_cast<Envs&&>(envs)...) {}
+        : envs_(internal::construct_each(), static_cast<Envs&&>(envs)...) {}
     env(const env&) = default;
     env(env&&) = default;
     env& operator=(const env&) = delete;
@@ -85,7 +85,7 @@ struct env {
 
 private:
     template <class QueryTag, class... Args>
-    static constexpr const auto& first(const product<Envs...>& envs) noexcept {
+    static constexpr const auto& first(const internal::product<Envs...>& envs) noexcept {
         return envs.template get<index_of<QueryTag, Args...>()>();
     }
     template <class QueryTag, class... Args>
@@ -96,7 +96,7 @@ private:
         return i;
     }
 
-    [[no_unique_address]] product<Envs...> envs_;
+    [[no_unique_address]] internal::product<Envs...> envs_;
 };
 template <>
 struct env<> {
@@ -112,7 +112,7 @@ struct get_env_t {
     constexpr decltype(auto) operator()(const T& object) const noexcept {
         if constexpr (requires { object.get_env(); }) {
             static_assert(noexcept(object.get_env()), "get_env must not throw");
-            static_assert(queryable<decltype(object.get_env())>,
+            static_assert(internal::queryable<decltype(object.get_env())>,
                           "get_env must return a queryable object");
             return object.get_env();
         } else {

@@ -33,6 +33,7 @@ inline constexpr unsequenced_policy unseq{};
 
 namespace coppice {
 
+// Whether T is one of the four policies: [execpol.type].
 template <class T>
 struct is_execution_policy : std::false_type {};
 template <>
@@ -43,6 +44,7 @@ template <>
 struct is_execution_policy<execution::parallel_unsequenced_policy> : std::true_type {};
 template <>
 struct is_execution_policy<execution::unsequenced_policy> : std::true_type {};
+// The same, as a value.
 template <class T>
 inline constexpr bool is_execution_policy_v = is_execution_policy<T>::value;
 

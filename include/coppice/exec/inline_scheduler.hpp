@@ -27,7 +27,7 @@ private:
 // Source: [exec.snd.expos], inline-attrs<set_value_t>.
 struct inline_scheduler_attrs {
     template <class Env>
-        requires callable<get_scheduler_t, const Env&>
+        requires internal::callable<get_scheduler_t, const Env&>
     constexpr auto query(get_completion_scheduler_t<set_value_t>, const Env& env) const noexcept {
         return get_scheduler(env);
     }

@@ -12,7 +12,8 @@ namespace coppice::execution {
 struct into_variant_t;
 
 template <class Sigs>
-using variant_of_values = gather_signatures<set_value_t, Sigs, decayed_tuple, variant_or_empty>;
+using variant_of_values =
+    gather_signatures<set_value_t, Sigs, internal::decayed_tuple, variant_or_empty>;
 
 template <class Fn>
 inline constexpr bool value_store_throws = false;
@@ -35,8 +36,9 @@ struct into_variant_signatures<completion_signatures<Fns...>> {
     using sent =
         std::conditional_t<completion_signatures<Fns...>::count_of(set_value_t()) == 0,
                            completion_signatures<>, completion_signatures<set_value_t(variant)>>;
-    using complete = set_union_t<sent, exception_signature<(value_store_throws<Fns> || ...)>,
-                                 typename other<Fns>::type...>;
+    using complete =
+        internal::set_union_t<sent, exception_signature<(value_store_throws<Fns> || ...)>,
+                              typename other<Fns>::type...>;
     using type = std::conditional_t<
         (stores_results<Fns> && ...), complete,
         pipeline_error<in_algorithm<into_variant_t>, got<Fns...>, wanted<decay_copyable_results>>>;
@@ -63,7 +65,7 @@ public:
 
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
-        using Tuple = decayed_tuple<Args...>;
+        using Tuple = internal::decayed_tuple<Args...>;
         Rcvr& rcvr = this->state_->rcvr;
         if constexpr (nothrow_decay_copyable<Args...>) {
             execution::set_value(static_cast<Rcvr&&>(rcvr),
@@ -102,14 +104,14 @@ struct into_variant_sender {
     [[no_unique_address]] Child child;
 
     template <class Init>
-    constexpr explicit into_variant_sender(construct_each, Init&& init) noexcept(
+    constexpr explicit into_variant_sender(internal::construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
         : child(static_cast<Init&&>(init)) {}
 
     constexpr auto get_env() const noexcept { return mapped_attrs<Child, into_variant_map>(child); }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
         return execution::transform_if_valid<into_variant_signatures, Sigs>();
     }
     template <receiver Rcvr>
@@ -131,7 +133,7 @@ template <sender Sndr>
 constexpr auto into_variant_t::operator()(Sndr&& sndr) const {
     using result = into_variant_sender<std::decay_t<Sndr>>;
     static_assert(pipeline_check<result>::done);
-    return result(construct_each(), static_cast<Sndr&&>(sndr));
+    return result(internal::construct_each(), static_cast<Sndr&&>(sndr));
 }
 inline constexpr into_variant_t into_variant{};
 

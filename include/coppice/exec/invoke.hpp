@@ -1,10 +1,12 @@
 // Calling anything callable, members included, without <functional>; used by then, let and friends.
 #pragma once
 
+#include <coppice/base/internal.hpp>
+
 #include <type_traits>
 #include <utility>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // A member pointer's first argument is an object, a reference_wrapper or a pointer to one.
 template <class Class, class Object>
@@ -44,4 +46,4 @@ constexpr std::invoke_result_t<F, Args...> invoke(F&& f, Args&&... args) noexcep
     }
 }
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

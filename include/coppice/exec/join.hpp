@@ -74,7 +74,7 @@ public:
     // Before the children are destroyed.
     void check_over() const noexcept {
         // relaxed: whoever destroys this knows in another way that it has completed, or is wrong
-        COPPICE_CHECK(!started_ || pending_.load(relaxed) == 0,
+        COPPICE_CHECK(!started_ || pending_.load(internal::relaxed) == 0,
                       join_message(Policy::name, " was destroyed while it was running"));
     }
     // What a child with a slot of its own in the source sees.
@@ -89,7 +89,7 @@ protected:
     // The last thing that a child does here.
     void arrive() noexcept {
         // edge join.arrive (release), edge join.arrive (acquire): the last sees all results
-        if (pending_.fetch_sub(1, acq_rel) == 1) end();
+        if (pending_.fetch_sub(1, internal::acq_rel) == 1) end();
     }
     // The same, by the one child that stops its siblings, if this is that one.
     void arrive(bool stops_others) noexcept {
@@ -123,12 +123,12 @@ private:
         source_.request_stop();
         if (passing_.read() == ended) {
             static_cast<Policy*>(this)->complete();  // *this may be gone
-            if (!planted("join.touch_after_completion")) return;
+            if (!internal::planted("join.touch_after_completion")) return;
         }
         passing_.write(idle);
     }
     [[gnu::noinline]] void stop_others_and_arrive() noexcept {
-        const bool late = planted("join.stop_after_arrival");
+        const bool late = internal::planted("join.stop_after_arrival");
         if (!late) source_.request_stop();
         arrive();
         if (late) source_.request_stop();
@@ -142,17 +142,17 @@ private:
     }
     // Once per operation: not inlined into each of its children.
     [[gnu::noinline]] void end_stoppable() noexcept {
-        if (!planted("join.do_not_wait")) on_stop_.reset();
-        if (passing_.read() == here && !planted("join.no_hold")) [[unlikely]] {
+        if (!internal::planted("join.do_not_wait")) on_stop_.reset();
+        if (passing_.read() == here && !internal::planted("join.no_hold")) [[unlikely]] {
             passing_.write(ended);
         } else {
             static_cast<Policy*>(this)->complete();
         }
     }
 
-    atomic<std::size_t> pending_;
+    internal::atomic<std::size_t> pending_;
     [[no_unique_address]] stop_registration<outer_token, pass_on> on_stop_;
-    plain<passing> passing_{idle};  // of the thread in pass_on; see above
+    internal::plain<passing> passing_{idle};  // of the thread in pass_on; see above
     bool started_ = false;
 };
 

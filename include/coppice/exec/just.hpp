@@ -42,15 +42,15 @@ struct just_sender {
     using sender_concept = sender_tag;
     using tag_type = Tag;
     using decomposable = void;
-    using values_type = product<Ts...>;
+    using values_type = internal::product<Ts...>;
 
     [[no_unique_address]] values_type data;
 
     template <class... Us>
-    constexpr explicit just_sender(construct_each,
+    constexpr explicit just_sender(internal::construct_each,
                                    Us&&... us) noexcept((std::is_nothrow_constructible_v<Ts, Us> &&
                                                          ...))
-        : data(construct_each(), static_cast<Us&&>(us)...) {}
+        : data(internal::construct_each(), static_cast<Us&&>(us)...) {}
 
     constexpr inline_attrs<Complete> get_env() const noexcept { return {}; }
     constexpr just_sender affine() && { return static_cast<just_sender&&>(*this); }
@@ -80,7 +80,7 @@ struct just_sender {
 struct just_t {
     template <movable_value... Ts>
     constexpr auto operator()(Ts&&... ts) const noexcept(nothrow_decay_copyable<Ts...>) {
-        return just_sender<just_t, set_value_t, std::decay_t<Ts>...>(construct_each(),
+        return just_sender<just_t, set_value_t, std::decay_t<Ts>...>(internal::construct_each(),
                                                                      static_cast<Ts&&>(ts)...);
     }
 };
@@ -89,13 +89,13 @@ struct just_error_t {
     template <movable_value Error>
     constexpr auto operator()(Error&& error) const noexcept(nothrow_decay_copyable<Error>) {
         return just_sender<just_error_t, set_error_t, std::decay_t<Error>>(
-            construct_each(), static_cast<Error&&>(error));
+            internal::construct_each(), static_cast<Error&&>(error));
     }
 };
 // Completes as if stopped.
 struct just_stopped_t {
     constexpr auto operator()() const noexcept {
-        return just_sender<just_stopped_t, set_stopped_t>(construct_each());
+        return just_sender<just_stopped_t, set_stopped_t>(internal::construct_each());
     }
 };
 inline constexpr just_t just{};

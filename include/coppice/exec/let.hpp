@@ -83,9 +83,9 @@ public:
 // The types of one handled completion: what is kept, and the operation that follows.
 template <class F, class SecondRcvr, class Handled, class... Args>
 struct let_step_of {
-    using kept = type_list<product<std::decay_t<Args>...>>;
-    using operations =
-        type_list<connect_result_t<std::invoke_result_t<F, std::decay_t<Args>&...>, SecondRcvr>>;
+    using kept = internal::type_list<internal::product<std::decay_t<Args>...>>;
+    using operations = internal::type_list<
+        connect_result_t<std::invoke_result_t<F, std::decay_t<Args>&...>, SecondRcvr>>;
 };
 
 template <class Child, class Handled, class F, class Rcvr>
@@ -140,8 +140,8 @@ public:
 private:
     template <class Signature>
     struct step {
-        using kept = type_list<>;
-        using operations = type_list<>;
+        using kept = internal::type_list<>;
+        using operations = internal::type_list<>;
     };
     template <class... Args>
     struct step<Handled(Args...)> : let_step_of<F, second_receiver, Handled, Args...> {};
@@ -149,9 +149,10 @@ private:
     struct steps;
     template <class... Fns>
     struct steps<completion_signatures<Fns...>> {
-        using kept = set_union_t<alternatives<>, typename step<Fns>::kept...>;
+        using kept = internal::set_union_t<internal::alternatives<>, typename step<Fns>::kept...>;
         template <class First>
-        using operations = set_union_t<alternatives<First>, typename step<Fns>::operations...>;
+        using operations =
+            internal::set_union_t<internal::alternatives<First>, typename step<Fns>::operations...>;
     };
 
     using first_operation = connect_result_t<Child, first_receiver>;
@@ -183,12 +184,12 @@ private:
     template <class Second, class... Args>
     void follow(Args&&... args) {
         using operation = connect_result_t<Second, second_receiver>;
-        auto& kept = kept_.template emplace<product<std::decay_t<Args>...>>(
-            construct_each(), static_cast<Args&&>(args)...);
+        auto& kept = kept_.template emplace<internal::product<std::decay_t<Args>...>>(
+            internal::construct_each(), static_cast<Args&&>(args)...);
         operations_.clear();  // the arguments may have lived in the first operation
         operation& second = operations_.template emplace_with<operation>([&] {
             return execution::connect(kept.apply([&](auto&... values) -> Second {
-                return execution::invoke(static_cast<F&&>(function_), values...);
+                return execution::internal::invoke(static_cast<F&&>(function_), values...);
             }),
                                       second_receiver(context_));
         });
@@ -222,10 +223,10 @@ struct let_sender {
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
         return execution::transform_if_valid<
             let_signatures, Sigs, Tag, Handled, F,
-            let_joined_env_t<let_env_t<Handled, like_t<Self, Child>, Env>, Env>...>();
+            let_joined_env_t<let_env_t<Handled, internal::like_t<Self, Child>, Env>, Env>...>();
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && noexcept(

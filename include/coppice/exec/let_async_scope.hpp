@@ -43,14 +43,16 @@ public:
     // True for the first error of all, by whoever has it.
     [[nodiscard]] bool claim() noexcept {
         // relaxed: only decides who stores; leaving the scope orders the store before the delivery
-        return !claimed_.exchange(true, relaxed) || planted("let_async_scope.no_claim");
+        return !claimed_.exchange(true, internal::relaxed) ||
+               internal::planted("let_async_scope.no_claim");
     }
     // Of nested work, which leaves the scope afterwards. Stops the rest.
     template <class Error>
     void fail(Error&& error) noexcept {
         if (!claim()) return;
         if constexpr (converts) {
-            first_.keep(set_error_t(), execution::as_exception(static_cast<Error&&>(error)));
+            first_.keep(set_error_t(),
+                        execution::internal::as_exception(static_cast<Error&&>(error)));
         } else {
             first_.keep(set_error_t(), static_cast<Error&&>(error));
         }
@@ -67,7 +69,7 @@ public:
 
 private:
     completion_store<completion_signatures<set_error_t(Errors)...>> first_;  // of who claimed
-    atomic<bool> claimed_{false};
+    internal::atomic<bool> claimed_{false};
 };
 // The same, and what nested work can ask the receiver, whose environment is Env.
 template <class Env, class... Errors>
@@ -83,7 +85,8 @@ class takes_only {
 public:
     explicit takes_only(nested_failure<Errors...>& failure) noexcept : failure_(&failure) {}
     template <class Error>
-        requires nested_failure<Errors...>::converts || one_of<std::decay_t<Error>, Errors...>
+        requires nested_failure<Errors...>::converts ||
+                 internal::one_of<std::decay_t<Error>, Errors...>
     void operator()(Error&& error) noexcept {
         failure_->fail(static_cast<Error&&>(error));
     }
@@ -127,10 +130,10 @@ template <class F, class Token, class... Vs>
 constexpr sender auto call_for_body(F&& f, Token token, Vs&... values) noexcept(
     std::is_nothrow_invocable_v<F, Token, Vs&...>) {
     if constexpr (std::is_void_v<std::invoke_result_t<F, Token, Vs&...>>) {
-        execution::invoke(static_cast<F&&>(f), token, values...);
+        execution::internal::invoke(static_cast<F&&>(f), token, values...);
         return just();
     } else {
-        return execution::invoke(static_cast<F&&>(f), token, values...);
+        return execution::internal::invoke(static_cast<F&&>(f), token, values...);
     }
 }
 template <class F, class Token, class... Vs>
@@ -186,7 +189,7 @@ public:
     static constexpr bool nothrow = std::is_nothrow_invocable_v<F, token_type, Vs&...> &&
                                     nothrow_connectable<body_type, body_receiver>;
 
-    open_scope_operation(F&& function, product<Vs*...> values,
+    open_scope_operation(F&& function, internal::product<Vs*...> values,
                          Rcvr rcvr) noexcept(std::is_nothrow_move_constructible_v<F>)
         : rcvr_(static_cast<Rcvr&&>(rcvr)),
           nested_(execution::child_env(std::as_const(rcvr_))),
@@ -246,8 +249,8 @@ private:
     [[no_unique_address]] Rcvr rcvr_;
     nested_scope<Env, Errors...> nested_;
     [[no_unique_address]] F function_;
-    product<Vs*...> values_;
-    alternatives<body_operation> body_;
+    internal::product<Vs*...> values_;
+    internal::alternatives<body_operation> body_;
     completion_store<kept_signatures> result_;  // the body's
     [[no_unique_address]] stop_registration<stop_token_of_t<Env>, request_stop_of<counting_scope>>
         on_stop_;
@@ -258,7 +261,7 @@ private:
 template <class ErrorList, class F, class... Vs>
 class open_scope_sender;
 template <class... Errors, class F, class... Vs>
-class open_scope_sender<type_list<Errors...>, F, Vs...> {
+class open_scope_sender<internal::type_list<Errors...>, F, Vs...> {
     using Tag = let_async_scope_with_error_t<Errors...>;
 
 public:
@@ -266,7 +269,7 @@ public:
 
     explicit open_scope_sender(F&& function,
                                Vs&... values) noexcept(std::is_nothrow_move_constructible_v<F>)
-        : function_(static_cast<F&&>(function)), values_(construct_each(), &values...) {}
+        : function_(static_cast<F&&>(function)), values_(internal::construct_each(), &values...) {}
 
     // The token's type, and with it the body's, depends on the environment.
     template <class Self, class... Env>
@@ -292,7 +295,7 @@ private:
             return pipeline_error<
                 in_algorithm<Tag>, got<F>,
                 wanted<callable_returning_a_sender_with_arguments<Token, Vs&...>>>();
-        } else if constexpr (!calls_nothrow && !one_of<std::exception_ptr, Errors...>) {
+        } else if constexpr (!calls_nothrow && !internal::one_of<std::exception_ptr, Errors...>) {
             return pipeline_error<in_algorithm<Tag>, got<F>, wanted<noexcept_function>>();
         } else {
             using body = scope_body_t<F, Token, Vs...>;
@@ -313,7 +316,7 @@ private:
     }
 
     [[no_unique_address]] F function_;
-    product<Vs*...> values_;
+    internal::product<Vs*...> values_;
 };
 
 // The function of let_value that opens the scope.
@@ -321,7 +324,7 @@ template <class ErrorList, class F>
 class scope_opener {
 public:
     template <class Init>
-    explicit scope_opener(construct_each,
+    explicit scope_opener(internal::construct_each,
                           Init&& f) noexcept(std::is_nothrow_constructible_v<F, Init>)
         : function_(static_cast<Init&&>(f)) {}
     template <class... Vs>
@@ -338,8 +341,9 @@ template <class... Errors>
 struct let_async_scope_with_error_t {
     template <sender Sndr, movable_value F>
     constexpr auto operator()(Sndr&& sndr, F&& f) const {
-        using opener = scope_opener<type_list<Errors...>, std::decay_t<F>>;
-        return let_value(static_cast<Sndr&&>(sndr), opener(construct_each(), static_cast<F&&>(f)));
+        using opener = scope_opener<internal::type_list<Errors...>, std::decay_t<F>>;
+        return let_value(static_cast<Sndr&&>(sndr),
+                         opener(internal::construct_each(), static_cast<F&&>(f)));
     }
     template <movable_value F>
     constexpr auto operator()(F&& f) const noexcept(nothrow_decay_copyable<F>) {

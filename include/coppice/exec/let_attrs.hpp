@@ -4,6 +4,7 @@
 // always is, and its completion scheduler if its attributes hold no state, as those of just and
 // read_env do. Source: [exec.let], [exec.snd.general] p4, p5.
 
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/mapped_attrs.hpp>
 
 namespace coppice::execution {
@@ -19,11 +20,13 @@ public:
 // let-env of the draft: where the second sender starts, as far as the first one's attributes say.
 template <class Handled, class Attrs, class Env>
 constexpr auto let_env(const Attrs& attrs, const Env& env) noexcept {
-    if constexpr (callable<get_completion_scheduler_t<Handled>, const Attrs&, const Env&>) {
+    if constexpr (internal::callable<get_completion_scheduler_t<Handled>, const Attrs&,
+                                     const Env&>) {
         return scheduler_env(get_completion_scheduler<Handled>(attrs, env));
-    } else if constexpr (callable<get_completion_domain_t<Handled>, const Attrs&, const Env&>) {
+    } else if constexpr (internal::callable<get_completion_domain_t<Handled>, const Attrs&,
+                                            const Env&>) {
         return domain_env<
-            call_result_t<get_completion_domain_t<Handled>, const Attrs&, const Env&>>();
+            internal::call_result_t<get_completion_domain_t<Handled>, const Attrs&, const Env&>>();
     } else {
         return execution::env<>();
     }
@@ -35,6 +38,8 @@ using let_env_t = decltype(execution::let_env<Handled>(std::declval<env_of_t<Chi
 template <class LetEnv, class Env>
 using let_joined_env_t = join_env_t<const LetEnv&, fwd_env_t<Env>>;
 
+namespace internal {
+
 // What one of the first sender's signatures contributes to completions with Tag: a list of places.
 template <class Sndr, class From, class Env>
 struct completing {  // Sndr completes with From, in Env
@@ -42,14 +47,17 @@ struct completing {  // Sndr completes with From, in Env
     using ask_scheduler = get_completion_scheduler_t<From>;
     using domains = domains_with<From, Sndr, Env>;
 };
+
+}  // namespace internal
+
 template <class Handled, class F, class Child, class Env, class Signature, class Tag>
 struct let_places {
-    using type = type_list<>;
+    using type = internal::type_list<>;
 };
 template <class Handled, class F, class Child, class Env, class Tag, class... Args>
     requires(!std::is_same_v<Handled, Tag>)
 struct let_places<Handled, F, Child, Env, Tag(Args...), Tag> {
-    using type = type_list<completing<Child, Tag, Env>>;
+    using type = internal::type_list<internal::completing<Child, Tag, Env>>;
 };
 template <class Handled, class F, class Child, class Env, class Tag, class... Args>
     requires std::is_invocable_v<F, std::decay_t<Args>&...>
@@ -67,26 +75,29 @@ struct let_places<Handled, F, Child, Env, Handled(Args...), Tag> {
             return false;
         }
     }
-    using of_second =
-        std::conditional_t<sends<second_sigs>(),
-                           type_list<completing<std::remove_cvref_t<second>, Tag, second_env>>,
-                           type_list<>>;
-    using thrown = std::conditional_t<!nothrow && std::is_same_v<Tag, set_error_t>,
-                                      type_list<completing<Child, Handled, Env>>, type_list<>>;
-    using type = typename concatenated<of_second, thrown>::type;
+    using of_second = std::conditional_t<
+        sends<second_sigs>(),
+        internal::type_list<internal::completing<std::remove_cvref_t<second>, Tag, second_env>>,
+        internal::type_list<>>;
+    using thrown =
+        std::conditional_t<!nothrow && std::is_same_v<Tag, set_error_t>,
+                           internal::type_list<internal::completing<Child, Handled, Env>>,
+                           internal::type_list<>>;
+    using type = typename internal::concatenated<of_second, thrown>::type;
 };
 
 template <class Handled, class F, class Child>
 class let_attrs {
     template <class Sigs, class Tag, class Env>
     struct found {
-        using type = type_list<>;
+        using type = internal::type_list<>;
     };
     template <class... Fns, class Tag, class Env>
     struct found<completion_signatures<Fns...>, Tag, Env> {
-        using all = typename concatenated<
+        using all = typename internal::concatenated<
             typename let_places<Handled, F, Child, Env, Fns, Tag>::type...>::type;
-        using type = with_elements_t<type_list, set_union_t<type_list<>, all>>;
+        using type = internal::with_elements_t<internal::type_list,
+                                               internal::set_union_t<internal::type_list<>, all>>;
     };
     template <class Tag, class Env>
     using places = typename found<signatures_of<Child, fwd_env_t<Env>>, Tag, Env>::type;
@@ -97,22 +108,23 @@ class let_attrs {
         static constexpr bool is_second = false;
     };
     template <class Sndr, class From, class InEnv, class Env>
-    struct only<type_list<completing<Sndr, From, InEnv>>, Env> {
-        using attrs = typename completing<Sndr, From, InEnv>::attrs;
+    struct only<internal::type_list<internal::completing<Sndr, From, InEnv>>, Env> {
+        using attrs = typename internal::completing<Sndr, From, InEnv>::attrs;
         using tag = From;
         static constexpr bool is_first = std::is_same_v<Sndr, Child> && std::is_same_v<InEnv, Env>;
         static constexpr bool is_child =
-            is_first && callable<get_completion_scheduler_t<From>, const attrs&, const Env&>;
+            is_first &&
+            internal::callable<get_completion_scheduler_t<From>, const attrs&, const Env&>;
         static constexpr bool is_second =
             !is_first && std::is_empty_v<attrs> && std::is_default_constructible_v<attrs> &&
-            callable<get_completion_scheduler_t<From>, const attrs&, const InEnv&>;
+            internal::callable<get_completion_scheduler_t<From>, const attrs&, const InEnv&>;
     };
     template <class Places>
     struct domains_of;
     template <class... Places>
-    struct domains_of<type_list<Places...>> {
+    struct domains_of<internal::type_list<Places...>> {
         using type = typename common_domain_of<
-            typename concatenated<typename Places::domains...>::type>::type;
+            typename internal::concatenated<typename Places::domains...>::type>::type;
     };
 
 public:
@@ -141,7 +153,7 @@ public:
                                                  second_env, execution::forward_env(env)));
     }
     template <completion_tag Tag, class Env>
-        requires(!std::is_same_v<places<Tag, Env>, type_list<>>)
+        requires(!std::is_same_v<places<Tag, Env>, internal::type_list<>>)
     constexpr auto query(get_completion_domain_t<Tag>, const Env&) const noexcept {
         return typename domains_of<places<Tag, Env>>::type();
     }

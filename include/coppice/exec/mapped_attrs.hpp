@@ -19,11 +19,11 @@ namespace coppice::execution {
 // COMPL-DOMAIN of the draft.
 template <class Tag, class Attrs, class... Env>
 consteval auto find_one_domain() noexcept {
-    if constexpr (callable<get_completion_domain_t<Tag>, const Attrs&, const Env&...>) {
-        return type_list<
-            call_result_t<get_completion_domain_t<Tag>, const Attrs&, const Env&...>>();
+    if constexpr (internal::callable<get_completion_domain_t<Tag>, const Attrs&, const Env&...>) {
+        return internal::type_list<
+            internal::call_result_t<get_completion_domain_t<Tag>, const Attrs&, const Env&...>>();
     } else {
-        return type_list<indeterminate_domain<>>();
+        return internal::type_list<indeterminate_domain<>>();
     }
 }
 template <class Tag, class Sndr, class... Env>
@@ -32,14 +32,17 @@ using domains_with =
 
 // What a list of domains has in common.
 template <class List>
-using common_domain_of = with_elements_t<common_domain, List>;
+using common_domain_of = internal::with_elements_t<common_domain, List>;
 
 // The tags among all three for which Holds<Tag>.
 template <template <class> class Holds>
-using tags_that = typename concatenated<
-    std::conditional_t<Holds<set_value_t>::value, type_list<set_value_t>, type_list<>>,
-    std::conditional_t<Holds<set_error_t>::value, type_list<set_error_t>, type_list<>>,
-    std::conditional_t<Holds<set_stopped_t>::value, type_list<set_stopped_t>, type_list<>>>::type;
+using tags_that = typename internal::concatenated<
+    std::conditional_t<Holds<set_value_t>::value, internal::type_list<set_value_t>,
+                       internal::type_list<>>,
+    std::conditional_t<Holds<set_error_t>::value, internal::type_list<set_error_t>,
+                       internal::type_list<>>,
+    std::conditional_t<Holds<set_stopped_t>::value, internal::type_list<set_stopped_t>,
+                       internal::type_list<>>>::type;
 
 template <class Child, class Map>
 class mapped_attrs {
@@ -55,13 +58,13 @@ class mapped_attrs {
     template <class Tag, class... Env>
     static consteval auto find_sources() noexcept {
         if constexpr (Map::template always<Tag>) {
-            return type_list<Tag>();
+            return internal::type_list<Tag>();
         } else {
             using Sigs = signatures_of<Child, fwd_env_t<Env>...>;
             if constexpr (is_completion_signatures<Sigs>) {
                 return typename from_signatures<Sigs, Tag>::type();
             } else {
-                return type_list<>();
+                return internal::type_list<>();
             }
         }
     }
@@ -72,23 +75,23 @@ class mapped_attrs {
     template <class Sources, class... Env>
     struct only {
         static constexpr bool has_scheduler = false;
-        using domains = type_list<>;
+        using domains = internal::type_list<>;
     };
     template <class From, class... Env>
-    struct only<type_list<From>, Env...> {
+    struct only<internal::type_list<From>, Env...> {
         using tag = From;
         static constexpr bool has_scheduler =
-            callable<get_completion_scheduler_t<From>, child_env, const Env&...>;
-        using domains =
-            std::conditional_t<callable<get_completion_domain_t<From>, child_env, const Env&...>,
-                               domains_with<From, Child, Env...>, type_list<>>;
+            internal::callable<get_completion_scheduler_t<From>, child_env, const Env&...>;
+        using domains = std::conditional_t<
+            internal::callable<get_completion_domain_t<From>, child_env, const Env&...>,
+            domains_with<From, Child, Env...>, internal::type_list<>>;
     };
     template <class From, class Also, class... More, class... Env>
-    struct only<type_list<From, Also, More...>, Env...> {
+    struct only<internal::type_list<From, Also, More...>, Env...> {
         static constexpr bool has_scheduler = false;
-        using domains = typename concatenated<domains_with<From, Child, Env...>,
-                                              domains_with<Also, Child, Env...>,
-                                              domains_with<More, Child, Env...>...>::type;
+        using domains = typename internal::concatenated<domains_with<From, Child, Env...>,
+                                                        domains_with<Also, Child, Env...>,
+                                                        domains_with<More, Child, Env...>...>::type;
     };
 
 public:
@@ -107,7 +110,8 @@ public:
         return get_completion_scheduler<From>(execution::get_env(*child_), env...);
     }
     template <completion_tag Tag, class... Env>
-        requires(!std::is_same_v<typename only<sources<Tag, Env...>, Env...>::domains, type_list<>>)
+        requires(!std::is_same_v<typename only<sources<Tag, Env...>, Env...>::domains,
+                                 internal::type_list<>>)
     constexpr auto query(get_completion_domain_t<Tag>, const Env&...) const noexcept {
         using domains = typename only<sources<Tag, Env...>, Env...>::domains;
         return typename common_domain_of<domains>::type();

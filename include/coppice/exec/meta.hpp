@@ -1,12 +1,16 @@
 // Type lists and the exposition-only concepts of [exec.general]; every exec header uses it.
 #pragma once
 
+#include <coppice/base/internal.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
 namespace coppice::execution {
+
+namespace internal {
 
 // An empty carrier of types; never defined further, cheap to name.
 template <class... Ts>
@@ -54,11 +58,15 @@ struct with_elements<Target, List<Ts...>> {
 template <template <class...> class Target, class List>
 using with_elements_t = typename with_elements<Target, List>::type;
 
+}  // namespace internal
+
 // [exec.general], [execution.syn]
 template <class T>
 concept movable_value =
     std::move_constructible<std::decay_t<T>> && std::constructible_from<std::decay_t<T>, T> &&
     !std::is_array_v<std::remove_reference_t<T>>;
+namespace internal {
+
 template <class From, class To>
 concept decays_to = std::same_as<std::decay_t<From>, To>;
 template <class T>
@@ -77,10 +85,14 @@ concept nothrow_callable = callable<F, Args...> && requires(F&& f, Args&&... arg
 template <class F, class... Args>
 using call_result_t = decltype(std::declval<F>()(std::declval<Args>()...));
 
+}  // namespace internal
+
 // Whether every decayed copy of Ts can be made without an exception.
 template <class... Ts>
 inline constexpr bool nothrow_decay_copyable =
     (std::is_nothrow_constructible_v<std::decay_t<Ts>, Ts> && ...);
+
+namespace internal {
 
 // T with the const and the value category of Like: the type of a member of a Like.
 template <class Like, class T>
@@ -97,5 +109,7 @@ struct like<const Like&, T> {
 };
 template <class Like, class T>
 using like_t = typename like<Like, T>::type;
+
+}  // namespace internal
 
 }  // namespace coppice::execution

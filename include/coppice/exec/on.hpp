@@ -23,14 +23,14 @@ struct on_sender;
 
 struct on_t {
     template <scheduler Sch, sender Sndr>
-        requires(!is_closure<Sndr>)
+        requires(!internal::is_closure<Sndr>)
     constexpr auto operator()(Sch&& sch, Sndr&& sndr) const;
-    template <scheduler Sch, is_closure Closure>
+    template <scheduler Sch, internal::is_closure Closure>
     constexpr auto operator()(Sch&& sch, Closure&& closure) const {
         return execution::bind_adaptor(*this, static_cast<Sch&&>(sch),
                                        static_cast<Closure&&>(closure));
     }
-    template <sender Sndr, scheduler Sch, is_closure Closure>
+    template <sender Sndr, scheduler Sch, internal::is_closure Closure>
     constexpr auto operator()(Sndr&& sndr, Sch&& sch, Closure&& closure) const;
 
     template <sender_for<on_t> Sndr, class Env>
@@ -73,9 +73,9 @@ struct on_sender {
     // Whether it is known, in an environment, where to return.
     template <class Env>
     static constexpr bool returns =
-        scheduler<Data>
-            ? callable<get_start_scheduler_t, const Env&>
-            : callable<get_completion_scheduler_t<set_value_t>, env_of_t<const Child&>, const Env&>;
+        scheduler<Data> ? internal::callable<get_start_scheduler_t, const Env&>
+                        : internal::callable<get_completion_scheduler_t<set_value_t>,
+                                             env_of_t<const Child&>, const Env&>;
 
     class attrs {
     public:
@@ -116,12 +116,12 @@ struct on_sender {
 };
 
 template <scheduler Sch, sender Sndr>
-    requires(!is_closure<Sndr>)
+    requires(!internal::is_closure<Sndr>)
 constexpr auto on_t::operator()(Sch&& sch, Sndr&& sndr) const {
     return on_sender<std::decay_t<Sch>, std::decay_t<Sndr>>(static_cast<Sch&&>(sch),
                                                             static_cast<Sndr&&>(sndr));
 }
-template <sender Sndr, scheduler Sch, is_closure Closure>
+template <sender Sndr, scheduler Sch, internal::is_closure Closure>
 constexpr auto on_t::operator()(Sndr&& sndr, Sch&& sch, Closure&& closure) const {
     using Data = on_data<std::decay_t<Sch>, std::decay_t<Closure>>;
     return on_sender<Data, std::decay_t<Sndr>>(

@@ -31,7 +31,7 @@ public:
 
     // Asks the receiver's environment: get_stop_token as an inplace_stop_token, get_deadline as an
     // instant; nothing for other queries and types.
-    template <class P, class_type Query>
+    template <class P, internal::class_type Query>
     std::optional<P> try_query(Query) const noexcept {
         static_assert(
             std::is_object_v<P> && !std::is_array_v<P> && std::is_same_v<P, std::remove_cv_t<P>>,
@@ -229,7 +229,7 @@ private:
 // Whether a policy lets the calls run at the same time.
 template <class Policy>
 inline constexpr bool runs_parallel =
-    one_of<std::remove_cvref_t<Policy>, parallel_policy, parallel_unsequenced_policy>;
+    internal::one_of<std::remove_cvref_t<Policy>, parallel_policy, parallel_unsequenced_policy>;
 
 template <class Sigs, class Tag, class F, class Shape>
 struct parallel_bulk_signatures;
@@ -237,7 +237,8 @@ template <class... Fns, class Tag, class F, class Shape>
 struct parallel_bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
     using checked = typename bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape>::type;
     using complete = signatures_union_t<
-        checked, set_insert_t<completion_signatures<>, typename decayed_signature<Fns>::type...>,
+        checked,
+        internal::set_insert_t<completion_signatures<>, typename decayed_signature<Fns>::type...>,
         completion_signatures<set_error_t(std::exception_ptr), set_stopped_t()>>;
     using type = complete;
 };
@@ -261,8 +262,8 @@ public:
     template <class... Args>
     void run(Args&&... args) noexcept {
         try {
-            values_.template emplace<product<std::decay_t<Args>...>>(construct_each(),
-                                                                     static_cast<Args&&>(args)...);
+            values_.template emplace<internal::product<std::decay_t<Args>...>>(
+                internal::construct_each(), static_cast<Args&&>(args)...);
         } catch (...) {
             execution::set_error(static_cast<Rcvr&&>(this->rcvr), std::current_exception());
             return;
@@ -281,14 +282,14 @@ public:
 private:
     void execute(std::size_t begin, std::size_t end) noexcept override {
         // relaxed: only saves work whose result nobody will see
-        if (failed_.load(relaxed)) return;
+        if (failed_.load(internal::relaxed)) return;
         try {
             values_.visit([&](auto& values) {
                 values.apply([&](auto&... args) { call(begin, end, args...); });
             });
         } catch (...) {
             // relaxed: says only who stores; the backend orders all calls before set_value
-            if (!failed_.exchange(true, relaxed)) error_ = std::current_exception();
+            if (!failed_.exchange(true, internal::relaxed)) error_ = std::current_exception();
         }
     }
     template <class... Args>
@@ -305,7 +306,7 @@ private:
     void set_value() noexcept override {
         this->end();
         // relaxed: ordered by the backend
-        if (failed_.load(relaxed)) {
+        if (failed_.load(internal::relaxed)) {
             execution::set_error(static_cast<Rcvr&&>(this->rcvr), std::move(error_));
             return;
         }
@@ -320,7 +321,7 @@ private:
     backend* backend_;
     Data data_;
     Values values_;
-    atomic<bool> failed_{false};
+    internal::atomic<bool> failed_{false};
     std::exception_ptr error_;  // written by who set failed_
 };
 
@@ -340,13 +341,13 @@ template <class... Fns>
 struct bulk_values<completion_signatures<Fns...>> {
     template <class Fn>
     struct of {
-        using type = type_list<>;
+        using type = internal::type_list<>;
     };
     template <class... Args>
     struct of<set_value_t(Args...)> {
-        using type = type_list<product<std::decay_t<Args>...>>;
+        using type = internal::type_list<internal::product<std::decay_t<Args>...>>;
     };
-    using type = set_union_t<alternatives<>, typename of<Fns>::type...>;
+    using type = internal::set_union_t<internal::alternatives<>, typename of<Fns>::type...>;
 };
 
 // What bulk_chunked and bulk_unchunked become where a parallel_scheduler completes.
@@ -409,8 +410,8 @@ struct parallel_scheduler_domain {
         using Child = decltype(Plain::child);
         auto sch = get_completion_scheduler<set_value_t>(execution::get_env(sndr.child), env);
         return parallel_bulk_sender<tag_of_t<Sndr>, Data, Child>(
-            std::move(sch), static_cast<like_t<Sndr, Data>>(sndr.data),
-            static_cast<like_t<Sndr, Child>>(sndr.child));
+            std::move(sch), static_cast<internal::like_t<Sndr, Data>>(sndr.data),
+            static_cast<internal::like_t<Sndr, Child>>(sndr.child));
     }
 };
 inline parallel_scheduler_domain parallel_scheduler::query(get_domain_t) const noexcept {

@@ -3,9 +3,12 @@
 // [exec.snd.expos] calls it product-type. One base class per element keeps it cheap to compile: no
 // recursion, no constraints, no comparison. `auto& [a, b] = product;` works through get<I>().
 
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/meta.hpp>
 
 namespace coppice::execution {
+
+namespace internal {
 
 struct construct_each {};  // disambiguates the constructor that takes one argument per element
 
@@ -75,16 +78,18 @@ private:
     }
 };
 
+}  // namespace internal
+
 template <std::size_t Index, class T>
-T product_element_type(const product_element<Index, T>&);
+T product_element_type(const internal::product_element<Index, T>&);
 
 }  // namespace coppice::execution
 
 template <class... Ts>
-struct std::tuple_size<coppice::execution::product<Ts...>>
+struct std::tuple_size<coppice::execution::internal::product<Ts...>>
     : std::integral_constant<std::size_t, sizeof...(Ts)> {};
 template <std::size_t Index, class... Ts>
-struct std::tuple_element<Index, coppice::execution::product<Ts...>> {
+struct std::tuple_element<Index, coppice::execution::internal::product<Ts...>> {
     using type = decltype(coppice::execution::product_element_type<Index>(
-        std::declval<const coppice::execution::product<Ts...>&>()));
+        std::declval<const coppice::execution::internal::product<Ts...>&>()));
 };

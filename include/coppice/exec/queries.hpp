@@ -9,6 +9,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // Source: [allocator.requirements.general].
 template <class Alloc>
 concept simple_allocator = requires(Alloc alloc, std::size_t n) {
@@ -16,13 +18,15 @@ concept simple_allocator = requires(Alloc alloc, std::size_t n) {
     alloc.deallocate(alloc.allocate(n), n);
 } && std::copy_constructible<Alloc> && std::equality_comparable<Alloc>;
 
+}  // namespace internal
+
 // The allocator to use for what an operation must allocate. Source: [exec.get.allocator].
 struct get_allocator_t : forwarding_query_t {
     template <class Env>
         requires execution::has_query<Env, get_allocator_t>
     constexpr decltype(auto) operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_allocator must not throw");
-        static_assert(simple_allocator<std::remove_cvref_t<decltype(env.query(*this))>>,
+        static_assert(internal::simple_allocator<std::remove_cvref_t<decltype(env.query(*this))>>,
                       "get_allocator must return an allocator");
         return env.query(*this);
     }
@@ -69,7 +73,7 @@ struct default_domain_for {
 };
 
 template <class Tag>
-concept completion_tag = one_of<Tag, set_value_t, set_error_t, set_stopped_t>;
+concept completion_tag = internal::one_of<Tag, set_value_t, set_error_t, set_stopped_t>;
 
 // What the scheduler concept requires of a type's declarations; enough to tell one in a query.
 template <class T>
@@ -101,7 +105,8 @@ class hide_scheduler {
 public:
     constexpr explicit hide_scheduler(const Env& base) noexcept : base_(base) {}
     template <class Query, class... Args>
-        requires(!one_of<Query, get_scheduler_t, get_domain_t>) && has_query<Env, Query, Args...>
+        requires(!internal::one_of<Query, get_scheduler_t, get_domain_t>) &&
+                has_query<Env, Query, Args...>
     constexpr decltype(auto) query(Query tag, Args&&... args) const
         noexcept(noexcept(std::declval<const Env&>().query(tag, static_cast<Args&&>(args)...))) {
         return base_.query(tag, static_cast<Args&&>(args)...);
@@ -162,7 +167,7 @@ struct get_completion_domain_t {
     template <class Q, class... Envs>
     static consteval auto find() noexcept {
         if constexpr (try_queryable<Q, get_completion_domain_t, Envs...>) {
-            return type_list<std::decay_t<decltype(try_query<get_completion_domain_t>(
+            return internal::type_list<std::decay_t<decltype(try_query<get_completion_domain_t>(
                 std::declval<const Q&>(), std::declval<const Envs&>()...))>>();
         } else if constexpr (std::is_void_v<Tag>) {
             return get_completion_domain_t<set_value_t>::template find<Q, Envs...>();
@@ -175,7 +180,7 @@ struct get_completion_domain_t {
 
     template <class Q, class... Envs>
         requires(std::is_void_v<Tag> || completion_tag<Tag>) &&
-                (!std::is_same_v<found<Q, Envs...>, type_list<>>)
+                (!std::is_same_v<found<Q, Envs...>, internal::type_list<>>)
     constexpr auto operator()(const Q&, const Envs&...) const noexcept {
         return only(found<Q, Envs...>());
     }
@@ -183,27 +188,29 @@ struct get_completion_domain_t {
 
 private:
     template <class Domain>
-    static constexpr Domain only(type_list<Domain>) noexcept {
+    static constexpr Domain only(internal::type_list<Domain>) noexcept {
         return Domain();
     }
     template <class Q, class... Envs>
     static consteval auto find_by_scheduler() noexcept {
-        if constexpr (callable<get_completion_scheduler_t<Tag>, const Q&, const Envs&...>) {
-            using Sch = call_result_t<get_completion_scheduler_t<Tag>, const Q&, const Envs&...>;
+        if constexpr (internal::callable<get_completion_scheduler_t<Tag>, const Q&,
+                                         const Envs&...>) {
+            using Sch =
+                internal::call_result_t<get_completion_scheduler_t<Tag>, const Q&, const Envs&...>;
             using ask = get_completion_domain_t<set_value_t>;
             if constexpr (try_queryable<Sch, ask, Envs...>) {
-                return type_list<std::decay_t<decltype(try_query<ask>(
+                return internal::type_list<std::decay_t<decltype(try_query<ask>(
                     std::declval<const Sch&>(), std::declval<const Envs&>()...))>>();
             } else if constexpr (has_query<Sch, get_domain_t>) {
-                return type_list<std::decay_t<decltype(std::declval<const Sch&>().query(
+                return internal::type_list<std::decay_t<decltype(std::declval<const Sch&>().query(
                     std::declval<get_domain_t>()))>>();
             } else if constexpr (declares_scheduler<Q> && sizeof...(Envs) != 0) {
-                return type_list<default_domain>();
+                return internal::type_list<default_domain>();
             } else {
-                return type_list<>();
+                return internal::type_list<>();
             }
         } else {
-            return type_list<>();
+            return internal::type_list<>();
         }
     }
 };
@@ -231,9 +238,9 @@ struct get_domain_t {
         if constexpr (has_query<Env, get_domain_t>) {
             return std::decay_t<decltype(env.query(*this))>();
         } else if constexpr (has_query<Env, get_scheduler_t>) {
-            using Sch = call_result_t<get_scheduler_t, const Env&>;
-            return call_result_t<get_completion_domain_t<set_value_t>, const Sch&,
-                                 const hide_scheduler<Env>&>();
+            using Sch = internal::call_result_t<get_scheduler_t, const Env&>;
+            return internal::call_result_t<get_completion_domain_t<set_value_t>, const Sch&,
+                                           const hide_scheduler<Env>&>();
         } else {
             return typename default_domain_for<Env>::type();
         }

@@ -25,7 +25,7 @@ public:
         COPPICE_CHECK(!started_, "an operation of read_env was started twice");
         started_ = true;
         using Env = env_of_t<const Rcvr&>;
-        if constexpr (nothrow_callable<Query, Env>) {
+        if constexpr (internal::nothrow_callable<Query, Env>) {
             set_value(static_cast<Rcvr&&>(rcvr_), query_(get_env(rcvr_)));
         } else {
             try {
@@ -72,11 +72,12 @@ private:
     }
     template <class Env>
     static consteval auto signatures() noexcept {
-        if constexpr (callable<Query, Env>) {
-            using Result = call_result_t<Query, Env>;
+        if constexpr (internal::callable<Query, Env>) {
+            using Result = internal::call_result_t<Query, Env>;
             if constexpr (!std::is_void_v<Result>) {
-                return set_insert_t<exception_signature<!nothrow_callable<Query, Env>>,
-                                    set_value_t(Result)>();
+                return internal::set_insert_t<
+                    exception_signature<!internal::nothrow_callable<Query, Env>>,
+                    set_value_t(Result)>();
             } else {
                 return pipeline_error<in_algorithm<read_env_t>, got<Query, Env>,
                                       wanted<value_of_this_query_in_the_environment>>();

@@ -34,9 +34,9 @@ struct repeat_signatures<completion_signatures<Fns...>, repeat_until_t> {
     };
     template <std::convertible_to<bool> Arg>
     struct of<set_value_t(Arg)> {
-        using type =
-            set_union_t<completion_signatures<set_value_t()>,
-                        exception_signature<!noexcept(static_cast<bool>(std::declval<Arg>()))>>;
+        using type = internal::set_union_t<
+            completion_signatures<set_value_t()>,
+            exception_signature<!noexcept(static_cast<bool>(std::declval<Arg>()))>>;
     };
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
@@ -134,7 +134,8 @@ private:
         }
     }
     void round_ended() noexcept {
-        if (starting::takes_completion_of(this, mark_)) return;  // run() is in start(), and goes on
+        // run() is in start(), and goes on
+        if (internal::starting::takes_completion_of(this, mark_)) return;
         if (finish_round()) return;
         run();
     }
@@ -147,7 +148,7 @@ private:
                 return;
             }
             if (!connect_round()) return;
-            starting start_call(this, mark_);
+            internal::starting start_call(this, mark_);
             execution::start(round_.get());
             if (!start_call.has_completed()) return;  // may be gone
             if (finish_round()) return;
@@ -192,7 +193,7 @@ private:
     [[no_unique_address]] Child child_;
     completion_store<Kept> result_;  // empty: another round
     manual_lifetime<round> round_;   // alive while running_
-    const starting* mark_;           // of the round's start; written before it
+    const internal::starting* mark_;  // of the round's start; written before it
     bool running_ = false;
     bool started_ = false;
 };
@@ -207,7 +208,7 @@ struct repeat_sender {
     [[no_unique_address]] Child child;
 
     template <class Init>
-    constexpr explicit repeat_sender(construct_each, Init&& init) noexcept(
+    constexpr explicit repeat_sender(internal::construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
         : child(static_cast<Init&&>(init)) {}
 
@@ -262,7 +263,7 @@ struct repeat_adaptor : sender_adaptor_closure<Algorithm> {
     constexpr auto operator()(Sndr&& sndr) const {
         using result = repeat_sender<Algorithm, std::decay_t<Sndr>>;
         static_assert(pipeline_check<result>::done);
-        return result(construct_each(), static_cast<Sndr&&>(sndr));
+        return result(internal::construct_each(), static_cast<Sndr&&>(sndr));
     }
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(Algorithm()); }
 };

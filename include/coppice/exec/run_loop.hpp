@@ -36,14 +36,15 @@ public:
     class item : immovable {
     public:
         virtual void execute() noexcept = 0;
-        plain<item*> next{nullptr};  // the loop's: written by the pusher, then by the runner
+        // the loop's: written by the pusher, then by the runner
+        internal::plain<item*> next{nullptr};
 
     protected:
         item() = default;
         ~item() = default;
     };
     // What the timers hold. Executed when it is to be armed, expired when its time has come.
-    class timer : public item, public heap_timer {
+    class timer : public item, public internal::heap_timer {
     public:
         virtual void expire() noexcept = 0;
 
@@ -57,7 +58,7 @@ public:
     // Misuse: a loop with operations in it, or one that is running, stops the process.
     ~run_loop() {
         // edge run_loop.finish (acquire): sees the queue as whoever finished the loop left it
-        COPPICE_CHECK(serving_ == nullptr && (newest_.load(acquire) & ~finishing) == 0,
+        COPPICE_CHECK(serving_ == nullptr && (newest_.load(internal::acquire) & ~finishing) == 0,
                       "a run_loop was destroyed with operations in its queue");
         COPPICE_CHECK(timers_.empty(), "a run_loop was destroyed with timers in it");
         COPPICE_CHECK(!running_, "a run_loop was destroyed while it was running");
@@ -78,25 +79,27 @@ public:
     // Makes run() return once the queue is empty. The loop may be destroyed by the runner before
     // this returns. Misuse: once is enough, and twice is a mistake.
     void finish() noexcept {
-        std::uintptr_t seen = newest_.load(relaxed);
+        std::uintptr_t seen = newest_.load(internal::relaxed);
         std::uintptr_t next;
         do {
             next = (seen & ~sleeping) | finishing;
             // edge run_loop.finish (release): what the finishing thread did; pairs with pop_front()
-        } while (!newest_.compare_exchange_weak(seen, next, release, relaxed));
-        if ((seen & sleeping) != 0 && !planted("run_loop.finish_asleep")) futex_wake_one(newest_);
+        } while (!newest_.compare_exchange_weak(seen, next, internal::release, internal::relaxed));
+        if ((seen & sleeping) != 0 && !internal::planted("run_loop.finish_asleep"))
+            internal::futex_wake_one(newest_);
     }
 
     // Queues an operation. Threads: any. Blocks: never.
     void push_back(item& pushed) noexcept {
-        std::uintptr_t seen = newest_.load(relaxed);
+        std::uintptr_t seen = newest_.load(internal::relaxed);
         std::uintptr_t next;
         do {
             pushed.next.write(pointer(seen));
             next = reinterpret_cast<std::uintptr_t>(&pushed) | (seen & finishing);
             // edge run_loop.push (release): the operation is linked; pairs with pop_front()
-        } while (!newest_.compare_exchange_weak(seen, next, release, relaxed));
-        if ((seen & sleeping) != 0 && !planted("run_loop.push_asleep")) futex_wake_one(newest_);
+        } while (!newest_.compare_exchange_weak(seen, next, internal::release, internal::relaxed));
+        if ((seen & sleeping) != 0 && !internal::planted("run_loop.push_asleep"))
+            internal::futex_wake_one(newest_);
     }
 
     // For the timers' operations, on the runner's thread.
@@ -121,7 +124,7 @@ private:
             }
             expire_timers();
             // edge run_loop.push (acquire), edge run_loop.finish (acquire): sees what they did
-            const std::uintptr_t seen = newest_.fetch_and(finishing, acquire);
+            const std::uintptr_t seen = newest_.fetch_and(finishing, internal::acquire);
             if (pointer(seen) != nullptr) {
                 serving_ = reversed(pointer(seen));
                 continue;
@@ -133,16 +136,18 @@ private:
     void expire_timers() noexcept {
         if (timers_.empty()) return;
         const instant time = monotonic_now();
-        while (heap_timer* const due = timers_.pop_due(time)) static_cast<timer*>(due)->expire();
+        while (internal::heap_timer* const due = timers_.pop_due(time))
+            static_cast<timer*>(due)->expire();
     }
     void sleep() noexcept {
         std::uintptr_t empty = 0;
         // relaxed: the chain is taken, with acquire, only after waking.
-        if (!newest_.compare_exchange_strong(empty, sleeping, relaxed, relaxed)) return;
+        if (!newest_.compare_exchange_strong(empty, sleeping, internal::relaxed, internal::relaxed))
+            return;
         // relaxed: as above
-        while (newest_.load(relaxed) == sleeping) {
+        while (newest_.load(internal::relaxed) == sleeping) {
             if (timers_.empty()) {
-                futex_wait(newest_, sleeping);
+                internal::futex_wait(newest_, sleeping);
             } else if (!sleep_until(timers_.earliest()->when)) {
                 return;
             }
@@ -154,7 +159,7 @@ private:
         static_cast<void>(when);  // the model has no clock, and arms no timers
         return false;
 #else
-        return futex_wait_until(newest_, sleeping, when.nanoseconds());
+        return internal::futex_wait_until(newest_, sleeping, when.nanoseconds());
 #endif
     }
     static item* reversed(item* newest) noexcept {
@@ -168,9 +173,9 @@ private:
         return oldest;
     }
 
-    atomic<std::uintptr_t> newest_{0};  // states above; written by all threads
+    internal::atomic<std::uintptr_t> newest_{0};  // states above; written by all threads
     item* serving_ = nullptr;           // the runner's: oldest first
-    timer_heap timers_;                 // the runner's
+    internal::timer_heap timers_;       // the runner's
     bool running_ = false;              // the runner's
 };
 
@@ -263,7 +268,7 @@ public:
         public:
             explicit push_cancel(timed_operation& op) noexcept : op_(&op) {}
             void operator()() noexcept {
-                if (!planted("run_loop.cancel_unseen")) op_->cancel_pushed_.write(true);
+                if (!internal::planted("run_loop.cancel_unseen")) op_->cancel_pushed_.write(true);
                 op_->loop_.push_back(op_->cancel_);
             }
 
@@ -310,7 +315,8 @@ public:
         [[no_unique_address]] Rcvr rcvr_;
         cancel_item cancel_;
         time_span after_;
-        plain<bool> cancel_pushed_{false};  // the stop callback's; read after it was deregistered
+        // the stop callback's; read after it was deregistered
+        internal::plain<bool> cancel_pushed_{false};
         bool armed_ = false;                // the runner's, like all that follow
         bool cancelled_ = false;
         bool expired_ = false;

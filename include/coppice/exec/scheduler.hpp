@@ -21,7 +21,7 @@ struct schedule_t {
 inline constexpr schedule_t schedule{};
 
 template <class Sch>
-concept scheduler = declares_scheduler<Sch> && queryable<Sch> && requires(Sch&& sch) {
+concept scheduler = declares_scheduler<Sch> && internal::queryable<Sch> && requires(Sch&& sch) {
     { schedule(static_cast<Sch&&>(sch)) } -> sender;
     { get_forward_progress_guarantee(sch) } -> std::same_as<forward_progress_guarantee>;
 } && std::equality_comparable<std::remove_cvref_t<Sch>> && std::copyable<std::remove_cvref_t<Sch>>;
@@ -63,18 +63,20 @@ template <class... Tags>
 struct inline_attrs {
     constexpr inline_attrs() noexcept = default;
     template <class Tag, class Env>
-        requires one_of<Tag, Tags...> && callable<get_start_scheduler_t, const Env&>
+        requires internal::one_of<Tag, Tags...> &&
+                 internal::callable<get_start_scheduler_t, const Env&>
     constexpr auto query(get_completion_scheduler_t<Tag>, const Env& env) const noexcept {
         return get_start_scheduler(env);
     }
     template <class Tag, class Env>
-        requires one_of<Tag, Tags...> && (!callable<get_start_scheduler_t, const Env&>) &&
-                 callable<get_scheduler_t, const Env&>
+        requires internal::one_of<Tag, Tags...> &&
+                 (!internal::callable<get_start_scheduler_t, const Env&>) &&
+                 internal::callable<get_scheduler_t, const Env&>
     constexpr auto query(get_completion_scheduler_t<Tag>, const Env& env) const noexcept {
         return get_scheduler(env);
     }
     template <class Tag, class Env>
-        requires one_of<Tag, Tags...>
+        requires internal::one_of<Tag, Tags...>
     constexpr auto query(get_completion_domain_t<Tag>, const Env& env) const noexcept {
         return get_domain(env);
     }
@@ -114,14 +116,16 @@ public:
         return execution::query_attrs(*child_, tag, static_cast<Args&&>(args)...);
     }
     template <class Tag, class... Env>
-        requires one_of<Tag, Tags...> &&
-                 callable<get_completion_scheduler_t<Tag>, env_of_t<const Child&>, const Env&...>
+        requires internal::one_of<Tag, Tags...> &&
+                 internal::callable<get_completion_scheduler_t<Tag>, env_of_t<const Child&>,
+                                    const Env&...>
     constexpr auto query(get_completion_scheduler_t<Tag> ask, const Env&... env) const noexcept {
         return ask(execution::get_env(*child_), env...);
     }
     template <class Tag, class... Env>
-        requires one_of<Tag, Tags...> &&
-                 callable<get_completion_domain_t<Tag>, env_of_t<const Child&>, const Env&...>
+        requires internal::one_of<Tag, Tags...> &&
+                 internal::callable<get_completion_domain_t<Tag>, env_of_t<const Child&>,
+                                    const Env&...>
     constexpr auto query(get_completion_domain_t<Tag> ask, const Env&... env) const noexcept {
         return ask(execution::get_env(*child_), env...);
     }

@@ -87,7 +87,8 @@ public:
     class joiner : immovable {
     public:
         virtual void complete() noexcept = 0;
-        plain<joiner*> next{nullptr};  // the scope's: written by the pusher, read by who completes
+        // the scope's: written by the pusher, read by who completes
+        internal::plain<joiner*> next{nullptr};
 
     protected:
         ~joiner() = default;
@@ -95,10 +96,10 @@ public:
 
     // No association is made from here on.
     void close() noexcept {
-        word_.fetch_or(closed, relaxed);  // relaxed: says nothing about other memory
+        word_.fetch_or(closed, internal::relaxed);  // relaxed: says nothing about other memory
     }
     // How many associations there are just now, joiners in the act of joining included.
-    std::size_t outstanding() const noexcept { return word_.load(relaxed) / unit; }
+    std::size_t outstanding() const noexcept { return word_.load(internal::relaxed) / unit; }
 
     // Calls visit with the place of each operation that runs, if the scope records them. Holds the
     // scope's record lock meanwhile: visit must not start or end operations of this scope.
@@ -113,11 +114,12 @@ public:
 
     // For associations and joins; not for users.
     [[nodiscard]] bool associate() noexcept {
-        std::size_t seen = word_.load(relaxed);
+        std::size_t seen = word_.load(internal::relaxed);
         do {
             if ((seen & (closed | joined)) != 0 || seen / unit >= max_associations) return false;
             // relaxed: an association alone makes nothing visible
-        } while (!word_.compare_exchange_weak(seen, (seen + unit) | used, relaxed, relaxed));
+        } while (!word_.compare_exchange_weak(seen, (seen + unit) | used, internal::relaxed,
+                                              internal::relaxed));
         return true;
     }
     // For the end of an association: the last one completes the joiners. Touch nothing afterwards.
@@ -146,7 +148,7 @@ protected:
     // The first thing of a scope's destructor: says what was forgotten before a member is missed.
     void check_joined(const char* unless_joined) const noexcept {
         // edge scope.leave (acquire): sees what all operations did
-        const std::size_t last = word_.load(acquire);
+        const std::size_t last = word_.load(internal::acquire);
         COPPICE_CHECK((last & joined) != 0 || (last & used) == 0, unless_joined);
         COPPICE_CHECK(last / unit == 0,
                       "a scope was destroyed during a call of its request_stop()");
@@ -154,10 +156,11 @@ protected:
 
     // Keeps a join from completing, but does not count as use. False: the scope is joined.
     [[nodiscard]] bool hold() noexcept {
-        std::size_t seen = word_.load(relaxed);
+        std::size_t seen = word_.load(internal::relaxed);
         do {
             if ((seen & joined) != 0) return false;
-        } while (!word_.compare_exchange_weak(seen, seen + unit, relaxed, relaxed));
+        } while (
+            !word_.compare_exchange_weak(seen, seen + unit, internal::relaxed, internal::relaxed));
         return true;
     }
 
@@ -172,40 +175,42 @@ private:
     void push_joiners(joiner* first, joiner* last) noexcept;
     void lock_records() noexcept {
         // edge scope.records (acquire): sees the list as the last holder left it
-        while (locked_.exchange(true, acquire)) spin_hint();
+        while (locked_.exchange(true, internal::acquire)) internal::spin_hint();
     }
     void unlock_records() noexcept {
-        locked_.store(false, release);  // edge scope.records (release): the list is whole
+        locked_.store(false, internal::release);  // edge scope.records (release): the list is whole
     }
 
-    atomic<std::size_t> word_{0};       // states above
-    atomic<joiner*> joiners_{nullptr};  // pushed by joiners, taken by the last one out
-    atomic<bool> locked_{false};        // guards records_
+    internal::atomic<std::size_t> word_{0};       // states above
+    internal::atomic<joiner*> joiners_{nullptr};  // pushed by joiners, taken by the last one out
+    internal::atomic<bool> locked_{false};        // guards records_
     bool recording_ = false;
     intrusive_list<scope_record> records_;
 };
 
 inline void scope_base::push_joiners(joiner* first, joiner* last) noexcept {
-    joiner* head = joiners_.load(relaxed);
+    joiner* head = joiners_.load(internal::relaxed);
     do {
         last->next.write(head);
         // edge scope.joiner (release): the joiner is linked; pairs with leave()
-    } while (!joiners_.compare_exchange_weak(head, first, release, relaxed));
+    } while (!joiners_.compare_exchange_weak(head, first, internal::release, internal::relaxed));
 }
 
 inline void scope_base::leave() noexcept {
-    std::size_t seen = word_.load(relaxed);
+    std::size_t seen = word_.load(internal::relaxed);
     for (;;) {
         if (seen / unit != 1 || (seen & joining) == 0) {
             // edge scope.leave (release): what the operation did; pairs with the last one out
-            if (word_.compare_exchange_weak(seen, seen - unit, release, relaxed)) return;
+            if (word_.compare_exchange_weak(seen, seen - unit, internal::release,
+                                            internal::relaxed))
+                return;
             continue;
         }
         // edge scope.joiner (acquire): sees the joiners
-        joiner* const waiting = joiners_.exchange(nullptr, acquire);
+        joiner* const waiting = joiners_.exchange(nullptr, internal::acquire);
         const std::size_t next = ((seen - unit) | joined) & ~joining;
         // edge scope.leave (release), edge scope.leave (acquire): sees what all operations did
-        if (word_.compare_exchange_strong(seen, next, acq_rel, relaxed)) {
+        if (word_.compare_exchange_strong(seen, next, internal::acq_rel, internal::relaxed)) {
             for (joiner* j = waiting; j != nullptr;) {
                 joiner* const following = j->next.read();
                 j->complete();  // the scope may be gone
@@ -213,7 +218,7 @@ inline void scope_base::leave() noexcept {
             }
             return;
         }
-        if (waiting != nullptr && !planted("scope.forget_joiners")) {
+        if (waiting != nullptr && !internal::planted("scope.forget_joiners")) {
             joiner* last = waiting;
             while (joiner* const next_one = last->next.read()) last = next_one;
             push_joiners(waiting, last);
@@ -223,22 +228,26 @@ inline void scope_base::leave() noexcept {
 
 inline bool scope_base::start_join(joiner& waiting) noexcept {
     // edge scope.leave (acquire): sees what all operations did
-    std::size_t seen = word_.load(acquire);
+    std::size_t seen = word_.load(internal::acquire);
     for (;;) {
         if (seen / unit == 0) {
             if ((seen & joined) != 0) return true;
             // edge scope.leave (acquire): as above
-            if (word_.compare_exchange_weak(seen, seen | joined, acquire, acquire)) return true;
+            if (word_.compare_exchange_weak(seen, seen | joined, internal::acquire,
+                                            internal::acquire))
+                return true;
         } else {
             COPPICE_CHECK((seen % unit) / join_unit < max_joins, "too many joins of one scope");
-            std::size_t held = planted("scope.join_without_hold") ? seen : seen + unit;
-            if (!planted("scope.join_uncounted")) held += join_unit;
+            std::size_t held = internal::planted("scope.join_without_hold") ? seen : seen + unit;
+            if (!internal::planted("scope.join_uncounted")) held += join_unit;
             // edge scope.leave (acquire): as above
-            if (word_.compare_exchange_weak(seen, held | joining, acquire, acquire)) break;
+            if (word_.compare_exchange_weak(seen, held | joining, internal::acquire,
+                                            internal::acquire))
+                break;
         }
     }
     push_joiners(&waiting, &waiting);
-    if (!planted("scope.join_without_hold")) leave();  // the scope may be gone
+    if (!internal::planted("scope.join_without_hold")) leave();  // the scope may be gone
     return false;
 }
 
@@ -300,7 +309,7 @@ class scope_join_operation final : scope_base::joiner {
 public:
     using operation_state_concept = operation_state_tag;
     using schedule_sender =
-        schedule_result_t<call_result_t<get_start_scheduler_t, env_of_t<const Rcvr&>>>;
+        schedule_result_t<internal::call_result_t<get_start_scheduler_t, env_of_t<const Rcvr&>>>;
     using schedule_receiver = passing_receiver<receiver_state<Rcvr>, Rcvr>;
 
     scope_join_operation(scope_base& scope, Rcvr rcvr) noexcept(
@@ -364,8 +373,8 @@ private:
     }
     template <class Env>
     static consteval auto signatures() noexcept {
-        if constexpr (callable<get_start_scheduler_t, Env>) {
-            using Schedule = schedule_result_t<call_result_t<get_start_scheduler_t, Env>>;
+        if constexpr (internal::callable<get_start_scheduler_t, Env>) {
+            using Schedule = schedule_result_t<internal::call_result_t<get_start_scheduler_t, Env>>;
             return signatures_union_t<completion_signatures<set_value_t()>,
                                       signatures_of<Schedule, fwd_env_t<Env>>>();
         } else {
@@ -454,7 +463,7 @@ public:
     // Asks every operation to stop, those to come included. A join does not complete before this
     // returns, so the scope may be destroyed as soon as it has been joined.
     void request_stop() noexcept {
-        const bool held = !planted("scope.stop_without_hold") && hold();
+        const bool held = !internal::planted("scope.stop_without_hold") && hold();
         source_.request_stop();
         if (held) leave();
     }

@@ -18,7 +18,7 @@ template <class Rcvr>
 concept receiver =
     std::derived_from<typename std::remove_cvref_t<Rcvr>::receiver_concept, receiver_tag> &&
     requires(const std::remove_cvref_t<Rcvr>& rcvr) {
-        { get_env(rcvr) } -> queryable;
+        { get_env(rcvr) } -> internal::queryable;
     } && std::move_constructible<std::remove_cvref_t<Rcvr>> &&
     std::constructible_from<std::remove_cvref_t<Rcvr>, Rcvr> &&
     std::is_nothrow_move_constructible_v<std::remove_cvref_t<Rcvr>> &&
@@ -28,7 +28,7 @@ template <class Signature, class Rcvr>
 inline constexpr bool valid_completion_for = false;
 template <class Tag, class... Args, class Rcvr>
 inline constexpr bool valid_completion_for<Tag(Args...), Rcvr> =
-    callable<Tag, std::remove_cvref_t<Rcvr>, Args...>;
+    internal::callable<Tag, std::remove_cvref_t<Rcvr>, Args...>;
 
 template <class Rcvr, class Completions>
 inline constexpr bool has_completions = false;
@@ -69,7 +69,7 @@ inline constexpr bool enable_sender = is_sender<Sndr> || is_awaitable<Sndr, env_
 template <class Sndr>
 concept sender = enable_sender<std::remove_cvref_t<Sndr>> &&
                  requires(const std::remove_cvref_t<Sndr>& sndr) {
-                     { get_env(sndr) } -> queryable;
+                     { get_env(sndr) } -> internal::queryable;
                  } && std::move_constructible<std::remove_cvref_t<Sndr>> &&
                  std::constructible_from<std::remove_cvref_t<Sndr>, Sndr>;
 
@@ -156,7 +156,7 @@ consteval auto get_completion_signatures() noexcept -> signatures_of<Sndr, Env..
 }
 
 template <class Sndr, class... Env>
-concept sender_in = sender<Sndr> && (sizeof...(Env) <= 1) && (queryable<Env> && ...) &&
+concept sender_in = sender<Sndr> && (sizeof...(Env) <= 1) && (internal::queryable<Env> && ...) &&
                     valid_completion_signatures<signatures_of<Sndr, Env...>>;
 template <class Sndr>
 concept dependent_sender = sender<Sndr> && std::same_as<signatures_of<Sndr>, dependent_signatures>;
@@ -178,7 +178,7 @@ struct pipeline_check {
 };
 template <class Sndr, class Sigs>
     requires is_pipeline_error<Sigs>
-struct pipeline_check<Sndr, Sigs> : diagnosis<Sigs> {
+struct pipeline_check<Sndr, Sigs> : internal::diagnosis<Sigs> {
     static constexpr bool done = true;
 };
 

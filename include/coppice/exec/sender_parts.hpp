@@ -6,6 +6,7 @@
 // optimise. A user's sender that shall be transformed by its own algorithm names its tag likewise,
 // or is an aggregate whose first member is the tag. Source: tag_of_t of [exec.snd.concepts].
 
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/product.hpp>
 
 namespace coppice::execution {
@@ -33,7 +34,7 @@ constexpr decltype(auto) get(Sndr&& sndr) noexcept {
     if constexpr (Index == 0) {
         return typename Plain::tag_type();
     } else if constexpr (Index == 1 && !has_data<Plain>) {
-        return product<>();
+        return internal::product<>();
     } else if constexpr (Index == 1) {
         return (static_cast<Sndr&&>(sndr).data);
     } else if constexpr (has_child<Plain>) {
@@ -56,6 +57,8 @@ struct part_probe {
 };
 template <class T, class... Parts>
 concept initialised_by = requires { T{tag_probe<T>(), Parts()...}; };
+
+namespace internal {
 
 template <class T>
 consteval std::size_t count_parts() noexcept {
@@ -84,6 +87,8 @@ constexpr auto first_part(const T& sndr) noexcept {
     }
 }
 
+}  // namespace internal
+
 template <class Sndr>
 struct tag_of {};
 template <names_its_tag Sndr>
@@ -91,12 +96,12 @@ struct tag_of<Sndr> {
     using type = typename Sndr::tag_type;
 };
 template <class Sndr>
-    requires(!names_its_tag<Sndr>) && (execution::count_parts<Sndr>() != 0)
+    requires(!names_its_tag<Sndr>) && (execution::internal::count_parts<Sndr>() != 0)
 struct tag_of<Sndr> {
     template <class Tag>
-    static constexpr Tag only(type_list<Tag>) noexcept;
-    using type =
-        decltype(only(execution::first_part<count_parts<Sndr>()>(std::declval<const Sndr&>())));
+    static constexpr Tag only(internal::type_list<Tag>) noexcept;
+    using type = decltype(only(execution::internal::first_part<internal::count_parts<Sndr>()>(
+        std::declval<const Sndr&>())));
 };
 
 template <class Sndr>

@@ -52,7 +52,7 @@ public:
     void complete() noexcept override {
         // The scope is left last: it may be destroyed then.
         const association leaving = static_cast<association&&>(assoc_);
-        execution::delete_with(Allocator(allocator_), this);
+        execution::internal::delete_with(Allocator(allocator_), this);
     }
 
 private:
@@ -66,19 +66,19 @@ template <class Sigs>
 inline constexpr bool spawnable = false;
 template <class... Fns>
 inline constexpr bool spawnable<completion_signatures<Fns...>> =
-    (one_of<Fns, set_value_t(), set_stopped_t()> && ...);
+    (internal::one_of<Fns, set_value_t(), set_stopped_t()> && ...);
 
 // Says what to append to a sender that cannot be spawned as it is.
 template <class Error, bool SendsErrors>
 struct spawn_diagnosis {
-    static_assert(always_false<Error>,
+    static_assert(internal::always_false<Error>,
                   "coppice: this pipeline does not type-check: nobody takes the values of what is "
                   "spawned; append then(...) that returns nothing, or use spawn_future");
     static constexpr bool reported = true;
 };
 template <class Error>
 struct spawn_diagnosis<Error, true> {
-    static_assert(always_false<Error>,
+    static_assert(internal::always_false<Error>,
                   "coppice: this pipeline does not type-check: nobody takes the errors of what is "
                   "spawned; append upon_error(...), or use spawn_future");
     static constexpr bool reported = true;
@@ -109,7 +109,7 @@ constexpr auto spawned_env(const Wrapped& wrapped, const Token& token, Env env) 
 // errors, unless the scope does, and send no values. Errors: what allocating or connecting throws.
 // Cost: one allocation.
 struct spawn_t {
-    template <sender Sndr, scope_token Token, queryable Env = env<>>
+    template <sender Sndr, scope_token Token, internal::queryable Env = env<>>
     void operator()(Sndr&& sndr, Token token, Env spawn_env = Env(),
                     std::source_location where = std::source_location::current()) const {
         auto wrapped = execution::wrap_spawned(token, static_cast<Sndr&&>(sndr));
@@ -118,14 +118,14 @@ struct spawn_t {
         using Spawned = decltype(write_env(std::move(wrapped), std::move(full_env)));
         using Sigs = signatures_of<Spawned, env<>>;
         if constexpr (!is_completion_signatures<Sigs>) {
-            static_assert(diagnosis<Sigs>::reported);
+            static_assert(internal::diagnosis<Sigs>::reported);
         } else if constexpr (!spawnable<Sigs>) {
             using Error = pipeline_error<in_algorithm<spawn_t>, got<Sigs>,
                                          wanted<only_value_and_stopped_completions>>;
             static_assert(spawn_diagnosis < Error, Sigs::count_of(set_error) != 0 > ::reported);
         } else {
             using state = spawn_state<decltype(allocator), Token, Spawned>;
-            state* const spawned = execution::new_with<state>(
+            state* const spawned = execution::internal::new_with<state>(
                 allocator, allocator, write_env(std::move(wrapped), std::move(full_env)), token,
                 where);
             spawned->run();

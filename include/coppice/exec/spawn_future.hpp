@@ -28,7 +28,7 @@
 namespace coppice::execution {
 
 struct spawn_future_t {
-    template <sender Sndr, scope_token Token, queryable Env = env<>>
+    template <sender Sndr, scope_token Token, internal::queryable Env = env<>>
     auto operator()(Sndr&& sndr, Token token, Env spawn_env = Env(),
                     std::source_location where = std::source_location::current()) const;
 };
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] found complete() noexcept {
         return move_on([](found seen) {
             if (seen == found::running || seen == found::stopped) return found::completed;
-            return planted("future.keep_waiting") ? seen : found::over;
+            return internal::planted("future.keep_waiting") ? seen : found::over;
         });
     }
     [[nodiscard]] found consume() noexcept {
@@ -63,25 +63,27 @@ public:
     }
 
     // One holder more; the caller is one already.
-    void hold() noexcept { holders_.fetch_add(1, relaxed); }  // relaxed: the caller's own keeps it
+    // relaxed: the caller's own keeps it
+    void hold() noexcept { holders_.fetch_add(1, internal::relaxed); }
     // True: that was the last holder, end the state.
     [[nodiscard]] bool let_go() noexcept {
         // edge future.let_go (release), edge future.let_go (acquire): the last one sees all work
-        return holders_.fetch_sub(1, acq_rel) == 1;
+        return holders_.fetch_sub(1, internal::acq_rel) == 1;
     }
 
 private:
     template <class Next>
     found move_on(Next next) noexcept {
-        found seen = state_.load(relaxed);
-        // edge future.meet (release), edge future.meet (acquire): the result, or the consumer
-        while (!state_.compare_exchange_weak(seen, next(seen), acq_rel, relaxed)) {
+        found seen = state_.load(internal::relaxed);
+        while (
+            // edge future.meet (release), edge future.meet (acquire): the result, or the consumer
+            !state_.compare_exchange_weak(seen, next(seen), internal::acq_rel, internal::relaxed)) {
         }
         return seen;
     }
 
-    atomic<found> state_{found::running};
-    atomic<unsigned> holders_{2};  // the operation and the future
+    internal::atomic<found> state_{found::running};
+    internal::atomic<unsigned> holders_{2};  // the operation and the future
 };
 
 template <class Sigs>
@@ -124,7 +126,7 @@ public:
     }
     // The consumer's stop callback's.
     void try_cancel() noexcept {
-        const bool held = !planted("future.cancel_unheld");
+        const bool held = !internal::planted("future.cancel_unheld");
         if (held) hold();
         stop_operation();
         if (try_set_stopped() == found::waiting) {
@@ -211,13 +213,13 @@ private:
     void stop_operation() noexcept override { source_.request_stop(); }
     void destroy() noexcept override {
         const association leaving = static_cast<association&&>(assoc_);
-        execution::delete_with(Allocator(allocator_), this);
+        execution::internal::delete_with(Allocator(allocator_), this);
     }
     template <class A, class T>
     friend void delete_with(A, T*) noexcept;
 
     [[no_unique_address]] Allocator allocator_;
-    tolerant_single_stop_source source_;
+    internal::tolerant_single_stop_source source_;
     connect_result_t<spawned_future_t<Wrapped, Env>, spawn_future_receiver<Sigs>> operation_;
     association assoc_;
     scope_listing listing_;
@@ -310,7 +312,7 @@ struct spawn_future_sender {
 // Starts sndr in token's scope and returns a sender of its result; set_stopped if the scope
 // refuses. Dropping the returned sender asks the operation to stop. Errors: what allocating or
 // connecting throws. Cost: one allocation.
-template <sender Sndr, scope_token Token, queryable Env>
+template <sender Sndr, scope_token Token, internal::queryable Env>
 auto spawn_future_t::operator()(Sndr&& sndr, Token token, Env spawn_env,
                                 std::source_location where) const {
     auto wrapped = token.wrap(static_cast<Sndr&&>(sndr));
@@ -320,12 +322,12 @@ auto spawn_future_t::operator()(Sndr&& sndr, Token token, Env spawn_env,
     using FullEnv = decltype(full_env);
     using Sigs = future_signatures_t<Wrapped, FullEnv>;
     if constexpr (!is_completion_signatures<Sigs>) {
-        static_assert(diagnosis<Sigs>::reported);
+        static_assert(internal::diagnosis<Sigs>::reported);
     } else {
         using state = spawn_future_state<decltype(allocator), Token, Wrapped, FullEnv>;
-        state* const spawned =
-            execution::new_with<state>(allocator, allocator, static_cast<Wrapped&&>(wrapped), token,
-                                       static_cast<FullEnv&&>(full_env), where);
+        state* const spawned = execution::internal::new_with<state>(
+            allocator, allocator, static_cast<Wrapped&&>(wrapped), token,
+            static_cast<FullEnv&&>(full_env), where);
         spawned->run();
         return spawn_future_sender<Sigs>(*spawned);
     }

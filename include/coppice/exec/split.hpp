@@ -38,7 +38,7 @@ public:
     class consumer : immovable {
     public:
         virtual void complete() noexcept = 0;
-        plain<consumer*> next{nullptr};  // written by add(), read by finish()
+        internal::plain<consumer*> next{nullptr};  // written by add(), read by finish()
 
     protected:
         ~consumer() = default;
@@ -48,18 +48,18 @@ public:
     // first: start the child. later: complete() will be called. too_late: the result is there.
     [[nodiscard]] added add(consumer& c) noexcept {
         // edge split.done (acquire): sees the result
-        consumer* seen = waiting_.load(acquire);
+        consumer* seen = waiting_.load(internal::acquire);
         do {
             if (seen == done()) return added::too_late;
             c.next.write(seen);
             // edge split.add (release), edge split.done (acquire): the consumer is linked
-        } while (!waiting_.compare_exchange_weak(seen, &c, release, acquire));
+        } while (!waiting_.compare_exchange_weak(seen, &c, internal::release, internal::acquire));
         return seen == nullptr ? added::first : added::later;
     }
     // The result is stored: completes all who wait. The consumers may end their lives.
     void finish() noexcept {
         // edge split.add (acquire), edge split.done (release): sees who waits; the result is stored
-        consumer* c = waiting_.exchange(done(), acq_rel);
+        consumer* c = waiting_.exchange(done(), internal::acq_rel);
         while (c != nullptr) {
             consumer* const following = c->next.read();
             c->complete();
@@ -67,18 +67,19 @@ public:
         }
     }
 
-    void hold() noexcept { holders_.fetch_add(1, relaxed); }  // relaxed: the caller holds already
+    // relaxed: the caller holds already
+    void hold() noexcept { holders_.fetch_add(1, internal::relaxed); }
     [[nodiscard]] bool let_go() noexcept {
         // edge split.let_go (release), edge split.let_go (acquire): the last sees all others' work
-        return holders_.fetch_sub(1, acq_rel) == 1;
+        return holders_.fetch_sub(1, internal::acq_rel) == 1;
     }
 
 private:
     // An address that no consumer has.
     consumer* done() noexcept { return reinterpret_cast<consumer*>(this); }
 
-    atomic<consumer*> waiting_{nullptr};  // states above
-    atomic<std::size_t> holders_{1};
+    internal::atomic<consumer*> waiting_{nullptr};  // states above
+    internal::atomic<std::size_t> holders_{1};
 };
 
 // What the child sees: only that it may be stopped.
@@ -101,12 +102,13 @@ template <class Sigs>
 struct split_signatures;
 template <class... Fns>
 struct split_signatures<completion_signatures<Fns...>> {
-    using shared = set_insert_t<completion_signatures<>, typename split_signature<Fns>::type...>;
+    using shared =
+        internal::set_insert_t<completion_signatures<>, typename split_signature<Fns>::type...>;
     using complete =
         std::conditional_t<(stores_results_nothrow<Fns> && ...), shared,
-                           set_insert_t<shared, set_error_t(const std::exception_ptr&)>>;
+                           internal::set_insert_t<shared, set_error_t(const std::exception_ptr&)>>;
     using type = std::conditional_t<
-        (stores_results<Fns> && ...), set_insert_t<complete, set_stopped_t()>,
+        (stores_results<Fns> && ...), internal::set_insert_t<complete, set_stopped_t()>,
         pipeline_error<in_algorithm<split_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
@@ -114,13 +116,13 @@ struct split_signatures<completion_signatures<Fns...>> {
 template <class Sigs>
 class split_state_base : public split_meeting {
 public:
-    tolerant_single_stop_source source;
+    internal::tolerant_single_stop_source source;
     completion_store<Sigs> result;  // written by the child before finish()
 
     // After add() said so.
     void start_child() noexcept {
         // The child's; the starter is a holder until then.
-        if (!planted("split.start_unheld")) hold();
+        if (!internal::planted("split.start_unheld")) hold();
         if (source.stop_requested()) {
             child_completed(set_stopped_t());
         } else {
@@ -181,7 +183,9 @@ public:
 
 private:
     void start_operation() noexcept override { execution::start(operation_); }
-    void destroy() noexcept override { execution::delete_with(Allocator(allocator_), this); }
+    void destroy() noexcept override {
+        execution::internal::delete_with(Allocator(allocator_), this);
+    }
 
     [[no_unique_address]] Allocator allocator_;
     connect_result_t<Sndr, split_receiver<Sigs>> operation_;
@@ -195,7 +199,7 @@ public:
     explicit split_stop(split_state_base<Sigs>& state) noexcept : state_(&state) {}
     void operator()() noexcept {
         split_state_base<Sigs>& state = *state_;
-        const bool held = !planted("split.stop_unheld");
+        const bool held = !internal::planted("split.stop_unheld");
         if (held) state.hold();
         state.source.request_stop();
         if (held) state.release();
@@ -308,14 +312,14 @@ auto split_t::operator()(Sndr&& sndr) const {
     using Child = std::decay_t<Sndr>;
     using Sigs = split_stored_t<Child>;
     if constexpr (!is_completion_signatures<Sigs>) {
-        static_assert(diagnosis<Sigs>::reported);
+        static_assert(internal::diagnosis<Sigs>::reported);
     } else if constexpr (!is_completion_signatures<typename split_signatures<Sigs>::type>) {
-        static_assert(diagnosis<typename split_signatures<Sigs>::type>::reported);
+        static_assert(internal::diagnosis<typename split_signatures<Sigs>::type>::reported);
     } else {
         auto allocator = execution::choose_allocator(sndr, env<>());
         using state = split_state<Child, decltype(allocator)>;
-        return split_sender<Sigs>(
-            *execution::new_with<state>(allocator, allocator, Child(static_cast<Sndr&&>(sndr))));
+        return split_sender<Sigs>(*execution::internal::new_with<state>(
+            allocator, allocator, Child(static_cast<Sndr&&>(sndr))));
     }
 }
 inline constexpr split_t split{};

@@ -21,7 +21,7 @@ namespace coppice::execution {
 
 // Where this thread is told from others.
 inline const void* this_thread_mark() noexcept {
-    return &thread_slot<struct start_race_thread, char>();
+    return &internal::thread_slot<struct start_race_thread, char>();
 }
 
 class start_race {
@@ -31,33 +31,34 @@ public:
     // The starter, before start().
     void open() noexcept {
         starter_ = this_thread_mark();
-        state_.store(starting, relaxed);  // relaxed: start() publishes the operation itself
+        // relaxed: start() publishes the operation itself
+        state_.store(starting, internal::relaxed);
     }
     // The completion. True: go on from here. False: the starter will, touch nothing.
     [[nodiscard]] bool completed() noexcept {
         if (starter_ == this_thread_mark()) {
             // relaxed: the starter's writes are this thread's own
-            if (state_.load(relaxed) == starting) {
-                state_.store(complete, relaxed);
+            if (state_.load(internal::relaxed) == starting) {
+                state_.store(complete, internal::relaxed);
                 return false;
             }
             return true;
         }
         // edge start_race.completed (release), edge start_race.returned (acquire): both see all
-        return state_.exchange(complete, acq_rel) == left;
+        return state_.exchange(complete, internal::acq_rel) == left;
     }
     // The starter, after start(). True: it has completed, go on from here. False: touch nothing.
     [[nodiscard]] bool returned() noexcept {
         // edge start_race.completed (acquire): the result is stored
-        if (state_.load(acquire) == complete) return true;
+        if (state_.load(internal::acquire) == complete) return true;
         // edge start_race.returned (release), edge start_race.completed (acquire): both see all
-        return state_.exchange(left, acq_rel) == complete;
+        return state_.exchange(left, internal::acq_rel) == complete;
     }
 
 private:
     enum state : unsigned char { starting, complete, left };
 
-    atomic<state> state_{starting};
+    internal::atomic<state> state_{starting};
     const void* starter_ = nullptr;  // written before start(); read by the completion
 };
 

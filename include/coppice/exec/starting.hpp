@@ -16,9 +16,10 @@
 // are not both alive at one address.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Around one start(), on the starter's stack. Threads: the starter's.
 class starting : immovable {
@@ -52,4 +53,4 @@ private:
     starting* const outer_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

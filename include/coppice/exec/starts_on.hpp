@@ -118,7 +118,8 @@ struct starts_on_sender {
         // A failure of scheduling happens nobody says where.
         template <template <class> class Query, completion_tag Tag, class Env>
             requires says_where<Query<Tag>> && (!schedule_sends<Tag, Env>()) &&
-                     callable<Query<Tag>, env_of_t<const Child&>, started_env_t<Sch, const Env&>>
+                     internal::callable<Query<Tag>, env_of_t<const Child&>,
+                                        started_env_t<Sch, const Env&>>
         constexpr auto query(Query<Tag> ask, const Env& env) const noexcept {
             return ask(execution::get_env(sndr_->child),
                        started_env_t<Sch, const Env&>(scheduler_env<Sch>(sndr_->data),
@@ -136,7 +137,7 @@ struct starts_on_sender {
         using Failures =
             decltype(execution::transform_if_valid<failure_signatures,
                                                    signatures_of<Schedule, fwd_env_t<Env>...>>());
-        using Sigs = signatures_of<like_t<Self, Child>, started_env_t<Sch, Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, started_env_t<Sch, Env>...>;
         return signatures_union_t<Sigs, Failures>();
     }
     template <receiver Rcvr>

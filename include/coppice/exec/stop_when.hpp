@@ -59,7 +59,9 @@ private:
         void operator()() noexcept {
             // relaxed: only decides which of two calls runs; what the function reads was there
             // before both registrations
-            if (self_->fired_.exchange(true, relaxed) && !planted("fused.run_twice")) return;
+            if (self_->fired_.exchange(true, internal::relaxed) &&
+                !internal::planted("fused.run_twice"))
+                return;
             static_cast<CallbackFn&&>(self_->callback_)();  // may destroy *self_
         }
 
@@ -68,7 +70,7 @@ private:
     };
 
     [[no_unique_address]] CallbackFn callback_;
-    atomic<bool> fired_{false};
+    internal::atomic<bool> fired_{false};
     stop_callback_for_t<First, fire> first_;
     stop_callback_for_t<Second, fire> second_;
 };
@@ -132,7 +134,7 @@ struct stop_when_sender {
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        return signatures_of<like_t<Self, Child>, stop_when_env_t<Token, Env>...>();
+        return signatures_of<internal::like_t<Self, Child>, stop_when_env_t<Token, Env>...>();
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && noexcept(

@@ -16,7 +16,8 @@ struct stopped_as_optional_t;
 struct stopped_as_error_t;
 
 template <class Sigs>
-using single_value_of = single_value<gather_signatures<set_value_t, Sigs, type_list, type_list>>;
+using single_value_of =
+    single_value<gather_signatures<set_value_t, Sigs, internal::type_list, internal::type_list>>;
 
 template <class Sigs>
 struct stopped_as_optional_signatures {
@@ -40,8 +41,8 @@ struct stopped_as_optional_signatures<completion_signatures<Fns...>> {
     struct of<set_error_t(Error)> {
         using type = completion_signatures<set_error_t(Error)>;
     };
-    using type = set_union_t<completion_signatures<set_value_t(std::optional<value>)>,
-                             typename of<Fns>::type...>;
+    using type = internal::set_union_t<completion_signatures<set_value_t(std::optional<value>)>,
+                                       typename of<Fns>::type...>;
 };
 
 // What becomes of the child's completions: a stop becomes Becomes, and values may throw.
@@ -134,7 +135,7 @@ struct stopped_as_optional_sender {
     [[no_unique_address]] Child child;
 
     template <class Init>
-    constexpr explicit stopped_as_optional_sender(construct_each, Init&& init) noexcept(
+    constexpr explicit stopped_as_optional_sender(internal::construct_each, Init&& init) noexcept(
         std::is_nothrow_constructible_v<Child, Init>)
         : child(static_cast<Init&&>(init)) {}
 
@@ -144,7 +145,7 @@ struct stopped_as_optional_sender {
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
         return execution::transform_if_valid<stopped_as_optional_signatures, Sigs>();
     }
     template <receiver Rcvr>
@@ -167,7 +168,7 @@ template <sender Sndr>
 constexpr auto stopped_as_optional_t::operator()(Sndr&& sndr) const {
     using result = stopped_as_optional_sender<std::decay_t<Sndr>>;
     static_assert(pipeline_check<result>::done);
-    return result(construct_each(), static_cast<Sndr&&>(sndr));
+    return result(internal::construct_each(), static_cast<Sndr&&>(sndr));
 }
 inline constexpr stopped_as_optional_t stopped_as_optional{};
 
@@ -176,9 +177,9 @@ struct stopped_as_error_signatures;
 template <class... Fns, class Error>
 struct stopped_as_error_signatures<completion_signatures<Fns...>, Error> {
     using stopped = completion_signatures<set_error_t(Error)>;
-    using type = set_union_t<completion_signatures<>,
-                             std::conditional_t<std::is_same_v<Fns, set_stopped_t()>, stopped,
-                                                completion_signatures<Fns>>...>;
+    using type = internal::set_union_t<completion_signatures<>,
+                                       std::conditional_t<std::is_same_v<Fns, set_stopped_t()>,
+                                                          stopped, completion_signatures<Fns>>...>;
 };
 
 template <class Error, class Rcvr>
@@ -227,7 +228,7 @@ struct stopped_as_error_sender {
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
         return execution::transform_if_valid<stopped_as_error_signatures, Sigs, Error>();
     }
     template <receiver Rcvr>

@@ -32,9 +32,8 @@ private:
 };
 
 template <execution::sender_in<sync_wait_env> Sndr>
-using sync_wait_result_t =
-    std::optional<execution::value_types_of_t<Sndr, sync_wait_env, execution::decayed_tuple,
-                                              std::type_identity_t>>;
+using sync_wait_result_t = std::optional<execution::value_types_of_t<
+    Sndr, sync_wait_env, execution::internal::decayed_tuple, std::type_identity_t>>;
 template <execution::sender_in<sync_wait_env> Sndr>
 using sync_wait_with_variant_result_t =
     std::optional<execution::value_types_of_t<Sndr, sync_wait_env>>;
@@ -68,7 +67,7 @@ public:
     }
     template <class Error>
     void set_error(Error&& error) && noexcept {
-        state_->error = execution::as_exception(static_cast<Error&&>(error));
+        state_->error = execution::internal::as_exception(static_cast<Error&&>(error));
         state_->loop.finish();
     }
     void set_stopped() && noexcept { state_->loop.finish(); }
@@ -93,14 +92,14 @@ struct sync_wait_t {
     auto operator()(Sndr&& sndr) const {
         using Sigs = execution::signatures_of<Sndr, sync_wait_env>;
         if constexpr (!execution::is_completion_signatures<Sigs>) {
-            static_assert(execution::diagnosis<Sigs>::reported);
+            static_assert(execution::internal::diagnosis<Sigs>::reported);
             return no_result();
         } else if constexpr (Sigs::count_of(execution::set_value_t()) != 1) {
             using Error =
                 execution::pipeline_error<execution::in_algorithm<sync_wait_t>,
                                           execution::got<Sigs>,
                                           execution::wanted<execution::one_value_completion>>;
-            static_assert(execution::diagnosis<Error>::reported);
+            static_assert(execution::internal::diagnosis<Error>::reported);
             return no_result();
         } else {
             using Result = decltype(execution::apply_sender(sync_wait_domain<Sndr>(), *this,
@@ -133,7 +132,7 @@ struct sync_wait_with_variant_t {
         using Variant = decltype(execution::into_variant(static_cast<Sndr&&>(sndr)));
         using Sigs = execution::signatures_of<Variant, sync_wait_env>;
         if constexpr (!execution::is_completion_signatures<Sigs>) {
-            static_assert(execution::diagnosis<Sigs>::reported);
+            static_assert(execution::internal::diagnosis<Sigs>::reported);
             return no_result();
         } else {
             using Result = decltype(execution::apply_sender(sync_wait_domain<Sndr>(), *this,

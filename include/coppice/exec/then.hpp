@@ -28,7 +28,8 @@ struct then_signatures<completion_signatures<Fns...>, Tag, Handled, F> {
     struct of<Handled(Args...)> {
         using value = value_signature_t<std::invoke_result_t<F, Args...>>;
         using type =
-            set_insert_t<exception_signature<!std::is_nothrow_invocable_v<F, Args...>>, value>;
+            internal::set_insert_t<exception_signature<!std::is_nothrow_invocable_v<F, Args...>>,
+                                   value>;
     };
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
@@ -53,7 +54,7 @@ struct then_map {
     template <class Tag>
     static constexpr bool always =
         !std::is_same_v<Tag, set_error_t> &&
-        (std::is_same_v<Handled, set_value_t> || !one_of<Tag, Handled, set_value_t>);
+        (std::is_same_v<Handled, set_value_t> || !internal::one_of<Tag, Handled, set_value_t>);
 };
 
 template <class Handled, class F, class Rcvr>
@@ -91,12 +92,13 @@ private:
     template <class... Args>
     constexpr void apply(Args&&... args) {
         if constexpr (std::is_void_v<std::invoke_result_t<F, Args...>>) {
-            execution::invoke(static_cast<F&&>(this->state_->data), static_cast<Args&&>(args)...);
+            execution::internal::invoke(static_cast<F&&>(this->state_->data),
+                                        static_cast<Args&&>(args)...);
             execution::set_value(static_cast<Rcvr&&>(this->state_->rcvr));
         } else {
             execution::set_value(static_cast<Rcvr&&>(this->state_->rcvr),
-                                 execution::invoke(static_cast<F&&>(this->state_->data),
-                                                   static_cast<Args&&>(args)...));
+                                 execution::internal::invoke(static_cast<F&&>(this->state_->data),
+                                                             static_cast<Args&&>(args)...));
         }
     }
 };
@@ -126,7 +128,7 @@ struct then_sender {
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        using Sigs = signatures_of<like_t<Self, Child>, fwd_env_t<Env>...>;
+        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
         return execution::transform_if_valid<then_signatures, Sigs, Tag, Handled, F>();
     }
     template <receiver Rcvr>

@@ -46,7 +46,8 @@ struct schedule_at_t {
     }
     template <class Sch>
         requires(!requires(const Sch& sch, instant when) { sch.schedule_at(when); }) &&
-                callable<schedule_after_t, const Sch&, time_span> && callable<now_t, const Sch&>
+                internal::callable<schedule_after_t, const Sch&, time_span> &&
+                internal::callable<now_t, const Sch&>
     constexpr auto operator()(const Sch& sch, instant when) const {
         return schedule_after(sch, when - now(sch));
     }
@@ -143,16 +144,17 @@ private:
     }
     template <class Query, class Env>
     static consteval bool names_timed() noexcept {
-        if constexpr (callable<Query, const Env&>) {
-            return timed_scheduler<std::remove_cvref_t<call_result_t<Query, const Env&>>>;
+        if constexpr (internal::callable<Query, const Env&>) {
+            return timed_scheduler<std::remove_cvref_t<internal::call_result_t<Query, const Env&>>>;
         } else {
             return false;
         }
     }
     template <class Query, class Env>
     static consteval bool names_certain() noexcept {
-        if constexpr (callable<Query, const Env&>) {
-            return certainly_timed_scheduler<std::remove_cvref_t<call_result_t<Query, const Env&>>>;
+        if constexpr (internal::callable<Query, const Env&>) {
+            return certainly_timed_scheduler<
+                std::remove_cvref_t<internal::call_result_t<Query, const Env&>>>;
         } else {
             return false;
         }

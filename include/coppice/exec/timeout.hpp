@@ -40,7 +40,8 @@ public:
     instant query(get_deadline_t) const noexcept { return deadline_; }
     instant query(get_unwatched_deadline_t) const noexcept { return get_unwatched_deadline(base_); }
     template <class Query, class... Args>
-        requires(!one_of<Query, get_stop_token_t, get_deadline_t, get_unwatched_deadline_t>) &&
+        requires(!internal::one_of<Query, get_stop_token_t, get_deadline_t,
+                                   get_unwatched_deadline_t>) &&
                 is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return static_cast<const Env&>(base_).query(tag, static_cast<Args&&>(args)...);
@@ -80,8 +81,8 @@ template <class Sigs>
 struct timeout_signatures;
 template <class... Fns>
 struct timeout_signatures<completion_signatures<Fns...>> {
-    using complete = set_insert_t<delivered_signatures_t<completion_signatures<Fns...>>,
-                                  set_error_t(std::error_code)>;
+    using complete = internal::set_insert_t<delivered_signatures_t<completion_signatures<Fns...>>,
+                                            set_error_t(std::error_code)>;
     using type = std::conditional_t<
         (stores_results<Fns> && ...), complete,
         pipeline_error<in_algorithm<timeout_t>, got<Fns...>, wanted<decay_copyable_results>>>;
@@ -91,14 +92,14 @@ struct timeout_signatures<completion_signatures<Fns...>> {
 template <class Env>
 inline constexpr bool names_certain_timer =
     has_query<Env, get_timed_scheduler_t> ||
-    certainly_timed_scheduler<call_result_t<get_timed_scheduler_t, Env>>;
+    certainly_timed_scheduler<internal::call_result_t<get_timed_scheduler_t, Env>>;
 
 // The environment's timed scheduler, or the sender's, or one of the environment that may be timed.
 template <class Child, class Env>
 constexpr auto timeout_scheduler(const Child& child, const Env& env) noexcept {
-    if constexpr (!callable<get_timed_scheduler_t, env_of_t<const Child&>>) {
+    if constexpr (!internal::callable<get_timed_scheduler_t, env_of_t<const Child&>>) {
         return get_timed_scheduler(env);
-    } else if constexpr (!callable<get_timed_scheduler_t, const Env&>) {
+    } else if constexpr (!internal::callable<get_timed_scheduler_t, const Env&>) {
         return get_timed_scheduler(execution::get_env(child));
     } else if constexpr (names_certain_timer<const Env&>) {
         return get_timed_scheduler(env);
@@ -108,12 +109,13 @@ constexpr auto timeout_scheduler(const Child& child, const Env& env) noexcept {
 }
 template <class Child, class Env>
 inline constexpr bool names_a_timer =
-    callable<get_timed_scheduler_t, Env> || callable<get_timed_scheduler_t, env_of_t<const Child&>>;
+    internal::callable<get_timed_scheduler_t, Env> ||
+    internal::callable<get_timed_scheduler_t, env_of_t<const Child&>>;
 
 // Sigs are those of timeout_kept_t. The sender is the child at place 0, the timer that at place 1.
 template <class Sigs, class Sch, class Rcvr>
-class timeout_state
-    : public join_state<timeout_state<Sigs, Sch, Rcvr>, Rcvr, tolerant_finite_stop_source<2>> {
+class timeout_state : public join_state<timeout_state<Sigs, Sch, Rcvr>, Rcvr,
+                                        internal::tolerant_finite_stop_source<2>> {
     using Env = env_of_t<const Rcvr&>;
 
 public:
@@ -134,7 +136,7 @@ public:
     }
     // Once the sender is started. True: it has ended, and the starter has arrived for the timer.
     bool arrive_for_timer() noexcept {
-        if (outcome_.load(relaxed) == outcome::running)
+        if (outcome_.load(internal::relaxed) == outcome::running)
             return false;  // relaxed: reads nothing else
         this->arrive();
         return true;
@@ -166,7 +168,7 @@ public:
     void stopped(join_place<1>) noexcept { this->arrive(); }
     void complete() noexcept {
         // relaxed: ordered by join.arrive
-        if (outcome_.load(relaxed) == outcome::finished) {
+        if (outcome_.load(internal::relaxed) == outcome::finished) {
             result_.deliver(this->rcvr_);
         } else {
             set_error(static_cast<Rcvr&&>(this->rcvr_), std::make_error_code(std::errc::timed_out));
@@ -180,7 +182,8 @@ private:
     bool decide(outcome mine) noexcept {
         outcome expected = outcome::running;
         // relaxed: says only who was first; arrive() publishes the result
-        return outcome_.compare_exchange_strong(expected, mine, relaxed, relaxed);
+        return outcome_.compare_exchange_strong(expected, mine, internal::relaxed,
+                                                internal::relaxed);
     }
     // The sender completed, or the timer failed.
     template <class Tag, class... Args>
@@ -191,7 +194,7 @@ private:
     }
     void expire() noexcept { this->arrive(decide(outcome::expired)); }
 
-    atomic<outcome> outcome_{outcome::running};
+    internal::atomic<outcome> outcome_{outcome::running};
     completion_store<Sigs> result_;  // written by who decided `finished`
     time_span limit_;
     instant end_ = instant::never();       // of the limit; written before the sender is started
@@ -204,7 +207,7 @@ template <class Child, class Env>
 using timeout_scheduler_t = decltype(execution::timeout_scheduler(
     std::declval<const std::remove_cvref_t<Child>&>(), std::declval<Env>()));
 template <class Sch>
-using timer_sender_t = call_result_t<schedule_after_t, const Sch&, time_span>;
+using timer_sender_t = internal::call_result_t<schedule_after_t, const Sch&, time_span>;
 
 template <class State, class Sch, class Child>
 class timeout_children {
@@ -277,8 +280,9 @@ private:
     static consteval auto signatures() noexcept {
         if constexpr (names_a_timer<Child, Env>) {
             using Timer = timer_sender_t<timeout_scheduler_t<Child, Env>>;
-            using Kept = timeout_kept_t<signatures_of<like_t<Self, Child>, timeout_env<Env>>,
-                                        signatures_of<Timer, timer_env>>;
+            using Kept =
+                timeout_kept_t<signatures_of<internal::like_t<Self, Child>, timeout_env<Env>>,
+                               signatures_of<Timer, timer_env>>;
             return execution::transform_if_valid<timeout_signatures, Kept>();
         } else {
             return pipeline_error<in_algorithm<timeout_t>, got<Env>,

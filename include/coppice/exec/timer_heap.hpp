@@ -4,12 +4,13 @@
 // Children of one parent are a list linked by next, whose first member's previous is the parent.
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
 
 #include <utility>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // What a heap holds; derive from it.
 struct heap_timer : immovable {
@@ -87,4 +88,4 @@ private:
     heap_timer* root_ = nullptr;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -3,6 +3,7 @@
 // Only what hands results to the user as tuples and variants includes this header.
 // Source: [execution.syn] p1 to p3, [exec.cmplsig].
 
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/sender.hpp>
 
 #include <tuple>
@@ -10,15 +11,20 @@
 
 namespace coppice::execution {
 
+namespace internal {
+
 template <class... Ts>
 using decayed_tuple = std::tuple<std::decay_t<Ts>...>;
+
+}  // namespace internal
 
 struct empty_variant {
     empty_variant() = delete;
 };
 template <class... Ts>
 struct make_variant {
-    using type = with_elements_t<std::variant, set_insert_t<type_list<>, std::decay_t<Ts>...>>;
+    using type = internal::with_elements_t<
+        std::variant, internal::set_insert_t<internal::type_list<>, std::decay_t<Ts>...>>;
 };
 template <>
 struct make_variant<> {
@@ -27,7 +33,7 @@ struct make_variant<> {
 template <class... Ts>
 using variant_or_empty = typename make_variant<Ts...>::type;
 
-template <class Sndr, class Env = env<>, template <class...> class Tuple = decayed_tuple,
+template <class Sndr, class Env = env<>, template <class...> class Tuple = internal::decayed_tuple,
           template <class...> class Variant = variant_or_empty>
     requires sender_in<Sndr, Env>
 using value_types_of_t =
@@ -42,25 +48,25 @@ using error_types_of_t = gather_signatures<set_error_t, completion_signatures_of
 template <class Values>
 struct single_value {};
 template <>
-struct single_value<type_list<>> {
+struct single_value<internal::type_list<>> {
     using type = void;
 };
 template <>
-struct single_value<type_list<type_list<>>> {
+struct single_value<internal::type_list<internal::type_list<>>> {
     using type = void;
 };
 template <class T>
-struct single_value<type_list<type_list<T>>> {
+struct single_value<internal::type_list<internal::type_list<T>>> {
     using type = std::decay_t<T>;
 };
 template <class T, class U, class... Ts>
-struct single_value<type_list<type_list<T, U, Ts...>>> {
-    using type = decayed_tuple<T, U, Ts...>;
+struct single_value<internal::type_list<internal::type_list<T, U, Ts...>>> {
+    using type = internal::decayed_tuple<T, U, Ts...>;
 };
 template <class Sndr, class... Env>
 using single_sender_value_type =
     typename single_value<gather_signatures<set_value_t, completion_signatures_of_t<Sndr, Env...>,
-                                            type_list, type_list>>::type;
+                                            internal::type_list, internal::type_list>>::type;
 
 template <class Sndr, class... Env>
 concept single_sender =

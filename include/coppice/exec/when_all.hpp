@@ -23,37 +23,37 @@ struct when_all_t;
 // What one child contributes.
 template <class Fn>
 struct when_all_child_signature {  // set_stopped
-    using values = type_list<>;
+    using values = internal::type_list<>;
     using failures = completion_signatures<Fn>;
 };
 template <class... Args>
 struct when_all_child_signature<set_value_t(Args...)> {
-    using values = type_list<product<std::decay_t<Args>...>>;
+    using values = internal::type_list<internal::product<std::decay_t<Args>...>>;
     using failures = exception_signature<!nothrow_decay_copyable<Args...>>;
 };
 template <class Error>
 struct when_all_child_signature<set_error_t(Error)> {
-    using values = type_list<>;
-    using failures = set_union_t<completion_signatures<set_error_t(std::decay_t<Error>)>,
-                                 exception_signature<!nothrow_decay_copyable<Error>>>;
+    using values = internal::type_list<>;
+    using failures = internal::set_union_t<completion_signatures<set_error_t(std::decay_t<Error>)>,
+                                           exception_signature<!nothrow_decay_copyable<Error>>>;
 };
 
 template <class Sigs>
 struct when_all_child {  // an error, or signatures that are not known yet
-    using values = type_list<product<>>;
+    using values = internal::type_list<internal::product<>>;
     using failures = Sigs;
 };
 template <class... Fns>
     requires(!(stores_results<Fns> && ...))
 struct when_all_child<completion_signatures<Fns...>> {
-    using values = type_list<product<>>;
+    using values = internal::type_list<internal::product<>>;
     using failures =
         pipeline_error<in_algorithm<when_all_t>, got<Fns...>, wanted<decay_copyable_results>>;
 };
 template <class... Fns>
     requires(completion_signatures<Fns...>::count_of(set_value_t()) > 1)
 struct when_all_child<completion_signatures<Fns...>> {
-    using values = type_list<product<>>;
+    using values = internal::type_list<internal::product<>>;
     using failures =
         pipeline_error<in_algorithm<when_all_t>, got<Fns...>, wanted<at_most_one_value_completion>>;
 };
@@ -61,7 +61,8 @@ template <class... Fns>
     requires(completion_signatures<Fns...>::count_of(set_value_t()) <= 1) &&
             (stores_results<Fns> && ...)
 struct when_all_child<completion_signatures<Fns...>> {
-    using values = typename concatenated<typename when_all_child_signature<Fns>::values...>::type;
+    using values =
+        typename internal::concatenated<typename when_all_child_signature<Fns>::values...>::type;
     using failures = signatures_union_t<typename when_all_child_signature<Fns>::failures...>;
 };
 
@@ -72,17 +73,17 @@ struct when_all_values {
     using signature = completion_signatures<>;
 };
 template <class... Products>
-struct when_all_values<type_list<Products>...> {
+struct when_all_values<internal::type_list<Products>...> {
     static constexpr bool sends = true;
     template <class... Lists>
     struct joined;
     template <class... Ts>
-    struct joined<product<Ts...>> {
+    struct joined<internal::product<Ts...>> {
         using type = completion_signatures<set_value_t(Ts...)>;
     };
     template <class... Ts, class... Us, class... Rest>
-    struct joined<product<Ts...>, product<Us...>, Rest...>
-        : joined<product<Ts..., Us...>, Rest...> {};
+    struct joined<internal::product<Ts...>, internal::product<Us...>, Rest...>
+        : joined<internal::product<Ts..., Us...>, Rest...> {};
     using signature = typename joined<Products...>::type;
 };
 
@@ -100,7 +101,7 @@ public:
     }
     template <class... Args>
     void keep(Args&&... args) {
-        values_.construct(construct_each(), static_cast<Args&&>(args)...);
+        values_.construct(internal::construct_each(), static_cast<Args&&>(args)...);
         full_ = true;
     }
     Product& values() noexcept { return values_.get(); }
@@ -114,9 +115,9 @@ private:
 template <std::size_t Count, class Rcvr, class Sigs, class Slots>
 class when_all_state;
 template <std::size_t Count, class Rcvr, class Sigs, class... Products>
-class when_all_state<Count, Rcvr, Sigs, type_list<Products...>>
-    : public join_state<when_all_state<Count, Rcvr, Sigs, type_list<Products...>>, Rcvr,
-                        tolerant_finite_stop_source<Count>> {
+class when_all_state<Count, Rcvr, Sigs, internal::type_list<Products...>>
+    : public join_state<when_all_state<Count, Rcvr, Sigs, internal::type_list<Products...>>, Rcvr,
+                        internal::tolerant_finite_stop_source<Count>> {
 public:
     static constexpr char name[] = "when_all";
 
@@ -182,7 +183,7 @@ private:
     }
 
     when_all_outcome<Sigs> outcome_;
-    [[no_unique_address]] product<when_all_slot<Products>...> slots_;
+    [[no_unique_address]] internal::product<when_all_slot<Products>...> slots_;
 };
 
 template <class Indices, class Rcvr, class... Children>
@@ -196,10 +197,11 @@ struct when_all_types<std::index_sequence<Is...>, Rcvr, Children...> {
     using values =
         when_all_values<typename when_all_child<child_signatures<Is, Children>>::values...>;
     template <class... Lists>
-    static auto slots_of(type_list<Lists...>)
-        -> std::conditional_t<values::sends, typename concatenated<Lists...>::type, type_list<>>;
+    static auto slots_of(internal::type_list<Lists...>)
+        -> std::conditional_t<values::sends, typename internal::concatenated<Lists...>::type,
+                              internal::type_list<>>;
     using slots = decltype(slots_of(
-        type_list<typename when_all_child<child_signatures<Is, Children>>::values...>()));
+        internal::type_list<typename when_all_child<child_signatures<Is, Children>>::values...>()));
     using state = when_all_state<count, Rcvr,
                                  when_all_signatures_t<child_signatures<Is, Children>...>, slots>;
     using children = join_children<state, std::index_sequence<Is...>, Children...>;
@@ -214,15 +216,16 @@ struct when_all_domains;
 template <class Tag, class Env, std::size_t... Is, class... Children>
 struct when_all_domains<Tag, Env, std::index_sequence<Is...>, Children...> {
     template <class Child, class ChildEnv>
-    using in_any_way = typename concatenated<domains_with<set_value_t, Child, ChildEnv>,
-                                             domains_with<set_error_t, Child, ChildEnv>,
-                                             domains_with<set_stopped_t, Child, ChildEnv>>::type;
-    using type = typename concatenated<
+    using in_any_way =
+        typename internal::concatenated<domains_with<set_value_t, Child, ChildEnv>,
+                                        domains_with<set_error_t, Child, ChildEnv>,
+                                        domains_with<set_stopped_t, Child, ChildEnv>>::type;
+    using type = typename internal::concatenated<
         in_any_way<Children, join_child_env_t<sizeof...(Children), Is, Env>>...>::type;
 };
 template <class Env, std::size_t... Is, class... Children>
 struct when_all_domains<set_value_t, Env, std::index_sequence<Is...>, Children...> {
-    using type = typename concatenated<domains_with<
+    using type = typename internal::concatenated<domains_with<
         set_value_t, Children, join_child_env_t<sizeof...(Children), Is, Env>>...>::type;
 };
 
@@ -233,12 +236,12 @@ struct when_all_sender {
     using tag_type = when_all_t;
     using decomposable = void;
 
-    product<Children...> children;
+    internal::product<Children...> children;
 
     template <class... Inits>
-    constexpr explicit when_all_sender(construct_each, Inits&&... inits) noexcept(
+    constexpr explicit when_all_sender(internal::construct_each, Inits&&... inits) noexcept(
         (std::is_nothrow_constructible_v<Children, Inits> && ...))
-        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+        : children(internal::construct_each(), static_cast<Inits&&>(inits)...) {}
 
     // Values are sent where one of the children sent its own; failures where any of them ended.
     struct attrs {
@@ -275,12 +278,12 @@ struct when_all_sender {
 private:
     template <class Self, std::size_t... Is>
     static consteval auto signatures(std::index_sequence<Is...>) noexcept {
-        return when_all_signatures_t<signatures_of<like_t<Self, Children>>...>();
+        return when_all_signatures_t<signatures_of<internal::like_t<Self, Children>>...>();
     }
     template <class Self, class Env, std::size_t... Is>
     static consteval auto signatures(std::index_sequence<Is...>) noexcept {
         return when_all_signatures_t<signatures_of<
-            like_t<Self, Children>, join_child_env_t<sizeof...(Children), Is, Env>>...>();
+            internal::like_t<Self, Children>, join_child_env_t<sizeof...(Children), Is, Env>>...>();
     }
 };
 
@@ -292,7 +295,7 @@ struct when_all_t {
     constexpr auto operator()(Sndrs&&... sndrs) const {
         using result = when_all_sender<std::decay_t<Sndrs>...>;
         static_assert(pipeline_check<result>::done);
-        return result(construct_each(), static_cast<Sndrs&&>(sndrs)...);
+        return result(internal::construct_each(), static_cast<Sndrs&&>(sndrs)...);
     }
 };
 inline constexpr when_all_t when_all{};
@@ -305,19 +308,20 @@ struct when_all_with_variant_sender {
     using tag_type = when_all_with_variant_t;
     using decomposable = void;
 
-    product<Children...> children;
+    internal::product<Children...> children;
 
     template <class... Inits>
-    constexpr explicit when_all_with_variant_sender(construct_each, Inits&&... inits) noexcept(
-        (std::is_nothrow_constructible_v<Children, Inits> && ...))
-        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+    constexpr explicit when_all_with_variant_sender(
+        internal::construct_each,
+        Inits&&... inits) noexcept((std::is_nothrow_constructible_v<Children, Inits> && ...))
+        : children(internal::construct_each(), static_cast<Inits&&>(inits)...) {}
 
     constexpr env<> get_env() const noexcept { return {}; }
     // Without an environment it is not transformed.
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Same = when_all_sender<into_variant_sender<Children>...>;
-        return signatures_of<like_t<std::remove_cvref_t<Self>, Same>, Env...>();
+        return signatures_of<internal::like_t<std::remove_cvref_t<Self>, Same>, Env...>();
     }
 };
 
@@ -326,7 +330,7 @@ struct when_all_with_variant_t {
     template <sender... Sndrs>
         requires(sizeof...(Sndrs) != 0)
     constexpr auto operator()(Sndrs&&... sndrs) const {
-        return when_all_with_variant_sender<std::decay_t<Sndrs>...>(construct_each(),
+        return when_all_with_variant_sender<std::decay_t<Sndrs>...>(internal::construct_each(),
                                                                     static_cast<Sndrs&&>(sndrs)...);
     }
     template <sender_for<when_all_with_variant_t> Sndr, class Env>

@@ -17,30 +17,30 @@ namespace coppice::execution {
 
 template <class Sigs>
 struct when_all_errors {
-    using type = alternatives<>;
+    using type = internal::alternatives<>;
 };
 template <class... Fns>
 struct when_all_errors<completion_signatures<Fns...>> {
     template <class Fn>
     struct error {
-        using type = type_list<>;
+        using type = internal::type_list<>;
     };
     template <class Error>
     struct error<set_error_t(Error)> {
-        using type = type_list<Error>;
+        using type = internal::type_list<Error>;
     };
-    using type = set_union_t<alternatives<>, typename error<Fns>::type...>;
+    using type = internal::set_union_t<internal::alternatives<>, typename error<Fns>::type...>;
 };
 
 template <class Sigs>
 class when_all_outcome : immovable {
 public:
-    bool all_sent() const noexcept { return how_.load(relaxed) == kind::sent; }
+    bool all_sent() const noexcept { return how_.load(internal::relaxed) == kind::sent; }
     // Keeps the error if it is the first, and says whether it is.
     template <class Error>
     bool fail(Error&& error) noexcept {
         // relaxed: decides who stores the error
-        if (how_.exchange(kind::failed, relaxed) == kind::failed) return false;
+        if (how_.exchange(kind::failed, internal::relaxed) == kind::failed) return false;
         using Stored = std::decay_t<Error>;
         if constexpr (std::is_nothrow_constructible_v<Stored, Error>) {
             errors_.template emplace<Stored>(static_cast<Error&&>(error));
@@ -57,12 +57,13 @@ public:
     bool stop() noexcept {
         kind expected = kind::sent;
         // relaxed: as above
-        return how_.compare_exchange_strong(expected, kind::stopped, relaxed, relaxed);
+        return how_.compare_exchange_strong(expected, kind::stopped, internal::relaxed,
+                                            internal::relaxed);
     }
     // Completes the receiver with the error or with stopped, if it is not that all sent.
     template <class Rcvr>
     void deliver(Rcvr& rcvr) noexcept {
-        if (how_.load(relaxed) == kind::failed) {
+        if (how_.load(internal::relaxed) == kind::failed) {
             errors_.visit([&rcvr](auto& error) noexcept {
                 set_error(static_cast<Rcvr&&>(rcvr), std::move(error));
             });
@@ -74,7 +75,7 @@ public:
 private:
     enum class kind : unsigned char { sent, failed, stopped };
 
-    atomic<kind> how_{kind::sent};
+    internal::atomic<kind> how_{kind::sent};
     typename when_all_errors<Sigs>::type errors_;  // written by who made it failed
 };
 

@@ -23,23 +23,25 @@ struct when_all_range_t;
 template <class Product>
 struct range_result;
 template <>
-struct range_result<product<>> {
+struct range_result<internal::product<>> {
     using sent = completion_signatures<set_value_t()>;
     static constexpr bool sends_vector = false;
 };
 template <class T>
-struct range_result<product<T>> {
+struct range_result<internal::product<T>> {
     using element = T;
     using sent = completion_signatures<set_value_t(std::vector<T>)>;
     static constexpr bool sends_vector = true;
-    static T&& of(product<T>& values) noexcept { return std::move(values.template get<0>()); }
+    static T&& of(internal::product<T>& values) noexcept {
+        return std::move(values.template get<0>());
+    }
 };
 template <class T, class U, class... Ts>
-struct range_result<product<T, U, Ts...>> {
+struct range_result<internal::product<T, U, Ts...>> {
     using element = std::tuple<T, U, Ts...>;
     using sent = completion_signatures<set_value_t(std::vector<element>)>;
     static constexpr bool sends_vector = true;
-    static element of(product<T, U, Ts...>& values) {
+    static element of(internal::product<T, U, Ts...>& values) {
         return std::move(values).apply([](auto&&... each) { return element(std::move(each)...); });
     }
 };
@@ -49,17 +51,18 @@ struct range_signatures {
     using child = when_all_child<Sigs>;
     template <class Values>
     struct of {  // never sends values
-        using product_type = product<>;
+        using product_type = internal::product<>;
         using sent = completion_signatures<set_value_t()>;  // an empty range does
     };
     template <class Product>
-    struct of<type_list<Product>> {
+    struct of<internal::type_list<Product>> {
         using product_type = Product;
         using sent = typename range_result<Product>::sent;
     };
     using values = of<typename child::values>;
     // Moving the values together may throw, and so may the vector if the range was copied.
-    static constexpr bool throws = !std::is_same_v<typename values::product_type, product<>>;
+    static constexpr bool throws =
+        !std::is_same_v<typename values::product_type, internal::product<>>;
     using type = signatures_union_t<typename values::sent, typename child::failures,
                                     exception_signature<throws>>;
 };

@@ -19,7 +19,7 @@ namespace coppice::execution {
 
 template <std::size_t Count, class Rcvr, class Sigs>
 class when_any_state : public join_state<when_any_state<Count, Rcvr, Sigs>, Rcvr,
-                                         tolerant_finite_stop_source<Count>> {
+                                         internal::tolerant_finite_stop_source<Count>> {
 public:
     static constexpr char name[] = "when_any";
 
@@ -48,12 +48,12 @@ private:
     template <class Tag, class... Args>
     void decide(Tag tag, Args&&... args) noexcept {
         // relaxed: says only who stores; arrive() publishes the result
-        const bool first = !decided_.exchange(true, relaxed);
+        const bool first = !decided_.exchange(true, internal::relaxed);
         if (first) result_.keep(tag, static_cast<Args&&>(args)...);
         this->arrive(first);
     }
 
-    atomic<bool> decided_{false};
+    internal::atomic<bool> decided_{false};
     completion_store<Sigs> result_;  // written by who decided
 };
 
@@ -86,12 +86,12 @@ struct when_any_sender {
     using tag_type = when_any_t;
     using decomposable = void;
 
-    product<Children...> children;
+    internal::product<Children...> children;
 
     template <class... Inits>
-    constexpr explicit when_any_sender(construct_each, Inits&&... inits) noexcept(
+    constexpr explicit when_any_sender(internal::construct_each, Inits&&... inits) noexcept(
         (std::is_nothrow_constructible_v<Children, Inits> && ...))
-        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+        : children(internal::construct_each(), static_cast<Inits&&>(inits)...) {}
 
     constexpr env<> get_env() const noexcept { return {}; }
 
@@ -116,19 +116,20 @@ private:
     template <class... Fns>
     struct when_any_delivered<completion_signatures<Fns...>> {
         using complete =
-            set_insert_t<delivered_signatures_t<completion_signatures<Fns...>>, set_stopped_t()>;
+            internal::set_insert_t<delivered_signatures_t<completion_signatures<Fns...>>,
+                                   set_stopped_t()>;
         using type = std::conditional_t<
             (stores_results<Fns> && ...), complete,
             pipeline_error<in_algorithm<when_any_t>, got<Fns...>, wanted<decay_copyable_results>>>;
     };
     template <class Self, std::size_t... Is>
     static consteval auto signatures(std::index_sequence<Is...>) noexcept {
-        return signatures_union_t<signatures_of<like_t<Self, Children>>...>();
+        return signatures_union_t<signatures_of<internal::like_t<Self, Children>>...>();
     }
     template <class Self, class Env, std::size_t... Is>
     static consteval auto signatures(std::index_sequence<Is...>) noexcept {
         return signatures_union_t<signatures_of<
-            like_t<Self, Children>, join_child_env_t<sizeof...(Children), Is, Env>>...>();
+            internal::like_t<Self, Children>, join_child_env_t<sizeof...(Children), Is, Env>>...>();
     }
 };
 
@@ -137,7 +138,7 @@ template <sender... Sndrs>
 constexpr auto when_any_t::operator()(Sndrs&&... sndrs) const {
     using result = when_any_sender<std::decay_t<Sndrs>...>;
     static_assert(pipeline_check<result>::done);
-    return result(construct_each(), static_cast<Sndrs&&>(sndrs)...);
+    return result(internal::construct_each(), static_cast<Sndrs&&>(sndrs)...);
 }
 inline constexpr when_any_t when_any{};
 

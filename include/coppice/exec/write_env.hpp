@@ -30,9 +30,9 @@ using write_env_operation =
 
 // Queries of `data` come first; what `data` does not know, the receiver answers.
 struct write_env_t {
-    template <sender Sndr, queryable Data>
+    template <sender Sndr, internal::queryable Data>
     constexpr auto operator()(Sndr&& sndr, Data&& data) const;
-    template <queryable Data>
+    template <internal::queryable Data>
     constexpr auto operator()(Data&& data) const {
         return execution::bind_adaptor(*this, static_cast<Data&&>(data));
     }
@@ -65,8 +65,8 @@ struct write_env_sender {
             return execution::query_attrs(sndr_->child, tag_, static_cast<Args&&>(args)...);
         }
         template <class Query, class Env>
-            requires says_where<Query> &&
-                     callable<Query, env_of_t<const Child&>, written_env_t<Data, const Env&>>
+            requires says_where<Query> && internal::callable<Query, env_of_t<const Child&>,
+                                                             written_env_t<Data, const Env&>>
         constexpr auto query(Query ask, const Env& env) const noexcept {
             return ask(execution::get_env(sndr_->child),
                        written_env_t<Data, const Env&>(sndr_->data, execution::forward_env(env)));
@@ -79,7 +79,7 @@ struct write_env_sender {
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        return signatures_of<like_t<Self, Child>, written_env_t<Data, Env>...>();
+        return signatures_of<internal::like_t<Self, Child>, written_env_t<Data, Env>...>();
     }
     template <receiver Rcvr>
     constexpr auto connect(Rcvr rcvr) && noexcept(
@@ -97,7 +97,7 @@ struct write_env_sender {
     }
 };
 
-template <sender Sndr, queryable Data>
+template <sender Sndr, internal::queryable Data>
 constexpr auto write_env_t::operator()(Sndr&& sndr, Data&& data) const {
     using result = write_env_sender<std::decay_t<Data>, std::decay_t<Sndr>>;
     static_assert(pipeline_check<result>::done);

@@ -50,10 +50,11 @@
 namespace coppice::http {
 
 struct client_options {
-    duration connect = std::chrono::seconds(10);  // until connected
-    duration answer = std::chrono::seconds(60);   // from connected, or all sent, to the head
-    duration body = std::chrono::seconds(60);     // without a byte of a body, either way
-    duration idle = std::chrono::seconds(20);     // older connections are not used again
+    internal::duration connect = std::chrono::seconds(10);  // until connected
+    // from connected, or all sent, to the head
+    internal::duration answer = std::chrono::seconds(60);
+    internal::duration body = std::chrono::seconds(60);  // without a byte of a body, either way
+    internal::duration idle = std::chrono::seconds(20);  // older connections are not used again
     std::size_t idle_connections_max = 64;        // kept; beyond, the oldest is closed
     http::limits limits = {};                     // of an answer's head, and of a collected body
 };
@@ -102,7 +103,7 @@ struct client_connection : immovable {
     io::tcp::socket socket;
     io::endpoint to;
     std::string input;  // received, not yet consumed
-    time_point used{};
+    internal::time_point used{};
     bool fresh = true;
 };
 
@@ -199,7 +200,7 @@ private:
     void stop() noexcept;
     void interrupt() noexcept;
     static void expired(io::timer_entry* entry) noexcept;
-    void limit(duration time) noexcept;
+    void limit(internal::duration time) noexcept;
     [[noreturn]] void fail(std::error_code error, const char* what) const;
 
     task<client_response> request();

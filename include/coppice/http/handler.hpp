@@ -182,7 +182,7 @@ public:
 
     // The handler of such a request, or why there is none. Lifetime: `path` and this router outlive
     // the result.
-    route_match<handler> match(method verb, std::string_view path) const noexcept {
+    internal::route_match<handler> match(method verb, std::string_view path) const noexcept {
         return routes_.match(verb, path);
     }
 
@@ -192,7 +192,7 @@ private:
         routes_.add(verb, pattern, std::move(h));
         return *this;
     }
-    route_table<handler> routes_;
+    internal::route_table<handler> routes_;
     std::vector<std::shared_ptr<const filter>> filters_;
     bool wants_pool_ = false;
 };

@@ -5,6 +5,7 @@
 // written by serialize() alone.
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/http/date.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/http/uri.hpp>
@@ -39,7 +40,7 @@ struct request_origin {
     io::context* loop = nullptr;  // the loop that owns the connection
     int connection = -1;          // its file
     inplace_stop_token stop;      // requested when the client is gone, or the deadline has passed
-    time_point deadline = time_point::max();
+    internal::time_point deadline = internal::time_point::max();
     body_reader* body = nullptr;            // only for handlers that read_body() declares
     const std::string* trailers = nullptr;  // the field lines behind a chunked body
     peer_address* peer = nullptr;           // of the client
@@ -112,8 +113,8 @@ public:
         return origin_ == nullptr ? inplace_stop_token() : origin_->stop;
     }
     // When the answer must be there.
-    time_point deadline() const noexcept {
-        return origin_ == nullptr ? time_point::max() : origin_->deadline;
+    internal::time_point deadline() const noexcept {
+        return origin_ == nullptr ? internal::time_point::max() : origin_->deadline;
     }
     // The loop that owns the connection. Errors: a request that came from no server stops the
     // process.
@@ -139,18 +140,18 @@ public:
     // Nothing if it is absent or is no T; query(name) tells which.
     template <class T>
     std::optional<T> query(std::string_view name) const {
-        return convert<T>(query(name), plus_sign::space);
+        return convert<T>(query(name), internal::plus_sign::space);
     }
     // The path parameter as a T: std::string (decoded), std::string_view (as sent) or an integer.
     // Nothing if the route has none of that name or it is no T.
     template <class T = std::string>
     std::optional<T> parameter(std::string_view name) const {
-        return convert<T>(parameters_.find(name), plus_sign::literal);
+        return convert<T>(parameters_.find(name), internal::plus_sign::literal);
     }
 
 private:
     template <class T>
-    static std::optional<T> convert(std::optional<std::string_view> raw, plus_sign plus) {
+    static std::optional<T> convert(std::optional<std::string_view> raw, internal::plus_sign plus) {
         if (!raw) return std::nullopt;
         if constexpr (std::same_as<T, std::string_view>) {
             return raw;
@@ -307,6 +308,8 @@ private:
 // "Not Found" for 404; "" for a code without a registered phrase.
 std::string_view reason_phrase(int status) noexcept;
 
+namespace internal {
+
 // What an answer's code says of its content, before any field (RFC 9110 sections 6.4.1 and
 // 15.3.6). The server frames what it sends by it, the client what it receives.
 enum class answer_content : unsigned char {
@@ -314,18 +317,25 @@ enum class answer_content : unsigned char {
     empty,   // framed by the fields, but the sender has nothing to send: 205
     absent,  // the answer ends with its head: 1xx, 204, 304
 };
+
+}  // namespace internal
+
 // The rule for answers with this code.
-constexpr answer_content content_of(int status) noexcept {
+constexpr internal::answer_content content_of(int status) noexcept {
     if (status == 200) [[likely]]
-        return answer_content::any;
-    if (status < 200 || status == 204 || status == 304) return answer_content::absent;
-    return status == 205 ? answer_content::empty : answer_content::any;
+        return internal::answer_content::any;
+    if (status < 200 || status == 204 || status == 304) return internal::answer_content::absent;
+    return status == 205 ? internal::answer_content::empty : internal::answer_content::any;
 }
+
+namespace internal {
 
 // Whether an answer with this code ends with its head: 1xx, 204, 304.
 inline bool bodyless(int status) noexcept {
     return content_of(status) == answer_content::absent;
 }
+
+}  // namespace internal
 
 // What the connection, not the handler, knows about an answer.
 struct serialize_options {

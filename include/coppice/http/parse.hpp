@@ -16,6 +16,8 @@
 // than they strictly need: a target's form for the space behind it, a field's value for the end of
 // its line, and what the whole head lacks (Host, a final chunked coding) for its end.
 
+#include <coppice/base/internal.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +49,11 @@ enum class method : unsigned char {
     patch,
     other
 };
+namespace internal {
+
 inline constexpr std::size_t method_count = 10;
+
+}  // namespace internal
 
 // "GET" for get; "" for other.
 std::string_view to_string(method) noexcept;
@@ -131,6 +137,8 @@ private:
 // head_parser is not.
 parse_result parse_head(std::string_view bytes, request_head& out, const limits&) noexcept;
 
+namespace internal {
+
 // The state a head_parser keeps between calls: where in the grammar the bytes so far ended.
 struct head_state {
     enum class phase : unsigned char { start, verb, target, version, line, name, value };
@@ -155,6 +163,8 @@ struct named_machine {
 };
 std::span<const named_machine> head_machines() noexcept;
 
+}  // namespace internal
+
 // parse_head for heads that arrive in pieces: each byte is looked at once.
 class head_parser {
 public:
@@ -173,7 +183,7 @@ public:
 private:
     limits limits_;
     const char* base_ = nullptr;  // where the bytes of the last call were
-    head_state state_;
+    internal::head_state state_;
     request_head head_;
 };
 

@@ -19,6 +19,7 @@
 //
 // Threads: add() is not safe beside anything; match() may run on any number of threads.
 
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parse.hpp>
@@ -32,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace coppice::http {
+namespace coppice::http::internal {
 
 // A set of methods, for the Allow field.
 class method_set {
@@ -162,4 +163,4 @@ private:
     std::vector<std::unique_ptr<Handler>> handlers_;
 };
 
-}  // namespace coppice::http
+}  // namespace coppice::http::internal

@@ -4,6 +4,8 @@
 // end. Parsers are templates over a set of scans, so a set with vector instructions replaces this
 // one without touching a parser.
 
+#include <coppice/base/internal.hpp>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -11,7 +13,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace coppice::http {
+namespace coppice::http::internal {
 
 // Each byte's classes, as bits.
 enum byte_class : unsigned char {
@@ -152,4 +154,4 @@ constexpr bool for_each_member(std::string_view list, Visit visit) noexcept {
     }
 }
 
-}  // namespace coppice::http
+}  // namespace coppice::http::internal

@@ -50,15 +50,17 @@ enum class model { single, multi, worker, async };
 
 // Totals: a client that sends or takes a byte now and then does not extend them.
 struct timeouts {
-    duration header =
-        std::chrono::seconds(10);              // from the first byte of a request to its head's end
-    duration idle = std::chrono::seconds(30);  // between requests
-    duration body = std::chrono::seconds(30);  // plus what has come of it at rate_min
-    duration write = std::chrono::seconds(30);        // plus the length at rate_min
+    internal::duration header =
+        std::chrono::seconds(10);  // from the first byte of a request to its head's end
+    internal::duration idle = std::chrono::seconds(30);   // between requests
+    internal::duration body = std::chrono::seconds(30);   // plus what has come of it at rate_min
+    internal::duration write = std::chrono::seconds(30);  // plus the length at rate_min
     std::size_t rate_min = 16 * 1024;                 // bytes per second; 0: the two have no end
-    duration handler = std::chrono::seconds(60);      // until it has made its answer
-    duration handler_stop = std::chrono::seconds(1);  // then it is stopped, and has so long to end
-    duration drain_request = std::chrono::seconds(10);  // for a request half received at drain()
+    internal::duration handler = std::chrono::seconds(60);  // until it has made its answer
+    // then it is stopped, and has so long to end
+    internal::duration handler_stop = std::chrono::seconds(1);
+    // for a request half received at drain()
+    internal::duration drain_request = std::chrono::seconds(10);
 };
 
 // Where a server listens, in which model it serves, and its limits; each has a default.
@@ -158,14 +160,15 @@ public:
     // and makes run() return. What is left after `hard_stop` is cut off, and its handlers are
     // stopped; run() waits for those that do not listen. Safe before and after run(), and in a
     // handler; further calls change nothing.
-    void drain(duration hard_stop = std::chrono::seconds(30)) noexcept;
+    void drain(internal::duration hard_stop = std::chrono::seconds(30)) noexcept;
 
     // The first of these signals drains, as drain(hard_stop) does; the second cuts off what is left
     // at once, and stops its handlers. run() waits for those that do not listen. `told` is called
     // before either, on the server's first loop, with the signal and how many have come. Call once,
     // before run(). The signals are received until the drain has ended, see io/signal_set.hpp.
     // Errors: std::system_error.
-    void drain_on(std::initializer_list<int> signals, duration hard_stop = std::chrono::seconds(30),
+    void drain_on(std::initializer_list<int> signals,
+                  internal::duration hard_stop = std::chrono::seconds(30),
                   std::function<void(int signal, int count)> told = {});
 
     // A sum over the loops, of this moment or one shortly before it.

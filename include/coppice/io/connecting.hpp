@@ -12,6 +12,7 @@
 //                        \-> failed              : all addresses were tried, none answered
 //   a stop, the deadline, or the context's end cancels whatever is under way
 
+#include <coppice/base/internal.hpp>
 #include <coppice/io/open_file.hpp>
 #include <coppice/io/request.hpp>
 #include <coppice/io/resolver.hpp>
@@ -62,12 +63,16 @@ private:
 struct connect_options {
     // After so long without an answer the next address is tried as well; 0 or less: all are tried
     // at once; duration::max(): one after the other has failed. RFC 8305, section 5.
-    duration attempt_delay = std::chrono::milliseconds(250);
+    internal::duration attempt_delay = std::chrono::milliseconds(250);
 };
+
+namespace internal {
 
 // The order in which the addresses of a name are tried: the families in turns, beginning with that
 // of the first; at most connect_race_request::addresses_max. Errors: std::bad_alloc.
 std::vector<endpoint> in_turns(std::span<const endpoint> addresses);
+
+}  // namespace internal
 
 // Looks a name up, if it has one, and connects the stream to the first of its addresses that
 // answers.
@@ -117,7 +122,8 @@ private:
     std::vector<endpoint> addresses_;                 // in the order in which they are tried
     std::vector<std::unique_ptr<attempt>> attempts_;  // the addresses that have been tried
     std::size_t pending_ = 0;                         // the look-up or the attempts under way
-    time_point next_at_ = time_point::min();          // when to try the next address
+    // when to try the next address
+    internal::time_point next_at_ = internal::time_point::min();
     std::error_code first_failure_;                   // of the addresses, the most telling
     std::error_code failure_;                         // the operation's
     bool won_ = false;

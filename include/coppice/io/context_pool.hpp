@@ -27,14 +27,14 @@ public:
     context& at(std::size_t index) noexcept { return loops_[index]->loop; }
     // The contexts in turn; for work that may go anywhere.
     context& next() noexcept {
-        return at(turn_.fetch_add(1, relaxed) % size());  // relaxed: only a number
+        return at(turn_.fetch_add(1, internal::relaxed) % size());  // relaxed: only a number
     }
 
     // Ends what is pending on every loop with operation_canceled. The first call of stop() and
     // drain() counts. Blocks: never.
-    void stop() noexcept { drain(duration::zero()); }
+    void stop() noexcept { drain(internal::duration::zero()); }
     // Gives what is pending, and what it starts, `limit` to end by itself before that.
-    void drain(duration limit) noexcept;
+    void drain(internal::duration limit) noexcept;
     // Waits until the threads have ended, as the destructor does: sockets, and what else handlers
     // use, may be destroyed afterwards and before the pool. Called by one thread, none of its own.
     void join() noexcept;
@@ -53,14 +53,15 @@ private:
         };
         context loop;
         std::optional<context::work_guard> guard;
-        duration patience = duration::max();  // written before the end is posted
+        // written before the end is posted
+        internal::duration patience = internal::duration::max();
         end_request end;
         std::thread thread;
     };
 
     std::vector<std::unique_ptr<running_loop>> loops_;
-    atomic<std::size_t> turn_{0};
-    atomic<bool> ending_{false};  // set by the first drain(); nothing rides on it
+    internal::atomic<std::size_t> turn_{0};
+    internal::atomic<bool> ending_{false};  // set by the first drain(); nothing rides on it
 };
 
 }  // namespace coppice::io

@@ -49,7 +49,7 @@ private:
 class receive_from_request : public descriptor_request<> {
 public:
     using value_type = received_datagram;
-    using arguments = transfer_arguments;
+    using arguments = internal::transfer_arguments;
     static constexpr const char* name = "receive_from";
     explicit receive_from_request(const arguments& a) noexcept
         : descriptor_request<>(a.file, opcode::receive_message), piece_{a.data, a.size} {
@@ -80,15 +80,15 @@ private:
 };
 
 // A socket that is bound to an endpoint. Errors: std::system_error.
-open_socket bind_datagrams(context& owner, const endpoint& at);
+internal::open_socket bind_datagrams(context& owner, const endpoint& at);
 
 namespace udp {
 
 // Sends and receives datagrams at an endpoint; port 0 lets the system choose one. One send and one
 // receive may be pending. Errors of the constructor: std::system_error, e.g. address_in_use.
-class socket : public open_socket {
+class socket : public internal::open_socket {
 public:
-    socket(context& owner, const endpoint& at) : open_socket(bind_datagrams(owner, at)) {}
+    socket(context& owner, const endpoint& at) : internal::open_socket(bind_datagrams(owner, at)) {}
 
     // Sends `bytes` as one datagram; gives its size. Errors: message_size when it is too long.
     template <class Token = use_await_t>

@@ -21,13 +21,13 @@ struct endpoint {
 
     // "127.0.0.1", "::1" or "[::1]", and nothing looser: no names, no scopes, no spaces, no
     // leading zeros. Errors: std::errc::invalid_argument. Allocates nothing.
-    static result<endpoint> parse(std::string_view address, std::uint16_t port) noexcept;
+    static internal::result<endpoint> parse(std::string_view address, std::uint16_t port) noexcept;
     // What to_string() gives: "127.0.0.1:80", "[::1]:80", "unix:/run/x" or "unix:@abstract"; the
     // port is decimal, without sign or leading zeros. Errors: as above.
-    static result<endpoint> parse(std::string_view text) noexcept;
+    static internal::result<endpoint> parse(std::string_view text) noexcept;
     // A Unix address: a path, or "@name" for a name without a file. Up to 107 bytes, none of them
     // NUL. Errors: std::errc::invalid_argument, filename_too_long.
-    static result<endpoint> unix_path(std::string_view path) noexcept;
+    static internal::result<endpoint> unix_path(std::string_view path) noexcept;
     // What the kernel wrote. Errors: a family that is none of the three stops the process.
     static endpoint from(const sockaddr* address, socklen_t size) noexcept;
 

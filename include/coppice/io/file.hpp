@@ -95,7 +95,9 @@ public:
                                            static_cast<Token&&>(token));
     }
     // In bytes. Blocks: maybe for the disk. Errors: the system's.
-    result<std::uint64_t> size() const noexcept { return owner().system().file_size(native()); }
+    internal::result<std::uint64_t> size() const noexcept {
+        return owner().system().file_size(native());
+    }
     // Cuts the file off, or fills it up with zeros. Blocks, errors: as size().
     std::error_code resize(std::uint64_t size) noexcept {
         return owner().system().resize(native(), size);

@@ -13,6 +13,7 @@
 //   static constexpr const char* name            for messages
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/token/transform.hpp>
 
@@ -29,6 +30,8 @@ struct request_results<void> {
     using signature_type = void(std::error_code);
 };
 
+namespace internal {
+
 // The loop of an operation that has not begun.
 template <class Arguments>
 auto* loop_of(const Arguments& arguments) noexcept {
@@ -40,6 +43,9 @@ auto* loop_of(const Arguments& arguments) noexcept {
         return arguments.owner;
     }
 }
+
+}  // namespace internal
+
 // What such an operation says as a sender: where timers are, for timeout where nobody else says it.
 template <class Loop>
 class loop_attributes {
@@ -91,16 +97,16 @@ public:
     request_initiation(const request_initiation& other) noexcept : arguments_(other.arguments_) {}
 
     void operator()(completion_type done) noexcept {
-        const completion_env env = execution::get_env(done);
+        const internal::completion_env env = execution::get_env(done);
         running& request = request_.construct(arguments_, done);
         loop_ = &request.loop();
         if (request.begin(env.query(get_stop_token),
-                          static_cast<time_point>(env.query(execution::get_deadline)))) {
+                          static_cast<internal::time_point>(env.query(execution::get_deadline)))) {
             request.deliver();
         }
     }
 
-    auto get_env() const noexcept { return loop_attributes(loop_of(arguments_)); }
+    auto get_env() const noexcept { return loop_attributes(internal::loop_of(arguments_)); }
 
     // Waits for the operation; runs the loop meanwhile if nobody else does.
     void drive(block_latch& done) noexcept { loop_->drive(done); }

@@ -30,20 +30,22 @@ public:
     enum class [[nodiscard]] pushed { quietly, wake_the_loop };
 
     pushed push(T& item) noexcept {
-        std::uintptr_t head = head_.load(relaxed);
+        std::uintptr_t head = head_.load(internal::relaxed);
         do {
             item.next = head == asleep ? nullptr : to_item(head);
             // edge mailbox.hand_over (release): the operation and its link are written
-        } while (!head_.compare_exchange_weak(head, to_word(&item), release, relaxed));
+        } while (!head_.compare_exchange_weak(head, to_word(&item), internal::release,
+                                              internal::relaxed));
         return head == asleep ? pushed::wake_the_loop : pushed::quietly;
     }
 
     // What has been pushed, oldest first, linked by next; nullptr if nothing was. The loop is
     // awake.
     T* take() noexcept {
-        if (head_.load(relaxed) == 0) return nullptr;  // relaxed: a late look comes next turn
+        // relaxed: a late look comes next turn
+        if (head_.load(internal::relaxed) == 0) return nullptr;
         // edge mailbox.hand_over (acquire): sees the operations
-        const std::uintptr_t head = head_.exchange(0, acquire);
+        const std::uintptr_t head = head_.exchange(0, internal::acquire);
         if (head == asleep) return nullptr;
         T* oldest_first = nullptr;
         for (T* item = to_item(head); item != nullptr;) {
@@ -56,17 +58,18 @@ public:
     }
 
     // True: something was pushed since the last take(); may be stale when false.
-    bool has_mail() const noexcept { return head_.load(relaxed) > asleep; }
+    bool has_mail() const noexcept { return head_.load(internal::relaxed) > asleep; }
 
     // True: the loop may sleep, and the next push wakes it. False: something was pushed.
     [[nodiscard]] bool sleep() noexcept {
         std::uintptr_t expected = 0;
-        if (planted("mailbox.sleep_unasked")) {
-            head_.store(asleep, relaxed);
+        if (internal::planted("mailbox.sleep_unasked")) {
+            head_.store(asleep, internal::relaxed);
             return true;
         }
         // Relaxed: a success publishes nothing, a failure leads to take().
-        return head_.compare_exchange_strong(expected, asleep, relaxed, relaxed);
+        return head_.compare_exchange_strong(expected, asleep, internal::relaxed,
+                                             internal::relaxed);
     }
 
 private:
@@ -76,7 +79,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(item);
     }
 
-    atomic<std::uintptr_t> head_{0};  // see the table above
+    internal::atomic<std::uintptr_t> head_{0};  // see the table above
 };
 
 }  // namespace coppice::io

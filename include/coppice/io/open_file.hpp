@@ -1,6 +1,7 @@
 // open_file: the descriptor that a socket, an acceptor or a file owns, and what all of them can do.
 #pragma once
 
+#include <coppice/base/internal.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/option.hpp>
 #include <coppice/io/request.hpp>
@@ -14,7 +15,7 @@ namespace coppice::io {
 class open_file {
 public:
     // Takes over a descriptor of `owner`; nullptr: none.
-    explicit open_file(context& owner, descriptor* d = nullptr) noexcept
+    explicit open_file(context& owner, internal::descriptor* d = nullptr) noexcept
         : owner_(&owner), descriptor_(d) {}
     open_file(open_file&& other) noexcept
         : owner_(other.owner_), descriptor_(std::exchange(other.descriptor_, nullptr)) {}
@@ -43,8 +44,10 @@ protected:
 
 private:
     context* owner_;
-    descriptor* descriptor_ = nullptr;
+    internal::descriptor* descriptor_ = nullptr;
 };
+
+namespace internal {
 
 // What sockets have besides. Errors of all: bad_file_descriptor when nothing is open.
 class open_socket : public open_file {
@@ -70,5 +73,7 @@ public:
     endpoint local() const { return owner().system().local(native()).value_or_throw("local"); }
     endpoint remote() const { return owner().system().remote(native()).value_or_throw("remote"); }
 };
+
+}  // namespace internal
 
 }  // namespace coppice::io

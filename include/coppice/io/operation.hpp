@@ -1,6 +1,7 @@
 // What waits in an event loop: operations, descriptors, and the words that describe them to a ring.
 #pragma once
 
+#include <coppice/base/internal.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/endpoint.hpp>
@@ -36,6 +37,8 @@ enum class opcode : std::uint8_t {
     write_at,         // from data/size to offset of a file; result: bytes
     sync,             // a file to its disk
 };
+namespace internal {
+
 // Operations on files: any number may be pending on one descriptor.
 constexpr bool is_file_operation(opcode code) noexcept {
     return code >= opcode::read_at;
@@ -48,11 +51,13 @@ constexpr bool is_writing(opcode code) noexcept {
 struct descriptor;
 struct of_one_file;  // the tag of a descriptor's list of file operations
 
+}  // namespace internal
+
 // An operation on a descriptor. The ring owns it from start to complete().
-struct ring_operation : operation, list_hook<of_one_file> {
+struct ring_operation : operation, list_hook<internal::of_one_file> {
     ring_operation(void (*function)(operation*) noexcept, opcode what) noexcept
         : operation(function), code(what) {}
-    descriptor* on = nullptr;
+    internal::descriptor* on = nullptr;
     std::byte* data = nullptr;
     std::size_t size = 0;
     union {  // by the code
@@ -66,6 +71,8 @@ struct ring_operation : operation, list_hook<of_one_file> {
     bool cancelled = false;  // cancel() was called since the start; owned by the ring
     bool ended = false;      // the result is known, finish() is to be called; owned by the ring
 };
+
+namespace internal {
 
 // An open file in a loop. Slots are recycled, never freed before the context, so that a late event
 // finds either the same file or a slot that says it is closed. As an operation it takes its closing
@@ -103,5 +110,7 @@ struct descriptor : operation {
         file_operations.for_each(visit);
     }
 };
+
+}  // namespace internal
 
 }  // namespace coppice::io

@@ -16,12 +16,13 @@
 // Model: tests/model/ownership_model.cpp.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/token/block_latch.hpp>
 
 #include <sched.h>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 // Threads: any. Blocks: take() and await_turn().
 class ownership : immovable {
@@ -104,4 +105,4 @@ private:
     intrusive_list<block_latch> sleepers_;
 };
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -24,14 +24,14 @@ namespace coppice::io {
 
 // Item is operation, or what else of it the loop needs: ring_operation.
 template <class Item>
-class basic_request : protected Item, stop_relay<context, operation> {
-    using relay = stop_relay<context, operation>;
+class basic_request : protected Item, internal::stop_relay<context, operation> {
+    using relay = internal::stop_relay<context, operation>;
 
 public:
     // True: it has ended, and completed() will not be called. Otherwise completed() is called on
     // the loop, possibly before this returns.
     // Threads: any. Cost: no allocation; a post if this is not the loop's thread.
-    [[nodiscard]] bool begin(inplace_stop_token token, time_point deadline) noexcept {
+    [[nodiscard]] bool begin(inplace_stop_token token, internal::time_point deadline) noexcept {
         token_ = token;
         deadline_ = deadline;
         if (owner_->is_current()) return launch();
@@ -82,14 +82,14 @@ protected:
     }
 
     context& owner() const noexcept { return *owner_; }
-    time_point deadline() const noexcept { return deadline_; }
+    internal::time_point deadline() const noexcept { return deadline_; }
     void set_outcome(int outcome) noexcept { outcome_ = outcome; }
     int outcome() const noexcept { return outcome_; }
     bool stop_came() const noexcept { return stopped_; }
 
 private:
     bool launch() noexcept {
-        const bool late = deadline_ != time_point::max() && deadline_ <= owner_->now();
+        const bool late = deadline_ != internal::time_point::max() && deadline_ <= owner_->now();
         if (late || token_.stop_requested() || owner_->ending()) {
             stopped_ = !owner_->ending();
             outcome_ = -ECANCELED;
@@ -106,7 +106,7 @@ private:
 
     context* owner_;
     inplace_stop_token token_;
-    time_point deadline_ = time_point::max();
+    internal::time_point deadline_ = internal::time_point::max();
     int outcome_ = -ECANCELED;  // >= 0, or a negative errno
     bool stopped_ = false;
 };
@@ -114,10 +114,10 @@ private:
 // The file that a request is for, as it was when the request was made.
 struct descriptor_reference {
     explicit descriptor_reference(context& c) noexcept : owner(&c) {}
-    descriptor_reference(context& c, descriptor* d) noexcept
+    descriptor_reference(context& c, internal::descriptor* d) noexcept
         : owner(&c), on(d), generation(d == nullptr ? 0 : d->generation) {}
     context* owner;
-    descriptor* on = nullptr;  // nullptr: nothing is open
+    internal::descriptor* on = nullptr;  // nullptr: nothing is open
     std::uint32_t generation = 0;
 };
 
@@ -144,7 +144,8 @@ protected:
             return true;
         }
         if (start_on_ring()) return true;
-        if (this->deadline() != time_point::max()) this->owner().arm(*this, this->deadline());
+        if (this->deadline() != internal::time_point::max())
+            this->owner().arm(*this, this->deadline());
         this->listen();
         return false;
     }
@@ -153,7 +154,7 @@ protected:
         return this->outcome() < 0 ? 0 : static_cast<std::size_t>(this->outcome());
     }
     // For a request that opens its file.
-    void refer_to(descriptor& d) noexcept {
+    void refer_to(internal::descriptor& d) noexcept {
         this->on = &d;
         generation_ = d.generation;
     }

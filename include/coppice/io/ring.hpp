@@ -5,6 +5,7 @@
 // All calls but wake() come from the loop's thread.
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/result.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/operation.hpp>
@@ -20,6 +21,8 @@ enum class backend { automatic, uring, epoll, sim };  // automatic: uring if it 
 class simulation;
 
 class context;
+
+namespace internal {
 
 class ring : immovable {
 public:
@@ -59,9 +62,11 @@ public:
     virtual void wake() noexcept = 0;
 };
 
+}  // namespace internal
+
 // Errors: std::system_error when the kernel lacks or forbids what the ring needs.
-std::unique_ptr<ring> make_epoll_ring(buffer_pool& buffers);
-std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers, uring_calls& calls);
-std::unique_ptr<ring> make_sim_ring(buffer_pool& buffers, simulation& world);
+std::unique_ptr<internal::ring> make_epoll_ring(buffer_pool& buffers);
+std::unique_ptr<internal::ring> make_uring_ring(buffer_pool& buffers, internal::uring_calls& calls);
+std::unique_ptr<internal::ring> make_sim_ring(buffer_pool& buffers, simulation& world);
 
 }  // namespace coppice::io

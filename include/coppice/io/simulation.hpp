@@ -54,7 +54,8 @@ struct simulated_faults {
     unsigned resets = 0;             // a segment becomes a reset of its connection
     unsigned lost_datagrams = 0;
     unsigned doubled_datagrams = 0;
-    duration delay_max = std::chrono::milliseconds(2);  // of a segment, a datagram, an answer ...
+    // of a segment, a datagram, an answer ...
+    internal::duration delay_max = std::chrono::milliseconds(2);
 
     static simulated_faults none() noexcept;  // and no delay
 };
@@ -80,21 +81,22 @@ public:
     // The answer takes `time`, and as much longer as the seed says. A host that nobody planted does
     // not exist (EAI_NONAME), but for localhost. Errors: std::bad_alloc.
     void plant_host(std::string_view name, std::vector<endpoint> addresses,
-                    duration time = duration::zero());
+                    internal::duration time = internal::duration::zero());
     // The same, but the answer is an error of getaddrinfo's, EAI_AGAIN for one.
-    void plant_host_failure(std::string_view name, int error, duration time = duration::zero());
+    void plant_host_failure(std::string_view name, int error,
+                            internal::duration time = internal::duration::zero());
 
     // Sends a signal (1 to 64) to this world's signal_sets `after` this time, and as much later as
     // the seed says, so that signals may pass each other. As on a system, one that comes again
     // before it was received is one; one that no set receives waits for a set. The process gets
     // nothing. Errors: std::bad_alloc.
-    void raise(int signal, duration after = duration::zero());
+    void raise(int signal, internal::duration after = internal::duration::zero());
 
     // A hash of every call, its result and its time.
     std::uint64_t trace() const noexcept;
     // Sockets and files that are open.
     std::size_t open_descriptors() const noexcept;
-    const clock& time() const noexcept;
+    const internal::clock& time() const noexcept;
     // What a file of this world holds.
     std::string_view content(std::string_view path) const;
 

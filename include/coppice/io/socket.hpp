@@ -2,6 +2,7 @@
 #pragma once
 // A socket belongs to one context. What a connected one does is in stream.hpp.
 
+#include <coppice/base/internal.hpp>
 #include <coppice/io/connecting.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/io/stream.hpp>
@@ -27,7 +28,7 @@ public:
     explicit accept_request(const arguments& a) noexcept
         : descriptor_request<>(a.file, opcode::accept) {}
     Socket take() noexcept {
-        return Socket(open_socket(owner(), std::exchange(accepted_, nullptr)));
+        return Socket(internal::open_socket(owner(), std::exchange(accepted_, nullptr)));
     }
 
 protected:
@@ -38,7 +39,7 @@ protected:
 private:
     int judge(int returned) noexcept final {
         if (returned < 0) return returned;
-        const coppice::result<descriptor*> adopted = owner().adopt(returned);
+        const coppice::internal::result<internal::descriptor*> adopted = owner().adopt(returned);
         if (!adopted) {
             owner().system().close(returned);
             return -adopted.error().value();
@@ -47,7 +48,7 @@ private:
         return 0;
     }
 
-    descriptor* accepted_ = nullptr;  // until it is taken
+    internal::descriptor* accepted_ = nullptr;  // until it is taken
 };
 
 // How an acceptor listens; the defaults are a server's.
@@ -65,8 +66,12 @@ struct acceptor_options {
     int already_listening = -1;
 };
 
+namespace internal {
+
 // A socket that listens on an endpoint; for the acceptors below. Errors: std::system_error.
 open_socket listen_at(context& owner, const endpoint& at, const acceptor_options& options);
+
+}  // namespace internal
 
 namespace tcp {
 
@@ -110,17 +115,17 @@ public:
 
 private:
     friend accept_request<socket>;
-    explicit socket(open_socket&& accepted) noexcept : stream(std::move(accepted)) {}
+    explicit socket(internal::open_socket&& accepted) noexcept : stream(std::move(accepted)) {}
 };
 
 using io::acceptor_options;
 using io::connect_options;
 
 // Listens on an endpoint. Errors of the constructor: std::system_error, e.g. address_in_use.
-class acceptor : public open_socket {
+class acceptor : public internal::open_socket {
 public:
     acceptor(context& owner, const endpoint& at, const acceptor_options& options = {})
-        : open_socket(listen_at(owner, at, options)) {}
+        : internal::open_socket(internal::listen_at(owner, at, options)) {}
 
     // Gives the socket of a connection that has come in.
     template <class Token = use_await_t>
@@ -146,15 +151,15 @@ public:
 
 private:
     friend accept_request<socket>;
-    explicit socket(open_socket&& accepted) noexcept : stream(std::move(accepted)) {}
+    explicit socket(internal::open_socket&& accepted) noexcept : stream(std::move(accepted)) {}
 };
 
 // Listens on a Unix endpoint. The file of a path is made by the constructor, and is the user's to
 // remove; one that exists is an error, address_in_use.
-class acceptor : public open_socket {
+class acceptor : public internal::open_socket {
 public:
     acceptor(context& owner, const endpoint& at, const acceptor_options& options = {})
-        : open_socket(listen_at(owner, at, options)) {}
+        : internal::open_socket(internal::listen_at(owner, at, options)) {}
     // Gives the socket of a connection that has come in.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {

@@ -13,10 +13,11 @@
 // then reads of posted_ is final. Model: tests/model/stop_relay_model.cpp.
 
 #include <coppice/base/atomic.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/inplace.hpp>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 // Loop has is_current() and post(Item&), which calls item.complete(&item) on the loop; Item is
 // constructed from that function. Threads: the loop's; the callback runs on any.
@@ -87,4 +88,4 @@ private:
     bool settling_ = false;  // the loop's
 };
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

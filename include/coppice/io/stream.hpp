@@ -7,6 +7,7 @@
 // A stop request or a passed deadline is no error: the operation is stopped.
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/open_file.hpp>
@@ -42,6 +43,8 @@ private:
 };
 static_assert(sizeof(mutable_buffer) == sizeof(iovec) && sizeof(const_buffer) == sizeof(iovec));
 
+namespace internal {
+
 struct transfer_arguments {
     transfer_arguments(const descriptor_reference& f, std::span<std::byte> bytes) noexcept
         : file(f), data(bytes.data()), size(bytes.size()) {}
@@ -52,12 +55,14 @@ struct transfer_arguments {
     std::size_t size;
 };
 
+}  // namespace internal
+
 // Receives or sends one piece of memory; gives how many bytes. An empty piece ends at once.
 template <opcode What>
 class transfer_request : public descriptor_request<> {
 public:
     using value_type = std::size_t;
-    using arguments = transfer_arguments;
+    using arguments = internal::transfer_arguments;
     static constexpr const char* name = What == opcode::send ? "send" : "receive";
 
     explicit transfer_request(const arguments& a) noexcept : descriptor_request<>(a.file, What) {
@@ -83,7 +88,7 @@ using send_request = transfer_request<opcode::send>;
 class send_all_request : public descriptor_request<> {
 public:
     using value_type = void;
-    using arguments = transfer_arguments;
+    using arguments = internal::transfer_arguments;
     static constexpr const char* name = "send_all";
 
     explicit send_all_request(const arguments& a) noexcept
@@ -226,11 +231,12 @@ private:
 
 // The operations of a connected socket. The memory that an operation is given must live until it
 // has ended.
-class stream : public open_socket {
+class stream : public internal::open_socket {
 public:
     using open_socket::open_socket;
     // Takes over a socket that is connected.
-    explicit stream(open_socket&& connected) noexcept : open_socket(std::move(connected)) {}
+    explicit stream(internal::open_socket&& connected) noexcept
+        : internal::open_socket(std::move(connected)) {}
 
     // Receives into `bytes`; gives how many, 0 at the end of the stream or when `bytes` is empty.
     template <class Token = use_await_t>
@@ -276,11 +282,11 @@ public:
     bool is_quiet() noexcept { return is_open() && owner().is_quiet(native()); }
     // Says that nothing more will be sent, or received; at once. What is pending in that direction
     // ends: a receive with 0, a send with broken_pipe. Errors: not_connected.
-    std::error_code shutdown(shutdown_direction how) noexcept {
+    std::error_code shutdown(internal::shutdown_direction how) noexcept {
         return owner().system().shutdown(native(), how);
     }
     // The same for sending, for those to whom a connection that is gone is no news.
-    void shutdown_send() noexcept { (void)shutdown(shutdown_direction::send); }
+    void shutdown_send() noexcept { (void)shutdown(internal::shutdown_direction::send); }
 };
 
 }  // namespace coppice::io

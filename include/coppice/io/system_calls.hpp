@@ -5,6 +5,7 @@
 // can replace the kernel as a whole.
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/result.hpp>
 #include <coppice/io/endpoint.hpp>
 
@@ -19,13 +20,17 @@
 
 namespace coppice::io {
 
+namespace internal {
+
 enum class shutdown_direction { receive, send, both };
+
+}  // namespace internal
 
 // The signals that one set receives. Lifetime: of what it is asked from; end() is called once.
 class received_signals {
 public:
     // A descriptor that is readable (8 bytes) while a signal may wait; the caller's.
-    virtual result<int> descriptor() noexcept = 0;
+    virtual internal::result<int> descriptor() noexcept = 0;
     // The number of a signal that has come, which has then been received; 0: there is none.
     virtual int take() noexcept = 0;
     // The descriptor was read, and take() is left to the next reader.
@@ -36,6 +41,8 @@ public:
 protected:
     ~received_signals() = default;
 };
+
+namespace internal {
 
 // Threads: as the calls of the kernel. Errors: the kernel's, as values.
 class system_calls {
@@ -82,5 +89,7 @@ protected:
 
 // Those of the kernel that runs this program.
 system_calls& kernel() noexcept;
+
+}  // namespace internal
 
 }  // namespace coppice::io

@@ -20,11 +20,11 @@ public:
     using value_type = void;
     static constexpr const char* name = "wait";
     struct arguments {
-        arguments(context& c, duration span) noexcept : owner(&c), time(span) {}
-        arguments(context& c, time_point at) noexcept : owner(&c), when(at) {}
+        arguments(context& c, internal::duration span) noexcept : owner(&c), time(span) {}
+        arguments(context& c, internal::time_point at) noexcept : owner(&c), when(at) {}
         context* owner;
-        duration time{};
-        time_point when = time_point::min();  // min: `time` from the start
+        internal::duration time{};
+        internal::time_point when = internal::time_point::min();  // min: `time` from the start
     };
     explicit wait_request(const arguments& a) noexcept
         : base(*a.owner), timer_entry(&fire), time_(a.time), when_(a.when) {}
@@ -34,7 +34,7 @@ protected:
 
 private:
     bool submit() noexcept final {
-        if (when_ == time_point::min()) {
+        if (when_ == internal::time_point::min()) {
             when_ = saturating_add(owner().now(), time_);
         }
         owner().arm(*this, std::min(when_, deadline()));
@@ -59,8 +59,8 @@ private:
         self.ended();
     }
 
-    duration time_;
-    time_point when_;
+    internal::duration time_;
+    internal::time_point when_;
 };
 
 // Threads: any may wait; several waits at once are several timers.
@@ -72,12 +72,12 @@ public:
     // Ends when `time` (nanoseconds; 0 or less: in the next turn) has passed, at most about 0.3 ms
     // late by the wheel's tick. Errors: operation_canceled when the context ends.
     template <class Token = use_await_t>
-    auto wait_for(duration time, Token&& token = {}) noexcept(nothrow_token<Token>) {
+    auto wait_for(internal::duration time, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<wait_request>({*owner_, time}, static_cast<Token&&>(token));
     }
     // The same, until a time of the context's clock.
     template <class Token = use_await_t>
-    auto wait_until(time_point when, Token&& token = {}) noexcept(nothrow_token<Token>) {
+    auto wait_until(internal::time_point when, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<wait_request>({*owner_, when}, static_cast<Token&&>(token));
     }
 
@@ -95,9 +95,10 @@ class timed_sender {
         operation_state(const arguments& a, Rcvr rcvr) noexcept
             : wait_request(a), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         void start() & noexcept {
-            const completion_env env = completion_env_of(execution::get_env(rcvr_), link_);
+            const internal::completion_env env =
+                internal::completion_env_of(execution::get_env(rcvr_), link_);
             if (begin(env.query(get_stop_token),
-                      static_cast<time_point>(env.query(execution::get_deadline)))) {
+                      static_cast<internal::time_point>(env.query(execution::get_deadline)))) {
                 completed();
             }
         }
@@ -112,7 +113,7 @@ class timed_sender {
             }
         }
         [[no_unique_address]] Rcvr rcvr_;
-        [[no_unique_address]] stop_link_for<execution::env_of_t<Rcvr>> link_;
+        [[no_unique_address]] internal::stop_link_for<execution::env_of_t<Rcvr>> link_;
     };
 
 public:
@@ -148,10 +149,10 @@ private:
     wait_request::arguments arguments_;
 };
 
-inline timed_sender context::scheduler::schedule_after(duration time) const noexcept {
+inline timed_sender context::scheduler::schedule_after(internal::duration time) const noexcept {
     return timed_sender({*owner_, time});
 }
-inline timed_sender context::scheduler::schedule_at(time_point when) const noexcept {
+inline timed_sender context::scheduler::schedule_at(internal::time_point when) const noexcept {
     return timed_sender({*owner_, when});
 }
 

@@ -8,6 +8,7 @@
 // Source: Varghese and Lauck 1987, in the form that tokio and the Linux kernel use.
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 
@@ -16,6 +17,12 @@
 #include <optional>
 
 namespace coppice::io {
+
+namespace internal {
+
+class timer_wheel;
+
+}  // namespace internal
 
 // One timer, embedded in whoever waits. expire() is called once for each time it was armed, unless
 // it is cancelled before. Lifetime: not destroyed while armed.
@@ -26,10 +33,12 @@ struct timer_entry : list_hook<> {
     bool armed() const noexcept { return linked(); }
 
 private:
-    friend class timer_wheel;
+    friend class internal::timer_wheel;
     std::uint8_t level_;
     std::uint8_t slot_;
 };
+
+namespace internal {
 
 // Threads: its owner's. Blocks: never. No allocation.
 class timer_wheel : immovable {
@@ -151,5 +160,7 @@ private:
     std::uint64_t now_ = 0;
     std::size_t size_ = 0;
 };
+
+}  // namespace internal
 
 }  // namespace coppice::io

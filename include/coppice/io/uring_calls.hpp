@@ -4,10 +4,12 @@
 // constructor) shows what happens when the kernel is too old, forbids the ring, is out of memory,
 // is interrupted, or ends a multishot request early.
 
+#include <coppice/base/internal.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 // Each gives what the kernel returns, or a negative errno. The base class makes the kernel's calls.
 // Threads: the loop's; setup() also the one that makes the context.
@@ -27,4 +29,4 @@ protected:
 // Those of the kernel that runs this program.
 uring_calls& kernel_uring() noexcept;
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -15,6 +15,7 @@
 // kernel uses its memory: it is waited for.
 
 #include <coppice/base/clock.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/io/operation.hpp>
 
@@ -25,6 +26,8 @@
 #include <system_error>
 
 namespace coppice::io {
+
+namespace internal {
 
 struct of_workers;  // the tag of the queue of jobs
 
@@ -74,13 +77,17 @@ private:
 workers& name_workers() noexcept;
 workers& file_workers() noexcept;
 
+}  // namespace internal
+
 // A ring_operation on a file, in a form that a worker can run.
-class file_operation : public ring_operation, job {
+class file_operation : public ring_operation, internal::job {
 public:
     file_operation(void (*function)(operation*) noexcept, opcode what) noexcept
-        : ring_operation(function, what), job(&call), back_(*this) {}
+        : ring_operation(function, what), internal::job(&call), back_(*this) {}
     // Has the call made by a worker. Threads: the loop's. Errors: it will not be made.
-    [[nodiscard]] std::error_code start_call() noexcept { return file_workers().run(*this); }
+    [[nodiscard]] std::error_code start_call() noexcept {
+        return internal::file_workers().run(*this);
+    }
     // Nobody wants it any more: comes back in the next turn if its call has not begun. Threads: the
     // loop's.
     void give_up() noexcept;
@@ -91,7 +98,7 @@ private:
         static void arrive(operation* op) noexcept;
         file_operation& file;
     };
-    static void call(job* j) noexcept;
+    static void call(internal::job* j) noexcept;
     int blocking_call() noexcept;
 
     way_back back_;

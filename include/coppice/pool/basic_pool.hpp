@@ -41,8 +41,12 @@ struct worker_counts {
     std::uint64_t wakes = 0;          // times it woke another worker
 };
 
+namespace internal {
+
 // The number of processors that this process may use, at least 1.
 std::size_t hardware_threads() noexcept;
+
+}  // namespace internal
 
 // Where the system may run a worker: anywhere, on its node's processors, or on one of them alone.
 enum class pinning { none, node, processor };
@@ -57,6 +61,8 @@ struct pool_options {
     // Events that each worker keeps for write_trace(), 40 bytes each; 0: no trace.
     std::size_t trace_events = 0;
 };
+
+namespace internal {
 
 // Threads: every member by any thread, unless it says otherwise. Lifetime: outlives what is
 // submitted to it; the destructor waits for all of it and must not run on one of its own workers.
@@ -188,5 +194,7 @@ template <class Queues>
 typename basic_pool<Queues>::scheduler basic_pool<Queues>::get_scheduler() noexcept {
     return scheduler(*this);
 }
+
+}  // namespace internal
 
 }  // namespace coppice

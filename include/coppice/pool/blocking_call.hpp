@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace coppice {
+namespace coppice::internal {
 
 // What a caller waits for. Threads: waited for by its maker; finished by one other thread.
 class blocking_call : immovable {
@@ -81,4 +81,4 @@ std::invoke_result_t<F&> call_here(F& f) {
     return f();
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

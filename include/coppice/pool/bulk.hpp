@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace coppice {
+namespace coppice::internal {
 
 template <class Tag, class Data, class Rcvr>
 class pool_bulk_receiver
@@ -121,9 +121,9 @@ struct pool_domain {
         using Data = decltype(Plain::data);
         using Child = decltype(Plain::child);
         return pool_bulk_sender<execution::tag_of_t<Sndr>, Data, Child>(
-            static_cast<execution::like_t<Sndr, Data>>(sndr.data),
-            static_cast<execution::like_t<Sndr, Child>>(sndr.child));
+            static_cast<execution::internal::like_t<Sndr, Data>>(sndr.data),
+            static_cast<execution::internal::like_t<Sndr, Child>>(sndr.child));
     }
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -27,12 +27,12 @@ public:
     static constexpr std::size_t default_capacity = 1024;  // contracts of the group's users
 
     // Errors: std::invalid_argument on 0 threads or contracts, std::system_error without threads.
-    explicit contract_pool(std::size_t threads = hardware_threads(),
+    explicit contract_pool(std::size_t threads = internal::hardware_threads(),
                            std::size_t capacity = default_capacity);
     ~contract_pool();
 
     // A scheduler whose operations are contracts of the group. Lifetime: the pool's.
-    contract_scheduler get_scheduler() noexcept { return group_.get_scheduler(); }
+    internal::contract_scheduler get_scheduler() noexcept { return group_.get_scheduler(); }
     // The group that the workers serve; make contracts there.
     blocking_work_contract_group& group() noexcept { return group_; }
 
@@ -42,8 +42,8 @@ public:
     template <class F>
     auto run(F f) -> std::invoke_result_t<F&> {
         if (is_current()) return f();
-        function_call<F, contract_item> call(f);
-        if (!get_scheduler().try_enqueue(call)) return call_here(f);
+        internal::function_call<F, internal::contract_item> call(f);
+        if (!get_scheduler().try_enqueue(call)) return internal::call_here(f);
         return call.take();
     }
 

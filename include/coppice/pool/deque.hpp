@@ -23,7 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 enum class steal_outcome { taken, empty, lost };  // lost: another took the item; try again
 
@@ -104,4 +104,4 @@ private:
     alignas(64) atomic<T*> slots_[Capacity]{};    // written by the owner; read by thieves
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -29,9 +29,11 @@ namespace coppice {
 // The stop token in force for the forked function that this thread runs; one that never stops if
 // there is none. Threads: any.
 inline inplace_stop_token fork_join_stop_token() noexcept {
-    const void* const token = fork_context::current();
+    const void* const token = internal::fork_context::current();
     return token == nullptr ? inplace_stop_token() : *static_cast<const inplace_stop_token*>(token);
 }
+
+namespace internal {
 
 template <class F>
 concept forkable = std::is_invocable_v<F&> || std::is_invocable_v<F&, inplace_stop_token>;
@@ -52,7 +54,7 @@ template <forkable F>
     if constexpr (std::is_invocable_v<F&>) {
         return f();
     } else {
-        return execution::invoke(f, fork_join_stop_token());
+        return execution::internal::invoke(f, fork_join_stop_token());
     }
 }
 // What stands for the result in fork_join's tuple.
@@ -230,28 +232,32 @@ template <class F, class G>
 template <class First, class... Rest>
 std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First& first, Rest&... rest);
 
+}  // namespace internal
+
 // Calls all functions, maybe at the same time, and gives the tuple of their results, in order, with
 // std::monostate for void. Threads: any; see above. Blocks: until all have ended.
 // Errors: see above. Cost: two stores of an index and two of pointers for each function but the
 // first, unless it is stolen. Lifetime: the functions are called where they are, not copied.
-template <forkable... F>
-[[gnu::always_inline]] inline std::tuple<forked_value_t<F>...> fork_join(F&&... f) {
+template <internal::forkable... F>
+[[gnu::always_inline]] inline std::tuple<internal::forked_value_t<F>...> fork_join(F&&... f) {
     if constexpr (sizeof...(F) == 0) {
         return {};
     } else if constexpr (sizeof...(F) == 1) {
-        return std::tuple<forked_value_t<F>...>(forked_value(f)...);
+        return std::tuple<internal::forked_value_t<F>...>(internal::forked_value(f)...);
     } else if constexpr (sizeof...(F) == 2) {
-        return fork_both(f...);
+        return internal::fork_both(f...);
     } else {
-        return fork_first(f...);
+        return internal::fork_first(f...);
     }
 }
 // The same; the functions that ask, and what they fork, are given `token`.
-template <forkable... F>
-std::tuple<forked_value_t<F>...> fork_join(inplace_stop_token token, F&&... f) {
-    const fork_context stop(&token);
+template <internal::forkable... F>
+std::tuple<internal::forked_value_t<F>...> fork_join(inplace_stop_token token, F&&... f) {
+    const internal::fork_context stop(&token);
     return fork_join(f...);
 }
+
+namespace internal {
 
 // More than two: the first beside all the rest.
 template <class First, class... Rest>
@@ -262,5 +268,7 @@ std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First& fir
         std::tuple<forked_value_t<First>>(static_cast<forked_value_t<First>&&>(value)),
         std::move(values));
 }
+
+}  // namespace internal
 
 }  // namespace coppice

@@ -24,7 +24,7 @@
 #include <new>
 #include <utility>
 
-namespace coppice {
+namespace coppice::internal {
 
 template <class T>
 struct deque_buffer : immovable {
@@ -189,4 +189,4 @@ private:
     alignas(64) Buffers<T> buffers_{Initial};
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

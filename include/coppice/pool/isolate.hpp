@@ -9,7 +9,7 @@
 
 #include <coppice/pool/fork_join.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Calls f, and returns what it returns: while f runs, no join in it, nor in what it calls on this
 // thread, runs a call that was not forked in it. f may take an inplace_stop_token, as for
@@ -19,4 +19,4 @@ forked_result_t<std::remove_reference_t<F>> isolate(F&& f) {
     return call_forked(f);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -26,6 +26,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // Threads: any. Blocks: never.
 template <class T, std::size_t Capacity>
 class lockfree_ring : immovable {
@@ -105,20 +107,22 @@ private:
     alignas(64) atomic<std::uint64_t> cells_[Capacity];
 };
 
+}  // namespace internal
+
 // First in, first out, but for what overflowed. Threads: any. Blocks: never, unless it overflows.
 class lockfree_queue : immovable {
 public:
-    void push(work_item* item) noexcept {
+    void push(internal::work_item* item) noexcept {
         if (!ring_.push(item)) overflow_.push(item);
     }
-    work_item* pop() noexcept {
-        if (work_item* const item = ring_.pop()) return item;
+    internal::work_item* pop() noexcept {
+        if (internal::work_item* const item = ring_.pop()) return item;
         return overflow_.pop();
     }
     bool looks_empty() const noexcept { return ring_.looks_empty() && overflow_.looks_empty(); }
 
 private:
-    lockfree_ring<work_item, 4096> ring_;
+    internal::lockfree_ring<internal::work_item, 4096> ring_;
     mutex_queue overflow_;
 };
 

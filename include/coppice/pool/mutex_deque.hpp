@@ -10,7 +10,7 @@
 #include <mutex>
 #include <new>
 
-namespace coppice {
+namespace coppice::internal {
 
 // As bounded_deque, without its bound. Threads: push() and pop() by the owner; the rest by any.
 // Blocks: for the few instructions that another holds the lock.
@@ -54,4 +54,4 @@ private:
     atomic<std::size_t> size_{0};  // written under mutex_; read by any
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -24,6 +24,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // What loops count with: every integer type, of which bool is none.
 template <class Index>
 concept loop_index = std::integral<Index> && !std::same_as<std::remove_cv_t<Index>, bool>;
@@ -118,17 +120,21 @@ private:
     loop_state state_;
 };
 
+}  // namespace internal
+
 // Calls f(i) for each index of [begin, end), or f(first, last) for ranges that make it up, in any
 // order and on any worker. True: all were called. False: a stop request came before.
 // Threads: any; f is called by several at once. Blocks: until all calls have ended.
 // Errors: the exception of one call; no further calls begin then. Cost: no allocation.
-template <loop_index Index, class F>
+template <internal::loop_index Index, class F>
     requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
-    parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
+    internal::parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
     walk.run(begin, end);
     return !walk.is_over();
 }
+
+namespace internal {
 
 template <class Index, class T, class Map, class Combine>
 class parallel_reduce_walk : immovable {
@@ -149,7 +155,7 @@ public:
             const std::uint64_t count = state_.run(left, [&](std::uint64_t n) {
                 const Index end = behind(first, n);
                 for (Index i = first; i != end; ++i) {
-                    sum = combine(std::move(sum), execution::invoke(map_, Index(i)));
+                    sum = combine(std::move(sum), execution::internal::invoke(map_, Index(i)));
                 }
             });
             first = behind(first, count);
@@ -160,7 +166,7 @@ public:
 private:
     template <class Right>
     T combine(T&& left, Right&& right) {
-        return execution::invoke(combine_, std::move(left), std::forward<Right>(right));
+        return execution::internal::invoke(combine_, std::move(left), std::forward<Right>(right));
     }
 
     const T& identity_;
@@ -169,16 +175,19 @@ private:
     loop_state state_;
 };
 
+}  // namespace internal
+
 // combine(... combine(identity, map(begin)) ..., map(end - 1)), where combine is associative and
 // identity is its neutral element; the order of operands is kept. After a stop request the result
 // is that of some of the indices. The rest as for parallel_for.
-template <loop_index Index, class T, class Map, class Combine>
+template <internal::loop_index Index, class T, class Map, class Combine>
     requires std::invocable<Map&, Index> &&
              std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Map&, Index>> &&
              std::is_invocable_r_v<T, Combine&, T, T>
 T parallel_reduce(Index begin, std::type_identity_t<Index> end, T identity, Map&& map,
                   Combine&& combine) {
-    parallel_reduce_walk<Index, T, std::remove_reference_t<Map>, std::remove_reference_t<Combine>>
+    internal::parallel_reduce_walk<Index, T, std::remove_reference_t<Map>,
+                                   std::remove_reference_t<Combine>>
         walk(identity, map, combine);
     return walk.run(begin, end);
 }

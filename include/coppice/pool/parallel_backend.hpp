@@ -39,9 +39,9 @@ public:
     }
 
 private:
-    struct single : work_item {
-        explicit single(receiver_proxy& r) noexcept : work_item(&run), receiver(r) {}
-        static void run(work_item* item) noexcept {
+    struct single : internal::work_item {
+        explicit single(receiver_proxy& r) noexcept : internal::work_item(&run), receiver(r) {}
+        static void run(internal::work_item* item) noexcept {
             receiver_proxy& r = static_cast<single*>(item)->receiver;
             if (stopped(r)) {
                 r.set_stopped();
@@ -51,9 +51,10 @@ private:
         }
         receiver_proxy& receiver;
     };
-    struct many : work_item {
-        many(bulk_proxy& r, std::size_t n) noexcept : work_item(&run), receiver(r), count(n) {}
-        static void run(work_item* item) noexcept {
+    struct many : internal::work_item {
+        many(bulk_proxy& r, std::size_t n) noexcept
+            : internal::work_item(&run), receiver(r), count(n) {}
+        static void run(internal::work_item* item) noexcept {
             bulk_proxy& r = static_cast<many*>(item)->receiver;
             if (stopped(r)) {
                 r.set_stopped();

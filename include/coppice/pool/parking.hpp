@@ -31,7 +31,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace coppice {
+namespace coppice::internal {
 
 // What a wake met: a sleeper, a searcher that will find the work, or workers that are all busy.
 enum class parking_wake { woken, searched, busy };
@@ -160,4 +160,4 @@ private:
     const std::size_t count_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

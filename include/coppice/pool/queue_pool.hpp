@@ -20,9 +20,11 @@ namespace coppice {
 
 // The thesis's work stealing: deques under mutexes, growing ones whose old buffers are kept until
 // the end, and growing ones that count references to them.
-using mutex_deques = mutex_deque<work_item>;
-using kept_deques = growing_deque<work_item, kept_buffers>;
-using counted_deques = growing_deque<work_item, counted_buffers>;
+using mutex_deques = internal::mutex_deque<internal::work_item>;
+using kept_deques = internal::growing_deque<internal::work_item, internal::kept_buffers>;
+using counted_deques = internal::growing_deque<internal::work_item, internal::counted_buffers>;
+
+namespace internal {
 
 extern template class basic_pool<shared_queue<mutex_queue>>;
 extern template class basic_pool<shared_queue<lockfree_queue>>;
@@ -30,18 +32,20 @@ extern template class basic_pool<stealing_queues<mutex_deques>>;
 extern template class basic_pool<stealing_queues<kept_deques>>;
 extern template class basic_pool<stealing_queues<counted_deques>>;
 
+}  // namespace internal
+
 // Queue: mutex_queue or lockfree_queue.
 template <class Queue>
-class queue_pool : public basic_pool<shared_queue<Queue>> {
+class queue_pool : public internal::basic_pool<internal::shared_queue<Queue>> {
 public:
-    using basic_pool<shared_queue<Queue>>::basic_pool;
+    using internal::basic_pool<internal::shared_queue<Queue>>::basic_pool;
 };
 
 // Deque: one of those above.
 template <class Deque>
-class stealing_pool : public basic_pool<stealing_queues<Deque>> {
+class stealing_pool : public internal::basic_pool<internal::stealing_queues<Deque>> {
 public:
-    using basic_pool<stealing_queues<Deque>>::basic_pool;
+    using internal::basic_pool<internal::stealing_queues<Deque>>::basic_pool;
 };
 
 }  // namespace coppice

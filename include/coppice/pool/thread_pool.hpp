@@ -9,10 +9,14 @@
 
 namespace coppice {
 
+namespace internal {
+
 using thread_pool_queues = stealing_queues<bounded_deque<work_item, 1024>>;
 extern template class basic_pool<thread_pool_queues>;
 
-class thread_pool : public basic_pool<thread_pool_queues> {
+}  // namespace internal
+
+class thread_pool : public internal::basic_pool<internal::thread_pool_queues> {
 public:
     using basic_pool::basic_pool;
 };

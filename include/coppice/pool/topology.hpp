@@ -14,6 +14,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // One hardware thread. Numbers are the system's.
 struct processor {
     unsigned id = 0;
@@ -26,11 +28,13 @@ struct processor {
 // cpusets of containers are included (quotas of time are not). Threads: any. Cost: a system call.
 std::vector<unsigned> allowed_processors();
 
+}  // namespace internal
+
 // A value; use it on one thread at a time.
 class topology {
 public:
     // Errors: std::invalid_argument if there is no processor, or one twice.
-    explicit topology(std::vector<processor> processors);
+    explicit topology(std::vector<internal::processor> processors);
 
     // Of this process on this machine. Cost: reads some files per node and processor.
     static topology of_this_process();
@@ -45,12 +49,12 @@ public:
     topology on_processors(std::span<const unsigned> ids) const;
 
     // In the order in which they are given workers.
-    const std::vector<processor>& processors() const noexcept { return processors_; }
+    const std::vector<internal::processor>& processors() const noexcept { return processors_; }
     // The numbers of its nodes, ascending.
     std::vector<unsigned> nodes() const;
 
 private:
-    std::vector<processor> processors_;
+    std::vector<internal::processor> processors_;
 };
 
 }  // namespace coppice

@@ -3,7 +3,7 @@
 
 #include <coppice/base/lifetime.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 // One piece of work. run() is called once for each time it was submitted, on a worker; the item may
 // be gone when it returns, and may be submitted again from inside it.
@@ -14,4 +14,4 @@ struct work_item : immovable {
     work_item* next = nullptr;  // owned by the queue that holds the item
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -21,7 +21,7 @@
 #include <memory>
 #include <vector>
 
-namespace coppice {
+namespace coppice::internal {
 
 struct [[nodiscard]] next_work {
     work_item* item;          // or nullptr
@@ -144,4 +144,4 @@ private:
     mutex_queue outside_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

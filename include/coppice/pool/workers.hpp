@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-namespace coppice {
+namespace coppice::internal {
 
 // The worker that this thread is, or nullptr; a worker of any pool.
 inline void*& current_pool_worker() noexcept {
@@ -502,4 +502,4 @@ void basic_pool<Queues>::write_trace(const std::string& path) const {
     trace::write_file(path, trace::chrome_json(tracks, trace_time()));
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -41,7 +41,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace coppice {
+namespace coppice::internal {
 
 // The distance that keeps two words out of each other's cache line.
 inline constexpr std::size_t line_size = 64;
@@ -273,4 +273,4 @@ private:
     std::unique_ptr<node[]> nodes_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

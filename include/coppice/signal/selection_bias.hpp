@@ -37,6 +37,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 inline constexpr std::size_t no_signal = ~std::size_t{0};
 
 // Takes the first set signal of [first, last), or no_signal. Cost: a load per node on the way.
@@ -158,21 +160,25 @@ private:
     bool contended_ = false;
 };
 
+}  // namespace internal
+
 // Threads: one at a time. Cost: no allocation; it may live anywhere and be copied.
 class selection_bias {
 public:
     // Every set signal is selected equally often.
-    static selection_bias fair() noexcept { return selection_bias(no_signal); }
+    static selection_bias fair() noexcept { return selection_bias(internal::no_signal); }
     // What is set nearest to `index`, and nothing is lost if that is far: see above.
     static selection_bias prefer(std::size_t index) noexcept { return selection_bias(index); }
 
     // Takes a signal, or no_signal: each signal was seen not set, or was taken by another thread.
     template <class Leaves>
     std::size_t take(Leaves& leaves) noexcept {
-        return preferred_ == no_signal ? round_.take(leaves) : take_near(leaves);
+        return preferred_ == internal::no_signal ? round_.take(leaves) : take_near(leaves);
     }
     // Of a fair bias. nullptr: not fair.
-    signal_round* round() noexcept { return preferred_ == no_signal ? &round_ : nullptr; }
+    internal::signal_round* round() noexcept {
+        return preferred_ == internal::no_signal ? &round_ : nullptr;
+    }
 
 private:
     explicit selection_bias(std::size_t preferred) noexcept : preferred_(preferred) {}
@@ -181,22 +187,25 @@ private:
     std::size_t take_near(Leaves& leaves) noexcept {
         bool ignored = false;
         if (preferred_ < leaves.end()) {
-            const std::size_t found = take_between(leaves, preferred_, preferred_ + 1, ignored);
-            if (found != no_signal) return found;
+            const std::size_t found =
+                internal::take_between(leaves, preferred_, preferred_ + 1, ignored);
+            if (found != internal::no_signal) return found;
         }
         const std::size_t leaf = preferred_ / Leaves::width;
         std::size_t found =
             take_beside<Leaves::width>(leaves, leaves.available(leaf), preferred_, 0);
         unsigned shift = std::countr_zero(Leaves::width);
         std::size_t child = leaf;
-        for (unsigned level = 0; found == no_signal && level != leaves.nodes().levels(); ++level) {
+        for (unsigned level = 0; found == internal::no_signal && level != leaves.nodes().levels();
+             ++level) {
             constexpr unsigned width = Leaves::nodes_width;
             found = take_beside<width>(leaves, leaves.nodes().marks(level, child), child, shift);
             shift += std::countr_zero(width);
             child /= width;
         }
         // Beside an index outside of the tree, the whole tree is one block.
-        if (found == no_signal && child != 0) found = take_round(leaves, 0, leaves.end(), shift);
+        if (found == internal::no_signal && child != 0)
+            found = take_round(leaves, 0, leaves.end(), shift);
         return found;
     }
 
@@ -214,9 +223,9 @@ private:
             const std::size_t first = (child / Width * Width + block) << shift;
             const std::size_t found =
                 take_round(leaves, first, first + (std::size_t{1} << i << shift), shift + i);
-            if (found != no_signal) return found;
+            if (found != internal::no_signal) return found;
         }
-        return no_signal;
+        return internal::no_signal;
     }
     template <class Leaves>
     std::size_t take_round(Leaves& leaves, std::size_t first, std::size_t last,
@@ -225,14 +234,15 @@ private:
         last = std::min(last, leaves.end());
         std::size_t from = resume_[block];
         if (from < first || from >= last) from = first;
-        std::size_t found = take_between(leaves, from, last, ignored);
-        if (found == no_signal) found = take_between(leaves, first, from, ignored);
-        if (found != no_signal) resume_[block] = static_cast<std::uint32_t>(found + 1);
+        std::size_t found = internal::take_between(leaves, from, last, ignored);
+        if (found == internal::no_signal)
+            found = internal::take_between(leaves, first, from, ignored);
+        if (found != internal::no_signal) resume_[block] = static_cast<std::uint32_t>(found + 1);
         return found;
     }
 
     std::size_t preferred_;  // no_signal: fair
-    signal_round round_;
+    internal::signal_round round_;
     std::array<std::uint32_t, 37> resume_{};  // by block size: where the next round there goes on
 };
 

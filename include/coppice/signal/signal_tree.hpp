@@ -25,6 +25,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 template <unsigned LeafWidth, unsigned NodeWidth>
 class basic_signal_tree : immovable {
     static_assert(LeafWidth >= 2 && LeafWidth <= 64 && std::has_single_bit(LeafWidth));
@@ -147,8 +149,10 @@ private:
     std::unique_ptr<word[]> words_;
 };
 
+}  // namespace internal
+
 // Signals in leaves of 64, nodes of 32 children: a million signals are three levels deep.
-class signal_tree : public basic_signal_tree<64, 32> {
+class signal_tree : public internal::basic_signal_tree<64, 32> {
 public:
     using basic_signal_tree::basic_signal_tree;
 };

@@ -50,6 +50,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // What every callback of a slot starts with. Owned by the slot's owner; the requester reads
 // `execute` after claim.
 struct asymmetric_callback : immovable {
@@ -205,13 +207,16 @@ constexpr std::size_t asymmetric_stride(std::size_t slots) noexcept {
     return slots == 1 ? std::bit_ceil(sizeof(asymmetric_slot)) : 64;
 }
 
-template <std::size_t N = 1, std::size_t Stride = asymmetric_stride(N)>
+}  // namespace internal
+
+template <std::size_t N = 1, std::size_t Stride = internal::asymmetric_stride(N)>
 class asymmetric_inplace_stop_source;
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride>
 class asymmetric_inplace_stop_callback;
 
 // A reference to slot Index of an asymmetric source, or to none. Threads: as an ordinary value.
-template <std::size_t N = 1, std::size_t Index = 0, std::size_t Stride = asymmetric_stride(N)>
+template <std::size_t N = 1, std::size_t Index = 0,
+          std::size_t Stride = internal::asymmetric_stride(N)>
 class asymmetric_inplace_stop_token {
     static_assert(Index < N, "an asymmetric stop source has tokens 0 to N - 1");
 
@@ -257,7 +262,7 @@ public:
             running |= s.slot.is_running();
         }
         if (running) [[unlikely]]
-            die_inside_callback<asymmetric_callback>(this);
+            internal::die_inside_callback<internal::asymmetric_callback>(this);
     }
 
     // The token of one slot. At most one callback per slot may live at a time.
@@ -269,7 +274,7 @@ public:
     static constexpr bool stop_possible() noexcept { return true; }
     bool stop_requested() const noexcept {
         // edge asymmetric.flag (acquire): what came before the request is visible
-        return requested_.load(acquire) != 0;
+        return requested_.load(internal::acquire) != 0;
     }
 
     // Requests the stop and runs the registered callbacks on this thread, slot by slot.
@@ -277,11 +282,11 @@ public:
     // Cost: one exchange and one membarrier, some microseconds.
     bool request_stop() noexcept {
         // edge asymmetric.flag (release): what came before the request is visible
-        if (requested_.exchange(1, acq_rel) != 0) return false;
-        heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
-        running_request request(this);
+        if (requested_.exchange(1, internal::acq_rel) != 0) return false;
+        internal::heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
+        internal::running_request request(this);
         row slots{this};
-        coppice::run_row(slots, slots.claim_from(0), request);  // *this may be gone
+        coppice::internal::run_row(slots, slots.claim_from(0), request);  // *this may be gone
         return true;
     }
 
@@ -290,91 +295,99 @@ private:
     friend class asymmetric_inplace_stop_callback;
 
     struct alignas(Stride) padded_slot {
-        asymmetric_slot slot;
+        internal::asymmetric_slot slot;
     };
 
     // The slots as way_back.hpp wants them.
     struct row {
         const asymmetric_inplace_stop_source* source;
 
-        asymmetric_slot& at(std::size_t i) const noexcept { return source->slots_[i].slot; }
+        internal::asymmetric_slot& at(std::size_t i) const noexcept {
+            return source->slots_[i].slot;
+        }
         static constexpr std::size_t size() noexcept { return N; }
         static std::size_t after(std::size_t i) noexcept { return i + 1; }
-        bool pass_on(std::size_t k, std::size_t, running_request&) noexcept {
+        bool pass_on(std::size_t k, std::size_t, internal::running_request&) noexcept {
             for (; k < N; ++k) {
                 if (at(k).watch()) return true;
             }
             return false;
         }
-        running_request* watcher(std::size_t, std::size_t& i) const noexcept {
+        internal::running_request* watcher(std::size_t, std::size_t& i) const noexcept {
             i = N;
-            return source->watcher_.load(relaxed);  // relaxed: stop.watch publishes it
+            return source->watcher_.load(internal::relaxed);  // relaxed: stop.watch publishes it
         }
         void leave(std::size_t k) noexcept { at(k).leave(); }
         void wait_for_farewell(std::size_t k) noexcept { at(k).wait_for_farewell(); }
-        met meet(std::size_t k, asymmetric_callback*& callback) noexcept {
+        internal::met meet(std::size_t k, internal::asymmetric_callback*& callback) noexcept {
             return at(k).meet(callback);
         }
         void say_farewell(std::size_t k) noexcept { at(k).say_farewell(); }
-        void settle(std::size_t i, running_request& request) noexcept {
+        void settle(std::size_t i, internal::running_request& request) noexcept {
             at(i).settle();
-            source->watcher_.store(&request, relaxed);  // relaxed: as above
+            source->watcher_.store(&request, internal::relaxed);  // relaxed: as above
         }
         static void settle(std::size_t) noexcept {}
 
-        static void execute(claimed_callback<asymmetric_callback> next) noexcept {
+        static void execute(
+            internal::claimed_callback<internal::asymmetric_callback> next) noexcept {
             next.callback->execute(next.callback);
         }
-        claimed_callback<asymmetric_callback> claim_from(std::size_t i) noexcept {
+        internal::claimed_callback<internal::asymmetric_callback> claim_from(
+            std::size_t i) noexcept {
             for (; i < N; ++i) {
-                asymmetric_callback* const callback = at(i).claim();
+                internal::asymmetric_callback* const callback = at(i).claim();
                 if (callback != nullptr) return {callback, i};
             }
             return {};
         }
-        void finish(claimed_callback<asymmetric_callback> former) noexcept {
+        void finish(internal::claimed_callback<internal::asymmetric_callback> former) noexcept {
             at(former.i).finish();
         }
     };
 
     // False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard]] bool enlist(std::size_t index, asymmetric_callback& callback) const noexcept {
-        asymmetric_slot::found what;
+    [[nodiscard]] bool enlist(std::size_t index,
+                              internal::asymmetric_callback& callback) const noexcept {
+        internal::asymmetric_slot::found what;
         if (slots_[index].slot.fill(callback, requested_, what)) [[likely]]
             return true;
-        if (what == asymmetric_slot::found::watched) coppice::leave_watched(row{this}, index);
-        return what == asymmetric_slot::found::running || what == asymmetric_slot::found::done;
+        if (what == internal::asymmetric_slot::found::watched)
+            coppice::internal::leave_watched(row{this}, index);
+        return what == internal::asymmetric_slot::found::running ||
+               what == internal::asymmetric_slot::found::done;
     }
-    void withdraw(std::size_t index, asymmetric_callback& callback) const noexcept {
+    void withdraw(std::size_t index, internal::asymmetric_callback& callback) const noexcept {
         if (!slots_[index].slot.clear(requested_)) [[unlikely]]
             withdraw_late(index, callback);
     }
     [[gnu::noinline]] void withdraw_late(std::size_t index,
-                                         asymmetric_callback& callback) const noexcept {
-        asymmetric_slot& slot = slots_[index].slot;
+                                         internal::asymmetric_callback& callback) const noexcept {
+        internal::asymmetric_slot& slot = slots_[index].slot;
         switch (slot.withdraw()) {
-            case asymmetric_slot::found::watched:
-                coppice::leave_watched(row{this}, index);
+            case internal::asymmetric_slot::found::watched:
+                coppice::internal::leave_watched(row{this}, index);
                 break;
-            case asymmetric_slot::found::running: {
-                running_request* const request = running_request::forget_callback(&callback);
+            case internal::asymmetric_slot::found::running: {
+                internal::running_request* const request =
+                    internal::running_request::forget_callback(&callback);
                 if (request != nullptr) {
-                    coppice::hand_over(row{this}, index, *request);
+                    coppice::internal::hand_over(row{this}, index, *request);
                 } else {
                     slot.wait_done();
                 }
                 break;
             }
-            case asymmetric_slot::found::withdrawn:
-            case asymmetric_slot::found::done:
+            case internal::asymmetric_slot::found::withdrawn:
+            case internal::asymmetric_slot::found::done:
                 break;
         }
     }
 
     // 0, then 1 for ever. Written by the request that wins; read by all.
-    alignas(Stride) mutable atomic<std::uint32_t> requested_{0};
+    alignas(Stride) mutable internal::atomic<std::uint32_t> requested_{0};
     // Once a slot is watched, for which request. Written by the requester.
-    mutable atomic<running_request*> watcher_{nullptr};
+    mutable internal::atomic<internal::running_request*> watcher_{nullptr};
     mutable padded_slot slots_[N];
 };
 
@@ -383,8 +396,8 @@ private:
 // Threads: the slot's owner; see on top. Blocks: the destructor, while the function runs on another
 // thread. Cost: no allocation, no read-modify-write.
 template <std::size_t N, std::size_t Index, class CallbackFn,
-          std::size_t Stride = asymmetric_stride(N)>
-class asymmetric_inplace_stop_callback : asymmetric_callback {
+          std::size_t Stride = internal::asymmetric_stride(N)>
+class asymmetric_inplace_stop_callback : internal::asymmetric_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
@@ -395,7 +408,8 @@ public:
     explicit asymmetric_inplace_stop_callback(
         asymmetric_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : asymmetric_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        : internal::asymmetric_callback(&run, token.source_),
+          callback_(std::forward<Initializer>(init)) {
         if (source == nullptr) return;
         if (token.source_->enlist(Index, *this)) [[likely]]
             return;
@@ -409,7 +423,7 @@ public:
     }
 
 private:
-    static void run(asymmetric_callback* self) noexcept {
+    static void run(internal::asymmetric_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<asymmetric_inplace_stop_callback*>(self)->callback_)();
     }
 

@@ -6,8 +6,8 @@ namespace coppice {
 // A code, whose meaning the requester defines, and a text of static lifetime. Linked sources pass
 // the cause of the parent on; a deadline's is ETIMEDOUT.
 struct stop_cause {
-    int code = 0;
-    const char* text = "";
+    int code = 0;           // what the requester says; 0: nothing
+    const char* text = "";  // the same for people; of static lifetime
 };
 
 }  // namespace coppice

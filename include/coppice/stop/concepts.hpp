@@ -20,14 +20,18 @@ concept stoppable_callback_for =
         typename stop_callback_for_t<Token, CallbackFn>;
     } && std::constructible_from<stop_callback_for_t<Token, CallbackFn>, const Token&, Initializer>;
 
+namespace internal {
+
 // Names a template so that a concept can ask for it.
 template <template <class> class>
 struct type_alias_exists;
 
+}  // namespace internal
+
 // A value that can be asked whether a stop was requested, and with which callbacks are registered.
 template <class Token>
 concept stoppable_token = requires(const Token token) {
-    typename type_alias_exists<Token::template callback_type>;
+    typename internal::type_alias_exists<Token::template callback_type>;
     { token.stop_requested() } noexcept -> std::same_as<bool>;
     { token.stop_possible() } noexcept -> std::same_as<bool>;
     { Token(token) } noexcept;

@@ -21,7 +21,7 @@
 
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Guarded by the timer's mutex, but for what says otherwise.
 class stop_deadline : immovable {
@@ -48,4 +48,4 @@ inline bool deadline_pending(const stop_deadline& deadline) noexcept {
     return deadline.pending_.load(relaxed);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

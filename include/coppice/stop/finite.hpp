@@ -35,8 +35,13 @@ namespace coppice {
 
 template <std::size_t N, std::size_t Stride = sizeof(void*)>
 class finite_inplace_stop_source;
+namespace internal {
+
 template <std::size_t N>
 class tolerant_finite_stop_source;
+
+}  // namespace internal
+
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride = sizeof(void*)>
 class finite_inplace_stop_callback;
 
@@ -79,10 +84,10 @@ public:
     finite_inplace_stop_source() = default;
     ~finite_inplace_stop_source() {
         const std::uintptr_t bits = left_over();
-        COPPICE_CHECK(!callback_slot::any_filled(bits),
+        COPPICE_CHECK(!internal::callback_slot::any_filled(bits),
                       "a stop source was destroyed while a callback was registered");
-        if (callback_slot::any_running(bits)) [[unlikely]]
-            die_inside_callback(this);
+        if (internal::callback_slot::any_running(bits)) [[unlikely]]
+            internal::die_inside_callback(this);
     }
 
     // The token of one slot. At most one callback per slot may live at a time.
@@ -94,7 +99,7 @@ public:
     static constexpr bool stop_possible() noexcept { return true; }
     bool stop_requested() const noexcept {
         // edge stop.requested (acquire): what came before the request is visible
-        return (flag_.load(acquire) & requested) != 0;
+        return (flag_.load(internal::acquire) & requested) != 0;
     }
 
     // Requests the stop and runs the registered callbacks on this thread, slot by slot.
@@ -103,7 +108,7 @@ public:
     // Cost: one exchange; per slot a load, and a compare-exchange and a store if it is filled.
     bool request_stop() noexcept {
         // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
-        if ((flag_.exchange(requested, seq_cst) & requested) != 0) return false;
+        if ((flag_.exchange(requested, internal::seq_cst) & requested) != 0) return false;
         for (std::size_t i = 0; i != N; ++i) {
             if (slots_[i].slot.is_empty()) [[likely]]
                 continue;
@@ -115,16 +120,16 @@ public:
 
 private:
     template <std::size_t>
-    friend class tolerant_finite_stop_source;
+    friend class internal::tolerant_finite_stop_source;
     template <std::size_t, std::size_t, class, std::size_t>
     friend class finite_inplace_stop_callback;
 
     static constexpr std::uintptr_t requested = 1;
     static constexpr std::uintptr_t tolerant = 2;
     struct alignas(Stride) padded_slot {
-        callback_slot slot;
+        internal::callback_slot slot;
     };
-    using row = slot_row<finite_inplace_stop_source, N>;
+    using row = internal::slot_row<finite_inplace_stop_source, N>;
     friend row;
 
     explicit constexpr finite_inplace_stop_source(std::uintptr_t kind) noexcept : flag_(kind) {}
@@ -139,79 +144,82 @@ private:
     // Runs the callbacks of slot i and of the later ones.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
         row slots(*this, nullptr);
-        const claimed_callback<slot_callback> first = slots.claim_from(i);
+        const internal::claimed_callback<internal::slot_callback> first = slots.claim_from(i);
         if (first.callback == nullptr) return;
-        running_request request(this, first.callback);
-        coppice::run_row(slots, first, request);
+        internal::running_request request(this, first.callback);
+        coppice::internal::run_row(slots, first, request);
     }
 
     // False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard, gnu::always_inline]] bool enlist(std::size_t index,
-                                                  slot_callback& callback) const noexcept {
-        if (stop_requested() && !planted("finite.steal_late_callback")) [[unlikely]]
+    [[nodiscard, gnu::always_inline]] bool enlist(
+        std::size_t index, internal::slot_callback& callback) const noexcept {
+        if (stop_requested() && !internal::planted("finite.steal_late_callback")) [[unlikely]]
             return false;
-        callback_slot& slot = slots_[index].slot;
+        internal::callback_slot& slot = slots_[index].slot;
         std::uintptr_t seen;
         // edge stop.flag (seq_cst): the slot before the flag; the exchange is in fill
         if (!slot.fill(callback, seen)) [[unlikely]]
             return enlist_further(callback, seen);
-        if (planted("finite.no_second_look")) return true;
+        if (internal::planted("finite.no_second_look")) return true;
         if (!stop_requested_now()) [[likely]]
             return true;
-        if (planted("finite.end_twice")) return !slot.clear(callback);
+        if (internal::planted("finite.end_twice")) return !slot.clear(callback);
         return !take_back(index, callback);
     }
     bool stop_requested_now() const noexcept {
         // edge stop.flag (seq_cst): the slot before the flag
-        return (flag_.load(seq_cst) & requested) != 0;
+        return (flag_.load(internal::seq_cst) & requested) != 0;
     }
     [[nodiscard, gnu::noinline, gnu::cold]] bool enlist_further(
-        slot_callback& callback, std::uintptr_t seen) const noexcept {
+        internal::slot_callback& callback, std::uintptr_t seen) const noexcept {
         if constexpr (Stride == sizeof(void*)) {
-            if (callback_slot::is_taken(seen) && (flag_.load(relaxed) & tolerant) != 0) {
-                return static_cast<const tolerant_finite_stop_source<N>*>(this)->further_.add(
-                    callback, [this]() noexcept { return stop_requested_now(); });
+            if (internal::callback_slot::is_taken(seen) &&
+                (flag_.load(internal::relaxed) & tolerant) != 0) {
+                return static_cast<const internal::tolerant_finite_stop_source<N>*>(this)
+                    ->further_.add(callback, [this]() noexcept { return stop_requested_now(); });
             }
         }
-        callback_slot::check_free(seen);
+        internal::callback_slot::check_free(seen);
         return false;
     }
     // True: the registration, which a stop has met, is taken back.
-    [[nodiscard, gnu::noinline, gnu::cold]] bool take_back(std::size_t index,
-                                                           slot_callback& callback) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] bool take_back(
+        std::size_t index, internal::slot_callback& callback) const noexcept {
         switch (slots_[index].slot.take_back(callback)) {
-            case callback_slot::taking::claimed:
+            case internal::callback_slot::taking::claimed:
                 return false;
-            case callback_slot::taking::was_watched:
-                coppice::leave_watched(row(*this, nullptr), index);
+            case internal::callback_slot::taking::was_watched:
+                coppice::internal::leave_watched(row(*this, nullptr), index);
                 return true;
-            case callback_slot::taking::taken:
+            case internal::callback_slot::taking::taken:
                 break;
         }
         return true;
     }
 
     [[gnu::always_inline]] void withdraw(std::size_t index,
-                                         slot_callback& callback) const noexcept {
-        callback_slot& slot = slots_[index].slot;
+                                         internal::slot_callback& callback) const noexcept {
+        internal::callback_slot& slot = slots_[index].slot;
         // Relaxed: only saves locked instructions.
-        if ((flag_.load(relaxed) & requested) != 0) [[unlikely]] {
+        if ((flag_.load(internal::relaxed) & requested) != 0) [[unlikely]] {
             if (slot.is_done()) return;
             if (slot.is_running()) {
-                coppice::end_running(row(*this, nullptr), index, slot, callback);
+                coppice::internal::end_running(row(*this, nullptr), index, slot, callback);
                 return;
             }
         }
         if (!slot.clear(callback)) [[unlikely]]
-            coppice::end_late(row(*this, nullptr), index, slot, callback);
+            coppice::internal::end_late(row(*this, nullptr), index, slot, callback);
     }
-    callback_slot& slot(std::size_t i) const noexcept { return slots_[i].slot; }
+    internal::callback_slot& slot(std::size_t i) const noexcept { return slots_[i].slot; }
 
     // The bits `requested`, once the stop is, and `tolerant`, from the start. Written by requests;
     // read by registrations.
-    alignas(Stride) mutable atomic<std::uintptr_t> flag_{0};
+    alignas(Stride) mutable internal::atomic<std::uintptr_t> flag_{0};
     mutable padded_slot slots_[N];
 };
+
+namespace internal {
 
 // A finite source that takes further callbacks on every slot: for algorithms that hand its tokens
 // to senders of others. P3409R1 asks of whoever writes for any token to register one callback at a
@@ -250,7 +258,7 @@ public:
 
 private:
     template <std::size_t, std::size_t>
-    friend class finite_inplace_stop_source;
+    friend class coppice::finite_inplace_stop_source;
 
     // As in a finite source; the further callbacks come last.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
@@ -258,11 +266,13 @@ private:
         const claimed_callback<slot_callback> first = slots.claim_from(i);
         if (first.callback == nullptr) return;
         running_request request(this, first.callback, &further_);
-        coppice::run_row(slots, first, request);
+        coppice::internal::run_row(slots, first, request);
     }
 
     mutable further_callbacks further_;
 };
+
+}  // namespace internal
 
 // Nothing can be stopped through a source without tokens: disengaged.
 template <std::size_t Stride>
@@ -279,7 +289,7 @@ public:
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread. Cost: no allocation.
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride>
-class finite_inplace_stop_callback : slot_callback {
+class finite_inplace_stop_callback : internal::slot_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
@@ -290,7 +300,7 @@ public:
     explicit finite_inplace_stop_callback(
         finite_inplace_stop_token<N, Index, Stride> token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        : internal::slot_callback(&run, token.source_), callback_(std::forward<Initializer>(init)) {
         if (token.source_ == nullptr) return;
         if (!token.source_->enlist(Index, *this)) [[unlikely]]
             run_late();
@@ -300,12 +310,13 @@ public:
         if ((place & elsewhere) == 0) {
             source_at<finite_inplace_stop_source<N, Stride>>(place).withdraw(Index, *this);
         } else if (place != elsewhere) {
-            further_callbacks::remove(*this);
+            internal::further_callbacks::remove(*this);
         }
     }
 
 private:
-    [[gnu::aligned(slot_callback::alignment)]] static void run(slot_callback* self) noexcept {
+    [[gnu::aligned(internal::slot_callback::alignment)]] static void run(
+        internal::slot_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<finite_inplace_stop_callback*>(self)->callback_)();
     }
 

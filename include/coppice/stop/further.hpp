@@ -32,7 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // The locks. In a model, its test owns them.
 struct further_locks {
@@ -362,7 +362,7 @@ template <class Row>
     if (request == nullptr) {
         slot.wait_done();
     } else {
-        coppice::hand_over(row, i, *request);
+        coppice::internal::hand_over(row, i, *request);
     }
 }
 
@@ -375,10 +375,10 @@ template <class Row>
     if (due == callback_slot::ending::nothing) {
         slot.settle();
     } else if (due == callback_slot::ending::leave_watched) {
-        coppice::leave_watched(row, i);
+        coppice::internal::leave_watched(row, i);
     } else {
-        coppice::end_running(row, i, slot, callback);
+        coppice::internal::end_running(row, i, slot, callback);
     }
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -46,12 +46,16 @@ private:
     const inplace_stop_source* source_ = nullptr;
 };
 
+namespace internal {
+
 // The part of a callback that does not depend on its function.
 struct inplace_stop_node : stop_node {
     inplace_stop_node(execute_function* run, const inplace_stop_source* from) noexcept
         : stop_node(run), source(from) {}
     const inplace_stop_source* source;  // nullptr: not registered
 };
+
+}  // namespace internal
 
 // Owns the state of one possible stop.
 // Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
@@ -75,12 +79,12 @@ public:
     // Returns true for exactly one of all calls. Blocks: while another thread holds the lock for a
     // few instructions, and for what the callbacks do. Cost: one lock, and one per callback.
     bool request_stop() noexcept {
-        if (list_.lock_unless(stop_list::stopped) != 0) return false;
-        stop_node* const first = list_.pop();
+        if (list_.lock_unless(internal::stop_list::stopped) != 0) return false;
+        internal::stop_node* const first = list_.pop();
         if (first != nullptr) {
             run_from(first);  // *this may be gone
         } else {
-            list_.unlock(stop_list::stopped);
+            list_.unlock(internal::stop_list::stopped);
         }
         return true;
     }
@@ -90,12 +94,12 @@ private:
     friend class inplace_stop_callback;
 
     // Locked; `node` was taken. Runs it and the rest of the list.
-    void run_from(stop_node* node) noexcept {
-        running_request request(this);
+    void run_from(internal::stop_node* node) noexcept {
+        internal::running_request request(this);
         for (;;) {
             // Nothing is added after a stop: what is the last one now stays the last one.
             const bool last = list_.empty();
-            list_.unlock(stop_list::stopped);
+            list_.unlock(internal::stop_list::stopped);
             request.set_callback(node);
             node->execute(node);
             if (request.callback_gone()) {
@@ -104,69 +108,70 @@ private:
                 if (node == nullptr) return;  // the same
                 continue;
             }
-            if (last || planted("stop.finish_before_claim")) finish(*node);
+            if (last || internal::planted("stop.finish_before_claim")) internal::finish(*node);
             if (last) return;  // the source may be gone
             // The next callback first, then this one is done: one of them holds the source.
-            list_.lock(stop_list::stopped);
-            stop_node* const next = list_.pop();
+            list_.lock(internal::stop_list::stopped);
+            internal::stop_node* const next = list_.pop();
             if (next == nullptr) break;
-            if (!planted("stop.finish_before_claim")) finish(*node);
+            if (!internal::planted("stop.finish_before_claim")) internal::finish(*node);
             node = next;
         }
-        list_.unlock(stop_list::stopped);
-        finish(*node);
+        list_.unlock(internal::stop_list::stopped);
+        internal::finish(*node);
     }
     // The former callback has removed itself. Returns with the lock, but for nullptr: touch
     // nothing.
-    [[gnu::noinline]] stop_node* come_back(running_request& request) noexcept {
+    [[gnu::noinline]] internal::stop_node* come_back(internal::running_request& request) noexcept {
         if (!request.come_back()) return nullptr;
-        list_.lock(stop_list::stopped | stop_list::away);
+        list_.lock(internal::stop_list::stopped | internal::stop_list::away);
         list_.take_over(request);
-        stop_node* const next = list_.pop();
-        if (next == nullptr) list_.unlock(stop_list::stopped);
+        internal::stop_node* const next = list_.pop();
+        if (next == nullptr) list_.unlock(internal::stop_list::stopped);
         return next;
     }
 
     // False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard]] bool enlist(stop_node& node) const noexcept {
-        if (list_.lock_unless(stop_list::stopped) != 0) [[unlikely]]
+    [[nodiscard]] bool enlist(internal::stop_node& node) const noexcept {
+        if (list_.lock_unless(internal::stop_list::stopped) != 0) [[unlikely]]
             return false;
         list_.push(node);
         list_.unlock(0);
         return true;
     }
 
-    void withdraw(stop_node& node) const noexcept {
+    void withdraw(internal::stop_node& node) const noexcept {
         // edge stop.done (acquire): the callback has returned
-        if (node.phase.load(acquire) == stop_node::done) return;
-        const stop_list::flags bits = list_.lock();
+        if (node.phase.load(internal::acquire) == internal::stop_node::done) return;
+        const internal::stop_list::flags bits = list_.lock();
         const bool removed = list_.unlink(node);
-        if (removed && (bits & stop_list::away) == 0) [[likely]] {
+        if (removed && (bits & internal::stop_list::away) == 0) [[likely]] {
             list_.unlock(bits);
         } else {
             withdraw_late(node, removed, bits);
         }
     }
     // Locked. The node was taken by the requester, or removed while that one is away.
-    [[gnu::noinline]] void withdraw_late(stop_node& node, bool removed,
-                                         stop_list::flags bits) const noexcept {
+    [[gnu::noinline]] void withdraw_late(internal::stop_node& node, bool removed,
+                                         internal::stop_list::flags bits) const noexcept {
         if (removed) {
-            running_request* const request = list_.abandoned();
+            internal::running_request* const request = list_.abandoned();
             const bool cut = request != nullptr && request->cut_off();
             if (cut) list_.clear();
-            list_.unlock(cut ? bits & ~stop_list::away : bits);
+            list_.unlock(cut ? bits & ~internal::stop_list::away : bits);
             if (request != nullptr && !cut) list_.wait_for_requester();
             return;
         }
-        running_request* const request = running_request::forget_callback(&node);
+        internal::running_request* const request =
+            internal::running_request::forget_callback(&node);
         if (request == nullptr) {
             list_.unlock(bits);
-            wait_done(node);
+            internal::wait_done(node);
         } else if (!list_.empty()) {
             list_.hand_over(*request);
-            list_.unlock(bits | stop_list::away);
+            list_.unlock(bits | internal::stop_list::away);
         } else {
-            if (!planted("stop.return_to_nothing")) request->forget_source();
+            if (!internal::planted("stop.return_to_nothing")) request->forget_source();
             list_.unlock(bits);
         }
     }
@@ -174,14 +179,15 @@ private:
     // If this is one of its own callbacks, request_stop() shall not touch the source again, and the
     // callback's destructor, should it come later, neither.
     [[gnu::noinline, gnu::cold]] void die_after_request() noexcept {
-        running_request* const request = running_request::of(this);
+        internal::running_request* const request = internal::running_request::of(this);
         if (request == nullptr) return;
         void* const callback = request->forget_source();
         if (callback == nullptr) return;
-        static_cast<inplace_stop_node*>(static_cast<stop_node*>(callback))->source = nullptr;
+        static_cast<internal::inplace_stop_node*>(static_cast<internal::stop_node*>(callback))
+            ->source = nullptr;
     }
 
-    mutable stop_list list_;
+    mutable internal::stop_list list_;
 };
 
 inline bool inplace_stop_token::stop_requested() const noexcept {
@@ -194,7 +200,7 @@ inline bool inplace_stop_token::stop_requested() const noexcept {
 // Blocks: the destructor, while the function runs on another thread; both, while another thread
 // holds the lock for a few instructions. Cost: no allocation; 40 bytes and the function.
 template <class CallbackFn>
-class inplace_stop_callback : inplace_stop_node {
+class inplace_stop_callback : internal::inplace_stop_node {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
@@ -204,7 +210,8 @@ public:
         requires std::constructible_from<CallbackFn, Initializer>
     explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
         std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : inplace_stop_node(&run, token.source_), callback_(std::forward<Initializer>(init)) {
+        : internal::inplace_stop_node(&run, token.source_),
+          callback_(std::forward<Initializer>(init)) {
         if (source == nullptr) return;
         if (token.source_->enlist(*this)) [[likely]]
             return;
@@ -216,7 +223,7 @@ public:
     }
 
 private:
-    static void run(stop_node* self) noexcept {
+    static void run(internal::stop_node* self) noexcept {
         std::forward<CallbackFn>(static_cast<inplace_stop_callback*>(self)->callback_)();
     }
 

@@ -14,6 +14,8 @@ namespace coppice {
 
 class stop_token;  // shared.hpp
 
+namespace internal {
+
 // One parent.
 template <class Token>
 class parent_link {
@@ -77,5 +79,7 @@ struct parent_links_base<std::index_sequence<Index...>, Tokens...> final
 
 template <class... Tokens>
 using parent_links = parent_links_base<std::index_sequence_for<Tokens...>, Tokens...>;
+
+}  // namespace internal
 
 }  // namespace coppice

@@ -35,7 +35,7 @@
 
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // What every callback of a list starts with.
 struct stop_node : immovable {
@@ -185,4 +185,4 @@ inline void wait_done(stop_node& node) noexcept {
     callback_sleepers().wait_while(node.phase, stop_node::open);
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -20,7 +20,7 @@
 #include <new>
 #include <utility>
 
-namespace coppice {
+namespace coppice::internal {
 
 class exception_sink;     // subscription.hpp
 class further_callbacks;  // further.hpp
@@ -179,4 +179,4 @@ private:
 #endif
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

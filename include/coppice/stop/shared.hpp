@@ -77,9 +77,9 @@ private:
     friend class stop_callback;
     template <class Token>
     friend class parent_link;
-    explicit stop_token(stop_state* counted) noexcept : state_(counted) {}
+    explicit stop_token(internal::stop_state* counted) noexcept : state_(counted) {}
 
-    stop_state* state_ = nullptr;  // nullptr, or counted as a handle
+    internal::stop_state* state_ = nullptr;  // nullptr, or counted as a handle
 };
 
 // A handle through which a stop is requested.
@@ -87,7 +87,7 @@ private:
 class stop_source {
 public:
     // Errors: std::bad_alloc. Cost: one allocation.
-    stop_source() : state_(new stop_state) {}
+    stop_source() : state_(new internal::stop_state) {}
     explicit stop_source(nostopstate_t) noexcept {}
     stop_source(const stop_source& other) noexcept : state_(other.state_) {
         if (state_ != nullptr) state_->add_source();
@@ -111,7 +111,7 @@ public:
     static stop_source linked_to(Tokens... parents) {
         stop_source linked;
         linked.state_->set_links(
-            new parent_links<Tokens...>(*linked.state_, std::move(parents)...));
+            new internal::parent_links<Tokens...>(*linked.state_, std::move(parents)...));
         return linked;
     }
 
@@ -140,7 +140,7 @@ public:
     // and the others run all the same. A stop_callback that throws terminates the process.
     template <std::invocable<std::exception_ptr> OnException>
     bool request_stop(stop_cause cause, OnException on_exception) noexcept {
-        exception_sink_of<OnException> sink(on_exception);
+        internal::exception_sink_of<OnException> sink(on_exception);
         return state_ != nullptr && state_->request(cause, &sink);
     }
 
@@ -157,7 +157,7 @@ public:
     bool try_reset() noexcept { return state_ != nullptr && state_->try_reset(); }
 
 private:
-    stop_state* state_ = nullptr;  // nullptr, or counted as a source
+    internal::stop_state* state_ = nullptr;  // nullptr, or counted as a source
 };
 
 // Runs a function when a stop is requested: on the requester's thread, or, if that has happened
@@ -167,7 +167,7 @@ private:
 // holds the lock for a few instructions. Errors: what constructing the function throws; a function
 // that throws terminates the process. Cost: no allocation; 40 bytes and the function.
 template <class CallbackFn>
-class stop_callback : stop_node {
+class stop_callback : internal::stop_node {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
@@ -177,7 +177,7 @@ public:
         requires std::constructible_from<CallbackFn, Initializer>
     explicit stop_callback(const stop_token& token, Initializer&& init) noexcept(
         std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : stop_node(&run), callback_(std::forward<Initializer>(init)) {
+        : internal::stop_node(&run), callback_(std::forward<Initializer>(init)) {
         if (token.state_ == nullptr) return;
         stripe_ = token.state_->add(*this);
         if (stripe_ == nullptr) [[unlikely]]
@@ -191,15 +191,15 @@ public:
         stop_token released(std::move(token));
     }
     ~stop_callback() {
-        if (stripe_ != nullptr) stop_state::remove(*this, *stripe_);
+        if (stripe_ != nullptr) internal::stop_state::remove(*this, *stripe_);
     }
 
 private:
-    static void run(stop_node* self) noexcept {
+    static void run(internal::stop_node* self) noexcept {
         std::forward<CallbackFn>(static_cast<stop_callback*>(self)->callback_)();
     }
 
-    stop_stripe* stripe_ = nullptr;  // nullptr: not registered
+    internal::stop_stripe* stripe_ = nullptr;  // nullptr: not registered
     [[no_unique_address]] CallbackFn callback_;
 };
 

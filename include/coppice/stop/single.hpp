@@ -24,7 +24,12 @@
 namespace coppice {
 
 class single_inplace_stop_source;
+namespace internal {
+
 class tolerant_single_stop_source;
+
+}  // namespace internal
+
 template <class CallbackFn>
 class single_inplace_stop_callback;
 
@@ -44,7 +49,7 @@ public:
 
 private:
     friend single_inplace_stop_source;
-    friend tolerant_single_stop_source;
+    friend internal::tolerant_single_stop_source;
     template <class CallbackFn>
     friend class single_inplace_stop_callback;
     explicit constexpr single_inplace_stop_token(const single_inplace_stop_source* source) noexcept
@@ -75,10 +80,10 @@ public:
     single_inplace_stop_source() = default;
     ~single_inplace_stop_source() {
         const std::uintptr_t bits = slot_.left_over();
-        COPPICE_CHECK(!callback_slot::any_filled(bits),
+        COPPICE_CHECK(!internal::callback_slot::any_filled(bits),
                       "a stop source was destroyed while a callback was registered");
-        if (callback_slot::any_running(bits)) [[unlikely]]
-            die_inside_callback(this);
+        if (internal::callback_slot::any_running(bits)) [[unlikely]]
+            internal::die_inside_callback(this);
     }
 
     // Lifetime: the source outlives its tokens' use.
@@ -92,16 +97,16 @@ public:
     // Returns true for exactly one of all calls. Blocks: never, but for what the callback does.
     // Cost: one compare-exchange, and one store after the callback.
     bool request_stop() noexcept {
-        slot_callback* callback = nullptr;
+        internal::slot_callback* callback = nullptr;
         switch (slot_.close(callback)) {
-            case callback_slot::closing::lost:
+            case internal::callback_slot::closing::lost:
                 return false;
-            case callback_slot::closing::nothing_to_run:
+            case internal::callback_slot::closing::nothing_to_run:
                 return true;
-            case callback_slot::closing::callback_to_run:
+            case internal::callback_slot::closing::callback_to_run:
                 break;
         }
-        running_request request(this, callback);
+        internal::running_request request(this, callback);
         callback->execute(callback);
         // If the callback has destroyed the source, or itself, *this may be gone.
         if (!request.callback_gone()) slot_.finish();
@@ -109,35 +114,37 @@ public:
     }
 
 private:
-    friend tolerant_single_stop_source;
+    friend internal::tolerant_single_stop_source;
     template <class CallbackFn>
     friend class single_inplace_stop_callback;
 
-    using row = slot_row<single_inplace_stop_source, 1>;
+    using row = internal::slot_row<single_inplace_stop_source, 1>;
     friend row;
 
     // False: a stop was requested, the caller runs the callback itself.
-    [[nodiscard]] bool enlist(slot_callback& callback, bool tolerant) const noexcept {
+    [[nodiscard]] bool enlist(internal::slot_callback& callback, bool tolerant) const noexcept {
         std::uintptr_t seen;
         if (slot_.fill(callback, seen)) [[likely]]
             return true;
         return enlist_further(callback, tolerant, seen);
     }
-    [[nodiscard]] bool enlist_further(slot_callback& callback, bool tolerant,
+    [[nodiscard]] bool enlist_further(internal::slot_callback& callback, bool tolerant,
                                       std::uintptr_t seen) const noexcept;
 
-    void withdraw(slot_callback& callback) const noexcept {
+    void withdraw(internal::slot_callback& callback) const noexcept {
         if (!slot_.clear(callback)) [[unlikely]]
-            coppice::end_late(row(*this, nullptr), 0, slot_, callback);
+            coppice::internal::end_late(row(*this, nullptr), 0, slot_, callback);
     }
-    callback_slot& slot(std::size_t) const noexcept { return slot_; }
+    internal::callback_slot& slot(std::size_t) const noexcept { return slot_; }
 
-    mutable callback_slot slot_;
+    mutable internal::callback_slot slot_;
 };
 
 inline bool single_inplace_stop_token::stop_requested() const noexcept {
     return source_ != nullptr && source()->stop_requested();
 }
+
+namespace internal {
 
 // A single source that takes further callbacks: for algorithms that hand its token to senders of
 // others. The first callback at a time costs what it costs on a single source, and so does a stop
@@ -175,17 +182,19 @@ private:
         if (callback == nullptr) first = slots.claim_from(1);
         if (first.callback == nullptr) return;
         running_request request(this, first.callback, &further_);
-        coppice::run_row(slots, first, request);
+        coppice::internal::run_row(slots, first, request);
     }
 
     mutable further_callbacks further_;
 };
 
+}  // namespace internal
+
 [[gnu::noinline, gnu::cold]] inline bool single_inplace_stop_source::enlist_further(
-    slot_callback& callback, bool tolerant, std::uintptr_t seen) const noexcept {
-    if (!tolerant) callback_slot::check_free(seen);
-    if (!callback_slot::is_taken(seen)) return false;
-    return static_cast<const tolerant_single_stop_source*>(this)->further_.add(
+    internal::slot_callback& callback, bool tolerant, std::uintptr_t seen) const noexcept {
+    if (!tolerant) internal::callback_slot::check_free(seen);
+    if (!internal::callback_slot::is_taken(seen)) return false;
+    return static_cast<const internal::tolerant_single_stop_source*>(this)->further_.add(
         callback, [this]() noexcept { return slot_.stop_requested_now(); });
 }
 
@@ -195,7 +204,7 @@ private:
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread. Cost: no allocation.
 template <class CallbackFn>
-class single_inplace_stop_callback : slot_callback {
+class single_inplace_stop_callback : internal::slot_callback {
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
 
 public:
@@ -206,7 +215,8 @@ public:
     explicit single_inplace_stop_callback(
         single_inplace_stop_token token,
         Initializer&& init) noexcept(std::is_nothrow_constructible_v<CallbackFn, Initializer>)
-        : slot_callback(&run, token.source()), callback_(std::forward<Initializer>(init)) {
+        : internal::slot_callback(&run, token.source()),
+          callback_(std::forward<Initializer>(init)) {
         if (token.source_ == nullptr) return;
         if (!token.source()->enlist(*this, token.is_tolerant())) [[unlikely]]
             run_late();
@@ -216,12 +226,13 @@ public:
         if ((place & elsewhere) == 0) {
             source_at<single_inplace_stop_source>(place).withdraw(*this);
         } else if (place != elsewhere) {
-            further_callbacks::remove(*this);
+            internal::further_callbacks::remove(*this);
         }
     }
 
 private:
-    [[gnu::aligned(slot_callback::alignment)]] static void run(slot_callback* self) noexcept {
+    [[gnu::aligned(internal::slot_callback::alignment)]] static void run(
+        internal::slot_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<single_inplace_stop_callback*>(self)->callback_)();
     }
 

@@ -23,7 +23,7 @@
 
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 class sleepers : immovable {
 public:
@@ -115,4 +115,4 @@ inline sleepers& lock_sleepers() noexcept {
 
 #endif
 
-}  // namespace coppice
+}  // namespace coppice::internal

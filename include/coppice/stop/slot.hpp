@@ -46,7 +46,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // What every callback of a slot starts with. Owned by the thread that constructs and destroys the
 // callback; the requester reads `execute` after claim.
@@ -302,4 +302,4 @@ inline void die_inside_callback(const void* source) noexcept {
     if (callback != nullptr) static_cast<Callback*>(callback)->go_nowhere();
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -46,7 +46,7 @@
 #include <new>
 #include <utility>
 
-namespace coppice {
+namespace coppice::internal {
 
 class stop_deadline;  // deadline.hpp
 
@@ -490,4 +490,4 @@ stop_state* linked_states::pop() noexcept {
     return state;
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 class stop_state;
 
@@ -55,4 +55,4 @@ struct stop_table {
     padded* stripes;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

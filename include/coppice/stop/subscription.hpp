@@ -22,6 +22,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // Where exceptions of subscribed functions go during one request.
 class exception_sink {
 public:
@@ -41,6 +43,8 @@ private:
     OnException& on_exception_;
 };
 
+}  // namespace internal
+
 // What unsubscribe() finds.
 enum class unsubscribed {
     removed,  // the function has not run and will not
@@ -56,8 +60,8 @@ public:
     stop_subscription(const stop_subscription& other) noexcept
         : node_(other.node_), generation_(other.generation_) {
         if (node_ == nullptr) return;
-        const stop_list::flags bits = list().lock();
-        stop_state::join(*node_->stripe);
+        const internal::stop_list::flags bits = list().lock();
+        internal::stop_state::join(*node_->stripe);
         list().unlock(bits);
     }
     stop_subscription(stop_subscription&& other) noexcept
@@ -86,12 +90,12 @@ private:
     // A function in its node, or behind a pointer in it.
     template <class Function>
     struct stored {
-        static constexpr bool inside =
-            sizeof(Function) <= pooled_stop_node::room && alignof(Function) <= alignof(void*);
+        static constexpr bool inside = sizeof(Function) <= internal::pooled_stop_node::room &&
+                                       alignof(Function) <= alignof(void*);
         static constexpr bool trivial = inside && std::is_trivially_copyable_v<Function>;
 
-        static Function& in(stop_node* node) noexcept {
-            void* const storage = static_cast<pooled_stop_node*>(node)->storage;
+        static Function& in(internal::stop_node* node) noexcept {
+            void* const storage = static_cast<internal::pooled_stop_node*>(node)->storage;
             if constexpr (inside) {
                 return *std::launder(static_cast<Function*>(storage));
             } else {
@@ -99,7 +103,7 @@ private:
             }
         }
         template <class Init>
-        static void construct(pooled_stop_node& node, Init&& init) {
+        static void construct(internal::pooled_stop_node& node, Init&& init) {
             if constexpr (inside) {
                 ::new (static_cast<void*>(node.storage)) Function(std::forward<Init>(init));
             } else {
@@ -109,17 +113,17 @@ private:
             node.execute = &run;
             node.destroy = trivial ? nullptr : &destroy;
         }
-        static void run(stop_node* node) noexcept {
+        static void run(internal::stop_node* node) noexcept {
             try {
                 in(node)();
             } catch (...) {
-                exception_sink* const sink = running_request::exceptions();
+                internal::exception_sink* const sink = internal::running_request::exceptions();
                 if (sink == nullptr) std::terminate();
                 sink->take(std::current_exception());
             }
-            if constexpr (!trivial) destroy(static_cast<pooled_stop_node*>(node));
+            if constexpr (!trivial) destroy(static_cast<internal::pooled_stop_node*>(node));
         }
-        static void destroy(pooled_stop_node* node) noexcept {
+        static void destroy(internal::pooled_stop_node* node) noexcept {
             if constexpr (inside) {
                 std::destroy_at(&in(node));
             } else {
@@ -132,27 +136,27 @@ private:
     static constexpr std::uint64_t removed_before = 0;
     static constexpr std::uint64_t ran_before = 1;
 
-    stop_subscription(pooled_stop_node* node, std::uint64_t generation) noexcept
+    stop_subscription(internal::pooled_stop_node* node, std::uint64_t generation) noexcept
         : node_(node), generation_(generation) {}
 
     template <class Init>
-    static stop_subscription make(stop_state& state, Init&& init) {
+    static stop_subscription make(internal::stop_state& state, Init&& init) {
         using function = std::decay_t<Init>;
         static_assert(std::invocable<function&>);
-        stop_stripe* const stripe = state.enter();
+        internal::stop_stripe* const stripe = state.enter();
         if (stripe == nullptr) {
             function late(std::forward<Init>(init));
             late();
             return stop_subscription(nullptr, ran_before);
         }
-        pooled_stop_node* node = pop_node(stripe->unused);
+        internal::pooled_stop_node* node = internal::pop_node(stripe->unused);
         // A trivial copy is no foreign code: it is made under the lock.
         if (stored<function>::trivial && node != nullptr) {
             stored<function>::construct(*node, std::forward<Init>(init));
             return publish(*stripe, *node);
         }
         stripe->list.unlock(0);
-        if (node == nullptr) node = new pooled_stop_node(*stripe);
+        if (node == nullptr) node = new internal::pooled_stop_node(*stripe);
         try {
             stored<function>::construct(*node, std::forward<Init>(init));
         } catch (...) {
@@ -171,19 +175,20 @@ private:
 
     // The node's stripe is locked, and not stopped. It is passed beside the node, here and below:
     // its lock must not wait until the node has been read.
-    static stop_subscription publish(stop_stripe& stripe, pooled_stop_node& node) noexcept {
+    static stop_subscription publish(internal::stop_stripe& stripe,
+                                     internal::pooled_stop_node& node) noexcept {
         const std::uint64_t generation = node.generation.read();
         stripe.list.push(node);
-        stop_state::join(stripe);
+        internal::stop_state::join(stripe);
         stripe.list.unlock(0);
         return stop_subscription(&node, generation);
     }
 
     // An unlinked node, whose function is gone, is free for the next subscription. The caller is a
     // member of the stripe or has a handle of the state.
-    static void give_back(pooled_stop_node& node) noexcept {
-        const stop_list::flags bits = node.stripe->list.lock();
-        push_node(node.stripe->unused, node);
+    static void give_back(internal::pooled_stop_node& node) noexcept {
+        const internal::stop_list::flags bits = node.stripe->list.lock();
+        internal::push_node(node.stripe->unused, node);
         node.stripe->list.unlock(bits);
     }
 
@@ -191,11 +196,11 @@ private:
         if (node_ == nullptr) {
             return generation_ == ran_before ? unsubscribed::ran : unsubscribed::removed;
         }
-        pooled_stop_node& node = *node_;
-        stop_stripe& stripe = *node.stripe;
-        const stop_list::flags bits = stripe.list.lock();
+        internal::pooled_stop_node& node = *node_;
+        internal::stop_stripe& stripe = *node.stripe;
+        const internal::stop_list::flags bits = stripe.list.lock();
         const bool mine =
-            node.generation.read() == generation_ || planted("shared.ignore_generation");
+            node.generation.read() == generation_ || internal::planted("shared.ignore_generation");
         if (!mine || !stripe.list.unlink(node)) [[unlikely]]
             return end_late(stripe, bits, mine, wait);
         node.generation.write(generation_ + 1);
@@ -204,49 +209,53 @@ private:
     }
 
     // Unlinked under the lock: the function is destroyed without it, and the node used again.
-    static stop_list::flags free(stop_stripe& stripe, pooled_stop_node& node,
-                                 stop_list::flags bits) noexcept {
+    static internal::stop_list::flags free(internal::stop_stripe& stripe,
+                                           internal::pooled_stop_node& node,
+                                           internal::stop_list::flags bits) noexcept {
         if (node.destroy != nullptr) {
             stripe.list.unlock(bits);
             node.destroy(&node);
             bits = stripe.list.lock();
         }
-        push_node(stripe.unused, node);
+        internal::push_node(stripe.unused, node);
         return bits;
     }
 
     // Locked. The subscription was ended before, or the request has taken its function, which runs
     // or has run.
-    [[gnu::noinline]] unsubscribed end_late(stop_stripe& stripe, stop_list::flags bits, bool mine,
+    [[gnu::noinline]] unsubscribed end_late(internal::stop_stripe& stripe,
+                                            internal::stop_list::flags bits, bool mine,
                                             bool wait) noexcept {
         if (!mine) {
             detach(stripe, bits, removed_before);
             return unsubscribed::removed;
         }
         // edge stop.done (acquire): the function has returned
-        if (node_->phase.load(acquire) == stop_node::done) {
+        if (node_->phase.load(internal::acquire) == internal::stop_node::done) {
             detach(stripe, bits, ran_before);
             return unsubscribed::ran;
         }
         stripe.list.unlock(bits);
-        if (!wait || running_request::runs_here(static_cast<stop_node*>(node_))) {
+        if (!wait ||
+            internal::running_request::runs_here(static_cast<internal::stop_node*>(node_))) {
             return unsubscribed::running;
         }
-        callback_sleepers().wait_while(node_->phase, stop_node::pooled);
+        internal::callback_sleepers().wait_while(node_->phase, internal::stop_node::pooled);
         return unsubscribed::ran;
     }
 
     // Locked, with `bits`: this handle is a member of the stripe no more. Unlocks.
-    void detach(stop_stripe& stripe, stop_list::flags bits, std::uint64_t outcome) noexcept {
+    void detach(internal::stop_stripe& stripe, internal::stop_list::flags bits,
+                std::uint64_t outcome) noexcept {
         node_ = nullptr;
         generation_ = outcome;
-        stop_state* const dying = stop_state::leave(stripe, bits);
+        internal::stop_state* const dying = internal::stop_state::leave(stripe, bits);
         if (dying != nullptr) dying->end();
     }
 
-    stop_list& list() const noexcept { return node_->stripe->list; }
+    internal::stop_list& list() const noexcept { return node_->stripe->list; }
 
-    pooled_stop_node* node_ = nullptr;  // nullptr, or this is a member of its stripe
+    internal::pooled_stop_node* node_ = nullptr;  // nullptr, or this is a member of its stripe
     std::uint64_t generation_ = removed_before;
 };
 

@@ -45,7 +45,7 @@
 
 #include <cstddef>
 
-namespace coppice {
+namespace coppice::internal {
 
 // What come_back() meets in a slot.
 enum class met { nothing, callback, farewell };
@@ -140,4 +140,4 @@ template <class Row, class Callback>
     }
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

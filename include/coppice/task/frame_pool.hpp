@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice {
+namespace coppice::internal {
 
 // Threads: any; a frame may be freed on another thread than it was allocated on. Blocks: never,
 // except where the system allocator does.
@@ -105,4 +105,4 @@ private:
     static void unpoison_bytes(void* memory, std::size_t bytes) noexcept;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -132,7 +132,7 @@ public:
     bool is_inline() const noexcept { return is_inline_; }
     // The workers on which tasks may run that this scheduler's wait for; nullptr: on none but the
     // thread where they are.
-    const fork_team* team() const noexcept { return team_; }
+    const internal::fork_team* team() const noexcept { return team_; }
     // What is handed down: the timer that is named, or this scheduler if it has timers, or that of
     // a task above. A scheduler of another type than any_scheduler is not.
     inherited_timer timer() const noexcept {
@@ -153,7 +153,7 @@ private:
         }
     }
     const Env* environment_;
-    const fork_team* team_;
+    const internal::fork_team* team_;
     bool is_inline_;
     const inherited_timer inherited_;
     [[no_unique_address]] const inherited_allocator<allocator_type> allocator_;
@@ -193,8 +193,8 @@ public:
         }
     }
     template <class Query, class... Args>
-        requires(!one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
-                         get_allocator_t, get_inherited_timer_t, get_deadline_t>) &&
+        requires(!internal::one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
+                                   get_allocator_t, get_inherited_timer_t, get_deadline_t>) &&
                 is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return context_->environment().query(tag, static_cast<Args&&>(args)...);
@@ -269,7 +269,7 @@ public:
 template <class Outer>
     requires has_query<Outer, get_timed_scheduler_t> &&
              std::constructible_from<any_scheduler,
-                                     call_result_t<get_timed_scheduler_t, const Outer&>>
+                                     internal::call_result_t<get_timed_scheduler_t, const Outer&>>
 class outer_timer<Outer> : immovable {
 public:
     explicit outer_timer(const Outer& outer) : named_(get_timed_scheduler(outer)) {}
@@ -293,7 +293,8 @@ public:
 template <class Allocator, class Outer>
     requires(!std::same_as<Allocator, std::allocator<std::byte>>) &&
             has_query<Outer, get_allocator_t> &&
-            std::constructible_from<Allocator, call_result_t<get_allocator_t, const Outer&>>
+            std::constructible_from<Allocator,
+                                    internal::call_result_t<get_allocator_t, const Outer&>>
 class outer_allocator<Allocator, Outer> : immovable {
 public:
     explicit outer_allocator(const Outer& outer) : allocator_(get_allocator(outer)) {}

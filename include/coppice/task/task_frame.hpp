@@ -47,7 +47,7 @@ class given_frame {
     }
 
 public:
-    static constexpr std::size_t line = frame_pool::class_bytes;
+    static constexpr std::size_t line = internal::frame_pool::class_bytes;
     static_assert(unit < line && alignof(end_type) <= unit);
 
     static void* allocate(std::size_t bytes, const Allocator& given) {
@@ -89,7 +89,7 @@ concept frame_allocator = requires(Allocator allocator) {
 // A base of promises.
 class task_frame {
 public:
-    static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
+    static void* operator new(std::size_t bytes) { return internal::frame_pool::allocate(bytes); }
     template <frame_allocator Alloc, class... Args>
     static void* operator new(std::size_t bytes, std::allocator_arg_t, const Alloc& alloc,
                               const Args&...) {
@@ -103,13 +103,13 @@ public:
     }
     static void operator delete(void* memory, std::size_t bytes) noexcept {
         if (is_of_the_pool(memory)) [[likely]] {
-            frame_pool::deallocate(memory, bytes);
+            internal::frame_pool::deallocate(memory, bytes);
         } else {
             give_back(memory, bytes);
         }
     }
     static bool is_of_the_pool(const void* frame) noexcept {
-        return reinterpret_cast<std::uintptr_t>(frame) % frame_pool::class_bytes == 0;
+        return reinterpret_cast<std::uintptr_t>(frame) % internal::frame_pool::class_bytes == 0;
     }
 
 private:

@@ -27,16 +27,16 @@ public:
         if (away == 0) return true;
         // A child may be last as soon as this is added, and this object gone.
         // edge task_join.ended (acq_rel): what the children did, to whoever is last
-        return joined_.fetch_add(away, acq_rel) == -away;
+        return joined_.fetch_add(away, internal::acq_rel) == -away;
     }
     // The same, by who ran a child elsewhere.
     bool ended_elsewhere() noexcept {
         // edge task_join.ended (acq_rel): what this child did, and the others, to whoever is last
-        return joined_.fetch_sub(1, acq_rel) == 1;
+        return joined_.fetch_sub(1, internal::acq_rel) == 1;
     }
 
 private:
-    atomic<std::int32_t> joined_{0};
+    internal::atomic<std::int32_t> joined_{0};
 };
 
 }  // namespace coppice::execution

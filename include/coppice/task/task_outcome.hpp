@@ -67,8 +67,8 @@ public:
     // Of one that is an error, or misused.
     [[noreturn, gnu::noinline, gnu::cold]] void rethrow() {
         (rethrow_if<std::decay_t<Errors>>(), ...);
-        check_failed("which_ != none", "a task's result was taken before it ended", __FILE__,
-                     __LINE__);
+        internal::check_failed("which_ != none", "a task's result was taken before it ended",
+                               __FILE__, __LINE__);
     }
     // Calls with_value(T&&) or with_error(E&&) with what was moved out of here.
     template <class WithValue, class WithError>
@@ -123,7 +123,7 @@ private:
     template <class Error>
     void rethrow_if() {
         if (which_ == number<Error>()) {
-            std::rethrow_exception(as_exception(static_cast<Error&&>(object<Error>())));
+            std::rethrow_exception(internal::as_exception(static_cast<Error&&>(object<Error>())));
         }
     }
     template <class Error, class WithError>

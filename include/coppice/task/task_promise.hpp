@@ -104,7 +104,7 @@ private:
 // is, the context says.
 template <class Value, class Promise>
 class task_await : immovable {
-    using direct_type = call_result_t<as_awaitable_t, Value, Promise&>;
+    using direct_type = internal::call_result_t<as_awaitable_t, Value, Promise&>;
     using direct_awaiter = decltype(awaiter_of(std::declval<direct_type>()));
     struct direct : immovable {
         direct(Value&& value, Promise& promise)
@@ -113,8 +113,8 @@ class task_await : immovable {
         direct_type awaitable;
         direct_awaiter awaiter;
     };
-    using affine_sender_type = call_result_t<affine_t, Value>;
-    using affine_type = call_result_t<as_awaitable_t, affine_sender_type, Promise&>;
+    using affine_sender_type = internal::call_result_t<affine_t, Value>;
+    using affine_type = internal::call_result_t<as_awaitable_t, affine_sender_type, Promise&>;
 
 public:
     task_await(Value&& value, Promise& promise) : is_direct_(promise.context().is_inline()) {
@@ -171,16 +171,17 @@ concept awaits_tasks = requires { typename std::remove_cvref_t<T>::awaits_tasks;
 template <class Value, class Promise>
 concept awaited_affine =
     sender<Value> && std::move_constructible<std::decay_t<Value>> &&
-    std::constructible_from<std::decay_t<Value>, Value> && callable<affine_t, Value> &&
-    awaited_in<call_result_t<affine_t, Value>, Promise>;
+    std::constructible_from<std::decay_t<Value>, Value> && internal::callable<affine_t, Value> &&
+    awaited_in<internal::call_result_t<affine_t, Value>, Promise>;
 template <class Value, class Promise>
 using direct_result_t =
-    decltype(execution::awaiter_of(std::declval<call_result_t<as_awaitable_t, Value, Promise&>>())
+    decltype(execution::awaiter_of(
+                 std::declval<internal::call_result_t<as_awaitable_t, Value, Promise&>>())
                  .await_resume());
 template <class Value, class Promise>
 using affine_result_t =
-    decltype(std::declval<
-                 call_result_t<as_awaitable_t, call_result_t<affine_t, Value>, Promise&>&>()
+    decltype(std::declval<internal::call_result_t<
+                 as_awaitable_t, internal::call_result_t<affine_t, Value>, Promise&>&>()
                  .await_resume());
 
 // What does not depend on the result.

@@ -66,7 +66,9 @@ private:
         std::uintptr_t end = UINTPTR_MAX;  // the lowest address for a task's call: below there is
         transfer_loop* current = nullptr;  // no room, and nowhere if there is no loop
     };
-    static thread_loops& mine() noexcept { return thread_slot<transfer_loop, thread_loops>(); }
+    static thread_loops& mine() noexcept {
+        return internal::thread_slot<transfer_loop, thread_loops>();
+    }
     [[gnu::always_inline]] static std::uintptr_t here() noexcept {
         return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     }

@@ -13,6 +13,7 @@
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/cold_call.hpp>
 #include <coppice/base/fork_deque.hpp>
+#include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/task/task_join.hpp>
@@ -130,10 +131,14 @@ struct numbered_children<std::index_sequence<I...>, Tasks...> : numbered_child<I
             static_cast<waiting_child<Tasks>&>(static_cast<numbered_child<I, Tasks>&>(*this))...);
     }
 };
+namespace internal {
+
 template <std::size_t I, class Task>
 waiting_child<Task>& child_of(numbered_child<I, Task>& children) noexcept {
     return children;
 }
+
+}  // namespace internal
 
 // Refers to l-values, owns r-values until they run.
 template <class Promise, class... Tasks>
@@ -191,8 +196,9 @@ private:
     // register would have to be saved by every task that is resumed.
     template <class Parent>
     [[gnu::always_inline]] void run(Parent parent) noexcept {
-        const auto first = child_of<0>(children_).coroutine;  // read before the rest is written
-        fork_deque* const deque = fork_deque::current();
+        // read before the rest is written
+        const auto first = internal::child_of<0>(children_).coroutine;
+        internal::fork_deque* const deque = internal::fork_deque::current();
         // A loop that a pool's worker runs, as sync_wait does, is not the pool: its tasks stay.
         const bool offers = deque != nullptr && &deque->team() == parent_.context(parent).team();
         if (offers && offer<count - 1>(*deque)) [[likely]] {
@@ -208,16 +214,16 @@ private:
         if (was_offered) without = std::find(without, slots_.rend(), nullptr);
         std::fill(without, slots_.rend(), nullptr);
         const auto parent = parent_.self();
-        run_child<0>(parent, child_of<0>(children_).coroutine);
+        run_child<0>(parent, internal::child_of<0>(children_).coroutine);
         run_rest<false>(parent, std::make_index_sequence<count - 1>());
     }
     // From the last to the second, so that they are taken back in order. False: the deque is full.
     template <std::size_t I>
-    [[gnu::always_inline]] bool offer(fork_deque& deque) noexcept {
+    [[gnu::always_inline]] bool offer(internal::fork_deque& deque) noexcept {
         if constexpr (I == 0) {
             return true;
         } else {
-            fork_slot* const slot = deque.push(&run_stolen<I>, this);
+            internal::fork_slot* const slot = deque.push(&run_stolen<I>, this);
             if (slot == nullptr) [[unlikely]] {
                 slots_[I - 1] = nullptr;
                 return false;
@@ -233,9 +239,10 @@ private:
     }
     template <bool all_offered, std::size_t I, class Parent>
     [[gnu::always_inline]] void run_next(Parent parent) noexcept {
-        fork_slot* const slot = slots_[I - 1];
-        if ((!all_offered && slot == nullptr) || fork_deque::current()->pop(slot)) [[likely]] {
-            run_child<I>(parent, child_of<I>(children_).coroutine);
+        internal::fork_slot* const slot = slots_[I - 1];
+        if ((!all_offered && slot == nullptr) || internal::fork_deque::current()->pop(slot))
+            [[likely]] {
+            run_child<I>(parent, internal::child_of<I>(children_).coroutine);
         } else {
             let_go(slot);
         }
@@ -243,7 +250,8 @@ private:
     // If it leaves, it is counted (leave()), and the next is run all the same.
     template <std::size_t I, class Parent, class Coroutine>
     [[gnu::always_inline]] void run_child(Parent parent, Coroutine coroutine) noexcept {
-        child_of<I>(children_).begin(coroutine.promise(), parent_.context(parent), *this, true);
+        internal::child_of<I>(children_).begin(coroutine.promise(), parent_.context(parent), *this,
+                                               true);
         coroutine.resume();
     }
     // Not all children have ended on the main line, or none has begun; so any may have failed.
@@ -259,17 +267,17 @@ private:
         children_.apply([](auto&... each) { (each.check(), ...); });
     }
     // A thief has the child.
-    [[gnu::noinline]] void let_go(fork_slot* slot) noexcept {
-        fork_deque::current()->let_go(slot);
+    [[gnu::noinline]] void let_go(internal::fork_slot* slot) noexcept {
+        internal::fork_deque::current()->let_go(slot);
         ++away_;
     }
     // By who took child I out of the deque.
     template <std::size_t I>
-    static void run_stolen(void* frame, fork_slot&) noexcept {
+    static void run_stolen(void* frame, internal::fork_slot&) noexcept {
         // What fork_join has put in force around the waiting task may end before the child does.
-        const fork_context none(nullptr);
+        const internal::fork_context none(nullptr);
         waiter_for_tasks& self = *static_cast<waiter_for_tasks*>(frame);
-        auto& child = child_of<I>(self.children_);
+        auto& child = internal::child_of<I>(self.children_);
         child.begin(child.coroutine.promise(), self.parent_.context(self.parent_.self()), self,
                     false);
         execution::resume_from_outside(child.coroutine);
@@ -295,14 +303,14 @@ private:
     // A child has ended elsewhere. True: it was the last.
     bool child_ended(bool stopped) noexcept {
         // relaxed, here and below: the join orders it before the parent looks
-        if (stopped) stopped_.store(1, relaxed);
+        if (stopped) stopped_.store(1, internal::relaxed);
         return join_.ended_elsewhere();
     }
     std::coroutine_handle<> parent() noexcept {
-        return stopped_.load(relaxed) != 0 ? parent_.stop() : parent_.self();
+        return stopped_.load(internal::relaxed) != 0 ? parent_.stop() : parent_.self();
     }
     bool stop_if_stopped() noexcept {
-        if (stopped_.load(relaxed) == 0) [[likely]]
+        if (stopped_.load(internal::relaxed) == 0) [[likely]]
             return false;
         execution::resume_from_outside(parent_.stop());
         return true;
@@ -337,9 +345,9 @@ private:
     [[no_unique_address]] waiting_coroutine<env_type, Promise> parent_;  // may throw: first
     children_type children_;
     task_join join_;
-    atomic<std::int16_t> stopped_{0};          // 1: set by any child
+    internal::atomic<std::int16_t> stopped_{0};  // 1: set by any child
     std::int16_t away_ = not_begun;            // children that have not ended on the main line
-    std::array<fork_slot*, count - 1> slots_;  // of the second and further children
+    std::array<internal::fork_slot*, count - 1> slots_;  // of the second and further children
 };
 
 template <class Promise, class... Tasks>

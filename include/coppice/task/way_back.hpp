@@ -62,9 +62,11 @@ public:
         class promise_type {
         public:
             explicit promise_type(way_back& way) noexcept : way_(way) {}
-            static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
+            static void* operator new(std::size_t bytes) {
+                return internal::frame_pool::allocate(bytes);
+            }
             static void operator delete(void* memory, std::size_t bytes) noexcept {
-                frame_pool::deallocate(memory, bytes);
+                internal::frame_pool::deallocate(memory, bytes);
             }
             stand_in get_return_object() noexcept {
                 return stand_in(std::coroutine_handle<promise_type>::from_promise(*this));
@@ -126,7 +128,7 @@ private:
 // An awaitable and its awaiter, in a coroutine with this promise.
 template <class Value, class Promise>
 struct awaited_value : immovable {
-    using awaitable_type = call_result_t<as_awaitable_t, Value, Promise&>;
+    using awaitable_type = internal::call_result_t<as_awaitable_t, Value, Promise&>;
     using awaiter_type = decltype(awaiter_of(std::declval<awaitable_type>()));
     using suspend_type =
         decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_suspend(

@@ -10,6 +10,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 template <class Env, class Token>
 class bound_token {
 public:
@@ -37,10 +39,12 @@ private:
     [[no_unique_address]] Token token_;
 };
 
-template <execution::queryable Env, class Token>
+}  // namespace internal
+
+template <execution::internal::queryable Env, class Token>
 auto bind_env(Env&& env, Token&& token) {
-    return bound_token<std::decay_t<Env>, std::decay_t<Token>>(static_cast<Env&&>(env),
-                                                               static_cast<Token&&>(token));
+    return internal::bound_token<std::decay_t<Env>, std::decay_t<Token>>(
+        static_cast<Env&&>(env), static_cast<Token&&>(token));
 }
 
 }  // namespace coppice

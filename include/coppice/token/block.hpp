@@ -15,6 +15,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 template <class Env, class Initiation, class... R>
 class blocked_operation final : initiated_state<Initiation, R...> {
 public:
@@ -70,22 +72,26 @@ private:
     std::error_code* target_;
 };
 
+}  // namespace internal
+
 // The result, or the error thrown as std::system_error. block[ec] throws nothing.
 struct block_t {
     constexpr block_t() noexcept = default;
-    block_with_error operator[](std::error_code& target) const noexcept {
-        return block_with_error(target);
+    internal::block_with_error operator[](std::error_code& target) const noexcept {
+        return internal::block_with_error(target);
     }
     template <class... R, class Initiation>
-    outcome_t<R...> initiate(signature<R...> results, Initiation&& initiation) const {
+    internal::outcome_t<R...> initiate(signature<R...> results, Initiation&& initiation) const {
         return initiate_in(execution::env<>(), results, static_cast<Initiation&&>(initiation));
     }
     template <class Env, class... R, class Initiation>
-    outcome_t<R...> initiate_in(const Env& env, signature<R...>, Initiation&& initiation) const {
+    internal::outcome_t<R...> initiate_in(const Env& env, signature<R...>,
+                                          Initiation&& initiation) const {
         using kept = std::remove_cvref_t<Initiation>;
-        blocked_operation<Env, kept, R...> operation(env, static_cast<Initiation&&>(initiation));
+        internal::blocked_operation<Env, kept, R...> operation(
+            env, static_cast<Initiation&&>(initiation));
         if (const std::error_code error = operation.run(); error.value() != 0) {
-            throw_error(error, operation_name<kept>());
+            internal::throw_error(error, internal::operation_name<kept>());
         }
         return operation.take();
     }

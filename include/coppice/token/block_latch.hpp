@@ -30,36 +30,37 @@ public:
 
     void set() noexcept {
         // edge block_latch.done (release): the outcome is stored
-        const std::uint32_t was = word_.exchange(done, release);
-        if (was == sleeping && !planted("block_latch.set_does_not_wake")) {
-            futex_wake_one(word_);  // only its address: the latch may be gone
+        const std::uint32_t was = word_.exchange(done, internal::release);
+        if (was == sleeping && !internal::planted("block_latch.set_does_not_wake")) {
+            internal::futex_wake_one(word_);  // only its address: the latch may be gone
         }
     }
     void poke() noexcept {
-        std::uint32_t was = word_.load(relaxed);
+        std::uint32_t was = word_.load(internal::relaxed);
         do {
             // Poked twice is written twice: the waiter shall see what the second one freed.
-            if (was == poked && planted("block_latch.poke_once")) return;
-            if (was == done && !planted("block_latch.poke_over_done")) return;
+            if (was == poked && internal::planted("block_latch.poke_once")) return;
+            if (was == done && !internal::planted("block_latch.poke_over_done")) return;
             // edge block_latch.poked (release): what became free is free
-        } while (!word_.compare_exchange_weak(was, poked, release, relaxed));
-        if (was == sleeping) futex_wake_one(word_);
+        } while (!word_.compare_exchange_weak(was, poked, internal::release, internal::relaxed));
+        if (was == sleeping) internal::futex_wake_one(word_);
     }
 
     bool is_set() const noexcept {
         // edge block_latch.done (acquire): sees the outcome
-        return word_.load(acquire) == done;
+        return word_.load(internal::acquire) == done;
     }
     // Blocks: until set() or poke().
     void sleep() noexcept {
         std::uint32_t was = idle;
         // Relaxed: a success publishes nothing; a failure goes on to look.
-        if (word_.compare_exchange_strong(was, sleeping, relaxed, relaxed)) {
-            while (word_.load(relaxed) == sleeping) futex_wait(word_, std::uint32_t{sleeping});
+        if (word_.compare_exchange_strong(was, sleeping, internal::relaxed, internal::relaxed)) {
+            while (word_.load(internal::relaxed) == sleeping)
+                internal::futex_wait(word_, std::uint32_t{sleeping});
         }
         was = poked;
         // edge block_latch.poked (acquire): sees what became free
-        word_.compare_exchange_strong(was, idle, acquire, relaxed);
+        word_.compare_exchange_strong(was, idle, internal::acquire, internal::relaxed);
     }
     // Blocks: until set().
     void wait() noexcept {
@@ -68,7 +69,7 @@ public:
 
 private:
     enum word : std::uint32_t { idle, sleeping, poked, done };
-    atomic<std::uint32_t> word_{idle};
+    internal::atomic<std::uint32_t> word_{idle};
 };
 
 }  // namespace coppice

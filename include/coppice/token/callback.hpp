@@ -38,16 +38,18 @@ public:
     recycling_allocator(const recycling_allocator<U>&) noexcept {}
     T* allocate(std::size_t count) {
         static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-        return static_cast<T*>(frame_pool::allocate(count * sizeof(T)));
+        return static_cast<T*>(internal::frame_pool::allocate(count * sizeof(T)));
     }
     void deallocate(T* memory, std::size_t count) noexcept {
-        frame_pool::deallocate(memory, count * sizeof(T));
+        internal::frame_pool::deallocate(memory, count * sizeof(T));
     }
     template <class U>
     bool operator==(const recycling_allocator<U>&) const noexcept {
         return true;
     }
 };
+
+namespace internal {
 
 template <class Callable>
 auto callback_allocator(const Callable& callable) noexcept {
@@ -71,7 +73,8 @@ public:
 template <class State, class Env>
     requires execution::has_query<Env, execution::get_scheduler_t>
 class callback_hop<State, Env> : immovable {
-    using scheduler_type = execution::call_result_t<execution::get_scheduler_t, const Env&>;
+    using scheduler_type =
+        execution::internal::call_result_t<execution::get_scheduler_t, const Env&>;
 
     class receiver {
     public:
@@ -127,7 +130,7 @@ public:
     template <class F, class I>
     static void initiate(F&& callable, I&& initiation) {
         const auto allocator = callback_allocator(callable);
-        callback_state& self = *execution::new_with<callback_state>(
+        callback_state& self = *execution::internal::new_with<callback_state>(
             allocator, static_cast<F&&>(callable), static_cast<I&&>(initiation));
         if (self.started_and_completed()) self.completed_inside();
     }
@@ -180,7 +183,7 @@ private:
         link_.reset();
         const auto allocator = callback_allocator(callable_);
         Callable callable(static_cast<Callable&&>(callable_));
-        execution::delete_with(allocator, this);
+        execution::internal::delete_with(allocator, this);
         static_cast<Callable&&>(callable)(error, static_cast<R&&>(results)...);
     }
 
@@ -191,5 +194,7 @@ private:
         start_;
     outcome_slot<R...> outcome_;
 };
+
+}  // namespace internal
 
 }  // namespace coppice

@@ -22,6 +22,8 @@ namespace coppice {
 // Success: std::error_code(), which would be a call each time.
 inline const std::error_code no_error;
 
+namespace internal {
+
 // What the waiter says to the operation: when to give up.
 class completion_env {
 public:
@@ -46,6 +48,8 @@ private:
     execution::instant deadline_ = execution::instant::never();
 };
 
+}  // namespace internal
+
 // What a completion points to; tokens derive from it.
 // Threads: `complete` is called once, by any thread. Lifetime: until that call.
 template <class... R>
@@ -56,8 +60,8 @@ public:
     explicit completion_state(function* completed) noexcept : complete_(completed) {}
     // Both before the operation is initiated.
     void set_function(function* completed) noexcept { complete_ = completed; }
-    void set_env(completion_env env) noexcept { env_ = env; }
-    const completion_env& env() const noexcept { return env_; }
+    void set_env(internal::completion_env env) noexcept { env_ = env; }
+    const internal::completion_env& env() const noexcept { return env_; }
     void tell_stopped() noexcept { env_.tell_stopped(); }
     void complete(std::error_code error, R... results) noexcept {
         complete_(*this, error, static_cast<R&&>(results)...);
@@ -65,7 +69,7 @@ public:
 
 private:
     function* complete_;
-    completion_env env_;
+    internal::completion_env env_;
 };
 
 // A handle, like std::coroutine_handle: a pointer, trivially copied; copies name the same outcome.
@@ -86,7 +90,7 @@ public:
     void operator()(std::error_code error, R... results) & = delete;  // write std::move(c)(...)
 
     // Answers get_stop_token with an inplace_stop_token, and get_deadline. Valid until completed.
-    completion_env get_env() const noexcept { return state_->env(); }
+    internal::completion_env get_env() const noexcept { return state_->env(); }
     // The operation is about to complete with operation_canceled because it was told to give up.
     // Need not be said if the stop token shows it, or the monotonic clock that the deadline passed.
     void tell_stopped() noexcept { state_->tell_stopped(); }
@@ -95,6 +99,8 @@ public:
 private:
     completion_state<R...>* state_ = nullptr;
 };
+
+namespace internal {
 
 // Where a token's state keeps the initiation: the address of either leads to the other. It has no
 // base and one member, which lies where it begins.
@@ -113,8 +119,12 @@ private:
     [[no_unique_address]] Initiation initiation_;
 };
 
+}  // namespace internal
+
 template <class Initiation, class... R>
 class initiated_state;
+
+namespace internal {
 
 // A completion of which the compiler knows who waits: what tokens call an initiation with. It
 // becomes a completion<R...> where one is wanted; an initiation that is a template can do without:
@@ -151,23 +161,28 @@ private:
     state_type* state_;
 };
 
+}  // namespace internal
+
 // What a token's state derives from if it keeps the initiation itself.
 template <class Initiation, class... R>
-class initiated_state : public completion_state<R...>, public kept_initiation<Initiation> {
+class initiated_state : public completion_state<R...>,
+                        public internal::kept_initiation<Initiation> {
 public:
     template <class From>
     explicit initiated_state(From&& initiation)
         : completion_state<R...>(nullptr),
-          kept_initiation<Initiation>(static_cast<From&&>(initiation)) {}
+          internal::kept_initiation<Initiation>(static_cast<From&&>(initiation)) {}
 
     // `completed` will be called, once, by any thread; maybe before this returns. Lifetime: it may
     // end this.
     template <auto* completed>
     void call_initiation() noexcept {
         this->set_function(completed);
-        this->initiation()(direct_completion<completed, Initiation, R...>(*this));
+        this->initiation()(internal::direct_completion<completed, Initiation, R...>(*this));
     }
 };
+
+namespace internal {
 
 // What one outcome is worth to who waits for it: nothing, the result, or a tuple of several.
 template <class... R>
@@ -236,5 +251,7 @@ constexpr const char* operation_name() noexcept {
                                                                const char* operation) {
     throw std::system_error(error, operation);
 }
+
+}  // namespace internal
 
 }  // namespace coppice

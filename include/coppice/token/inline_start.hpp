@@ -15,7 +15,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/starting.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 template <class Initiation>
 consteval bool may_complete_inside() noexcept {
@@ -34,16 +34,16 @@ public:
     // True: completed inside, and the caller goes on. False: elsewhere, this may be gone.
     template <class Initiate>
     bool begin(const void* state, Initiate initiate) noexcept {
-        execution::starting start_call(state, mark_);
+        execution::internal::starting start_call(state, mark_);
         initiate();
         return start_call.has_completed();
     }
     bool completed_inside(const void* state) const noexcept {
-        return execution::starting::takes_completion_of(state, mark_);
+        return execution::internal::starting::takes_completion_of(state, mark_);
     }
 
 private:
-    const execution::starting* mark_;  // set by begin()
+    const execution::internal::starting* mark_;  // set by begin()
 };
 template <>
 class marked_start<false> : immovable {
@@ -107,4 +107,4 @@ private:
     waiting_callback** last_ = &first_;
 };
 
-}  // namespace coppice
+}  // namespace coppice::internal

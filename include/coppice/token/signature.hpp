@@ -11,6 +11,8 @@ namespace coppice {
 template <class... R>
 struct signature {};
 
+namespace internal {
+
 // An operation in this environment may be told to give up.
 template <class Env>
 inline constexpr bool may_be_stopped = !unstoppable_token<stop_token_of_t<Env>> ||
@@ -21,5 +23,7 @@ template <class Promise>
 inline constexpr bool followed_directly =
     unstoppable_token<stop_token_of_t<execution::env_of_t<Promise>>> ||
     std::is_same_v<stop_token_of_t<execution::env_of_t<Promise>>, inplace_stop_token>;
+
+}  // namespace internal
 
 }  // namespace coppice

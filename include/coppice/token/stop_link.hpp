@@ -4,7 +4,7 @@
 #include <coppice/exec/linked_stop.hpp>
 #include <coppice/token/completion.hpp>
 
-namespace coppice {
+namespace coppice::internal {
 
 // A token of another kind is followed by a source of our own. Lifetime: engage() before the
 // operation is initiated; reset() when it has completed, before anything of it ends.
@@ -44,4 +44,4 @@ completion_env completion_env_of(const Env& env, Link& link) noexcept {
     return {link.engage(get_stop_token(env)), execution::get_deadline(env)};
 }
 
-}  // namespace coppice
+}  // namespace coppice::internal

@@ -38,14 +38,22 @@
 
 namespace coppice {
 
+namespace internal {
+
 template <class Token, class Initiation, class... R>
 concept initiating_token = requires(Token&& token, Initiation&& initiation) {
     static_cast<Token&&>(token).initiate(signature<R...>(), static_cast<Initiation&&>(initiation));
 };
+
+}  // namespace internal
+
 // Initiating with it throws nothing.
 template <class Token>
-inline constexpr bool nothrow_token = std::is_same_v<std::remove_cvref_t<Token>, use_await_t> ||
-                                      std::is_same_v<std::remove_cvref_t<Token>, await_with_error>;
+inline constexpr bool nothrow_token =
+    std::is_same_v<std::remove_cvref_t<Token>, use_await_t> ||
+    std::is_same_v<std::remove_cvref_t<Token>, internal::await_with_error>;
+namespace internal {
+
 template <class Token>
 inline constexpr bool is_bound_token = false;
 template <class Env, class Token>
@@ -53,7 +61,7 @@ inline constexpr bool is_bound_token<bound_token<Env, Token>> = true;
 
 template <class Signature>
 struct token_transform {
-    static_assert(execution::always_false<Signature>,
+    static_assert(execution::internal::always_false<Signature>,
                   "the signature of an operation is void(std::error_code, Results...)");
     static void apply(auto&&...) {}
 };
@@ -80,12 +88,14 @@ struct token_transform<void(std::error_code, R...)> {
     }
 };
 
+}  // namespace internal
+
 // Threads, blocks, errors: as the token says. Cost: nothing beside the token's.
 template <class Signature, class Token, class Initiation>
 auto completion_token_transform(Token&& token,
                                 Initiation&& initiation) noexcept(nothrow_token<Token>) {
-    return token_transform<Signature>::apply(static_cast<Token&&>(token),
-                                             static_cast<Initiation&&>(initiation));
+    return internal::token_transform<Signature>::apply(static_cast<Token&&>(token),
+                                                       static_cast<Initiation&&>(initiation));
 }
 
 }  // namespace coppice

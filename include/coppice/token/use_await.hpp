@@ -18,6 +18,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 template <class Initiation, class Errors, class... R>
 class await_operation;
 
@@ -39,25 +41,29 @@ private:
     std::error_code* target_;
 };
 
+}  // namespace internal
+
 // Awaiting the operation gives its result, or throws std::system_error.
 struct use_await_t {
     static constexpr bool throws = true;
     constexpr use_await_t() noexcept = default;
-    await_with_error operator[](std::error_code& target) const noexcept {
-        return await_with_error(target);
+    internal::await_with_error operator[](std::error_code& target) const noexcept {
+        return internal::await_with_error(target);
     }
     void report(std::error_code error, const char* operation) const {
         if (error.value() != 0) [[unlikely]]
-            throw_error(error, operation);
+            internal::throw_error(error, operation);
     }
 
     template <class... R, class Initiation>
     auto initiate(signature<R...>, Initiation&& initiation) const noexcept {
-        return await_operation<std::remove_cvref_t<Initiation>, use_await_t, R...>(
+        return internal::await_operation<std::remove_cvref_t<Initiation>, use_await_t, R...>(
             static_cast<Initiation&&>(initiation), *this);
     }
 };
 inline constexpr use_await_t use_await{};
+
+namespace internal {
 
 // The operation state of the sender.
 template <class Initiation, class Errors, class Rcvr, class... R>
@@ -240,5 +246,7 @@ private:
     [[no_unique_address]] marked_start<may_complete_inside<Initiation>()> start_;
     outcome_slot<R...> outcome_;
 };
+
+}  // namespace internal
 
 }  // namespace coppice

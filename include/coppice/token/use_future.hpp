@@ -10,6 +10,8 @@
 
 namespace coppice {
 
+namespace internal {
+
 // The callable that fulfils the promise, in the environment of the token.
 template <class Env, class Initiation, class... R>
 class promise_callback {
@@ -33,19 +35,23 @@ private:
     std::promise<outcome_t<R...>> promise_;
 };
 
+}  // namespace internal
+
+// The type of use_future.
 struct use_future_t {
     constexpr use_future_t() noexcept = default;
     template <class... R, class Initiation>
-    std::future<outcome_t<R...>> initiate(signature<R...> results, Initiation&& initiation) const {
+    std::future<internal::outcome_t<R...>> initiate(signature<R...> results,
+                                                    Initiation&& initiation) const {
         return initiate_in(execution::env<>(), results, static_cast<Initiation&&>(initiation));
     }
     template <class Env, class... R, class Initiation>
-    std::future<outcome_t<R...>> initiate_in(const Env& env, signature<R...>,
-                                             Initiation&& initiation) const {
-        using callable = promise_callback<Env, std::remove_cvref_t<Initiation>, R...>;
+    std::future<internal::outcome_t<R...>> initiate_in(const Env& env, signature<R...>,
+                                                       Initiation&& initiation) const {
+        using callable = internal::promise_callback<Env, std::remove_cvref_t<Initiation>, R...>;
         callable fulfil(env);
         auto future = fulfil.get_future();
-        callback_state<callable, std::remove_cvref_t<Initiation>, R...>::initiate(
+        internal::callback_state<callable, std::remove_cvref_t<Initiation>, R...>::initiate(
             std::move(fulfil), static_cast<Initiation&&>(initiation));
         return future;
     }

@@ -14,13 +14,13 @@ class counter {
 public:
     void add(std::uint64_t n = 1) noexcept {
         // Relaxed: one writer, and nothing else is read through the count.
-        value_.store(value_.load(relaxed) + n, relaxed);
+        value_.store(value_.load(internal::relaxed) + n, internal::relaxed);
     }
     void subtract(std::uint64_t n = 1) noexcept { add(std::uint64_t{0} - n); }
-    std::uint64_t read() const noexcept { return value_.load(relaxed); }
+    std::uint64_t read() const noexcept { return value_.load(internal::relaxed); }
 
 private:
-    atomic<std::uint64_t> value_{0};  // written by the owner; read by anyone
+    internal::atomic<std::uint64_t> value_{0};  // written by the owner; read by anyone
 };
 
 }  // namespace coppice::trace

@@ -61,7 +61,7 @@ public:
     // How many events there are to read; more come only behind them.
     std::size_t size() const noexcept {
         // edge trace.publish (acquire): the events below are written
-        return size_.load(acquire);
+        return size_.load(internal::acquire);
     }
     // i < a size() that this thread has seen.
     event at(std::size_t i) const noexcept {
@@ -74,33 +74,33 @@ public:
 private:
     // Written before size_ counts it, read after.
     struct record {
-        plain<std::int64_t> time_ns;
-        plain<const char*> name;
-        plain<std::uint64_t> value;
-        plain<char> kind;
+        internal::plain<std::int64_t> time_ns;
+        internal::plain<const char*> name;
+        internal::plain<std::uint64_t> value;
+        internal::plain<char> kind;
     };
     bool has_room(std::size_t events) noexcept {
         if (!enabled()) return false;
         // Relaxed: the writer's own word.
-        if (size_.load(relaxed) + open_ + events <= capacity_) return true;
+        if (size_.load(internal::relaxed) + open_ + events <= capacity_) return true;
         dropped_.add(events);
         return false;
     }
     void append(const event& e) noexcept {
-        const std::size_t size = size_.load(relaxed);  // relaxed: the writer's own word
+        const std::size_t size = size_.load(internal::relaxed);  // relaxed: the writer's own word
         record& r = events_[size];
         r.time_ns.write(e.time_ns);
         r.name.write(e.name);
         r.value.write(e.value);
         r.kind.write(static_cast<char>(e.kind));
         // edge trace.publish (release): the event is written
-        size_.store(size + 1, release);
+        size_.store(size + 1, internal::release);
     }
 
     const std::unique_ptr<record[]> events_;  // written by the writer, read below size_
     const std::size_t capacity_;
     std::size_t open_ = 0;         // begins without their end; the writer's own
-    atomic<std::size_t> size_{0};  // written by the writer; read by any
+    internal::atomic<std::size_t> size_{0};  // written by the writer; read by any
     counter dropped_;
 };
 
