@@ -61,6 +61,7 @@ constexpr check checks[] = {
     {"undocumented_names", undocumented_names},
     {"undocumented_members", undocumented_members},
     {"unstopped_operations", unstopped_operations},
+    {"unlisted_names", unlisted_names},
 };
 
 findings run(std::string_view name, const tree& files) {

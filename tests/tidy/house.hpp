@@ -120,9 +120,9 @@ inline bool is_app(const tree& files, const std::string& folder) {
 inline void unknown_places(const tree& files, findings& out) {
     // serve: the tests of the program in apps/serve; compose: of the rooms with each other;
     // hostile: of programs that are attacked.
-    static const std::set<std::string> other_tests = {"model",        "fuzz",    "support",
-                                                      "compile_fail", "package", "tidy",
-                                                      "serve",        "compose", "hostile"};
+    static const std::set<std::string> other_tests = {"model",        "names",   "fuzz", "support",
+                                                      "compile_fail", "package", "tidy", "serve",
+                                                      "compose",      "hostile"};
     for (const source_file& file : files) {
         if (!file.is_cpp()) continue;
         const std::string room = room_of(file);

@@ -53,6 +53,34 @@ inline const std::vector<example> name_examples = {
      "declared here, documented where it is defined",
      {user, {library, "class used;\n\n// Is.\nclass used {\n};\n"}},
      {}},
+
+    {"unlisted_names",
+     "a class, a function and an object that are not listed",
+     {{"docs/names.md", "| `x.hpp` | `good` |\n"},
+      {library,
+       "namespace coppice {\nclass good {};\nclass clock {};\nvoid fence();\n"
+       "inline constexpr int acquire = 1;\n}\n"}},
+     {3, 4, 5}},
+    {"unlisted_names",
+     "what is internal",
+     {{"docs/names.md", "| `x.hpp` | `good` |\n"},
+      {library,
+       "namespace coppice {\nnamespace internal {\nclass clock {};\n}\nclass good {};\n}\n"
+       "namespace coppice::internal {\nvoid fence();\n}\n"}},
+     {}},
+    {"unlisted_names",
+     "after an inner namespace, in an inline one, and by a using-declaration",
+     {{"docs/names.md", "| `x.hpp` | `good` |\n"},
+      {library,
+       "namespace coppice {\nnamespace internal {\n}\nclass clock {};\n"
+       "inline namespace v1 {\nclass result {};\n}\nusing io::atomic;\nclass good {};\n}\n"}},
+     {4, 6, 8}},
+    {"unlisted_names",
+     "a listed name that no header declares, and an unlisted namespace",
+     {{"docs/names.md", "| header | names |\n| `x.hpp` | `gone`, the namespace `io` |\n"},
+      {library,
+       "namespace coppice::io {\nclass a {};\n}\nnamespace coppice::gui {\nclass b {};\n}\n"}},
+     {2, 5}},
 };
 
 // A class that users meet, in a header that an umbrella includes.

@@ -21,6 +21,7 @@ struct declaration {
     std::size_t head;   // the token behind its name
     std::size_t body;   // of a class: the token that opens it; else 0
     bool is_struct;
+    std::string space;  // the namespace that it is declared in: coppice::io
 };
 
 // Past the template arguments, or parameters, that `open` opens.
@@ -73,9 +74,15 @@ public:
             const std::string_view word = file.at(i);
             const bool inlined = word == "inline" && file.at(i + 1) == "namespace";
             if ((word == "namespace" || inlined) && i == begin) {
-                while (i < file.tokens.size() && file.at(i) != "{" && file.at(i) != ";") ++i;
+                std::string name;
+                for (i += 1 + inlined; i < file.tokens.size(); ++i) {
+                    if (file.at(i) == "{" || file.at(i) == ";") break;
+                    name += file.at(i);
+                }
+                if (file.at(i) == "{") enter(inlined ? "" : name);
                 begin = i + 1;
             } else if (word == "}") {
+                if (!spaces_.empty()) spaces_.pop_back();
                 begin = i + 1;
             } else if (word == "(" || word == "[") {
                 i = closing(file.tokens, i);
@@ -96,8 +103,14 @@ public:
         }
     }
     std::vector<declaration> all;
+    std::vector<declaration> brought;  // by using-declarations, `using execution::task;`
 
 private:
+    // An inline namespace's names are those of the one around it.
+    void enter(const std::string& name) {
+        const std::string outer = spaces_.empty() ? "" : spaces_.back();
+        spaces_.push_back(outer.empty() || name.empty() ? outer + name : outer + "::" + name);
+    }
     // Tokens [begin, end), without what is in brackets after the name.
     void read(std::size_t begin, std::size_t end) {
         std::size_t at = past_heads(file_, begin, end);
@@ -106,6 +119,11 @@ private:
         if (first == "friend" || first == "static_assert" || first == "extern") return;
         if (first == "using" || first == "concept") {
             if (file_.at(at + 2) == "=") keep(begin, at + 1, "");
+            if (first == "using" && file_.at(end - 2) == "::") {
+                keep(begin, end - 1, "");
+                brought.push_back(all.back());
+                all.pop_back();
+            }
             return;
         }
         if (first == "class" || first == "struct" || first == "enum" || first == "union") {
@@ -146,10 +164,12 @@ private:
     void keep(std::size_t begin, std::size_t name, std::string_view type) {
         if (!is_word(file_.at(name)[0])) return;
         all.push_back({std::string(file_.at(name)), std::string(type), file_.tokens[begin].line,
-                       file_.tokens[name].line, name + 1, 0, false});
+                       file_.tokens[name].line, name + 1, 0, false,
+                       spaces_.empty() ? "" : spaces_.back()});
     }
 
     const source_file& file_;
+    std::vector<std::string> spaces_;  // those that are open, each with the ones around it
 };
 
 // Whether a comment belongs to the declaration: behind its name's line, or above it with nothing
@@ -213,6 +233,54 @@ inline void undocumented_names(const tree& files, findings& out) {
     }
     for (const auto& [name, where] : missing) {
         if (!documented.contains(name)) out.push_back(where);
+    }
+}
+
+// The names of docs/names.md: what stands in backticks in the second column of its table.
+inline std::map<std::string, std::size_t> listed_names(const source_file& page) {
+    std::map<std::string, std::size_t> names;
+    for (std::size_t i = 0; i != page.lines.size(); ++i) {
+        const std::string& line = page.lines[i];
+        if (!line.starts_with("|")) continue;
+        std::size_t open = line.find('`', line.find('|', 1));
+        while (open != std::string::npos) {
+            const std::size_t close = line.find('`', open + 1);
+            if (close == std::string::npos) break;
+            names.emplace(line.substr(open + 1, close - open - 1), i + 1);
+            open = line.find('`', close + 1);
+        }
+    }
+    return names;
+}
+
+// `using namespace coppice` brings into a program what docs/names.md lists, and nothing else.
+inline void unlisted_names(const tree& files, findings& out) {
+    const auto page = std::find_if(files.begin(), files.end(), [](const source_file& file) {
+        return file.path == "docs/names.md";
+    });
+    std::map<std::string, std::size_t> listed;
+    if (page != files.end()) listed = listed_names(*page);
+    std::set<std::string> found;
+    for (const source_file& file : files) {
+        if (!file.is_header() || !file.under("include/coppice/")) continue;
+        namespace_scope scope(file);
+        scope.all.insert(scope.all.end(), scope.brought.begin(), scope.brought.end());
+        for (const declaration& d : scope.all) {
+            std::string name = d.name;
+            if (d.space.starts_with("coppice::")) {
+                name = d.space.substr(9, d.space.find("::", 9) - 9);  // an inner namespace
+                if (name == "internal" || found.contains(name)) continue;
+            } else if (d.space != "coppice") {
+                continue;
+            }
+            found.insert(name);
+            if (!listed.contains(name))
+                out.push_back(file.found(d.line, name + ": move it into coppice::internal, or "
+                                                        "list it in docs/names.md"));
+        }
+    }
+    for (const auto& [name, line] : listed) {
+        if (!found.contains(name)) out.push_back(page->found(line, name + " is declared nowhere"));
     }
 }
 
