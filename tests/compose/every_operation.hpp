@@ -57,6 +57,8 @@ inline constexpr excuse excuses[] = {
     {"just_stopped", "completes at once"},
     {"read_env", "completes at once"},
     {"spawn", "waits for nothing"},
+    {"let_async_scope_token::wrap_spawned", "the sender's own"},
+    {"call_for_body", "the body's own"},
     {"unstoppable", "hides every stop, by name; give what is in it a limit of its own"},
     {"upon_stopped", "makes a value of the stop, which the operation in it has heard"},
     {"let_stopped", "as upon_stopped"},

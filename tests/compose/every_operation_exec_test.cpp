@@ -36,6 +36,12 @@ TEST_F(every_operation_of_exec, adaptors) {
     around("let_value", [](auto s) {
         return ex::let_value(std::move(s), []() noexcept { return ex::just(); });
     });
+    around("let_async_scope", [](auto s) {
+        return ex::let_async_scope(std::move(s), [](auto&&...) noexcept { return ex::just(); });
+    });
+    around("scoped", [](auto s) {
+        return ex::scoped([s = std::move(s)](auto) mutable { return std::move(s); });
+    });
     around("let_error", [](auto s) {
         return ex::let_error(std::move(s), [](auto&&) noexcept { return ex::just(); });
     });

@@ -437,9 +437,7 @@ void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
 }
 
 template <class Queues>
-void basic_pool<Queues>::request_stop() noexcept {
-    shared_->stop();
-}
+void basic_pool<Queues>::request_stop() noexcept { shared_->stop(); }
 
 template <class Queues>
 std::size_t basic_pool<Queues>::size() const noexcept {
@@ -450,12 +448,8 @@ template <class Queues>
 worker_counts basic_pool<Queues>::counts(std::size_t index) const noexcept {
     COPPICE_CHECK(index < size(), "counts() of a pool: no such worker");
     const worker& w = *shared_->workers[index];
-    return {.runs = w.runs.read(),
-            .steals = w.steals.read(),
-            .far_steals = w.far_steals.read(),
-            .failed_steals = w.failed_steals.read(),
-            .parks = w.parks.read(),
-            .wakes = w.wakes.read()};
+    return {w.runs.read(),          w.steals.read(), w.far_steals.read(),
+            w.failed_steals.read(), w.parks.read(),  w.wakes.read()};
 }
 
 template <class Queues>

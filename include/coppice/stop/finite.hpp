@@ -234,6 +234,7 @@ class tolerant_finite_stop_source : finite_inplace_stop_source<N> {
     using base = finite_inplace_stop_source<N>;
 
 public:
+    // Not stopped, with no callbacks.
     constexpr tolerant_finite_stop_source() noexcept : base(base::tolerant) {}
     ~tolerant_finite_stop_source() {
         if (further_.was_used()) [[unlikely]]

@@ -139,7 +139,7 @@ private:
 
     [[gnu::noinline, gnu::cold]] std::uint32_t decided(std::uint32_t seen) noexcept {
         if (seen == asked && !planted("stop.do_not_await_decision")) {
-            // edge stop.way (acquire): what the last remover did; the load is in sleepers.hpp
+            // edge stop.way (acquire): what the last remover did; the load is in wait_while
             seen = callback_sleepers().wait_while(way_.cut, asked);
         }
         return seen;

@@ -76,7 +76,7 @@ private:
     template <class CallbackFn>
     friend class stop_callback;
     template <class Token>
-    friend class parent_link;
+    friend class internal::parent_link;
     explicit stop_token(internal::stop_state* counted) noexcept : state_(counted) {}
 
     internal::stop_state* state_ = nullptr;  // nullptr, or counted as a handle

@@ -229,11 +229,12 @@ public:
     [[nodiscard, gnu::always_inline]] met meet(slot_callback*& callback) noexcept {
         // edge stop.left (acquire): the mark was passed on
         std::uintptr_t seen = word_.load(acquire);
-        // edge stop.callback (acquire): the callback is constructed
-        if ((seen & states) == leaving && seen != leaving &&
-            word_.compare_exchange_strong(seen, running, acquire, acquire)) {
-            callback = at(seen & ~leaving);
-            return met::callback;
+        if ((seen & states) == leaving && seen != leaving) {
+            // edge stop.callback (acquire): the callback is constructed
+            if (word_.compare_exchange_strong(seen, running, acquire, acquire)) {
+                callback = at(seen & ~leaving);
+                return met::callback;
+            }
         }
         return (seen & states) == leaving || seen == farewell ? meet_remover() : met::nothing;
     }
