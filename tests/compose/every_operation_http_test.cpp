@@ -3,7 +3,6 @@
 #include <coppice/io/simulation.hpp>
 
 #include "../io/rings.hpp"
-#include "../support/detached.hpp"
 #include "every_operation.hpp"
 
 #include <unistd.h>
@@ -28,7 +27,8 @@ protected:
         io::simulation world(7, io::simulated_faults::none());
         std::optional<http::server> server;
         bool ended = false;
-        const auto run = [&](io::context& loop) -> detached {
+        ex::counting_scope scope;
+        const auto run = [&](io::context& loop) -> task<> {
             co_await beside(loop, server->local());
             ended = true;
             server->drain(0s);
@@ -41,10 +41,15 @@ protected:
         } else {
             o.simulation = &world;
         }
-        o.on_loop = [&](io::context& loop) { run(loop); };
+        o.on_loop = [&](io::context& loop) {
+            ex::spawn(ex::starts_on(loop.get_scheduler(), run(loop)) |
+                          ex::upon_error([](auto&&) noexcept { std::abort(); }),
+                      scope.get_token());
+        };
         server.emplace(std::move(o), std::move(routes));
         server->run();
         EXPECT_TRUE(ended);
+        this_thread::sync_wait(scope.join());
     }
     const bool real = GetParam() != io::backend::sim;
 };

@@ -166,10 +166,11 @@ struct spawned {
         co_return;
     }
     task<> parent() { co_await wait_for_tasks(waits_for_the_theft(), outlives()); }
-    [[gnu::noinline]] void start_below_a_token(ex::counting_scope& scope) {
+    [[gnu::noinline]] void start_below_a_token(thread_pool& pool, ex::counting_scope& scope) {
         std::optional<inplace_stop_source> source(std::in_place);
         fork_join(source->get_token(), [&] {
-            ex::spawn(parent() | ex::upon_error([](auto&&) noexcept {}), scope.get_token());
+            ex::spawn(parent() | ex::upon_error([](auto&&) noexcept {}), scope.get_token(),
+                      ex::prop(ex::get_scheduler, pool.get_scheduler()));
         });
     }
 };
@@ -180,7 +181,7 @@ TEST(isolation, a_spawned_task_does_not_inherit_a_token_that_ends_before_it) {
         spawned all;
         ex::counting_scope scope;
         pool.run([&] {
-            all.start_below_a_token(scope);
+            all.start_below_a_token(pool, scope);
             all.scope_has_ended.store(true, release);
             while (!all.child_has_asked.load(acquire)) std::this_thread::yield();
         });
