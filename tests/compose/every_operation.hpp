@@ -148,6 +148,8 @@ inline task<bool> ends_with_its_scope(io::context& loop, any_operation op, bool 
         scope.request_stop();
     }
     co_await scope.join();
+    // A handler has no scheduler to come back to.
+    co_await loop.get_scheduler().schedule();
     if (other.joinable()) other.join();
     co_return waited&& stopped;
 }
