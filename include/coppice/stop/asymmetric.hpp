@@ -155,7 +155,8 @@ public:
         callback_sleepers().wake(claim_);
     }
     void wait_for_farewell() noexcept {
-        claim_.store(farewell, relaxed);  // relaxed: nothing is passed on
+        // edge stop.left (release): the remover touches the request no more
+        claim_.store(farewell, release);
         callback_sleepers().wake(claim_);
         // edge stop.left (acquire): all that the requester did to the source
         while (claim_.load(acquire) == farewell) callback_sleepers().wait_while(claim_, farewell);

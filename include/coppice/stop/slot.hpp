@@ -218,7 +218,8 @@ public:
         callback_sleepers().wake(word_);
     }
     void wait_for_farewell() noexcept {
-        word_.store(farewell, relaxed);  // relaxed: nothing is passed on
+        // edge stop.left (release): the remover touches the request no more
+        word_.store(farewell, release);
         callback_sleepers().wake(word_);
         // edge stop.left (acquire): all that the requester did to the source
         while (word_.load(acquire) == farewell) {
