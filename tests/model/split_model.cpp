@@ -96,6 +96,5 @@ int main() {
     report.dies_weakened<two_consumers>(split_file, "split.done", far);
     report.dies_weakened<two_consumers>(split_file, "split.let_go", far);
     report.dies_planted<two_consumers>("split.start_unheld", far);
-    report.dies_planted<stop_of_one>("split.stop_unheld", far);
     return report.finish();
 }

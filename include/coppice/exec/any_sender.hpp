@@ -219,7 +219,7 @@ public:
     // that request touches nothing of it any more: a third thread may destroy this at once.
     void reset() noexcept {
         callback_.reset();
-        if (!internal::planted("any_sender.source_stays")) end_source();
+        end_source();
     }
     inplace_stop_token get() const noexcept { return source_.get().get_token(); }
 

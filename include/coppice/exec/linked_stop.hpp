@@ -38,7 +38,7 @@ public:
     // thread passes a stop on.
     void reset() noexcept {
         registration_.reset();
-        if (!internal::planted("linked_stop.keep_source")) end_source();
+        end_source();
     }
 
 private:

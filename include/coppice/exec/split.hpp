@@ -199,10 +199,9 @@ public:
     explicit split_stop(split_state_base<Sigs>& state) noexcept : state_(&state) {}
     void operator()() noexcept {
         split_state_base<Sigs>& state = *state_;
-        const bool held = !internal::planted("split.stop_unheld");
-        if (held) state.hold();
+        state.hold();
         state.source.request_stop();
-        if (held) state.release();
+        state.release();
     }
 
 private:
