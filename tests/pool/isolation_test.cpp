@@ -87,7 +87,7 @@ void many_lock_and_fork(std::size_t threads) {
         }
         const std::lock_guard lock(mutex);
         holding() = true;
-        isolate([&] { fork_join(spin, spin, [&] { fork_join(spin, spin); }); });
+        coppice::isolate([&] { fork_join(spin, spin, [&] { fork_join(spin, spin); }); });
         parallel_for(0, 10, [&](int) { spin(); });
         holding() = false;
     };

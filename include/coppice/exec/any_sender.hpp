@@ -4,19 +4,15 @@
 // they do not fit. What of the receiver's environment passes through the erased interface is the
 // stop token, as an inplace_stop_token, and the deadline. Move-only. Source: ours.
 //
-// A receiver's token of another type is adapted: the operation has a stop source of its own, and a
-// callback passes the stop on to it. The inner operation may complete inside that request, on the
-// thread that stops, and the receiver may then let a third thread destroy all of this while the
-// request is still on its way out. So the source ends before the receiver is completed
-// (inplace_token_of::reset): a request whose source ended inside one of its callbacks touches
-// nothing any more.
+// A receiver's token of another type is adapted by a linked_stop, whose page says why its source
+// ends before the receiver is completed.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
+#include <coppice/exec/linked_stop.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <cstddef>
@@ -201,36 +197,19 @@ private:
     connect_result_t<Sndr, Rcvr> operation_;
 };
 
-// The stop token of a receiver as an inplace_stop_token, kept up by a callback if it is another.
+// The stop token of a receiver as an inplace_stop_token, passed on by a callback if it is another.
 // Threads: one calls listen(), then one reset(), which may be inside the callback.
 template <class Token>
-class inplace_token_of : immovable {
+class inplace_token_of {
 public:
-    explicit inplace_token_of(const Token&) noexcept { source_.construct(); }
-    ~inplace_token_of() {
-        callback_.reset();
-        end_source();
-    }
-    void listen(Token token) noexcept {
-        callback_.engage(static_cast<Token&&>(token), request_stop_of(source_.get()));
-    }
-    // Before the receiver is completed. On another thread than the callback's it waits for the
-    // callback to return. On the callback's own thread the source ends inside its request, and
-    // that request touches nothing of it any more: a third thread may destroy this at once.
-    void reset() noexcept {
-        callback_.reset();
-        end_source();
-    }
-    inplace_stop_token get() const noexcept { return source_.get().get_token(); }
+    explicit inplace_token_of(const Token&) noexcept {}
+    void listen(Token token) noexcept { link_.engage(static_cast<Token&&>(token)); }
+    // Before the receiver is completed. Blocks: while another thread passes a stop on.
+    void reset() noexcept { link_.reset(); }
+    inplace_stop_token get() const noexcept { return link_.token(); }
 
 private:
-    void end_source() noexcept {
-        if (std::exchange(has_source_, false)) source_.destroy();
-    }
-
-    manual_lifetime<inplace_stop_source> source_;  // alive while has_source_
-    bool has_source_ = true;                       // the operation's: not written by the callback
-    stop_registration<Token, request_stop_of<inplace_stop_source>> callback_;
+    linked_stop<inplace_stop_source, Token> link_;
 };
 template <>
 class inplace_token_of<inplace_stop_token> {

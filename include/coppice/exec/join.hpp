@@ -4,10 +4,9 @@
 // the receiver gets. A child is named by its place: a join_place, which is a type, or a number.
 //
 //   static constexpr char name[]                      of the algorithm, for messages
-//   value(place, args...), error(place, e), stopped(place)   a child has ended; arrive() is the
-//   last
-//                                                            thing they do
-//   complete()                                               completes the receiver
+//   value(place, args...), error(e), stopped(place)   a child has ended; arrive() is the last thing
+//                                                     that each of them does
+//   complete()                                        completes the receiver
 //
 //   pending_   arrivals to come: the children's, and the starter's where it counts. Only falls; the
 //              one that makes it 0 ends the operation.
@@ -44,7 +43,7 @@ using join_place = std::integral_constant<std::size_t, Index>;
 template <std::size_t Count, std::size_t Index, class Env>
 using join_child_env_t = stop_token_env<finite_inplace_stop_token<Count, Index>, Env>;
 
-// What is said to who misuses an operation. Until the next call.
+// The message for a misused operation. Lifetime: until the next call; the process ends first.
 [[gnu::cold, gnu::noinline]] inline const char* join_message(const char* name,
                                                              const char* what) noexcept {
     static char text[96];

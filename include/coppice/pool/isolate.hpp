@@ -9,14 +9,14 @@
 
 #include <coppice/pool/fork_join.hpp>
 
-namespace coppice::internal {
+namespace coppice {
 
 // Calls f, and returns what it returns: while f runs, no join in it, nor in what it calls on this
 // thread, runs a call that was not forked in it. f may take an inplace_stop_token, as for
 // fork_join. Threads: any. Errors: what f throws. Cost: none.
-template <forkable F>
-forked_result_t<std::remove_reference_t<F>> isolate(F&& f) {
-    return call_forked(f);
+template <internal::forkable F>
+internal::forked_result_t<std::remove_reference_t<F>> isolate(F&& f) {
+    return internal::call_forked(f);
 }
 
-}  // namespace coppice::internal
+}  // namespace coppice

@@ -54,8 +54,7 @@ enum class met { nothing, callback, farewell };
 //   size()                  how many there are
 //   after(i)                the slot behind i
 //   settle(i, request)      slot i's callback has removed itself, and a slot may be watched for
-//   this
-//                           request; settle(i): no more
+//                           this request; settle(i): no more
 //   pass_on(k, i, request)  marks the first filled slot from k on; false if there is none
 //   watcher(k, i)           the request that slot k is watched for, and the slot where it settled
 //   leave(k)                the mark was passed on, or the requester told: the slot is empty
