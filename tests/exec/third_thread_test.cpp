@@ -32,8 +32,8 @@ using coppice::this_thread::sync_wait;
 
 constexpr int rounds = coppice::test::sanitized ? 1'500 : 20'000;
 
-// Waits for a stop; in a callback it takes its callbacks back and completes. The second to come
-// completes: the registrations, or a callback.
+// Waits for a stop; in a callback it takes its callbacks back and completes. start() completes, if
+// all callbacks were registered only after the first one had run.
 template <std::size_t Callbacks>
 class waits_for_stop {
 public:
@@ -50,27 +50,30 @@ public:
             for (registration& callback : callbacks_) {
                 callback.engage(coppice::get_stop_token(ex::get_env(rcvr_)), fire(*this));
             }
-            arrive();
+            arrive(registered);
         }
 
     private:
         class fire {
         public:
             explicit fire(operation& op) noexcept : op_(&op) {}
-            void operator()() noexcept { op_->arrive(); }
+            void operator()() noexcept { op_->arrive(called); }
 
         private:
             operation* op_;
         };
         using registration =
             ex::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
-        void arrive() noexcept {
-            if (arrivals_.fetch_add(1, coppice::internal::acq_rel) != 1) return;
+        // Who brings the second of both completes.
+        enum event : unsigned { registered = 1, called = 2, both = 3 };
+        void arrive(event now) noexcept {
+            const unsigned before = events_.fetch_or(now, coppice::internal::acq_rel);
+            if (before == both || (before | now) != both) return;
             for (registration& callback : callbacks_) callback.reset();
             ex::set_stopped(std::move(rcvr_));
         }
         Rcvr rcvr_;
-        coppice::internal::atomic<int> arrivals_{0};
+        coppice::internal::atomic<unsigned> events_{0};
         std::array<registration, Callbacks> callbacks_;
     };
     template <class Self, class... Env>

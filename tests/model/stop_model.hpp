@@ -31,10 +31,10 @@ inline constexpr effort far{.iterations = 300'000};
 template <class Derived, int Threads>
 struct stop_test : test<Derived, Threads> {
     stop_sleepers sleepers;
-    further_locks locks;
+    stop_list further;
     stop_test() {
         stop_sleepers::current() = &sleepers;
-        further_locks::current() = &locks;
+        installed_further_lock() = &further;
     }
     void thread(unsigned index) {
         // A mutant that died may have left its chain behind.

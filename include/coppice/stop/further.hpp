@@ -9,12 +9,10 @@
 //             further_callbacks, last
 //             running                  taken by the requester, which runs it
 //             done                     that has returned; the requester's last touch
-//   execute   the function to run, and in its lowest bits the number of a lock
 //
 // The chain does not tell a callback where its source is unless it is walked to its end, and that
-// needs the lock. So the locks are not in the sources: there are a few of them in the process, each
-// for the sources whose address falls to it, and functions are aligned so that the number fits.
-// Critical sections walk the chain and run no foreign code.
+// needs the lock. So the lock is not in the source: the process has one for all chains. Critical
+// sections walk the chain and run no foreign code.
 //
 // The word of a source: unused; the newest callback; that and a mark: watched (way_back.hpp);
 // empty: there were callbacks; farewell, as in a slot. Everything but the requester's look whether
@@ -34,33 +32,22 @@
 
 namespace coppice::internal {
 
-// The locks. In a model, its test owns them.
-struct further_locks {
+// The lock of all chains. In a model, its test owns it.
 #if defined(COPPICE_MODEL)
-    static constexpr std::size_t count = 2;
-#else
-    static constexpr std::size_t count = 16;
-#endif
-    static_assert(count <= slot_callback::alignment);
-    struct alignas(64) padded {
-        stop_list lock;
-    };
-    padded locks[count];
-#if defined(COPPICE_MODEL)
-    static further_locks*& current() {
-        static further_locks* installed = nullptr;
-        return installed;
-    }
-#endif
-};
-#if defined(COPPICE_MODEL)
-inline stop_list& further_lock(std::size_t number) {
-    return further_locks::current()->locks[number].lock;
+inline stop_list*& installed_further_lock() {
+    static stop_list* installed = nullptr;
+    return installed;
+}
+inline stop_list& further_lock() {
+    return *installed_further_lock();
 }
 #else
-inline constinit further_locks locks_of_further_callbacks;
-inline stop_list& further_lock(std::size_t number) noexcept {
-    return locks_of_further_callbacks.locks[number].lock;
+struct alignas(64) padded_stop_list {
+    stop_list list;
+};
+inline constinit padded_stop_list lock_of_further_callbacks;
+inline stop_list& further_lock() noexcept {
+    return lock_of_further_callbacks.list;
 }
 #endif
 
@@ -70,20 +57,16 @@ public:
     // at the source's flag, seq_cst.
     template <class Stopped>
     [[nodiscard]] bool add(slot_callback& callback, Stopped stopped) noexcept {
-        const std::size_t number = lock_number();
-        stop_list& lock = further_lock(number);
+        stop_list& lock = further_lock();
         const stop_list::flags bits = lock.lock();
         bool added = !stopped();
         if (added) {
             const std::uintptr_t newest = word_.load(relaxed);  // relaxed, as all under the lock
-            link(callback, newest, number);
+            link(callback, newest);
             // edge stop.flag (seq_cst): the registration before the flag; pairs with is_empty
             word_.store(address(callback), seq_cst);
             added = !stopped() || planted("further.no_second_look");
-            if (!added) {
-                word_.store(newest, relaxed);
-                callback.execute = function_of(callback);
-            }
+            if (!added) word_.store(newest, relaxed);
         }
         lock.unlock(bits);
         return added;
@@ -95,7 +78,7 @@ public:
         // edge stop.done (acquire): the callback has returned
         std::uintptr_t seen = callback.home.load(acquire);
         if (is_linked(seen)) {
-            stop_list& lock = further_lock(number_of(callback));
+            stop_list& lock = further_lock();
             const stop_list::flags bits = lock.lock();
             // edge stop.done (acquire): the callback has returned, which needs no lock
             seen = callback.home.load(acquire);
@@ -123,13 +106,12 @@ public:
     // Claims the newest callback to run it; nullptr if there is none.
     [[nodiscard]] slot_callback* claim() noexcept {
         if (is_empty()) return nullptr;
-        stop_list& lock = further_lock(lock_number());
+        stop_list& lock = further_lock();
         const stop_list::flags bits = lock.lock();
         slot_callback* const callback = pop();
         lock.unlock(bits);
         return callback;
     }
-    static void execute(slot_callback& callback) noexcept { function_of(callback)(&callback); }
     // The callback has returned. Lifetime: touches nothing after its store.
     static void finish(slot_callback& callback) noexcept {
         callback.home.store(done, release);  // edge stop.done (release): the callback has returned
@@ -139,14 +121,14 @@ public:
     // Marks the chain, if there is one; see way_back.hpp, also for the next.
     [[nodiscard]] bool watch(running_request& request) noexcept {
         if (is_empty()) return false;
-        stop_list& lock = further_lock(lock_number());
+        stop_list& lock = further_lock();
         const stop_list::flags bits = lock.lock();
         const bool marked = mark(request);
         lock.unlock(bits);
         return marked;
     }
     [[nodiscard]] met meet(slot_callback*& callback) noexcept {
-        stop_list& lock = further_lock(lock_number());
+        stop_list& lock = further_lock();
         const stop_list::flags bits = lock.lock();
         met found = met::nothing;
         watcher_.write(nullptr);  // it is here
@@ -208,22 +190,8 @@ private:
         return (home & last) != 0 ? empty : home & ~states;
     }
 
-    std::size_t lock_number() const noexcept {
-        const std::uintptr_t hashed = reinterpret_cast<std::uintptr_t>(this) * 0x9E3779B97F4A7C15u;
-        return (hashed >> 40) % further_locks::count;
-    }
-    static std::size_t number_of(const slot_callback& callback) noexcept {
-        return reinterpret_cast<std::uintptr_t>(callback.execute) % further_locks::count;
-    }
-    static slot_callback::execute_function* function_of(const slot_callback& callback) noexcept {
-        const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(callback.execute);
-        return reinterpret_cast<slot_callback::execute_function*>(word - number_of(callback));
-    }
     // The rest is under the lock.
-    void link(slot_callback& callback, std::uintptr_t newest, std::size_t number) const noexcept {
-        COPPICE_CHECK(number_of(callback) == 0, "a stop callback's function is not aligned");
-        const std::uintptr_t word = reinterpret_cast<std::uintptr_t>(callback.execute) + number;
-        callback.execute = reinterpret_cast<slot_callback::execute_function*>(word);
+    void link(slot_callback& callback, std::uintptr_t newest) const noexcept {
         const std::uintptr_t next =
             has_callback(newest) ? newest & ~states : reinterpret_cast<std::uintptr_t>(this) | last;
         callback.home.store(next | slot_callback::elsewhere, relaxed);
@@ -325,12 +293,8 @@ public:
         if (i != N) source_->slot(i).settle();
     }
 
-    [[gnu::always_inline]] void execute(claimed_callback<slot_callback> next) noexcept {
-        if (further_ != nullptr && next.i == N) {
-            further_->execute(*next.callback);
-        } else {
-            next.callback->execute(next.callback);
-        }
+    [[gnu::always_inline]] static void execute(claimed_callback<slot_callback> next) noexcept {
+        next.callback->execute(next.callback);
     }
     [[gnu::always_inline]] claimed_callback<slot_callback> claim_from(std::size_t i) noexcept {
         for (; i != N; ++i) {

@@ -231,8 +231,7 @@ public:
     }
 
 private:
-    [[gnu::aligned(internal::slot_callback::alignment)]] static void run(
-        internal::slot_callback* self) noexcept {
+    static void run(internal::slot_callback* self) noexcept {
         std::forward<CallbackFn>(static_cast<single_inplace_stop_callback*>(self)->callback_)();
     }
 

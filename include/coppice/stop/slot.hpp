@@ -58,7 +58,6 @@ struct slot_callback : immovable {
 
     // In `home`: the callback is in no slot. Alone, it is nowhere; see further.hpp for the rest.
     static constexpr std::uintptr_t elsewhere = 2;
-    static constexpr std::size_t alignment = 16;  // of the functions; further.hpp uses the bits
 
     // For the owner; relaxed: it has written it, or looks again (further.hpp).
     std::uintptr_t where() const noexcept { return home.load(relaxed); }
