@@ -151,13 +151,15 @@ private:
     std::size_t size_ = 0;  // threads that were started
 };
 
-// What set_parallel_scheduler_backend chose, for the whole process as the draft has it.
+// What set_parallel_scheduler_backend chose, for the whole process as the draft has it. It is never
+// destroyed: work may call std::exit, and destructors of static objects may use the scheduler. The
+// process ends with the team's threads waiting, or still in work.
 struct registry {
     std::mutex mutex;
     std::shared_ptr<parallel_scheduler_backend> chosen;
 };
 registry& the_registry() {
-    static registry instance;
+    static registry& instance = *new registry;
     return instance;
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <semaphore>
@@ -194,6 +196,60 @@ TEST(exec_par_scheduler, replacing_the_team_waits_for_none_of_its_threads) {
     replaced.release();
     ended.acquire();
     sync_wait(scope.join());
+}
+
+// Uses the scheduler when the process exits. Made before the scheduler was first asked for.
+struct uses_it_at_exit {
+    ~uses_it_at_exit() {
+        auto sum =
+            sync_wait(ex::schedule(ex::get_parallel_scheduler()) | ex::then([] { return 40; }) |
+                      ex::bulk(ex::par, 2, [](int, int) noexcept {}));
+        std::fprintf(stderr, "at exit: %d\n", sum ? std::get<0>(*sum) : -1);
+    }
+};
+
+TEST(exec_par_scheduler, destructors_of_static_objects_may_use_it) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            static uses_it_at_exit made_first;
+            sync_wait(ex::schedule(ex::get_parallel_scheduler()));
+            static uses_it_at_exit made_second;
+            std::exit(7);
+        },
+        testing::ExitedWithCode(7), "at exit: 40\nat exit: 40");
+}
+
+TEST(exec_par_scheduler, destructors_of_static_objects_may_be_the_first_to_use_it) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            static uses_it_at_exit made_first;
+            std::exit(7);
+        },
+        testing::ExitedWithCode(7), "at exit: 40");
+}
+
+TEST(exec_par_scheduler, its_work_may_exit_the_process) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+                      ex::then([]() { std::exit(8); }));
+        },
+        testing::ExitedWithCode(8), "");
+}
+
+TEST(exec_par_scheduler, its_idle_threads_do_not_disturb_exit) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            sync_wait(ex::schedule(ex::get_parallel_scheduler()));
+            replacement::set_parallel_scheduler_backend(nullptr);
+            sync_wait(ex::schedule(ex::get_parallel_scheduler()));
+            std::exit(9);
+        },
+        testing::ExitedWithCode(9), "");
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ struct parallel_scheduler_backend {
                                          std::span<std::byte> storage) noexcept = 0;
 };
 
-// Replaceable: a program may define it.
+// Replaceable: a program may define it. What it returns last is not destroyed when the process
+// exits: destructors of static objects may still schedule, and the work may call std::exit.
 std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend();
 // Makes `backend` what query_parallel_scheduler_backend() returns from now on; null stands for a
 // new pool of this library. Schedulers, senders and operations that exist already stay with the
