@@ -85,8 +85,9 @@ private:
     void run_part_of(item& claimed, std::unique_lock<std::mutex>& lock) noexcept {
         const std::size_t begin = claimed.claimed;
         if (claimed.token.stop_requested()) claimed.stopped = true;
-        const std::size_t end =
-            claimed.stopped ? claimed.count : std::min(claimed.count, begin + claimed.chunk);
+        // Widths are compared, not ends: begin + chunk may be more than a size_t can say.
+        const std::size_t left = claimed.count - begin;
+        const std::size_t end = begin + (claimed.stopped ? left : std::min(left, claimed.chunk));
         const bool runs = claimed.bulk != nullptr && begin != end && !claimed.stopped;
         claimed.claimed = end;
         ++claimed.running;
