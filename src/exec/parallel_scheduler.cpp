@@ -6,43 +6,40 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
-#include <vector>
 
 namespace coppice::execution::parallel_scheduler_replacement {
 
 namespace {
 
-// Simple on purpose: programs with more to ask for register a pool of theirs.
-class thread_team final : public parallel_scheduler_backend {
+// What the threads of a team share. Kept by each of them, so that none has to be waited for.
+class team_state {
 public:
-    explicit thread_team(std::size_t threads) {
-        threads_.reserve(threads);
-        for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
+    // Threads: any.
+    void push(std::span<std::byte> storage, receiver_proxy& r, bulk_item_receiver_proxy* bulk,
+              std::size_t n, std::size_t chunk) noexcept {
+        push(new_item(storage, r, bulk, n, chunk));
     }
-    ~thread_team() override {
+    // Runs items until the team has ended and none is left.
+    void work() noexcept {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [this] { return front_ != nullptr || stopping_; });
+            if (front_ == nullptr) return;
+            run_part_of(*front_, lock);
+        }
+    }
+    // Lets the threads leave when they have nothing left to do.
+    void stop() noexcept {
         {
             const std::lock_guard lock(mutex_);
             stopping_ = true;
         }
         changed_.notify_all();
-        for (std::thread& thread : threads_) thread.join();
-    }
-
-    void schedule(receiver_proxy& r, std::span<std::byte> storage) noexcept override {
-        push(new_item(storage, r, nullptr, 1, 1));
-    }
-    void schedule_bulk_chunked(std::size_t n, bulk_item_receiver_proxy& r,
-                               std::span<std::byte> storage) noexcept override {
-        // A few chunks per thread even out what takes longer.
-        const std::size_t pieces = threads_.size() * 4;
-        push(new_item(storage, r, &r, n, std::max<std::size_t>(1, n / pieces)));
-    }
-    void schedule_bulk_unchunked(std::size_t n, bulk_item_receiver_proxy& r,
-                                 std::span<std::byte> storage) noexcept override {
-        push(new_item(storage, r, &r, n, 1));
     }
 
 private:
@@ -83,21 +80,14 @@ private:
         }
     }
 
-    void work() noexcept {
-        std::unique_lock lock(mutex_);
-        for (;;) {
-            changed_.wait(lock, [this] { return front_ != nullptr || stopping_; });
-            if (front_ == nullptr) return;
-            run_part_of(*front_, lock);
-        }
-    }
     // Claims one range of the item at the front and runs it without the lock; completes the item
     // if it was the last. A stop leaves out the ranges that are not claimed yet.
     void run_part_of(item& claimed, std::unique_lock<std::mutex>& lock) noexcept {
         const std::size_t begin = claimed.claimed;
         if (claimed.token.stop_requested()) claimed.stopped = true;
-        const std::size_t end =
-            claimed.stopped ? claimed.count : std::min(claimed.count, begin + claimed.chunk);
+        // Widths are compared, not ends: begin + chunk may be more than a size_t can say.
+        const std::size_t left = claimed.count - begin;
+        const std::size_t end = begin + (claimed.stopped ? left : std::min(left, claimed.chunk));
         const bool runs = claimed.bulk != nullptr && begin != end && !claimed.stopped;
         claimed.claimed = end;
         ++claimed.running;
@@ -122,16 +112,55 @@ private:
     item* front_ = nullptr;  // what is being claimed from; out of the queue
     intrusive_queue<item, &item::next> queue_;
     bool stopping_ = false;
-    std::vector<std::thread> threads_;
 };
 
-// What set_parallel_scheduler_backend chose, for the whole process as the draft has it.
+// Simple on purpose: programs with more to ask for register a pool of theirs. Its last owner may be
+// an operation that ends on one of its own threads, or whose end one of them waits for. So the end
+// joins no thread: each leaves by itself.
+class thread_team final : public parallel_scheduler_backend {
+public:
+    // Of fewer threads if the system refuses some. Errors: std::system_error if it refuses all.
+    explicit thread_team(std::size_t threads) : state_(std::make_shared<team_state>()) {
+        for (; size_ != threads; ++size_) {
+            try {
+                std::thread([state = state_] { state->work(); }).detach();
+            } catch (const std::system_error&) {
+                if (size_ == 0) throw;
+                break;
+            }
+        }
+    }
+    thread_team(thread_team&&) = delete;
+    ~thread_team() override { state_->stop(); }
+
+    void schedule(receiver_proxy& r, std::span<std::byte> storage) noexcept override {
+        state_->push(storage, r, nullptr, 1, 1);
+    }
+    void schedule_bulk_chunked(std::size_t n, bulk_item_receiver_proxy& r,
+                               std::span<std::byte> storage) noexcept override {
+        // A few chunks per thread even out what takes longer.
+        const std::size_t pieces = size_ * 4;
+        state_->push(storage, r, &r, n, std::max<std::size_t>(1, n / pieces));
+    }
+    void schedule_bulk_unchunked(std::size_t n, bulk_item_receiver_proxy& r,
+                                 std::span<std::byte> storage) noexcept override {
+        state_->push(storage, r, &r, n, 1);
+    }
+
+private:
+    const std::shared_ptr<team_state> state_;
+    std::size_t size_ = 0;  // threads that were started
+};
+
+// What set_parallel_scheduler_backend chose, for the whole process as the draft has it. It is never
+// destroyed: work may call std::exit, and destructors of static objects may use the scheduler. The
+// process ends with the team's threads waiting, or still in work.
 struct registry {
     std::mutex mutex;
     std::shared_ptr<parallel_scheduler_backend> chosen;
 };
 registry& the_registry() {
-    static registry instance;
+    static registry& instance = *new registry;
     return instance;
 }
 

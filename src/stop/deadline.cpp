@@ -38,7 +38,7 @@ public:
         if (deadline.queued_) erase(deadline);
         deadline.due_ = due;
         deadline.queued_ = true;
-        deadline.pending_.store(true, relaxed);
+        deadline.pending_.store(true, relaxed);  // relaxed: a source is still there
         put(root_, merge(std::exchange(root_, nullptr), &deadline));
         if (root_ == &deadline) earlier_.notify_one();
     }
@@ -70,7 +70,8 @@ private:
 
     void take_back(stop_deadline& deadline, std::unique_lock<std::mutex>& lock) noexcept {
         if (deadline.queued_) erase(deadline);
-        deadline.pending_.store(false, relaxed);
+        // edge stop.delivered (release): a stop that is being delivered on this thread is shown
+        deadline.pending_.store(false, release);
         if (on_timer_thread()) return;
         while (delivering_ == &deadline) delivered_.wait(lock);
     }
@@ -127,7 +128,8 @@ private:
         lock.lock();
         if (delivering_ == nullptr) return;  // the deadline is gone
         delivering_ = nullptr;
-        if (!deadline.queued_) deadline.pending_.store(false, relaxed);
+        // edge stop.delivered (release): the stop is shown
+        if (!deadline.queued_) deadline.pending_.store(false, release);
         delivered_.notify_all();
     }
 

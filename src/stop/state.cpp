@@ -1,8 +1,12 @@
-// The one cold question that a stop_state asks the system.
+// What is cold of a stop_state.
+#include <coppice/stop/deadline.hpp>
+#include <coppice/stop/links.hpp>
 #include <coppice/stop/state.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <new>
+#include <vector>
 
 #include <unistd.h>
 
@@ -12,6 +16,39 @@ std::size_t stop_state::stripes_grown() noexcept {
     const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
     const std::size_t wanted = 2 * static_cast<std::size_t>(std::max(processors, 1L));
     return std::min(std::bit_ceil(wanted), stop_table::stripes_most);
+}
+
+// Depth first. A state below which nothing can be stopped remembers it, so that none is searched
+// twice, however many ways lead to it. The list holds states with two parents or more to be asked:
+// of a chain, none.
+bool stop_state::stop_possible_above() const noexcept {
+    struct branch {
+        const stop_state* from;
+        const stop_state* parent;  // is being searched
+    };
+    try {
+        std::vector<branch> open;
+        for (const stop_state* state = this;;) {
+            parents_to_ask ask;
+            if (state->stop_possible_here()) return true;
+            if (state->asks_parents() && state->links_->stop_possible(ask)) return true;
+            if (ask.others) open.push_back({state, ask.first});
+            if (ask.first != nullptr) {
+                state = ask.first;
+                continue;
+            }
+            // relaxed: it stays so, and no data comes with it
+            state->links_->impossible.store(true, relaxed);
+            if (open.empty()) break;
+            open.back().parent->links_->impossible.store(true, relaxed);
+            state = open.back().from;
+            open.pop_back();
+        }
+    } catch (const std::bad_alloc&) {
+        return true;
+    }
+    links_->impossible.store(true, relaxed);  // the same
+    return false;
 }
 
 }  // namespace coppice::internal

@@ -10,8 +10,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -86,6 +92,48 @@ TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
                       probes::stop_env(source)));
     EXPECT_FALSE(result.has_value());
     EXPECT_LT(calls.load(coppice::internal::relaxed), 1'000'000);
+}
+
+// The ranges of a bulk_chunked over `shape`, in order.
+template <class Shape>
+std::vector<std::pair<Shape, Shape>> ranges_of(Shape shape) {
+    std::mutex mutex;
+    std::vector<std::pair<Shape, Shape>> ranges;
+    sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+              ex::bulk_chunked(ex::par, shape, [&](Shape begin, Shape end) {
+                  const std::lock_guard lock(mutex);
+                  if (ranges.size() > 100'000) throw std::length_error("ranges without end");
+                  ranges.emplace_back(begin, end);
+              }));
+    std::sort(ranges.begin(), ranges.end());
+    return ranges;
+}
+template <class Shape>
+void ranges_are_disjoint_and_complete(Shape shape) {
+    Shape from = 0;
+    for (const auto& [begin, end] : ranges_of(shape)) {
+        EXPECT_EQ(begin, from) << shape;
+        EXPECT_LT(begin, end) << shape;
+        from = end;
+    }
+    EXPECT_EQ(from, std::max(shape, Shape(0))) << shape;
+}
+
+TEST(exec_par_scheduler, bulk_ranges_are_disjoint_and_complete_for_any_shape) {
+    const auto check = []<class Shape>(Shape) {
+        constexpr Shape most = std::numeric_limits<Shape>::max();
+        for (Shape below = 0; below != 40; ++below) {
+            ranges_are_disjoint_and_complete(below);
+            ranges_are_disjoint_and_complete(static_cast<Shape>(most - below));
+            ranges_are_disjoint_and_complete(static_cast<Shape>(most / 2 + below));
+        }
+    };
+    check(std::uint64_t{});
+    check(std::int64_t{});
+    check(std::uint32_t{});
+    check(int{});
+    ranges_are_disjoint_and_complete(std::numeric_limits<std::int64_t>::min());
+    ranges_are_disjoint_and_complete(-1);
 }
 
 // Completes everything at once, in the caller's thread.

@@ -6,7 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <optional>
+#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -117,6 +120,138 @@ TEST(stop_chain, whether_a_long_chain_can_stop_is_found_in_a_small_stack) {
         first.reset();
         EXPECT_FALSE(last.stop_possible());
     });
+}
+
+// Graphs in which the number of ways up doubles at each source.
+TEST(stop_chain, whether_a_lattice_can_stop_is_found_without_walking_every_way) {
+    const auto lattice = [](stop_token t, int height) {
+        stop_token u = t;
+        for (int i = 0; i != height; ++i) {
+            const stop_source a = stop_source::linked_to(t, u, inplace_stop_token());
+            const stop_source b = stop_source::linked_to(never_stop_token(), u, t, u);
+            t = a.get_token();
+            u = b.get_token();
+        }
+        return stop_source::linked_to(t, u).get_token();
+    };
+    std::optional<stop_source> root(std::in_place);
+    const stop_token top = lattice(root->get_token(), 300);
+    EXPECT_TRUE(top.stop_possible());
+    const stop_token higher = lattice(top, 300);
+    EXPECT_TRUE(higher.stop_possible());
+    root.reset();
+    EXPECT_FALSE(higher.stop_possible());
+    EXPECT_FALSE(top.stop_possible());
+    stop_source late;
+    EXPECT_TRUE(stop_source::linked_to(higher, late.get_token(), top).get_token().stop_possible());
+}
+
+TEST(stop_chain, whether_a_lattice_can_stop_heeds_a_deadline_and_a_stop) {
+    const auto above = [](const stop_token& t) {
+        const stop_token left = stop_source::linked_to(t).get_token();
+        const stop_token right = stop_source::linked_to(t).get_token();
+        return stop_source::linked_to(left, right).get_token();
+    };
+    stop_source root;
+    const stop_token top = above(above(root.get_token()));
+    root.request_stop_after(std::chrono::hours(1));
+    root = stop_source(nostopstate);
+    EXPECT_TRUE(top.stop_possible()) << "the deadline is a source";
+    stop_source other;
+    other.request_stop_after(std::chrono::hours(1));
+    EXPECT_TRUE(other.try_reset());  // takes the deadline back
+    const stop_token of_other = above(above(other.get_token()));
+    EXPECT_TRUE(of_other.stop_possible());
+    other = stop_source(nostopstate);
+    EXPECT_FALSE(of_other.stop_possible());
+    stop_source stops;
+    const stop_token stopped = above(above(stops.get_token()));
+    stops.request_stop();
+    stops = stop_source(nostopstate);
+    EXPECT_TRUE(stopped.stop_possible());
+}
+
+// Each source is linked to a dead linked source and to its predecessor, in both orders.
+TEST(stop_chain, whether_a_long_chain_with_leaves_can_stop_is_found_in_a_small_stack) {
+    on_small_stack([] {
+        for (const bool leaf_first : {true, false}) {
+            std::optional<stop_source> first(std::in_place);
+            const stop_token gone = stop_source().get_token();
+            const stop_token leaf = stop_source::linked_to(gone).get_token();
+            stop_token last = stop_source::linked_to(first->get_token()).get_token();
+            for (int i = 0; i != links / 10; ++i) {
+                const stop_token other = stop_source::linked_to(leaf).get_token();
+                last = leaf_first ? stop_source::linked_to(other, last).get_token()
+                                  : stop_source::linked_to(last, other).get_token();
+            }
+            EXPECT_TRUE(last.stop_possible());
+            first.reset();
+            EXPECT_FALSE(last.stop_possible());
+            EXPECT_FALSE(last.stop_possible());
+        }
+    });
+}
+
+// Against an oracle that follows every way.
+TEST(stop_chain, whether_a_random_graph_can_stop_is_answered_as_by_a_full_search) {
+    std::minstd_rand random(17);
+    const auto below = [&random](std::size_t n) { return random() % n; };
+    for (int graph = 0; graph != 200; ++graph) {
+        std::vector<std::optional<stop_source>> sources;
+        std::vector<stop_token> tokens;
+        std::vector<std::vector<std::size_t>> parents;
+        for (std::size_t i = 0; i != 12; ++i) {
+            std::vector<std::size_t> its;
+            for (std::size_t n = i < 3 ? 0 : 1 + below(3); n != 0; --n) its.push_back(below(i));
+            const auto parent = [&](std::size_t n) { return tokens[its[n]]; };
+            sources.emplace_back(its.size() == 0   ? stop_source()
+                                 : its.size() == 1 ? stop_source::linked_to(parent(0))
+                                 : its.size() == 2
+                                     ? stop_source::linked_to(parent(0), parent(1))
+                                     : stop_source::linked_to(parent(0), parent(1), parent(2)));
+            tokens.push_back(sources.back()->get_token());
+            parents.push_back(std::move(its));
+        }
+        for (int step = 0; step != 30; ++step) {
+            sources[below(sources.size())].reset();
+            std::vector<bool> possible;
+            for (std::size_t i = 0; i != tokens.size(); ++i) {
+                bool any = sources[i].has_value();
+                for (const std::size_t p : parents[i]) any = any || possible[p];
+                possible.push_back(any);
+            }
+            const std::size_t asked = below(tokens.size());
+            EXPECT_EQ(tokens[asked].stop_possible(), possible[asked]);
+        }
+    }
+}
+
+TEST(stop_chain, threads_may_ask_while_the_last_source_goes) {
+    for (int round = 0; round != 50; ++round) {
+        std::optional<stop_source> root(std::in_place);
+        stop_token t = root->get_token();
+        stop_token u = t;
+        for (int i = 0; i != 10; ++i) {
+            const stop_token a = stop_source::linked_to(t, u).get_token();
+            u = stop_source::linked_to(u, t).get_token();
+            t = a;
+        }
+        const bool stops = round % 2 == 0;
+        const auto ask = [t = stop_source::linked_to(t, u).get_token()] {
+            for (int i = 0; i != 20; ++i) static_cast<void>(t.stop_possible());
+            if (t.stop_requested()) {
+                EXPECT_TRUE(t.stop_possible());
+            }
+            return t;
+        };
+        std::thread one(ask);
+        std::thread two(ask);
+        if (stops) root->request_stop();
+        root.reset();
+        one.join();
+        two.join();
+        EXPECT_EQ(ask().stop_possible(), stops);
+    }
 }
 
 // A request of a user's own, inside a callback of a chain that is being stopped, has run all of its

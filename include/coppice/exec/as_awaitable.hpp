@@ -39,11 +39,7 @@ public:
     }
     template <class Error>
     void set_error(Error&& error) noexcept {
-        try {
-            error_ = execution::internal::as_exception(static_cast<Error&&>(error));
-        } catch (...) {
-            error_ = std::current_exception();
-        }
+        error_ = execution::internal::as_exception(static_cast<Error&&>(error));
     }
     void set_stopped() noexcept { outcome_ = outcome::stopped; }
 

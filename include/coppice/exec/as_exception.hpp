@@ -13,16 +13,24 @@
 namespace coppice::execution::internal {
 
 // An exception_ptr stays what it is, an error_code becomes a system_error, the rest is wrapped.
+// What copying the error throws is returned instead of it.
 template <class Error>
-std::exception_ptr as_exception(Error&& error) {
+std::exception_ptr as_exception(Error&& error) noexcept {
     using Plain = std::decay_t<Error>;
     if constexpr (std::is_same_v<Plain, std::exception_ptr>) {
         COPPICE_CHECK(error != nullptr, "set_error was given a null exception_ptr");
         return static_cast<Error&&>(error);
-    } else if constexpr (std::is_same_v<Plain, std::error_code>) {
-        return std::make_exception_ptr(std::system_error(error));
     } else {
-        return std::make_exception_ptr(static_cast<Error&&>(error));
+        // make_exception_ptr is noexcept, but its parameter is made here.
+        try {
+            if constexpr (std::is_same_v<Plain, std::error_code>) {
+                return std::make_exception_ptr(std::system_error(error));
+            } else {
+                return std::make_exception_ptr(static_cast<Error&&>(error));
+            }
+        } catch (...) {
+            return std::current_exception();
+        }
     }
 }
 

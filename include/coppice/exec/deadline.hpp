@@ -4,6 +4,7 @@
 // points of <chrono>, which is not included. A deadline is an environment query beside the stop
 // token: whoever waits may give up when it has passed, and timeout narrows it for its child.
 
+#include <coppice/base/saturating.hpp>
 #include <coppice/exec/queries.hpp>
 
 #include <compare>
@@ -23,32 +24,49 @@ concept chrono_time_point = requires(const T& t) {
     { t.time_since_epoch() } -> chrono_duration;
 };
 
-// A length of time. Units: nanoseconds; saturates at about 292 years.
+// A length of time. Units: nanoseconds; saturates at about 292 years, from any duration and into
+// any. A duration that is not a number counts as zero: a timeout of it is over.
 class time_span {
 public:
     constexpr time_span() noexcept = default;
     constexpr explicit time_span(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
     template <chrono_duration Duration>
-    constexpr time_span(const Duration& d) noexcept
-        : nanoseconds_(saturated(static_cast<long double>(d.count()) * Duration::period::num *
-                                 (1'000'000'000.0L / Duration::period::den))) {
-        if constexpr (std::integral<typename Duration::rep> && Duration::period::num == 1 &&
-                      Duration::period::den == 1'000'000'000) {
-            nanoseconds_ = static_cast<std::int64_t>(d.count());  // exactly
-        }
-    }
+    constexpr time_span(const Duration& d) noexcept : nanoseconds_(nanoseconds_of(d)) {}
 
     constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
     template <chrono_duration Duration>
         requires(Duration::period::num == 1 && Duration::period::den == 1'000'000'000)
     constexpr operator Duration() const noexcept {
-        return Duration(static_cast<typename Duration::rep>(nanoseconds_));
+        using rep = typename Duration::rep;
+        if constexpr (coppice::internal::saturating_integer<rep>) {
+            return Duration(saturating_cast<rep>(nanoseconds_));
+        } else {
+            return Duration(static_cast<rep>(nanoseconds_));
+        }
     }
     constexpr auto operator<=>(const time_span&) const noexcept = default;
 
 private:
+    template <class Duration>
+    static constexpr std::int64_t nanoseconds_of(const Duration& d) noexcept {
+        using rep = typename Duration::rep;
+        if constexpr (coppice::internal::saturating_integer<rep> && Duration::period::num == 1 &&
+                      Duration::period::den == 1'000'000'000) {
+            return saturating_cast<std::int64_t>(static_cast<rep>(d.count()));  // exactly
+        } else {
+            // By a whole number, where there is one, else by a quotient: whole nanoseconds stay so.
+            const long double wide = static_cast<long double>(d.count()) * Duration::period::num;
+            constexpr std::int64_t second = 1'000'000'000;
+            if constexpr (second % Duration::period::den == 0) {
+                return saturated(wide * (second / Duration::period::den));
+            } else {
+                return saturated(wide * second / Duration::period::den);
+            }
+        }
+    }
     static constexpr std::int64_t saturated(long double wide) noexcept {
         constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+        if (wide != wide) return 0;  // not a number
         if (wide >= static_cast<long double>(most)) return most;
         if (wide <= -static_cast<long double>(most)) return -most;
         return static_cast<std::int64_t>(wide);

@@ -357,6 +357,9 @@ inline constexpr let_async_scope_with_error_t<Errors...> let_async_scope_with_er
 // Calls f with a scope token and lvalues of the values, runs the sender that it returns, if it
 // returns one, and completes when all work in the scope has ended. Errors of any type become an
 // exception_ptr.
+// Lifetime: the body's result is kept until the scope has ended, so it must not hold the scope: a
+// future of spawn_future or an associated sender in it is an association, for which the join waits
+// for ever. Let the body await it, and send what it sends.
 inline constexpr let_async_scope_with_error_t<std::exception_ptr> let_async_scope{};
 
 // The same for coroutines, after no sender: `co_await scoped([&](auto scope) -> task<int> {...})`.

@@ -61,6 +61,9 @@ protected:
 };
 
 // What runs the work. The proxy and the storage live until the proxy was completed.
+// Lifetime: kept by each scheduler, sender and operation that refers to it, and during each call
+// of schedule and schedule_bulk_*. The last of them may end where the backend completes it, so the
+// destructor may run on a thread of the backend, which must not wait for itself there.
 struct parallel_scheduler_backend {
     virtual ~parallel_scheduler_backend() = default;
     // Completes r on one of its threads.
@@ -73,9 +76,12 @@ struct parallel_scheduler_backend {
                                          std::span<std::byte> storage) noexcept = 0;
 };
 
-// Replaceable: a program may define it.
+// Replaceable: a program may define it. What it returns last is not destroyed when the process
+// exits: destructors of static objects may still schedule, and the work may call std::exit.
 std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend();
-// Makes `backend` what query_parallel_scheduler_backend() returns from now on. Threads: any.
+// Makes `backend` what query_parallel_scheduler_backend() returns from now on; null stands for a
+// new pool of this library. Schedulers, senders and operations that exist already stay with the
+// backend they have, and keep it alive. Threads: any.
 void set_parallel_scheduler_backend(std::shared_ptr<parallel_scheduler_backend> backend);
 
 // What an operation lends its backend. Enough for an intrusive item and some counters.
@@ -151,7 +157,8 @@ class parallel_scheduler {
 public:
     using scheduler_concept = scheduler_tag;
 
-    // Of a backend that is there, not null; it is kept alive by each copy.
+    // Of a backend that is there, not null; it is kept alive by each copy, and by the senders and
+    // operations that come of it.
     explicit parallel_scheduler(std::shared_ptr<backend> implementation) noexcept
         : backend_(std::move(implementation)) {}
 
@@ -159,15 +166,17 @@ public:
     class operation final : parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr> {
     public:
         using operation_state_concept = operation_state_tag;
-        operation(backend& implementation, Rcvr r) noexcept
+        operation(std::shared_ptr<backend> implementation, Rcvr r) noexcept
             : parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr>(
                   static_cast<Rcvr&&>(r)),
-              backend_(&implementation) {}
+              backend_(std::move(implementation)) {}
         operation(operation&&) = delete;
         void start() & noexcept {
             this->begin();
             if (this->stop_requested()) return this->set_stopped();
-            backend_->schedule(*this, this->storage());
+            // The completion may destroy *this, while the call is still on.
+            const std::shared_ptr<backend> kept = backend_;
+            kept->schedule(*this, this->storage());
         }
 
     private:
@@ -175,7 +184,7 @@ public:
             this->end();
             execution::set_value(static_cast<Rcvr&&>(this->rcvr));
         }
-        backend* backend_;
+        std::shared_ptr<backend> backend_;
     };
 
     class sender {
@@ -202,8 +211,12 @@ public:
                                          set_stopped_t()>();
         }
         template <receiver Rcvr>
-        auto connect(Rcvr rcvr) const noexcept {
-            return operation<Rcvr>(*backend_, static_cast<Rcvr&&>(rcvr));
+        auto connect(Rcvr rcvr) const& noexcept {
+            return operation<Rcvr>(backend_, static_cast<Rcvr&&>(rcvr));
+        }
+        template <receiver Rcvr>
+        auto connect(Rcvr rcvr) && noexcept {
+            return operation<Rcvr>(std::move(backend_), static_cast<Rcvr&&>(rcvr));
         }
 
     private:
@@ -248,14 +261,13 @@ template <class Tag, class Data, class Values, class Rcvr>
 class parallel_bulk_call final
     : public parallel_proxy<parallel_scheduler_replacement::bulk_item_receiver_proxy, Rcvr> {
     using base = parallel_proxy<parallel_scheduler_replacement::bulk_item_receiver_proxy, Rcvr>;
-    using backend = parallel_scheduler_replacement::parallel_scheduler_backend;
     static constexpr bool parallel = runs_parallel<decltype(std::declval<Data&>().policy)>;
 
 public:
     template <class DataInit>
-    parallel_bulk_call(backend& implementation, DataInit&& data, Rcvr r)
+    parallel_bulk_call(parallel_scheduler sch, DataInit&& data, Rcvr r)
         : base(static_cast<Rcvr&&>(r)),
-          backend_(&implementation),
+          sch_(std::move(sch)),
           data_(static_cast<DataInit&&>(data)) {}
 
     // The child's values have come.
@@ -272,10 +284,12 @@ public:
         if (this->stop_requested()) return this->set_stopped();
         const auto shape = data_.shape < 0 ? std::size_t(0) : static_cast<std::size_t>(data_.shape);
         const std::size_t items = parallel ? shape : (shape == 0 ? 0 : 1);
+        // The completion may destroy *this, while the call is still on.
+        const parallel_scheduler kept = sch_;
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
-            backend_->schedule_bulk_chunked(items, *this, this->storage());
+            kept.get_backend().schedule_bulk_chunked(items, *this, this->storage());
         } else {
-            backend_->schedule_bulk_unchunked(items, *this, this->storage());
+            kept.get_backend().schedule_bulk_unchunked(items, *this, this->storage());
         }
     }
 
@@ -318,7 +332,7 @@ private:
         });
     }
 
-    backend* backend_;
+    parallel_scheduler sch_;  // keeps the backend
     Data data_;
     Values values_;
     internal::atomic<bool> failed_{false};
@@ -380,7 +394,7 @@ public:
     auto connect(Rcvr rcvr) && {
         using receiver_type = parallel_bulk_receiver<call_type<Rcvr>, Rcvr>;
         return adaptor_operation<Child, call_type<Rcvr>, receiver_type>(
-            static_cast<Child&&>(child_), sch_.get_backend(), static_cast<Data&&>(data_),
+            static_cast<Child&&>(child_), std::move(sch_), static_cast<Data&&>(data_),
             static_cast<Rcvr&&>(rcvr));
     }
 

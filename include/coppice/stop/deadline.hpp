@@ -40,12 +40,13 @@ private:
     stop_deadline* sibling_ = nullptr;
     stop_deadline** link_ = nullptr;
     // True from arming to the end of the delivery. Written under the mutex; read without it by
-    // stop_possible(), which promises nothing about the next moment: relaxed.
+    // stop_possible().
     atomic<bool> pending_{false};
 };
 
 inline bool deadline_pending(const stop_deadline& deadline) noexcept {
-    return deadline.pending_.load(relaxed);
+    // edge stop.delivered (acquire): the stop that the deadline has requested is visible
+    return deadline.pending_.load(acquire);
 }
 
 }  // namespace coppice::internal

@@ -16,20 +16,27 @@ class stop_token;  // shared.hpp
 
 namespace internal {
 
+// Parents that are linked themselves and have to be asked whether they can be stopped: the first of
+// them, and whether there are others.
+struct parents_to_ask {
+    const stop_state* first = nullptr;
+    bool others = false;
+};
+
 // One parent.
 template <class Token>
 class parent_link {
 public:
     parent_link(stop_state& child, Token token)
         : token_(std::move(token)), callback_(token_, forward{&child, &token_}) {}
-    bool stop_possible(const stop_state*& next) const noexcept {
+    bool stop_possible(parents_to_ask& ask) const noexcept {
         if constexpr (std::is_same_v<Token, stop_token>) {
             const stop_state* const parent = token_.state_;
             if (parent == nullptr) return false;
             if (parent->stop_possible_here()) return true;
-            if (!parent->is_linked()) return false;
-            if (next != nullptr) return parent->stop_possible();
-            next = parent;
+            if (!parent->asks_parents()) return false;
+            if (ask.first == nullptr) ask.first = parent;
+            if (ask.first != parent) ask.others = true;
             return false;
         } else {
             return token_.stop_possible();
@@ -71,8 +78,8 @@ struct parent_links_base<std::index_sequence<Index...>, Tokens...> final
         : indexed_parent_link<Index, Tokens>(child, std::move(tokens))... {
         static_cast<void>(child);
     }
-    bool stop_possible(const stop_state*& next) const noexcept override {
-        return (static_cast<const indexed_parent_link<Index, Tokens>&>(*this).stop_possible(next) ||
+    bool stop_possible(parents_to_ask& ask) const noexcept override {
+        return (static_cast<const indexed_parent_link<Index, Tokens>&>(*this).stop_possible(ask) ||
                 ... || false);
     }
 };

@@ -58,6 +58,8 @@ public:
 
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
     // False without a state, and once no source, no parent and no deadline can request a stop.
+    // Cost: looks at each linked parent, in the same stack; allocates if several parents of a
+    // source are linked, and answers true if there is no memory for that.
     bool stop_possible() const noexcept { return state_ != nullptr && state_->stop_possible(); }
     // Why the stop was requested; the default until it is.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }

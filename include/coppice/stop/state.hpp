@@ -48,16 +48,19 @@
 
 namespace coppice::internal {
 
-class stop_deadline;  // deadline.hpp
+class stop_deadline;    // deadline.hpp
+struct parents_to_ask;  // links.hpp
 
 // What a linked source holds of its parents; destroyed before the state.
 struct stop_links {
     virtual ~stop_links() = default;
-    // True: a parent can be stopped. If it is not known yet: `next` is a parent that has to be
-    // asked.
-    virtual bool stop_possible(const stop_state*& next) const noexcept = 0;
+    // True: a parent can be stopped. If it is not known yet: `ask` says who has to be asked.
+    virtual bool stop_possible(parents_to_ask& ask) const noexcept = 0;
 
     stop_state* following = nullptr;  // in the linked_states of the thread that works on this state
+    // True: neither this state nor a parent can be stopped. Written by threads that have found it
+    // out; relaxed: it stays so, and no data comes with it.
+    atomic<bool> impossible{false};
 };
 
 // Linked states that a thread has still to work on, first in, first out. One thread's.
@@ -94,22 +97,22 @@ public:
 
     bool stop_requested() const noexcept { return inline_.list.stop_requested(); }
     bool stop_possible() const noexcept {
-        for (const stop_state* state = this; state != nullptr;) {
-            if (state->stop_possible_here()) return true;
-            const stop_state* next = nullptr;
-            if (state->links_ != nullptr && state->links_->stop_possible(next)) return true;
-            state = next;
-        }
-        return false;
+        return stop_possible_here() || (asks_parents() && stop_possible_above());
     }
-    // The same, but for the parents; and whether there are any.
+    // The same, but for the parents. False stays so until a parent stops this: only a source makes
+    // sources and arms the deadline. In this order, each load shows what those before found gone
+    // have done.
     bool stop_possible_here() const noexcept {
-        if (owners_.load(relaxed) >= source || stop_requested()) return true;
+        // edge stop.handle (acquire): what the sources did that are gone is visible
+        if (owners_.load(acquire) >= source) return true;
         // edge stop.deadline (acquire): the deadline is constructed
         const stop_deadline* const deadline = deadline_.load(acquire);
-        return deadline != nullptr && deadline_pending(*deadline);
+        return (deadline != nullptr && deadline_pending(*deadline)) || stop_requested();
     }
-    bool is_linked() const noexcept { return links_ != nullptr; }
+    // Whether there are parents that have to be asked.
+    bool asks_parents() const noexcept {
+        return links_ != nullptr && !links_->impossible.load(relaxed);
+    }
     // The winner's cause, after a stop.
     stop_cause cause() const noexcept {
         if (!stop_requested()) return {};
@@ -243,6 +246,7 @@ public:
 
 private:
     friend class linked_states;
+    bool stop_possible_above() const noexcept;  // in src/stop/state.cpp
     static constexpr std::uint64_t handle = 1;
     static constexpr std::uint64_t source = std::uint64_t{1} << 32;
 #if defined(COPPICE_MODEL)

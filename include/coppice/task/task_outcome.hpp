@@ -70,12 +70,12 @@ public:
         internal::check_failed("which_ != none", "a task's result was taken before it ended",
                                __FILE__, __LINE__);
     }
-    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here.
+    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here; with the exception
+    // if moving throws one, and exceptions are among the errors.
     template <class WithValue, class WithError>
     void deliver(WithValue with_value, [[maybe_unused]] WithError with_error) {
         if (which_ == value) {
-            T moved(static_cast<T&&>(object<T>()));
-            with_value(static_cast<T&&>(moved));
+            deliver_object<T>(with_value, with_error);
         } else {
             COPPICE_CHECK(which_ != none, "a task ended without a result");
             static_cast<void>((deliver_error<std::decay_t<Errors>>(with_error) || ...));
@@ -129,9 +129,22 @@ private:
     template <class Error, class WithError>
     bool deliver_error(WithError& with_error) {
         if (which_ != number<Error>()) return false;
-        Error moved(static_cast<Error&&>(object<Error>()));
-        with_error(static_cast<Error&&>(moved));
+        deliver_object<Error>(with_error, with_error);
         return true;
+    }
+    template <class U, class With, class WithError>
+    void deliver_object(With& with, [[maybe_unused]] WithError& with_error) {
+        if constexpr (std::is_nothrow_move_constructible_v<U> || !holds_exceptions) {
+            U moved(static_cast<U&&>(object<U>()));
+            with(static_cast<U&&>(moved));
+        } else {
+            try {
+                U moved(static_cast<U&&>(object<U>()));
+                with(static_cast<U&&>(moved));
+            } catch (...) {  // of the move: completions throw nothing
+                with_error(std::current_exception());
+            }
+        }
     }
 
     static constexpr std::size_t size = std::max({sizeof(T), sizeof(std::decay_t<Errors>)...});
