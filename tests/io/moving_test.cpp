@@ -1,4 +1,5 @@
 // A loop that changes threads at any moment: what was started before goes on, and tells the truth.
+#include <coppice/base/atomic.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/file.hpp>
@@ -15,7 +16,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <span>
@@ -178,6 +178,22 @@ TEST(moving, a_connect_that_waits_for_a_unix_listener_is_connected_when_it_ends)
     EXPECT_EQ(ends, 1);
     for (const int fd : {listener, first, accepted}) ::close(fd);
     ::unlink(path.c_str());
+}
+
+// Sockets are made by one thread while two others, which block, take the loop from each other.
+TEST_P(moving_on, sockets_are_made_while_the_loop_changes_threads) {
+    coppice::internal::atomic<bool> end{false};
+    auto blocks = [&] {
+        io::timer timer(loop);
+        while (!end.load(coppice::internal::relaxed)) timer.wait_for(1us, block);
+    };
+    std::thread one(blocks), other(blocks);
+    std::vector<io::udp::socket> kept;
+    for (int i = 0; i != 200; ++i) kept.emplace_back(loop, io::loopback(0));
+    end.store(true, coppice::internal::relaxed);
+    one.join();
+    other.join();
+    EXPECT_EQ(kept.size(), 200u);
 }
 
 }  // namespace
