@@ -81,7 +81,7 @@ protected:
 };
 
 // A regular file. Opening, size() and resize() are done at once and may wait for the disk.
-// Errors of the constructor: std::system_error.
+// Errors of the constructor: std::system_error; also for a name with a NUL in it.
 class file : public open_file {
 public:
     file(context& owner, const std::string& path, open_mode mode, unsigned permissions = 0644);
