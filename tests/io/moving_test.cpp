@@ -18,6 +18,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -178,6 +179,33 @@ TEST(moving, a_connect_that_waits_for_a_unix_listener_is_connected_when_it_ends)
     EXPECT_EQ(ends, 1);
     for (const int fd : {listener, first, accepted}) ::close(fd);
     ::unlink(path.c_str());
+}
+
+// The kernel takes an ended ring down a moment later, and interrupts what its thread waits in.
+TEST_P(moving_on, what_waits_on_a_thread_whose_ring_has_ended_is_not_cut_short) {
+    const auto end_a_ring = [] {
+        io::context ended(io::backend::uring);
+        (void)ended.run_for(0ms);
+    };
+    io::timer timer(loop);
+    for (int round = 0; round != 5; ++round) {
+        end_a_ring();
+        const auto before = loop.now();
+        std::error_code ec;
+        timer.wait_for(2ms, block[ec]);
+        EXPECT_FALSE(ec) << ec.message();
+        EXPECT_GE(loop.now() - before, 2ms);
+
+        // Waits for a loop that another thread runs.
+        std::optional<io::context::work_guard> guard(loop);
+        std::thread runner([&] { loop.run(); });
+        end_a_ring();
+        timer.wait_for(2ms, block[ec]);
+        EXPECT_FALSE(ec) << ec.message();
+        EXPECT_GE(loop.now() - before, 4ms);
+        guard.reset();
+        runner.join();
+    }
 }
 
 // Sockets are made by one thread while two others, which block, take the loop from each other.
