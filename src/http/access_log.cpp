@@ -1,6 +1,8 @@
 // The thread of http/access_log.hpp.
 #include <coppice/http/access_log.hpp>
 
+#include <coppice/base/file_name.hpp>
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,13 +22,14 @@ std::uint64_t lines_of(std::string_view text) noexcept {
 }
 
 // The file, or -1 with errno.
-int open_log(const std::string& path) noexcept {
-    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+int open_log(const char* path) noexcept {
+    return ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
 }  // namespace
 
-access_log::access_log(const std::string& path) : path_(path), file_(open_log(path)) {
+access_log::access_log(const std::string& path)
+    : path_(path), file_(open_log(internal::whole_name(path_))) {
     if (file_ < 0) throw std::system_error(errno, std::system_category(), path);
     thread_ = std::thread([this] { run(); });
 }
@@ -64,7 +67,7 @@ void access_log::write(std::string& lines) noexcept {
 
 std::error_code access_log::reopen() noexcept {
     if (path_.empty()) return std::make_error_code(std::errc::operation_not_supported);
-    int opened = open_log(path_);
+    int opened = open_log(path_.c_str());
     if (opened < 0) return {errno, std::system_category()};
     {
         const std::lock_guard lock(mutex_);

@@ -43,8 +43,7 @@ bool changes_framing(const field& f) noexcept {
     if (std::ranges::any_of(names, [&](auto n) { return equals_ignoring_case(f.name, n); })) {
         return true;
     }
-    return equals_ignoring_case(f.name, "Connection") && !equals_ignoring_case(f.value, "close") &&
-           !equals_ignoring_case(f.value, "keep-alive");
+    return equals_ignoring_case(f.name, "Connection") && !equals_ignoring_case(f.value, "close");
 }
 
 // Why `head` is not the one request that `r` asks for; "" if it is. `own_fields` of its fields are

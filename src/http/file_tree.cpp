@@ -1,6 +1,8 @@
 // The two ways to resolve a path of file_tree.hpp.
 #include "file_tree.hpp"
 
+#include <coppice/base/file_name.hpp>
+
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -42,7 +44,8 @@ bool is_missing(int error) noexcept {
 }  // namespace
 
 file_tree::file_tree(const std::string& root)
-    : root_(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), asks_kernel_([&] {
+    : root_(::open(internal::whole_name(root), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      asks_kernel_([&] {
           if (root_.get() < 0 || ::faccessat(root_.get(), ".", R_OK | X_OK, AT_EACCESS) != 0) {
               throw std::system_error(errno, std::system_category(), root);
           }

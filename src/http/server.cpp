@@ -217,6 +217,12 @@ struct server::shared {
             std::max(serving.parser_limits.body_bytes_max,
                      saturating_cast<std::size_t>(serving.options.streamed_body_bytes_max));
     }
+    // No handler is under way any more. What the handlers own may use the loops, so it goes first.
+    ~shared() {
+        serving.routes = router();
+        serving.options.on_loop = nullptr;
+        serving.options.on_exception = nullptr;
+    }
     // In `worker` loops only accept and read: they need little, and the pool has the processors.
     std::size_t loops_wanted() const {
         const server_options& o = serving.options;

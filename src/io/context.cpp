@@ -103,6 +103,7 @@ void context::cancel_everything() noexcept {
 
 template <class Visit>
 void context::for_each_descriptor(Visit visit) {
+    const std::lock_guard lock(descriptors_);  // other threads may be in adopt()
     for (std::size_t s = 0; s != slabs_.size(); ++s) {
         for (std::size_t i = 0; i != slab_descriptors; ++i) {
             if (slabs_[s][i].fd >= 0) visit(slabs_[s][i]);

@@ -1,6 +1,8 @@
 // Opening io/file.hpp.
 #include <coppice/io/file.hpp>
 
+#include <coppice/base/file_name.hpp>
+
 #include <fcntl.h>
 #include <system_error>
 
@@ -28,7 +30,7 @@ int flags_of(open_mode mode) noexcept {
 
 open_file open(context& owner, const std::string& path, open_mode mode, unsigned permissions) {
     const int fd = owner.system()
-                       .open(path.c_str(), flags_of(mode), permissions)
+                       .open(whole_name(path), flags_of(mode), permissions)
                        .value_or_throw("a file could not be opened");
     const result<descriptor*> adopted = owner.adopt(fd, false);
     if (!adopted) {

@@ -70,9 +70,7 @@ public:
             loop.restart_pending(
                 [](ring_operation& op, void* self) { static_cast<uring_ring*>(self)->restart(op); },
                 this);
-            while (operation* const op = again_.pop_front()) {
-                submit(*static_cast<ring_operation*>(op));
-            }
+            begin_again();
         }
         return moves;
     }
@@ -192,8 +190,8 @@ private:
     static constexpr std::uint64_t alarmed = 2 << 3 | own;
     static constexpr std::uint64_t looking = 3 << 3 | own;
 
-    static ring_operation& operation_of(const cqe& entry) noexcept {
-        return *reinterpret_cast<ring_operation*>(entry.user_data & ~marks);
+    static ring_operation& operation_of(std::uint64_t user_data) noexcept {
+        return *reinterpret_cast<ring_operation*>(user_data & ~marks);
     }
 
     void make_rings() {
@@ -222,11 +220,14 @@ private:
                 }
                 return;
             }
-            ring_operation& op = operation_of(entry);
+            ring_operation& op = operation_of(entry.user_data);
             if (judge(op, entry)) end_later(op);
             // A thread that ends takes its file operations with it, wholly: they can move.
             else if (is_file_operation(op.code))
                 begin_later(op);
+        });
+        ring_->for_each_queued([this](const sqe& entry) {
+            if ((entry.user_data & marks) == 0) begin_later(operation_of(entry.user_data));
         });
         drop_rings();
         streams_.disarm_all();
@@ -241,9 +242,22 @@ private:
         op.ended = true;
         over_.push_back(&op);
     }
+    // The kernel has not begun it in the old ring, or has undone it wholly.
     void begin_later(ring_operation& op) noexcept {
         op.ended = true;  // in the old ring
         again_.push_back(&op);
+    }
+    void begin_again() noexcept {
+        while (operation* const next = again_.pop_front()) {
+            ring_operation& op = *static_cast<ring_operation*>(next);
+            op.ended = false;
+            if (op.cancelled) {
+                op.result = -ECANCELED;
+                end_later(op);
+            } else {
+                submit(op);
+            }
+        }
     }
     // Starts an operation that an earlier ring had.
     void restart(ring_operation& op) noexcept {
@@ -485,9 +499,10 @@ private:
         const std::uint64_t mark = entry.user_data & marks;
         if (mark == streaming) {
             deliver_stream(entry);
-        } else if (mark == 0 && operation_of(entry).code == opcode::send && entry.result > 0) {
+        } else if (mark == 0 && operation_of(entry.user_data).code == opcode::send &&
+                   entry.result > 0) {
             answers_at_once_ = false;  // what follows a send may have to wait
-            ring_operation& op = operation_of(entry);
+            ring_operation& op = operation_of(entry.user_data);
             op.result = entry.result;
             op.on->owner->finish(op);
         } else {
@@ -503,7 +518,7 @@ private:
             deliver_accept(entry);
             return;
         }
-        ring_operation& op = operation_of(entry);
+        ring_operation& op = operation_of(entry.user_data);
         if (is_send(op)) answers_at_once_ = false;  // what follows a send may have to wait
         if (judge(op, entry)) {
             op.on->owner->finish(op);
@@ -550,12 +565,20 @@ private:
     void lend_more() noexcept {
         if (!std::exchange(has_lent_more_, true)) lent_->lend_more();
     }
+    // -EAGAIN: what the earlier ring began is neither under way nor done, so it must begin anew.
     static int connect_outcome(const ring_operation& op, int polled) noexcept {
         if (polled < 0) return polled;
         int error = 0;
         socklen_t size = sizeof error;
         ::getsockopt(op.on->fd, SOL_SOCKET, SO_ERROR, &error, &size);
-        return -error;
+        if (error != 0) return -error;
+        // A socket that does not connect at all is writable too.
+        sockaddr_storage peer;
+        socklen_t peer_size = sizeof peer;
+        void* const where = &peer;
+        const bool connected =
+            ::getpeername(op.on->fd, static_cast<sockaddr*>(where), &peer_size) == 0;
+        return connected || errno != ENOTCONN ? 0 : -EAGAIN;
     }
 
     // The alarm's timeout, which is made if none is set. If the one that is to be changed has just

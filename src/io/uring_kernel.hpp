@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace coppice::io::uring {
 
@@ -118,6 +119,15 @@ public:
         }
         if (outcome < 0) [[unlikely]]
             COPPICE_CHECK(is_passing(-outcome), "the kernel does not let io_uring be entered");
+    }
+
+    // Calls visit with every entry that has not been handed over.
+    template <class Visit>
+    void for_each_queued(Visit visit) const {
+        // Relaxed: no thread is inside enter, and the loop's owner sees what the one before did.
+        for (std::uint32_t i = shared(sq_head_).load(relaxed); i != tail_; ++i) {
+            visit(std::as_const(entries_.at<sqe>(0)[i & sq_mask_]));
+        }
     }
 
     // How many have come. Relaxed: what to do next depends on it alone; take() acquires.

@@ -1,6 +1,8 @@
 // Writes trace/chrome.hpp's JSON.
 #include <coppice/trace/chrome.hpp>
 
+#include <coppice/base/file_name.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -107,7 +109,7 @@ void write_file(const std::string& path, const std::string& content) {
     const auto check = [&](bool fine) {
         if (!fine) throw std::system_error(errno, std::generic_category(), path);
     };
-    std::FILE* const file = std::fopen(path.c_str(), "w");
+    std::FILE* const file = std::fopen(internal::whole_name(path), "w");
     check(file != nullptr);
     const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
     const bool closed = std::fclose(file) == 0;

@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -83,6 +84,22 @@ TEST(timeout, needs_a_timed_scheduler) {
     using sndr = decltype(ex::timeout(ex::just(), 1ms));
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     static_assert(ex::sender_in<sndr, coppice::this_thread::sync_wait_env>);
+}
+
+TEST(timeout, of_a_loops_own_senders_is_timed_by_the_loop) {
+    using loop = decltype(std::declval<ex::run_loop&>().get_scheduler());
+    using now = decltype(std::declval<loop>().schedule());
+    using later = decltype(std::declval<loop>().schedule_after(1ms));
+    static_assert(ex::sender_in<decltype(ex::timeout(std::declval<now>(), 1ms)), ex::env<>>);
+    static_assert(ex::sender_in<decltype(ex::timeout(std::declval<later>(), 1ms)), ex::env<>>);
+    ex::run_loop l;
+    probes::record r;
+    auto op = ex::connect(ex::timeout(l.get_scheduler().schedule_after(1h), 1ms) |
+                              ex::upon_error([&](auto) noexcept { l.finish(); }),
+                          probes::receiver<>(r));
+    ex::start(op);
+    l.run();
+    EXPECT_EQ(r.said(), "value()");
 }
 
 // A task's scheduler is erased: it is asked only when nothing is timed for certain.

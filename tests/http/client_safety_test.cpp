@@ -99,6 +99,10 @@ const std::vector<refused_request> malformed = {
     {.fields = "Transfer-Encoding: chunked\r\n"},
     {.fields = "Connection: upgrade\r\nUpgrade: websocket\r\n"},
     {.fields = "Connection: close, content-length\r\n"},
+    {.fields = "Connection: keep-alive\r\n"},
+    {.fields = "connection: Keep-Alive\r\n"},
+    {.fields = "Connection: close\r\nConnection: keep-alive\r\n"},
+    {.fields = "Connection:\r\n"},
 };
 
 TEST_P(client_safety, what_is_not_one_request_is_never_sent) {

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -142,6 +144,33 @@ TEST_P(file_on, a_read_of_a_closed_file_is_an_error) {
     read();
     loop.run();
     EXPECT_EQ(ec, std::errc::bad_file_descriptor);
+}
+
+TEST_P(file_on, an_offset_that_no_file_has_is_an_error_and_touches_nothing) {
+    io::file f(loop, path, io::open_mode::truncate);
+    write_all(f, 0, "precious");
+    loop.run();
+    constexpr std::uint64_t last = std::numeric_limits<std::int64_t>::max();
+    for (const std::uint64_t offset :
+         {last + 1, last + 4096, ~std::uint64_t{0} - 1, ~std::uint64_t{0}}) {
+        std::error_code writing, reading;
+        std::size_t done = 0;
+        std::array<std::byte, 4> bytes{};
+        auto use = [&]() -> detached {
+            done += co_await f.write_at(offset, bytes_of("JUNK"), use_await[writing]);
+            done += co_await f.read_at(offset, bytes, use_await[reading]);
+        };
+        use();
+        loop.run();
+        EXPECT_EQ(writing, std::errc::invalid_argument) << offset;
+        EXPECT_EQ(reading, std::errc::invalid_argument) << offset;
+        EXPECT_EQ(done, 0u);
+        EXPECT_EQ(bytes, (std::array<std::byte, 4>{}));
+    }
+    std::string whole(100, ' ');
+    read_all(f, 0, whole);
+    loop.run();
+    EXPECT_EQ(whole, "precious");
 }
 
 }  // namespace

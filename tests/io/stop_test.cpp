@@ -12,6 +12,7 @@
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
+#include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/task.hpp>
 
 #include "allocations.hpp"
@@ -24,6 +25,7 @@
 #include <array>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -295,6 +297,35 @@ TEST_P(stop_on, a_timeout_ends_a_receive_with_timed_out) {
     run(wait());
     loop.run();
     EXPECT_EQ(ec, std::errc::timed_out);
+}
+
+// Outside of a task, behind a receiver that names no timer.
+TEST_P(stop_on, a_timeout_of_the_loops_own_senders_is_timed_by_the_loop) {
+    ex::scheduler auto sch = loop.get_scheduler();
+    const auto outcome_of = [&](auto sender) {
+        outcome o;
+        auto op = ex::connect(std::move(sender), outcome_receiver(o));
+        ex::start(op);
+        loop.run();
+        EXPECT_EQ(o.ends(), 1);
+        return o;
+    };
+    const auto one = []() noexcept { return 1; };
+    const auto same = [](int n) noexcept { return n; };
+    EXPECT_EQ(outcome_of(ex::timeout(sch.schedule(), 1h)).values, 1);
+    EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_after(1ms), 1h)).values, 1);
+    EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_at(loop.now()), 1h)).values, 1);
+    EXPECT_EQ(outcome_of(ex::timeout(sch.schedule() | ex::then(one) | ex::then(same), 1h)).values,
+              1);
+    EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_after(1h), 1ms)).error, std::errc::timed_out);
+    EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_after(1h) | ex::then(one), 1ms)).error,
+              std::errc::timed_out);
+    EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_at(loop.now() + 1h), 1ms)).error,
+              std::errc::timed_out);
+    // A pool has no timers, and names none.
+    using pool_sender = decltype(std::declval<thread_pool&>().get_scheduler().schedule());
+    static_assert(
+        !ex::sender_in<decltype(ex::timeout(std::declval<pool_sender>(), 1h)), ex::env<>>);
 }
 
 TEST_P(stop_on, waiting_with_a_limit_allocates_nothing_in_steady_state) {

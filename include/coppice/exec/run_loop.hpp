@@ -193,6 +193,7 @@ public:
         scheduler query(get_completion_scheduler_t<Tag>) const noexcept {
             return scheduler(*loop_);
         }
+        scheduler query(get_timed_scheduler_t) const noexcept { return scheduler(*loop_); }
 
     private:
         run_loop* loop_;

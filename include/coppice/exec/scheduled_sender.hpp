@@ -8,6 +8,7 @@
 
 #include <coppice/base/check.hpp>
 #include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
 
 #include <coroutine>
 
@@ -22,13 +23,18 @@ public:
 
     explicit scheduled_sender(Scheduler sch) noexcept : sch_(sch) {}
 
-    // Completes on the scheduler.
+    // Completes on the scheduler, which is also the timer of a timeout if it has timers.
     class attrs {
     public:
         explicit attrs(Scheduler sch) noexcept : sch_(sch) {}
         template <class Tag>
             requires(!std::is_same_v<Tag, set_error_t>)
         Scheduler query(get_completion_scheduler_t<Tag>) const noexcept {
+            return sch_;
+        }
+        template <std::same_as<get_timed_scheduler_t> Tag>
+            requires certainly_timed_scheduler<Scheduler>
+        Scheduler query(Tag) const noexcept {
             return sch_;
         }
 

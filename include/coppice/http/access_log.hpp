@@ -30,7 +30,8 @@ public:
     // What may wait to be written; lines beyond it are dropped, and counted.
     static constexpr std::size_t waiting_bytes_max = 4u << 20;
 
-    // Appends to the file, which is made if it is not there. Errors: std::system_error.
+    // Appends to the file, which is made if it is not there. Errors: std::system_error; also for a
+    // name with a NUL in it.
     explicit access_log(const std::string& path);
     // Writes to an open file, which stays the caller's.
     explicit access_log(int file);

@@ -57,9 +57,9 @@ public:
     // Files up to this size are read at once and sent with their head.
     static constexpr std::size_t read_bytes_max = 32 * 1024;
 
-    // Errors: std::system_error if the directory cannot be opened or searched;
-    // std::invalid_argument for an index that is no plain name, and for texts that no field can
-    // have.
+    // Errors: std::system_error if the directory cannot be opened or searched, or its name
+    // has a NUL in it; std::invalid_argument for an index that is no plain name, and for texts that
+    // no field can have.
     explicit files(const std::string& root, files_options options = {});
 
     // Errors: 404 for what is not there; 503 while the process has no descriptor or memory left.

@@ -145,7 +145,8 @@ public:
     // than 65,536, a negative time, or no request per connection. Any other number is accepted: a
     // duration::max() and a largest number are no limit.
     server(server_options options, router routes);
-    // Errors: destroying a running server stops the process.
+    // Destroys the router and the callbacks, and then the loops: what a handler owns may use its
+    // loop, a client for one. Errors: destroying a running server stops the process.
     ~server();
 
     // The port it listens on, also when 0 was asked for.

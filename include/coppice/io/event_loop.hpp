@@ -149,6 +149,7 @@ private:
     void close_here(internal::descriptor& d) noexcept;
     void recycle(internal::descriptor& d) noexcept;
     friend struct internal::descriptor;
+    // Holds the lock meanwhile: `visit` takes no descriptor in and gives none back.
     template <class Visit>
     void for_each_descriptor(Visit visit);
 

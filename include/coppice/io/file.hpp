@@ -10,7 +10,9 @@
 #include <coppice/io/request.hpp>
 #include <coppice/io/workers.hpp>
 
+#include <cerrno>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -50,6 +52,16 @@ public:
 
 protected:
     ~file_transfer_request() = default;
+
+private:
+    using base = descriptor_request<file_operation>;
+    // To io_uring the last offset would mean the position of the file itself.
+    bool submit() noexcept final {
+        if (offset <= offset_max) return base::submit();
+        this->set_outcome(-EINVAL);
+        return true;
+    }
+    static constexpr std::uint64_t offset_max = std::numeric_limits<std::int64_t>::max();
 };
 
 // Waits until everything written before is on the disk.
@@ -69,12 +81,13 @@ protected:
 };
 
 // A regular file. Opening, size() and resize() are done at once and may wait for the disk.
-// Errors of the constructor: std::system_error.
+// Errors of the constructor: std::system_error; also for a name with a NUL in it.
 class file : public open_file {
 public:
     file(context& owner, const std::string& path, open_mode mode, unsigned permissions = 0644);
 
-    // Reads from `offset`; gives how many bytes, 0 at the end of the file.
+    // Reads from `offset`; gives how many bytes, 0 at the end of the file. Errors, here and of
+    // write_at(): the system's; invalid_argument if the offset is more than an int64_t holds.
     template <class Token = use_await_t>
     auto read_at(std::uint64_t offset, std::span<std::byte> bytes,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {

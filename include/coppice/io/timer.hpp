@@ -120,13 +120,16 @@ public:
     using sender_concept = execution::sender_tag;
     explicit timed_sender(const wait_request::arguments& a) noexcept : arguments_(a) {}
 
-    // Completes on the context's scheduler.
+    // Completes on the context's scheduler, which is also the timer of a timeout.
     class attrs {
     public:
         explicit attrs(context& owner) noexcept : owner_(&owner) {}
         template <class Tag>
             requires(!std::is_same_v<Tag, execution::set_error_t>)
         context::scheduler query(execution::get_completion_scheduler_t<Tag>) const noexcept {
+            return owner_->get_scheduler();
+        }
+        context::scheduler query(execution::get_timed_scheduler_t) const noexcept {
             return owner_->get_scheduler();
         }
 

@@ -22,7 +22,8 @@ struct track {
 // Source: the Trace Event Format of the Chromium project.
 std::string chrome_json(std::span<const track> tracks, std::int64_t now_ns);
 
-// Replaces the file at `path`. Errors: std::system_error. Blocks: on the file system.
+// Replaces the file at `path`. Errors: std::system_error; also for a name with a NUL in
+// it. Blocks: on the file system.
 void write_file(const std::string& path, const std::string& content);
 
 }  // namespace coppice::trace

@@ -1,0 +1,19 @@
+// whole_name: a name for the system's calls, which read it up to a NUL; used by io, http and trace.
+#pragma once
+
+#include <string>
+#include <system_error>
+
+namespace coppice::internal {
+
+// Returns the name as a C string. Errors: std::system_error, invalid_argument, if a NUL in it would
+// hide the rest of it from the system. Lifetime: the string's.
+inline const char* whole_name(const std::string& name) {
+    if (name.find('\0') != name.npos) {
+        throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                                std::string(name.c_str()) + ": a NUL in the name of a file");
+    }
+    return name.c_str();
+}
+
+}  // namespace coppice::internal

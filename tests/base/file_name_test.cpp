@@ -1,0 +1,33 @@
+// base/file_name.hpp.
+#include <coppice/base/file_name.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <system_error>
+
+namespace {
+
+using coppice::internal::whole_name;
+
+TEST(whole_name, is_the_name_itself) {
+    for (const std::string& name : {std::string(), std::string("a"), std::string("/a b/c")}) {
+        EXPECT_EQ(whole_name(name), name.c_str());
+    }
+}
+
+TEST(whole_name, with_a_nul_anywhere_is_an_error_that_shows_what_is_before_it) {
+    for (const std::size_t at : {0u, 1u, 5u}) {
+        std::string name = "/file";
+        name.insert(at, 1, '\0');
+        try {
+            (void)whole_name(name);
+            ADD_FAILURE() << at;
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::errc::invalid_argument);
+            EXPECT_TRUE(std::string(e.what()).starts_with(name.c_str())) << e.what();
+        }
+    }
+}
+
+}  // namespace
