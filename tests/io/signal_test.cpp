@@ -1,5 +1,4 @@
 // io/signal_set.hpp: signals as operations, on every ring.
-#include <coppice/base/atomic.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/simulation.hpp>
 
@@ -13,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <latch>
 #include <optional>
 #include <set>
@@ -23,7 +21,6 @@
 namespace {
 
 using namespace coppice;
-using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 using coppice::test::detached;
 using coppice::test::outcome;
@@ -184,10 +181,13 @@ private:
 };
 
 TEST_P(real_signals_on, a_thread_that_was_made_before_the_set_does_not_end_the_process) {
-    coppice::internal::atomic<bool> over{false};
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
     // The thread sanitizer hands a signal to its thread in a call that it knows, and in no futex.
     std::thread earlier([&] {
-        while (!over.load(coppice::internal::acquire)) std::this_thread::sleep_for(1ms);
+        char end;
+        while (::read(ends[0], &end, 1) < 0) {
+        }
     });
     {
         io::signal_set signals(*loop, {SIGTERM, SIGUSR1});
@@ -199,8 +199,9 @@ TEST_P(real_signals_on, a_thread_that_was_made_before_the_set_does_not_end_the_p
         ::kill(::getpid(), SIGTERM);
         receive(signals, 1);
     }
-    over.store(true, coppice::internal::release);
+    ::close(ends[1]);
     earlier.join();
+    ::close(ends[0]);
     EXPECT_EQ(got, (std::vector<int>{SIGTERM, SIGUSR1, SIGTERM}));
 }
 
