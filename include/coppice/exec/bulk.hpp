@@ -194,6 +194,18 @@ struct bulk_sender {
     }
 };
 
+// Whether a bulk sender gives away its function and its child: a const one, about which algorithms
+// ask before they connect, does so only if both can be copied. What cannot be is left as it is.
+template <class Sndr>
+concept bulk_movable = requires {
+    requires std::constructible_from<
+        decltype(std::remove_cvref_t<Sndr>::data),
+        internal::like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::data)>>;
+    requires std::constructible_from<
+        decltype(std::remove_cvref_t<Sndr>::child),
+        internal::like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::child)>>;
+};
+
 // Never true: what the compiler says of `bulk(shape, f)`. P2300 had it so, P3481 put an execution
 // policy before the shape.
 template <class Tag>
@@ -243,12 +255,13 @@ inline constexpr bulk_unchunked_t bulk_unchunked{};
 // Calls f(i, values...) for every i in [0, shape).
 struct bulk_t : bulk_adaptor<bulk_t> {
     template <sender_for<bulk_t> Sndr, class Env>
+        requires bulk_movable<Sndr>
     constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env&) const {
-        auto&& data = static_cast<Sndr&&>(sndr).data;
+        const auto& data = sndr.data;
         using F = std::decay_t<decltype((data.f))>;
-        return bulk_chunked(static_cast<Sndr&&>(sndr).child, data.policy, data.shape,
-                            call_each<F>(internal::construct_each(),
-                                         static_cast<internal::like_t<Sndr, F>>(data.f)));
+        return bulk_chunked(
+            static_cast<Sndr&&>(sndr).child, data.policy, data.shape,
+            call_each<F>(internal::construct_each(), static_cast<Sndr&&>(sndr).data.f));
     }
 };
 inline constexpr bulk_t bulk{};
