@@ -10,6 +10,9 @@
 #include <coppice/exec/execution_policy.hpp>
 #include <coppice/exec/mapped_attrs.hpp>
 
+#include <concepts>
+#include <cstdint>
+
 namespace coppice::execution {
 
 struct bulk_t;
@@ -215,10 +218,14 @@ concept policy_comes_first_as_in_bulk_of_par_shape_f = internal::always_false<Ta
 template <class Policy>
 using bulk_policy_t = std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
 
+// How many calls: up to 64 bits, as schedulers count them. Wider integers would be cut off there.
+template <class Shape>
+concept bulk_shape = std::integral<Shape> && sizeof(Shape) <= sizeof(std::uint64_t);
+
 template <class Tag>
 struct bulk_adaptor {
     // The sender; and without one, what a sender is piped into.
-    template <sender Sndr, class Policy, std::integral Shape, class F>
+    template <sender Sndr, class Policy, bulk_shape Shape, class F>
         requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
                  std::copy_constructible<std::decay_t<F>>
     constexpr auto operator()(Sndr&& sndr, Policy&& policy, Shape shape, F&& f) const {
@@ -228,7 +235,7 @@ struct bulk_adaptor {
         return result(Data(static_cast<Policy&&>(policy), shape, static_cast<F&&>(f)),
                       static_cast<Sndr&&>(sndr));
     }
-    template <class Policy, std::integral Shape, class F>
+    template <class Policy, bulk_shape Shape, class F>
         requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
                  std::copy_constructible<std::decay_t<F>>
     constexpr auto operator()(Policy&& policy, Shape shape, F&& f) const {

@@ -26,9 +26,11 @@ namespace coppice {
 
 namespace internal {
 
-// What loops count with: every integer type, of which bool is none.
+// What loops count with: every integer type of up to 64 bits, of which bool is none. Some compilers
+// have wider ones, whose distances would be cut off.
 template <class Index>
-concept loop_index = std::integral<Index> && !std::same_as<std::remove_cv_t<Index>, bool>;
+concept loop_index = std::integral<Index> && !std::same_as<std::remove_cv_t<Index>, bool> &&
+                     sizeof(Index) <= sizeof(std::uint64_t);
 
 // How many indices there are from `first` to `last`, and the one that is `count` behind `first`:
 // also where the difference of two indices is more than an index can be.
