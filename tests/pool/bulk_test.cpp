@@ -126,6 +126,18 @@ TEST(pool_bulk, moves_its_child_and_its_function) {
     static_assert(!std::invocable<ex::connect_t, const only_moves&, ignores_all>);
 }
 
+TEST(pool_bulk, a_stop_request_in_the_last_call_does_not_overtake_the_result) {
+    thread_pool pool(2);
+    coppice::inplace_stop_source source;
+    coppice::internal::atomic<int> calls{0};
+    auto work = ex::schedule(pool.get_scheduler()) | ex::bulk(ex::par, 50, [&](int) {
+                    if (calls.fetch_add(1, coppice::internal::relaxed) == 49) source.request_stop();
+                });
+    EXPECT_TRUE(sync_wait(
+        ex::write_env(std::move(work), ex::prop(coppice::get_stop_token, source.get_token()))));
+    EXPECT_EQ(calls.load(coppice::internal::relaxed), 50);
+}
+
 TEST(parallel_backend, parallel_scheduler_runs_on_the_pool) {
     thread_pool pool(2);
     const ex::parallel_scheduler scheduler(std::make_shared<coppice::parallel_backend>(pool));
