@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <thread>
+#include <utility>
 
 namespace coppice {
 
@@ -53,7 +54,11 @@ std::size_t contract_core::take_vacant(selection_bias* near) {
         if (const auto index = look()) return *index;
         if (grow(saturating_add(before, before)) || capacity() != before) continue;
         // Nobody grows it any more; its lock has ordered what the last one to grow it did.
-        return look().value_or(no_signal);
+        if (const auto index = look()) return *index;
+        // Fewer contracts than places: one is on its way back, or was taken and has yet to be
+        // counted. Neither waits for user code, so it will not be long.
+        if (size() >= before || !is_open()) return no_signal;
+        std::this_thread::yield();
     }
 }
 
@@ -109,6 +114,7 @@ std::size_t contract_core::run_batch(signal_round& round, std::size_t most) {
 }
 
 // The release runs, the contract is gone, and its slot becomes vacant once no handle is inside.
+// Only then are the watchers told, so that they find its place free: they are user code.
 void contract_core::retire(std::size_t index) {
     const scope_exit gone([&]() noexcept { bury(index); });  // also if the release throws
     board_[index].release();
@@ -119,9 +125,12 @@ void contract_core::bury(std::size_t index) noexcept {
     slot.destroy();
     // Relaxed: a count for information.
     if (index < board_.first_extra()) population_.fetch_sub(1, relaxed);
-    if (slot.life.bury()) tell_watchers(slot);
+    contract_watcher* watchers = nullptr;
+    const bool watched = slot.life.bury();
+    if (watched) take_watchers(slot, watchers);
     board_.leave(index);
     if (board_.extra_is_awaited(index)) place_waiting();
+    if (watched) tell_watchers(watchers);
 }
 
 void contract_core::end(mode next) noexcept {
@@ -250,12 +259,19 @@ bool contract_core::unlink(contract_watcher& watcher) noexcept {
     return true;
 }
 
-void contract_core::tell_watchers(contract_slot& slot) noexcept {
+// The slot, which may be another contract's soon, keeps none.
+void contract_core::take_watchers(contract_slot& slot, contract_watcher*& list) noexcept {
+    const std::lock_guard lock(watchers_mutex_);
+    list = std::exchange(slot.first_watcher, nullptr);
+    if (list != nullptr) list->link_ = &list;
+}
+
+void contract_core::tell_watchers(contract_watcher*& list) noexcept {
     for (;;) {
         contract_watcher* watcher;
         {
             const std::lock_guard lock(watchers_mutex_);
-            watcher = slot.first_watcher;
+            watcher = list;
             if (watcher == nullptr) return;
             unlink(*watcher);
         }

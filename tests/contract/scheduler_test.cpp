@@ -290,4 +290,71 @@ TEST(contract_completion, stop_and_release_race_and_one_of_them_completes) {
     }
 }
 
+// Makes a contract in the group when the watched one is gone, on the thread that says so.
+struct makes_the_next {
+    using receiver_concept = ex::receiver_tag;
+    work_contract_group* group;
+    work_contract* next;
+    int* made;
+    void set_value() && noexcept {
+        work_contract fresh = group->create_contract([] {});
+        if (!fresh.valid()) return;
+        ++*made;
+        *next = std::move(fresh);
+    }
+    void set_stopped() && noexcept {}
+};
+
+TEST(contract_completion, finds_the_place_free_where_it_completes) {
+    for (const bool by_batch : {false, true}) {
+        work_contract_group group(1);
+        work_contract first = group.create_contract([] {});
+        work_contract second;
+        work_contract third;
+        int made = 0;
+        auto one = ex::connect(first.completion(), makes_the_next{&group, &second, &made});
+        auto other = ex::connect(first.completion(), makes_the_next{&group, &third, &made});
+        ex::start(one);
+        ex::start(other);
+        EXPECT_FALSE(group.create_contract([] {}).valid()) << "the group is full";
+        first.release();
+        EXPECT_EQ(by_batch ? group.execute_contracts() : group.execute_next_contract(), 1u);
+        EXPECT_EQ(made, 1) << "one place, whoever is told first";
+        EXPECT_NE(second.valid(), third.valid());
+        EXPECT_EQ(group.size(), 1u);
+    }
+}
+
+// A call on the handle may be inside of the contract while it ends: then that call frees the place.
+TEST(contract_completion, finds_the_place_free_on_another_thread) {
+    served_group served(1, 1);
+    for (int round = 0; round != 300; ++round) {
+        work_contract contract = served.group.create_contract([] {});
+        ASSERT_TRUE(contract.valid()) << round;
+        std::thread visitor([&] {
+            while (contract.valid()) contract.schedule();
+        });
+        contract.release();
+        sync_wait(contract.completion());
+        EXPECT_EQ(served.group.size(), 0u);
+        EXPECT_TRUE(served.group.create_contract([] {}).valid()) << round;
+        visitor.join();
+        // The one that was just made ends with its handle: wait until it has.
+        while (served.group.size() != 0) std::this_thread::yield();
+    }
+}
+
+TEST(contract_completion, a_contract_whose_making_fails_leaves_its_place_free) {
+    struct throws_when_copied {
+        throws_when_copied() = default;
+        throws_when_copied(const throws_when_copied&) { throw 7; }
+        void operator()() const {}
+    };
+    work_contract_group group(1);
+    const throws_when_copied work;
+    for (int i = 0; i != 3; ++i) EXPECT_THROW((void)group.create_contract(work), int);
+    EXPECT_EQ(group.size(), 0u);
+    EXPECT_TRUE(group.create_contract([] {}).valid());
+}
+
 }  // namespace

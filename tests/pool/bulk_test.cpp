@@ -5,7 +5,9 @@
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/exec/bulk.hpp>
+#include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/just.hpp>
+#include <coppice/exec/on.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -74,6 +76,66 @@ TEST(pool_bulk, an_exception_is_the_error_and_a_stop_request_ends_it) {
     EXPECT_EQ(sync_wait(ex::write_env(std::move(work),
                                       ex::prop(coppice::get_stop_token, source.get_token()))),
               std::nullopt);
+}
+
+// What only moves passes through bulk on any scheduler: in the values, and in the child.
+template <class Scheduler>
+void move_through_bulk(Scheduler scheduler) {
+    const auto made = [] { return ex::just(std::make_unique<int>(4)); };
+    const auto each = [](int, const std::unique_ptr<int>&) {};
+    const auto range = [](int, int, const std::unique_ptr<int>&) {};
+    const auto expect_four = [](auto sndr) {
+        const auto result = sync_wait(std::move(sndr));
+        ASSERT_TRUE(result);
+        EXPECT_EQ(*std::get<0>(*result), 4);
+    };
+    expect_four(ex::starts_on(scheduler, made() | ex::bulk(ex::seq, 10, each)));
+    expect_four(ex::starts_on(scheduler, made() | ex::bulk_unchunked(ex::par, 10, each)));
+    expect_four(ex::on(scheduler, made() | ex::bulk_chunked(ex::par, 10, range)));
+    expect_four(made() | ex::continues_on(scheduler) | ex::bulk(ex::par, 10, each));
+}
+
+struct counts_copies {
+    explicit counts_copies(int& n) noexcept : copies(&n) {}
+    counts_copies(const counts_copies& other) noexcept : copies(other.copies) { ++*copies; }
+    counts_copies(counts_copies&&) noexcept = default;
+    void operator()(int) const noexcept {}
+    int* copies;
+};
+
+struct ignores_all {
+    using receiver_concept = ex::receiver_tag;
+    void set_value(auto&&...) && noexcept {}
+    void set_error(auto&&) && noexcept {}
+    void set_stopped() && noexcept {}
+};
+
+TEST(pool_bulk, moves_its_child_and_its_function) {
+    thread_pool pool(2);
+    move_through_bulk(pool.get_scheduler());
+    move_through_bulk(ex::parallel_scheduler(std::make_shared<coppice::parallel_backend>(pool)));
+    int copies = 0;
+    sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk(ex::par, 9, counts_copies(copies)));
+    sync_wait(ex::just() | ex::bulk(ex::seq, 9, counts_copies(copies)));
+    EXPECT_EQ(copies, 0);
+    // One that cannot be copied does not connect while it is const; to ask is no error.
+    using only_moves =
+        decltype(ex::just(std::make_unique<int>(4)) | ex::continues_on(pool.get_scheduler()) |
+                 ex::bulk(ex::par, 10, [](int, std::unique_ptr<int>&) {}));
+    static_assert(std::invocable<ex::connect_t, only_moves, ignores_all>);
+    static_assert(!std::invocable<ex::connect_t, const only_moves&, ignores_all>);
+}
+
+TEST(pool_bulk, a_stop_request_in_the_last_call_does_not_overtake_the_result) {
+    thread_pool pool(2);
+    coppice::inplace_stop_source source;
+    coppice::internal::atomic<int> calls{0};
+    auto work = ex::schedule(pool.get_scheduler()) | ex::bulk(ex::par, 50, [&](int) {
+                    if (calls.fetch_add(1, coppice::internal::relaxed) == 49) source.request_stop();
+                });
+    EXPECT_TRUE(sync_wait(
+        ex::write_env(std::move(work), ex::prop(coppice::get_stop_token, source.get_token()))));
+    EXPECT_EQ(calls.load(coppice::internal::relaxed), 50);
 }
 
 TEST(parallel_backend, parallel_scheduler_runs_on_the_pool) {

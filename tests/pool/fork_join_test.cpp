@@ -266,6 +266,66 @@ TEST(fork_join, callables_are_called_where_they_are) {
     EXPECT_EQ(b.calls, 2);
 }
 
+// Small objects that look as if a copy could stand for them.
+struct counts_in_const {
+    int operator()() const { return ++calls; }
+    mutable int calls = 0;
+};
+struct counts_behind_a_reference {  // like a closure: no assignment, no default, no aggregate
+    explicit counts_behind_a_reference(int& to) noexcept : total(to) {}
+    int operator()() const { return total += ++calls; }
+    int& total;
+    mutable int calls = 0;
+};
+struct prefers_non_const {
+    int operator()() { return 1; }
+    int operator()() const { return 2; }
+};
+struct only_moves {
+    explicit only_moves(int v) noexcept : value(v) {}
+    only_moves(only_moves&&) = default;
+    only_moves(const only_moves&) = delete;
+    int operator()() const { return value; }
+    int value;
+};
+struct counts_atomically {
+    int operator()() const { return calls.fetch_add(1, coppice::internal::relaxed) + 1; }
+    mutable coppice::internal::atomic<int> calls{0};
+};
+
+void fork_what_cannot_be_copied_unnoticed() {
+    counts_in_const a, b, c;
+    EXPECT_EQ(fork_join(a, b, c), std::tuple(1, 1, 1));
+    EXPECT_EQ(fork_join(std::as_const(a), b, std::as_const(c)), std::tuple(2, 2, 2));
+    EXPECT_EQ(fork_join(counts_in_const(), counts_in_const()), std::tuple(1, 1));
+    int total = 0, other = 0;
+    counts_behind_a_reference d(total), e(other);
+    fork_join(d, e);
+    EXPECT_EQ(fork_join(e, d), std::tuple(3, 3)) << "each has counted 1 + 2";
+    prefers_non_const f, g;
+    EXPECT_EQ(fork_join(f, g), std::tuple(1, 1));
+    EXPECT_EQ(fork_join(f, std::as_const(g), f), std::tuple(1, 2, 1));
+    EXPECT_EQ(fork_join(prefers_non_const(), prefers_non_const()), std::tuple(1, 1));
+    only_moves h(8);
+    EXPECT_EQ(fork_join(h, only_moves(9), only_moves(10)), std::tuple(8, 9, 10));
+    counts_atomically i, j;
+    fork_join(i, j);
+    EXPECT_EQ(fork_join(i, j, counts_atomically()), std::tuple(2, 2, 1));
+    auto next = [n = 0]() mutable { return ++n; };
+    auto captured = [k = counts_in_const()] { return k(); };
+    fork_join(next, captured);
+    EXPECT_EQ(fork_join(captured, next), std::tuple(2, 2));
+    coppice::inplace_stop_source source;
+    EXPECT_EQ(fork_join(source.get_token(), captured, next), std::tuple(3, 3));
+    EXPECT_EQ(fork_join(captured), std::tuple(4));
+}
+
+TEST(fork_join, no_copy_is_noticed) {
+    fork_what_cannot_be_copied_unnoticed();
+    thread_pool pool(2);
+    for (int round = 0; round != 100; ++round) pool.run(fork_what_cannot_be_copied_unnoticed);
+}
+
 TEST(fork_join, nested_pools_do_not_mix) {
     thread_pool outer(2), inner(2);
     const auto both_inside = [](thread_pool& pool) {

@@ -90,6 +90,35 @@ TEST(parallel_for, a_stop_request_ends_it) {
     EXPECT_FALSE(all);
 }
 
+// A stop request does not take away what is done: false says that an index was not called.
+TEST(parallel_for, is_false_only_if_an_index_was_left_out) {
+    const auto calls_until_stopped = [](int size, int stop_at) {
+        coppice::inplace_stop_source source;
+        if (stop_at < 0) source.request_stop();
+        coppice::internal::atomic<int> calls{0};
+        const auto [all] = coppice::fork_join(source.get_token(), [&] {
+            return parallel_for(0, size, [&](int) {
+                if (calls.fetch_add(1, coppice::internal::relaxed) + 1 == stop_at)
+                    source.request_stop();
+            });
+        });
+        EXPECT_EQ(all, calls.load(coppice::internal::relaxed) == size)
+            << "stopped in call " << stop_at << " of " << size;
+        return all;
+    };
+    const auto check = [&] {
+        EXPECT_TRUE(calls_until_stopped(100, 100)) << "in the last call";
+        EXPECT_TRUE(calls_until_stopped(1, 1));
+        EXPECT_TRUE(calls_until_stopped(0, -1)) << "there was nothing to call";
+        EXPECT_FALSE(calls_until_stopped(1, -1)) << "before the first call";
+        EXPECT_FALSE(calls_until_stopped(100'000'000, 1));
+        for (const int size : {2, 10, 1000})
+            for (int round = 0; round != 20; ++round) calls_until_stopped(size, size / 2 + 1);
+    };
+    check();
+    for (const std::size_t threads : {1u, 3u}) thread_pool(threads).run(check);
+}
+
 TEST(parallel_reduce, keeps_the_order_of_operands) {
     std::string expected;
     for (int i = 0; i != 2000; ++i) expected += std::to_string(i) + ",";

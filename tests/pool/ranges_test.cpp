@@ -7,6 +7,7 @@
 #include <coppice/pool/thread_pool.hpp>
 
 #include <coppice/exec/bulk.hpp>
+#include <coppice/exec/just.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 
@@ -202,5 +203,33 @@ TEST(parallel_for, a_range_of_three_thousand_million_ints_is_walked_whole) {
     check();
     for (const std::size_t threads : {2u, 4u}) thread_pool(threads).run(check);
 }
+
+// Wider integers than 64 bits, which count as integral with the extensions of some compilers, are
+// refused by everything that walks a range: their distances would be cut off.
+__extension__ using wide = __int128;
+__extension__ using unsigned_wide = unsigned __int128;
+
+template <class Index>
+concept is_looped_over = requires(Index i) { parallel_for(i, i, [](Index) {}); };
+template <class Index>
+concept is_reduced = requires(Index i) {
+    parallel_reduce(i, i, 0, [](Index) { return 0; }, [](int a, int b) { return a + b; });
+};
+template <class Index>
+concept is_bulk_shape = requires(Index i) {
+    ex::bulk(ex::just(), ex::par, i, [](Index) {});
+    ex::just() | ex::bulk(ex::par, i, [](Index) {});
+    ex::bulk_unchunked(ex::just(), ex::par, i, [](Index) {});
+    ex::bulk_chunked(ex::just(), ex::par, i, [](Index, Index) {});
+};
+template <class Index>
+constexpr bool walks_none = !is_looped_over<Index> && !is_reduced<Index> && !requires(Index i) {
+    ex::bulk(ex::just(), ex::par, i, [](Index) {});
+} && !requires(Index i) { ex::bulk(ex::par, i, [](Index) {}); } && !requires(Index i) {
+    ex::bulk_unchunked(ex::just(), ex::par, i, [](Index) {});
+} && !requires(Index i) { ex::bulk_chunked(ex::just(), ex::par, i, [](Index, Index) {}); };
+
+static_assert(is_looped_over<long long> && is_reduced<long long> && is_bulk_shape<long long>);
+static_assert(walks_none<wide> && walks_none<unsigned_wide>);
 
 }  // namespace

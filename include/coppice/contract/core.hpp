@@ -83,10 +83,15 @@ public:
     created create(selection_bias* near, bool scheduled, Args&&... args) {
         const std::size_t index = is_open() ? take_vacant(near) : no_signal;
         if (index == no_signal) return {no_signal, 0};
-        scope_exit give_back([&]() noexcept { board_.give_back(index); });
+        // Relaxed, here and below: the caller is an owner. It counts before it runs user code:
+        // take_vacant() waits for places that are taken and not counted.
+        population_.fetch_add(one_owner + 1, relaxed);
+        scope_exit give_back([&]() noexcept {
+            population_.fetch_sub(one_owner + 1, relaxed);
+            board_.give_back(index);
+        });
         board_[index].construct<Body>(std::forward<Args>(args)...);
         give_back.dismiss();
-        population_.fetch_add(one_owner + 1, relaxed);  // relaxed: the caller is an owner
         const std::uint64_t generation = board_[index].life.open();
         if (scheduled) board_.set_ready(index);
         return {index, generation};
@@ -196,7 +201,8 @@ private:
     void retire(std::size_t index);
     void bury(std::size_t index) noexcept;
     void end(mode next) noexcept;
-    void tell_watchers(contract_slot& slot) noexcept;
+    void take_watchers(contract_slot& slot, contract_watcher*& list) noexcept;
+    void tell_watchers(contract_watcher*& list) noexcept;  // list: guarded by watchers_mutex_
     static bool unlink(contract_watcher& watcher) noexcept;
     bool run_items() noexcept;
     void place_waiting() noexcept;

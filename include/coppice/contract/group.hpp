@@ -56,7 +56,8 @@ public:
 
     // Makes a contract; an invalid one if the group is full, was drained or stopped. The callables
     // lie in the contract's slot if they take 40 bytes together, empty ones none; else in one
-    // allocation. Errors: what copying or moving them, and allocation, throw.
+    // allocation. Errors: what copying or moving them, and allocation, throw. Blocks: in a full
+    // group, while the place of a contract that is gone is being given back.
     template <class Work>
         requires internal::contract_work<std::decay_t<Work>>
     work_contract create_contract(Work&& work, initial_state initial = initial_state::unscheduled) {

@@ -59,7 +59,8 @@ public:
     std::size_t index() const noexcept { return index_; }
 
     // A sender, and awaitable, that completes when the contract is gone: at once, or on the thread
-    // that ran the release. Stopped, it completes with set_stopped, and the contract lives on.
+    // that ran the release. Its place is free by then: a full group takes a new contract.
+    // Stopped, it completes with set_stopped, and the contract lives on.
     // Lifetime: to be started while the handle lives. Cost: no allocation; a lock.
     internal::contract_completion completion() const noexcept {
         return internal::contract_completion(core_, index_, generation_);

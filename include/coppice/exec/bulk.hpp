@@ -10,6 +10,9 @@
 #include <coppice/exec/execution_policy.hpp>
 #include <coppice/exec/mapped_attrs.hpp>
 
+#include <concepts>
+#include <cstdint>
+
 namespace coppice::execution {
 
 struct bulk_t;
@@ -194,6 +197,18 @@ struct bulk_sender {
     }
 };
 
+// Whether a bulk sender gives away its function and its child: a const one, about which algorithms
+// ask before they connect, does so only if both can be copied. What cannot be is left as it is.
+template <class Sndr>
+concept bulk_movable = requires {
+    requires std::constructible_from<
+        decltype(std::remove_cvref_t<Sndr>::data),
+        internal::like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::data)>>;
+    requires std::constructible_from<
+        decltype(std::remove_cvref_t<Sndr>::child),
+        internal::like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::child)>>;
+};
+
 // Never true: what the compiler says of `bulk(shape, f)`. P2300 had it so, P3481 put an execution
 // policy before the shape.
 template <class Tag>
@@ -203,10 +218,14 @@ concept policy_comes_first_as_in_bulk_of_par_shape_f = internal::always_false<Ta
 template <class Policy>
 using bulk_policy_t = std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
 
+// How many calls: up to 64 bits, as schedulers count them. Wider integers would be cut off there.
+template <class Shape>
+concept bulk_shape = std::integral<Shape> && sizeof(Shape) <= sizeof(std::uint64_t);
+
 template <class Tag>
 struct bulk_adaptor {
     // The sender; and without one, what a sender is piped into.
-    template <sender Sndr, class Policy, std::integral Shape, class F>
+    template <sender Sndr, class Policy, bulk_shape Shape, class F>
         requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
                  std::copy_constructible<std::decay_t<F>>
     constexpr auto operator()(Sndr&& sndr, Policy&& policy, Shape shape, F&& f) const {
@@ -216,7 +235,7 @@ struct bulk_adaptor {
         return result(Data(static_cast<Policy&&>(policy), shape, static_cast<F&&>(f)),
                       static_cast<Sndr&&>(sndr));
     }
-    template <class Policy, std::integral Shape, class F>
+    template <class Policy, bulk_shape Shape, class F>
         requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
                  std::copy_constructible<std::decay_t<F>>
     constexpr auto operator()(Policy&& policy, Shape shape, F&& f) const {
@@ -243,12 +262,13 @@ inline constexpr bulk_unchunked_t bulk_unchunked{};
 // Calls f(i, values...) for every i in [0, shape).
 struct bulk_t : bulk_adaptor<bulk_t> {
     template <sender_for<bulk_t> Sndr, class Env>
+        requires bulk_movable<Sndr>
     constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env&) const {
-        auto&& data = static_cast<Sndr&&>(sndr).data;
+        const auto& data = sndr.data;
         using F = std::decay_t<decltype((data.f))>;
-        return bulk_chunked(static_cast<Sndr&&>(sndr).child, data.policy, data.shape,
-                            call_each<F>(internal::construct_each(),
-                                         static_cast<internal::like_t<Sndr, F>>(data.f)));
+        return bulk_chunked(
+            static_cast<Sndr&&>(sndr).child, data.policy, data.shape,
+            call_each<F>(internal::construct_each(), static_cast<Sndr&&>(sndr).data.f));
     }
 };
 inline constexpr bulk_t bulk{};

@@ -417,15 +417,14 @@ concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) 
 struct parallel_scheduler_domain {
     template <class Sndr, class Env>
         requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>) &&
-                (follows_parallel_scheduler<Sndr, Env>)
+                bulk_movable<Sndr> && (follows_parallel_scheduler<Sndr, Env>)
     static constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env& env) {
         using Plain = std::remove_cvref_t<Sndr>;
         using Data = decltype(Plain::data);
         using Child = decltype(Plain::child);
         auto sch = get_completion_scheduler<set_value_t>(execution::get_env(sndr.child), env);
         return parallel_bulk_sender<tag_of_t<Sndr>, Data, Child>(
-            std::move(sch), static_cast<internal::like_t<Sndr, Data>>(sndr.data),
-            static_cast<internal::like_t<Sndr, Child>>(sndr.child));
+            std::move(sch), static_cast<Sndr&&>(sndr).data, static_cast<Sndr&&>(sndr).child);
     }
 };
 inline parallel_scheduler_domain parallel_scheduler::query(get_domain_t) const noexcept {

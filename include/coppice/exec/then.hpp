@@ -34,23 +34,33 @@ struct then_signatures<completion_signatures<Fns...>, Tag, Handled, F> {
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
 
-template <class F, class Fn>
+// Whether F, called with what Fn sends, may throw; false if Fn is not Handled: F is not meant for
+// such arguments, and to ask about them might not even compile.
+template <class Handled, class F, class Fn>
 inline constexpr bool then_throws = false;
-template <class F, class Tag, class... Args>
-inline constexpr bool then_throws<F, Tag(Args...)> = !std::is_nothrow_invocable_v<F, Args...>;
+template <class Handled, class F, class... Args>
+inline constexpr bool then_throws<Handled, F, Handled(Args...)> =
+    !std::is_nothrow_invocable_v<F, Args...>;
 
 // What becomes of the child's completions.
 template <class Handled, class F>
 struct then_map {
     template <class... Fns>
     static consteval bool throws(completion_signatures<Fns...>) noexcept {
-        return ((signature_has_tag<Handled, Fns> && then_throws<F, Fns>) || ...);
+        return (then_throws<Handled, F, Fns> || ...);
     }
     template <class From, class To, class Sigs>
-    static constexpr bool leads =
-        std::is_same_v<From, Handled>
-            ? std::is_same_v<To, set_value_t> || (std::is_same_v<To, set_error_t> && throws(Sigs()))
-            : std::is_same_v<From, To>;
+    static consteval bool find() noexcept {
+        if constexpr (!std::is_same_v<From, Handled>) {
+            return std::is_same_v<From, To>;
+        } else if constexpr (std::is_same_v<To, set_error_t>) {
+            return throws(Sigs());
+        } else {
+            return std::is_same_v<To, set_value_t>;
+        }
+    }
+    template <class From, class To, class Sigs>
+    static constexpr bool leads = find<From, To, Sigs>();
     template <class Tag>
     static constexpr bool always =
         !std::is_same_v<Tag, set_error_t> &&

@@ -115,14 +115,14 @@ private:
 struct pool_domain {
     template <class Sndr, class Env>
         requires(execution::sender_for<Sndr, execution::bulk_chunked_t> ||
-                 execution::sender_for<Sndr, execution::bulk_unchunked_t>)
+                 execution::sender_for<Sndr, execution::bulk_unchunked_t>) &&
+                execution::bulk_movable<Sndr>
     static constexpr auto transform_sender(execution::set_value_t, Sndr&& sndr, const Env&) {
         using Plain = std::remove_cvref_t<Sndr>;
         using Data = decltype(Plain::data);
         using Child = decltype(Plain::child);
         return pool_bulk_sender<execution::tag_of_t<Sndr>, Data, Child>(
-            static_cast<execution::internal::like_t<Sndr, Data>>(sndr.data),
-            static_cast<execution::internal::like_t<Sndr, Child>>(sndr.child));
+            static_cast<Sndr&&>(sndr).data, static_cast<Sndr&&>(sndr).child);
     }
 };
 

@@ -72,17 +72,19 @@ template <class F>
     }
 }
 
-// A small closure is forked as a copy: then the compiler knows that nobody else sees the original,
-// and keeps what it captured in registers. A copy of such a closure cannot be told from it.
+// A small closure that its caller gives away, as the lambda written into the call, is forked as a
+// copy: then the compiler knows that nobody else sees the original, and keeps what it captured in
+// registers. What is called then is the copy, as the original would have been: not const, and once.
+// F as fork_join deduces it: a reference, if the caller keeps the function; that stays where it is.
 template <class F>
 inline constexpr bool forks_copy =
-    std::is_trivially_copyable_v<F> && sizeof(F) <= 4 * sizeof(void*) &&
-    (std::is_invocable_v<const F&> || std::is_invocable_v<const F&, inplace_stop_token>);
+    std::is_trivially_copyable_v<F> && std::is_copy_constructible_v<F> &&
+    sizeof(F) <= 4 * sizeof(void*);
 template <class F>
-    requires std::is_function_v<F>
-inline constexpr bool forks_copy<F> = false;  // a function has no size, and stays where it is
+    requires(!std::is_object_v<F>)
+inline constexpr bool forks_copy<F> = false;
 template <class F>
-using fork_access = std::conditional_t<forks_copy<F>, const F, F&>;
+using fork_access = std::conditional_t<forks_copy<F>, F, F&>;
 
 // Calls g, whose exception is not the first: it is given to nobody.
 template <class G>
@@ -198,7 +200,7 @@ template <class F, class G>
 }
 
 template <class F, class G>
-[[gnu::always_inline]] inline auto fork_both(F& f, G& g)
+[[gnu::always_inline]] inline auto fork_both(F&& f, G&& g)
     -> std::tuple<forked_value_t<F>, forked_value_t<G>> {
     using result = std::tuple<forked_value_t<F>, forked_value_t<G>>;
     fork_deque* const deque = fork_deque::current();
@@ -230,14 +232,16 @@ template <class F, class G>
 }
 
 template <class First, class... Rest>
-std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First& first, Rest&... rest);
+std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First&& first,
+                                                                      Rest&&... rest);
 
 }  // namespace internal
 
 // Calls all functions, maybe at the same time, and gives the tuple of their results, in order, with
 // std::monostate for void. Threads: any; see above. Blocks: until all have ended.
 // Errors: see above. Cost: two stores of an index and two of pointers for each function but the
-// first, unless it is stolen. Lifetime: the functions are called where they are, not copied.
+// first, unless it is stolen. Lifetime: named functions are called where they are; a temporary
+// may be copied first, if that is trivial.
 template <internal::forkable... F>
 [[gnu::always_inline]] inline std::tuple<internal::forked_value_t<F>...> fork_join(F&&... f) {
     if constexpr (sizeof...(F) == 0) {
@@ -245,25 +249,26 @@ template <internal::forkable... F>
     } else if constexpr (sizeof...(F) == 1) {
         return std::tuple<internal::forked_value_t<F>...>(internal::forked_value(f)...);
     } else if constexpr (sizeof...(F) == 2) {
-        return internal::fork_both(f...);
+        return internal::fork_both(static_cast<F&&>(f)...);
     } else {
-        return internal::fork_first(f...);
+        return internal::fork_first(static_cast<F&&>(f)...);
     }
 }
 // The same; the functions that ask, and what they fork, are given `token`.
 template <internal::forkable... F>
 std::tuple<internal::forked_value_t<F>...> fork_join(inplace_stop_token token, F&&... f) {
     const internal::fork_context stop(&token);
-    return fork_join(f...);
+    return fork_join(static_cast<F&&>(f)...);
 }
 
 namespace internal {
 
 // More than two: the first beside all the rest.
 template <class First, class... Rest>
-std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First& first, Rest&... rest) {
-    auto others = [&] { return fork_join(rest...); };
-    auto [value, values] = fork_both(first, others);
+std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First&& first,
+                                                                      Rest&&... rest) {
+    auto [value, values] = fork_both(static_cast<First&&>(first),
+                                     [&] { return fork_join(static_cast<Rest&&>(rest)...); });
     return std::tuple_cat(
         std::tuple<forked_value_t<First>>(static_cast<forked_value_t<First>&&>(value)),
         std::move(values));

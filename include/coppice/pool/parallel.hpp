@@ -26,9 +26,11 @@ namespace coppice {
 
 namespace internal {
 
-// What loops count with: every integer type, of which bool is none.
+// What loops count with: every integer type of up to 64 bits, of which bool is none. Some compilers
+// have wider ones, whose distances would be cut off.
 template <class Index>
-concept loop_index = std::integral<Index> && !std::same_as<std::remove_cv_t<Index>, bool>;
+concept loop_index = std::integral<Index> && !std::same_as<std::remove_cv_t<Index>, bool> &&
+                     sizeof(Index) <= sizeof(std::uint64_t);
 
 // How many indices there are from `first` to `last`, and the one that is `count` behind `first`:
 // also where the difference of two indices is more than an index can be.
@@ -47,6 +49,9 @@ public:
     loop_state() noexcept : stop_(fork_join_stop_token()) {}
     // Relaxed, here and below: saves work; results and exceptions travel with the joins.
     bool is_over() const noexcept { return failed_.load(relaxed) || stop_.stop_requested(); }
+    // A part ended early, and left iterations out.
+    void leave_out() noexcept { incomplete_.store(true, relaxed); }
+    bool is_complete() const noexcept { return !incomplete_.load(relaxed); }
 
     // Whether what is left, `left` iterations, is better cut in two now.
     bool wants_cut(std::uint64_t left) const noexcept {
@@ -86,6 +91,7 @@ private:
     const inplace_stop_token stop_;
     atomic<std::uint64_t> iterations_{1};  // of one chunk; changed by any part
     atomic<bool> failed_{false};           // set by any part, read by all
+    atomic<bool> incomplete_{false};       // set by any part, read when all have ended
 };
 
 template <class Index, class F>
@@ -94,7 +100,8 @@ public:
     explicit parallel_for_walk(F& f) noexcept : f_(f) {}
 
     void run(Index first, Index last) {
-        while (first < last && !state_.is_over()) {
+        while (first < last) {
+            if (state_.is_over()) return state_.leave_out();
             const std::uint64_t left = distance(first, last);
             if (state_.wants_cut(left)) {
                 const Index middle = behind(first, left / 2);
@@ -106,7 +113,7 @@ public:
             first = behind(first, count);
         }
     }
-    bool is_over() const noexcept { return state_.is_over(); }
+    bool is_complete() const noexcept { return state_.is_complete(); }
 
 private:
     void call(Index first, Index last) {
@@ -123,7 +130,8 @@ private:
 }  // namespace internal
 
 // Calls f(i) for each index of [begin, end), or f(first, last) for ranges that make it up, in any
-// order and on any worker. True: all were called. False: a stop request came before.
+// order and on any worker. True: all were called, even if a stop request came meanwhile. False: one
+// came before some were, and these were left out.
 // Threads: any; f is called by several at once. Blocks: until all calls have ended.
 // Errors: the exception of one call; no further calls begin then. Cost: no allocation.
 template <internal::loop_index Index, class F>
@@ -131,7 +139,7 @@ template <internal::loop_index Index, class F>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
     internal::parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
     walk.run(begin, end);
-    return !walk.is_over();
+    return walk.is_complete();
 }
 
 namespace internal {

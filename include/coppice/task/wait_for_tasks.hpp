@@ -15,6 +15,7 @@
 #include <coppice/base/fork_deque.hpp>
 #include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/refused_await.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/task/task_join.hpp>
 
@@ -375,6 +376,7 @@ public:
     [[gnu::always_inline]] task_wait_awaiter<Promise, Tasks...> as_awaitable(Promise& promise) && {
         return task_wait_awaiter<Promise, Tasks...>(tasks_, promise);
     }
+    await_of_an_lvalue<task_wait> operator co_await() & noexcept { return {}; }
     task_wait_awaiter<void, Tasks...> operator co_await() && {
         return task_wait_awaiter<void, Tasks...>(tasks_);
     }
