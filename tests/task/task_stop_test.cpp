@@ -2,7 +2,10 @@
 #include <coppice/task/task.hpp>
 
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
 #include <coppice/task/wait_for_tasks.hpp>
 
 #include <gtest/gtest.h>
@@ -15,6 +18,7 @@ namespace {
 
 namespace ex = coppice::execution;
 using coppice::task;
+using coppice::this_thread::sync_wait;
 
 // Destroys its own frame when what it awaits is stopped.
 struct ends_when_stopped {
@@ -119,6 +123,50 @@ TEST(task_stop, a_receiver_may_destroy_the_operation_in_set_stopped) {
     (new owner<task<int>>(stops_below(), stopped))->start();
     (new owner<awaitable>(awaitable{stops_below()}, stopped))->start();
     EXPECT_EQ(stopped, 2);
+}
+
+// Gives the coroutine that a stop resumes, or resumes it.
+struct stopped_by_its_awaiter {
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) const noexcept {
+        return h.promise().unhandled_stopped();
+    }
+    void await_resume() const noexcept { ADD_FAILURE() << "a stopped awaiter gave a value"; }
+};
+struct stopped_inside : stopped_by_its_awaiter {
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> h) const {
+        h.promise().unhandled_stopped().resume();
+    }
+};
+struct resumed_by_its_awaiter : stopped_by_its_awaiter {
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> h) const noexcept { return h; }
+    int await_resume() const noexcept { return 1; }
+};
+
+template <class Awaiter>
+task<int> awaits() {
+    co_await Awaiter();
+    co_return 1;
+}
+template <class Awaiter>
+task<int> awaits_an_l_value() {
+    Awaiter awaiter;
+    co_await awaiter;
+    co_return 1;
+}
+bool gives_a_value(task<int> (*make)()) {
+    const bool inside = sync_wait(make()).has_value();
+    EXPECT_EQ(sync_wait(ex::starts_on(ex::inline_scheduler(), make())).has_value(), inside);
+    return inside;
+}
+
+TEST(task_stop, an_awaiter_that_gives_the_handle_of_a_stop_stops_the_task_on_every_scheduler) {
+    EXPECT_FALSE(gives_a_value(&awaits<stopped_by_its_awaiter>));
+    EXPECT_FALSE(gives_a_value(&awaits_an_l_value<stopped_by_its_awaiter>));
+    EXPECT_FALSE(gives_a_value(&awaits<stopped_inside>));
+    EXPECT_TRUE(gives_a_value(&awaits<resumed_by_its_awaiter>));
 }
 
 }  // namespace
