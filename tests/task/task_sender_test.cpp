@@ -295,6 +295,44 @@ TEST(task_sender, a_stop_request_of_another_kind_of_token_reaches_it) {
         std::tuple(true));
 }
 
+// Can be moved so many times.
+struct moved_at_most {
+    explicit moved_at_most(int times) noexcept : left(times) {}
+    moved_at_most(moved_at_most&& other) : left(other.left - 1) {
+        if (left < 0) throw std::runtime_error("moved too often");
+    }
+    int left;
+};
+struct no_exceptions {
+    using error_types = ex::completion_signatures<ex::set_error_t(int)>;
+};
+
+TEST(task_sender, what_a_move_of_the_result_throws_is_its_error_whether_awaited_or_connected) {
+    auto make = []() -> task<moved_at_most> { co_return moved_at_most(1); };
+    auto ignore = [](moved_at_most&&) noexcept {};
+    auto caught = [&](bool connected) -> task<bool> {
+        try {
+            if (connected) {
+                co_await ex::then(make(), ignore);
+            } else {
+                co_await make();
+            }
+        } catch (const std::runtime_error&) {
+            co_return true;
+        }
+        co_return false;
+    };
+    EXPECT_EQ(sync_wait(caught(false)), std::tuple(true));
+    EXPECT_EQ(sync_wait(caught(true)), std::tuple(true));
+    EXPECT_THROW(sync_wait(make()), std::runtime_error);
+}
+
+TEST(task_sender, a_result_is_sent_without_a_move_where_no_exception_may_be_sent) {
+    auto make = []() -> task<moved_at_most, no_exceptions> { co_return moved_at_most(1); };
+    auto left = [](moved_at_most&& value) noexcept { return value.left; };
+    EXPECT_EQ(sync_wait(ex::then(make(), left)), std::tuple(0));
+}
+
 struct get_number_t : coppice::forwarding_query_t {
     template <class Env>
         requires ex::has_query<Env, get_number_t>

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <exception>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -70,12 +71,12 @@ public:
         internal::check_failed("which_ != none", "a task's result was taken before it ended",
                                __FILE__, __LINE__);
     }
-    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here.
+    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here. A value whose move
+    // throws gives what was thrown; if there are no exceptions among the errors, it is not moved.
     template <class WithValue, class WithError>
     void deliver(WithValue with_value, [[maybe_unused]] WithError with_error) {
         if (which_ == value) {
-            T moved(static_cast<T&&>(object<T>()));
-            with_value(static_cast<T&&>(moved));
+            deliver_value(with_value, with_error);
         } else {
             COPPICE_CHECK(which_ != none, "a task ended without a result");
             static_cast<void>((deliver_error<std::decay_t<Errors>>(with_error) || ...));
@@ -124,6 +125,28 @@ private:
     void rethrow_if() {
         if (which_ == number<Error>()) {
             std::rethrow_exception(internal::as_exception(static_cast<Error&&>(object<Error>())));
+        }
+    }
+    template <class WithValue, class WithError>
+    void deliver_value(WithValue& with_value, [[maybe_unused]] WithError& with_error) {
+        if constexpr (std::is_nothrow_move_constructible_v<T>) {
+            T moved(static_cast<T&&>(object<T>()));
+            with_value(static_cast<T&&>(moved));
+        } else if constexpr (holds_exceptions) {
+            std::optional<T> moved;
+            std::exception_ptr thrown;
+            try {
+                moved.emplace(static_cast<T&&>(object<T>()));
+            } catch (...) {
+                thrown = std::current_exception();
+            }
+            if (moved) {
+                with_value(static_cast<T&&>(*moved));
+            } else {
+                with_error(static_cast<std::exception_ptr&&>(thrown));
+            }
+        } else {
+            with_value(static_cast<T&&>(object<T>()));
         }
     }
     template <class Error, class WithError>
