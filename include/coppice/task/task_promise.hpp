@@ -174,10 +174,8 @@ concept awaited_affine =
     std::constructible_from<std::decay_t<Value>, Value> && internal::callable<affine_t, Value> &&
     awaited_in<internal::call_result_t<affine_t, Value>, Promise>;
 template <class Value, class Promise>
-using direct_result_t =
-    decltype(execution::awaiter_of(
-                 std::declval<internal::call_result_t<as_awaitable_t, Value, Promise&>>())
-                 .await_resume());
+using direct_result_t = resume_result_t<decltype(execution::awaiter_of(
+    std::declval<internal::call_result_t<as_awaitable_t, Value, Promise&>>()))>;
 template <class Value, class Promise>
 using affine_result_t =
     decltype(std::declval<internal::call_result_t<

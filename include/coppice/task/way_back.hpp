@@ -134,8 +134,7 @@ struct awaited_value : immovable {
     using suspend_type =
         decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_suspend(
             std::coroutine_handle<Promise>()));
-    using result_type =
-        decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_resume());
+    using result_type = resume_result_t<awaiter_type>;
 
     awaited_value(Value&& value, Promise& promise)
         : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
