@@ -19,6 +19,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <ios>
 #include <memory>
 #include <new>
@@ -243,6 +245,7 @@ TEST(task_sender, a_changed_scheduler_is_where_awaits_resume_and_the_awaiter_is_
         const auto before =
             co_await ex::change_coroutine_scheduler(ex::task_scheduler(other.scheduler()));
         if (before == other.scheduler()) co_return false;
+        if (std::this_thread::get_id() != other.thread.get_id()) co_return false;
         co_await ex::schedule(other.scheduler());
         if (std::this_thread::get_id() != other.thread.get_id()) co_return false;
         co_return (co_await ex::read_env(ex::get_scheduler)) == other.scheduler();
@@ -271,6 +274,114 @@ TEST(task_sender, a_scheduler_changed_to_inline_can_be_changed_again) {
     EXPECT_EQ(sync_wait(body()), std::tuple(true));
 }
 
+TEST(task_sender, a_change_of_scheduler_moves_the_task_there_and_back) {
+    other_thread other;
+    auto body = [&]() -> task<bool> {
+        const std::thread::id thread = std::this_thread::get_id();
+        const ex::task_scheduler home =
+            co_await ex::change_coroutine_scheduler(ex::task_scheduler(other.scheduler()));
+        const bool there = std::this_thread::get_id() == other.thread.get_id();
+        co_await ex::just();
+        const bool stayed = std::this_thread::get_id() == other.thread.get_id();
+        co_await ex::change_coroutine_scheduler(home);
+        co_return there&& stayed&& std::this_thread::get_id() == thread;
+    };
+    EXPECT_EQ(sync_wait(body()), std::tuple(true));
+}
+
+// Completes inside start(); throws at the connect whose turn it is, counted down.
+struct in_place_scheduler {
+    using scheduler_concept = ex::scheduler_tag;
+    struct attrs {
+        in_place_scheduler query(ex::get_completion_scheduler_t<ex::set_value_t>) const noexcept {
+            return {connects_left, id};
+        }
+        int* connects_left;
+        int id;
+    };
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        void start() & noexcept { ex::set_value(std::move(rcvr)); }
+        Rcvr rcvr;
+    };
+    struct sender {
+        using sender_concept = ex::sender_tag;
+        template <class, class...>
+        static consteval auto get_completion_signatures() {
+            return ex::completion_signatures<ex::set_value_t()>();
+        }
+        attrs get_env() const noexcept { return made_by; }
+        template <class Rcvr>
+        operation<Rcvr> connect(Rcvr rcvr) const {
+            if ((*made_by.connects_left)-- == 0) throw std::bad_alloc();
+            return {std::move(rcvr)};
+        }
+        attrs made_by;
+    };
+    sender schedule() const noexcept { return {{connects_left, id}}; }
+    bool operator==(const in_place_scheduler&) const = default;
+    int* connects_left;
+    int id;
+};
+struct in_place {
+    using scheduler_type = in_place_scheduler;
+};
+
+TEST(task_sender, a_change_of_scheduler_that_cannot_be_connected_throws_where_it_is_awaited) {
+    int left = -1;
+    const in_place_scheduler home{&left, 0};
+    auto child = [&]() -> task<int, in_place> {
+        try {
+            co_await ex::change_coroutine_scheduler(in_place_scheduler{&left, 1});
+        } catch (const std::bad_alloc&) {
+            co_return 1;
+        }
+        co_return 0;
+    };
+    auto parent = [&](int fails) -> task<int, in_place> {
+        left = fails;
+        const int thrown = co_await child();
+        left = -1;
+        co_return thrown;
+    };
+    const auto run = [&](int fails) {
+        left = -1;
+        return sync_wait(ex::write_env(parent(fails), ex::prop(ex::get_start_scheduler, home)));
+    };
+    EXPECT_EQ(run(0), std::tuple(1));  // the way back
+    EXPECT_EQ(run(1), std::tuple(1));  // the way there
+    EXPECT_EQ(run(2), std::tuple(0));
+}
+
+// How far down the stack the deepest of many children in a row was.
+template <class Sch, class Env>
+std::uintptr_t depth_of_changes(Sch home, Sch to) {
+    std::uintptr_t low = UINTPTR_MAX;
+    std::uintptr_t high = 0;
+    auto child = [&]() -> task<void, Env> {
+        co_await ex::change_coroutine_scheduler(to);
+        const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+        low = std::min(low, here);
+        high = std::max(high, here);
+    };
+    auto loop = [&]() -> task<void, Env> {
+        for (int i = 0; i < 5000; ++i) co_await child();
+    };
+    sync_wait(ex::write_env(loop(), ex::prop(ex::get_start_scheduler, home)));
+    return high - low;
+}
+
+TEST(task_sender, children_that_change_their_scheduler_in_a_loop_use_constant_stack) {
+    const ex::task_scheduler in_line{ex::inline_scheduler()};
+    int left = -1;
+    const in_place_scheduler here{&left, 0};
+    const in_place_scheduler there{&left, 1};
+    constexpr std::uintptr_t limit = 200 * 1024;
+    EXPECT_LT((depth_of_changes<ex::task_scheduler, ex::env<>>(in_line, in_line)), limit);
+    EXPECT_LT((depth_of_changes<in_place_scheduler, in_place>(here, there)), limit);
+}
+
 TEST(task_sender, what_it_awaits_sees_the_stop_token_of_its_receiver) {
     coppice::inplace_stop_source source;
     auto child = [](coppice::inplace_stop_token expected) -> task<bool> {
@@ -293,6 +404,44 @@ TEST(task_sender, a_stop_request_of_another_kind_of_token_reaches_it) {
     EXPECT_EQ(
         sync_wait(ex::write_env(body(), ex::prop(coppice::get_stop_token, source.get_token()))),
         std::tuple(true));
+}
+
+// Can be moved so many times.
+struct moved_at_most {
+    explicit moved_at_most(int times) noexcept : left(times) {}
+    moved_at_most(moved_at_most&& other) : left(other.left - 1) {
+        if (left < 0) throw std::runtime_error("moved too often");
+    }
+    int left;
+};
+struct no_exceptions {
+    using error_types = ex::completion_signatures<ex::set_error_t(int)>;
+};
+
+TEST(task_sender, what_a_move_of_the_result_throws_is_its_error_whether_awaited_or_connected) {
+    auto make = []() -> task<moved_at_most> { co_return moved_at_most(1); };
+    auto ignore = [](moved_at_most&&) noexcept {};
+    auto caught = [&](bool connected) -> task<bool> {
+        try {
+            if (connected) {
+                co_await ex::then(make(), ignore);
+            } else {
+                co_await make();
+            }
+        } catch (const std::runtime_error&) {
+            co_return true;
+        }
+        co_return false;
+    };
+    EXPECT_EQ(sync_wait(caught(false)), std::tuple(true));
+    EXPECT_EQ(sync_wait(caught(true)), std::tuple(true));
+    EXPECT_THROW(sync_wait(make()), std::runtime_error);
+}
+
+TEST(task_sender, a_result_is_sent_without_a_move_where_no_exception_may_be_sent) {
+    auto make = []() -> task<moved_at_most, no_exceptions> { co_return moved_at_most(1); };
+    auto left = [](moved_at_most&& value) noexcept { return value.left; };
+    EXPECT_EQ(sync_wait(ex::then(make(), left)), std::tuple(0));
 }
 
 struct get_number_t : coppice::forwarding_query_t {

@@ -2,6 +2,7 @@
 #include <coppice/task/way_back.hpp>
 
 #include <coppice/exec/any_scheduler.hpp>
+#include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -49,6 +50,30 @@ TEST(way_back, a_result_is_taken_from_the_awaiter_itself) {
         co_return &got == &result && &again == &result;
     };
     EXPECT_EQ(sync_wait(body()), std::tuple(true));
+}
+
+// An awaiter is an l-value when it is awaited ([expr.await]).
+struct l_value_awaiter {
+    explicit l_value_awaiter(bool is_ready) noexcept : ready(is_ready) {}
+    bool await_ready() & noexcept { return ready; }
+    void await_suspend(std::coroutine_handle<> h) & { h.resume(); }
+    int await_resume() & noexcept { return 4; }
+    bool ready;
+};
+
+TEST(way_back, an_awaiter_of_l_values_is_awaited_by_its_name_and_as_an_r_value) {
+    auto body = [](bool is_ready) -> task<int> {
+        l_value_awaiter named(is_ready);
+        const int first = co_await named;
+        const int second = co_await l_value_awaiter(is_ready);
+        co_return first * 10 + second;
+    };
+    for (const bool is_ready : {true, false}) {
+        EXPECT_EQ(sync_wait(body(is_ready)), std::tuple(44));
+        EXPECT_EQ(sync_wait(ex::starts_on(ex::inline_scheduler(), body(is_ready))), std::tuple(44));
+        EXPECT_EQ(sync_wait(ex::then(l_value_awaiter(is_ready), [](int value) { return value; })),
+                  std::tuple(4));
+    }
 }
 
 struct ready : coppice::immovable {

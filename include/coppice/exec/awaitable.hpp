@@ -65,9 +65,12 @@ inline constexpr bool is_awaitable_in<T, Promise> = true;
 template <class T, class... Promise>
 concept is_awaitable = is_awaitable_in<T, Promise...>;
 
+// What the await gives; of an l-value, as the language calls await_resume ([expr.await]).
+template <class Awaiter>
+using resume_result_t = decltype(std::declval<Awaiter&>().await_resume());
 template <class T, class... Promise>
-using await_result_t =
-    decltype(execution::awaiter_of(std::declval<T>(), std::declval<Promise&>()...).await_resume());
+using await_result_t = resume_result_t<decltype(execution::awaiter_of(
+    std::declval<T>(), std::declval<Promise&>()...))>;
 
 template <class T, class Promise>
 concept has_as_awaitable = requires(T&& value, Promise& promise) {

@@ -110,8 +110,10 @@ public:
     task_context<Env>& context(std::coroutine_handle<>) noexcept { return context_.get(); }
     task_chain* chain() const noexcept { return chain_; }
     std::coroutine_handle<> self() const noexcept { return self_; }
+    // A coroutine that is no task may end in stop_(), and this with it.
     stopped_coroutine stopped() const noexcept {
-        return {chain_ != nullptr ? self_ : stop_(self_.address()), chain_};
+        if (chain_ != nullptr) return {self_, chain_};
+        return {stop_(self_.address()), nullptr};
     }
     std::coroutine_handle<> stop() const noexcept {
         return chain_ != nullptr ? chain_->stop(self_) : stop_(self_.address());

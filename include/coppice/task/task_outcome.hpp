@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <exception>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -70,8 +71,8 @@ public:
         internal::check_failed("which_ != none", "a task's result was taken before it ended",
                                __FILE__, __LINE__);
     }
-    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here; with the exception
-    // if moving throws one, and exceptions are among the errors.
+    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here. An object whose move
+    // throws gives what was thrown; if there are no exceptions among the errors, it is not moved.
     template <class WithValue, class WithError>
     void deliver(WithValue with_value, [[maybe_unused]] WithError with_error) {
         if (which_ == value) {
@@ -134,16 +135,24 @@ private:
     }
     template <class U, class With, class WithError>
     void deliver_object(With& with, [[maybe_unused]] WithError& with_error) {
-        if constexpr (std::is_nothrow_move_constructible_v<U> || !holds_exceptions) {
+        if constexpr (std::is_nothrow_move_constructible_v<U>) {
             U moved(static_cast<U&&>(object<U>()));
             with(static_cast<U&&>(moved));
-        } else {
+        } else if constexpr (holds_exceptions) {
+            std::optional<U> moved;
+            std::exception_ptr thrown;
             try {
-                U moved(static_cast<U&&>(object<U>()));
-                with(static_cast<U&&>(moved));
-            } catch (...) {  // of the move: completions throw nothing
-                with_error(std::current_exception());
+                moved.emplace(static_cast<U&&>(object<U>()));
+            } catch (...) {
+                thrown = std::current_exception();
             }
+            if (moved) {
+                with(static_cast<U&&>(*moved));
+            } else {
+                with_error(static_cast<std::exception_ptr&&>(thrown));
+            }
+        } else {
+            with(static_cast<U&&>(object<U>()));
         }
     }
 

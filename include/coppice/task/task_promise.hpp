@@ -3,6 +3,7 @@
 
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/as_awaitable.hpp>
+#include <coppice/exec/starting.hpp>
 #include <coppice/task/task_chain.hpp>
 #include <coppice/task/task_context.hpp>
 #include <coppice/task/task_frame.hpp>
@@ -30,8 +31,8 @@ struct with_error {
 template <class E>
 with_error(E) -> with_error<E>;
 
-// `co_await change_coroutine_scheduler(s)`: what is awaited from here on comes back to s. Gives the
-// scheduler before. Source: P3552R3.
+// `co_await change_coroutine_scheduler(s)`: the task goes on on s, also if it was stopped, and what
+// it awaits from here on comes back to s. Gives the scheduler before. Source: P3552R3.
 template <scheduler Sch>
 struct change_coroutine_scheduler {
     using type = std::remove_cvref_t<Sch>;
@@ -49,55 +50,115 @@ inline constexpr bool changes_scheduler<change_coroutine_scheduler<Sch>> = true;
 template <class Env>
 class task_promise_base;
 
+// Schedules a task on a scheduler, come what may: if that fails or is stopped, it goes on all the
+// same, for there is no other place. Completed(): what is to be resumed there.
+template <class Sch, class Completed>
+class task_move : immovable {
+    class receiver {
+    public:
+        using receiver_concept = receiver_tag;
+        explicit receiver(task_move& move) noexcept : move_(&move) {}
+        void set_value() && noexcept { move_->complete(); }
+        template <class Error>
+        void set_error(Error&&) && noexcept {
+            move_->complete();
+        }
+        void set_stopped() && noexcept { move_->complete(); }
+        env<> get_env() const noexcept { return {}; }
+
+    private:
+        task_move* move_;
+    };
+
+public:
+    task_move(Sch sch, Completed completed)
+        : completed_(completed),
+          operation_(execution::connect(execution::schedule(sch), receiver(*this))) {}
+    // True: it has completed already, and the caller resumes the task. False: this may be gone.
+    bool start() noexcept {
+        internal::starting start_call(this, mark_);
+        execution::start(operation_);
+        return start_call.has_completed();
+    }
+
+private:
+    void complete() noexcept {
+        if (internal::starting::takes_completion_of(this, mark_)) return;
+        const Completed completed = completed_;  // this may be gone
+        execution::resume_from_outside(completed());
+    }
+
+    const Completed completed_;
+    const internal::starting* mark_ = nullptr;
+    connect_result_t<schedule_result_t<Sch&>, receiver> operation_;
+};
+
 // The context of a task that has changed its scheduler, and its way back when it ends: whoever
 // waits goes on where it was.
 template <class Env>
 class changed_context : public task_context<Env> {
     using scheduler_type = typename task_context<Env>::scheduler_type;
-    class receiver {
-    public:
-        using receiver_concept = receiver_tag;
-        explicit receiver(task_promise_base<Env>& promise, std::coroutine_handle<> self) noexcept
-            : promise_(&promise), self_(self) {}
-        void set_value() && noexcept { go_on(); }
-        template <class Error>
-        void set_error(Error&&) && noexcept {
-            go_on();  // there is no other place to go on
+    struct ends {
+        changed_context* here;
+        std::coroutine_handle<> operator()() const noexcept {
+            return here->promise_.end(here->self_);
         }
-        void set_stopped() && noexcept { go_on(); }
-        env<> get_env() const noexcept { return {}; }
-
-    private:
-        void go_on() noexcept;
-        task_promise_base<Env>* promise_;
-        std::coroutine_handle<> self_;
     };
-    using way_back = connect_result_t<schedule_result_t<scheduler_type&>, receiver>;
+    using way_back = task_move<scheduler_type, ends>;
 
 public:
-    changed_context(scheduler_type sch, task_context<Env>& outer)
+    // The way back is connected here, where what that throws can be reported.
+    changed_context(scheduler_type sch, task_context<Env>& outer, task_promise_base<Env>& promise)
         : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
                             outer.environment(), outer.timer(), outer.allocator()),
-          outer_(outer) {
+          outer_(outer),
+          promise_(promise),
+          back_(outer.scheduler, ends{this}) {
         this->deadline = outer.deadline;
     }
-    ~changed_context() {
-        if (going_back_) back_.destroy();
-    }
-    task_context<Env>& outer() const noexcept { return outer_; }
-    void go_back(task_promise_base<Env>& promise, std::coroutine_handle<> self) {
-        back_.construct_with([&] {
-            return execution::connect(execution::schedule(outer_.scheduler),
-                                      receiver(promise, self));
-        });
-        going_back_ = true;
-        execution::start(back_.get());
+    // True: the task is there already, and ends where it is. False: it does so there.
+    bool go_back(std::coroutine_handle<> self) noexcept {
+        self_ = self;
+        return outer_.is_inline() || back_.start();
     }
 
 private:
     task_context<Env>& outer_;
-    manual_lifetime<way_back> back_;
-    bool going_back_ = false;
+    task_promise_base<Env>& promise_;
+    std::coroutine_handle<> self_;
+    way_back back_;
+};
+
+// The await of change_coroutine_scheduler, after the change. Without a schedule if the task is
+// there already.
+template <class Sch>
+class scheduler_change : immovable {
+    struct resumes {
+        std::coroutine_handle<> self;
+        std::coroutine_handle<> operator()() const noexcept { return self; }
+    };
+    using move_type = task_move<Sch, resumes>;
+
+public:
+    scheduler_change(Sch before, Sch to, bool is_there)
+        : before_(static_cast<Sch&&>(before)), to_(static_cast<Sch&&>(to)), is_there_(is_there) {}
+    ~scheduler_change() {
+        if (moving_) move_.destroy();
+    }
+    bool await_ready() const noexcept { return is_there_; }
+    bool await_suspend(std::coroutine_handle<> self) {
+        move_.construct_with([&] { return move_type(to_, resumes{self}); });
+        moving_ = true;
+        return !move_.get().start();
+    }
+    Sch await_resume() noexcept { return static_cast<Sch&&>(before_); }
+
+private:
+    Sch before_;
+    Sch to_;
+    const bool is_there_;
+    bool moving_ = false;
+    manual_lifetime<move_type> move_;
 };
 
 // An await that ends in the place where the task belongs, or directly where there is none; which it
@@ -174,10 +235,8 @@ concept awaited_affine =
     std::constructible_from<std::decay_t<Value>, Value> && internal::callable<affine_t, Value> &&
     awaited_in<internal::call_result_t<affine_t, Value>, Promise>;
 template <class Value, class Promise>
-using direct_result_t =
-    decltype(execution::awaiter_of(
-                 std::declval<internal::call_result_t<as_awaitable_t, Value, Promise&>>())
-                 .await_resume());
+using direct_result_t = resume_result_t<decltype(execution::awaiter_of(
+    std::declval<internal::call_result_t<as_awaitable_t, Value, Promise&>>()))>;
 template <class Value, class Promise>
 using affine_result_t =
     decltype(std::declval<internal::call_result_t<
@@ -225,8 +284,8 @@ public:
         std::coroutine_handle<> self) noexcept {
         if (!this->has(this->own_context)) [[likely]]
             return this->end(self);
-        static_cast<changed_context<Env>*>(context_)->go_back(*this, self);
-        return std::noop_coroutine();
+        auto& changed = *static_cast<changed_context<Env>*>(context_);
+        return changed.go_back(self) ? this->end(self) : std::noop_coroutine();
     }
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
@@ -239,7 +298,8 @@ protected:
             context_->change_scheduler(static_cast<decltype(sch)&&>(sch));
         } else {
             this->detach();
-            context_ = new changed_context<Env>(static_cast<decltype(sch)&&>(sch), *context_);
+            context_ =
+                new changed_context<Env>(static_cast<decltype(sch)&&>(sch), *context_, *this);
             this->add(this->own_context);
         }
         return before;
@@ -252,11 +312,6 @@ private:
 
     task_context<Env>* context_;  // the task's own, if it has changed its scheduler
 };
-
-template <class Env>
-void changed_context<Env>::receiver::go_on() noexcept {
-    execution::resume_from_outside(promise_->end(self_));
-}
 
 template <class T, class Env>
 class task;
@@ -322,7 +377,11 @@ public:
         if constexpr (!awaits_tasks<V>) this->detach();
         if constexpr (changes_scheduler<Plain>) {
             using Sch = typename task_context<Env>::scheduler_type;
-            return value_awaiter<Sch>(this->exchange_scheduler(Sch(value.scheduler)));
+            Sch to(value.scheduler);
+            Sch before = this->exchange_scheduler(to);
+            const bool is_there = this->context().is_inline() || before == to;
+            return scheduler_change<Sch>(static_cast<Sch&&>(before), static_cast<Sch&&>(to),
+                                         is_there);
         } else if constexpr (keeps_scheduler<V> ||
                              std::same_as<typename task_context<Env>::scheduler_type,
                                           inline_scheduler>) {
@@ -355,17 +414,6 @@ private:
         self.promise().outcome_->set_current_exception();
         self.promise().detach();
     }
-    template <class V>
-    class value_awaiter {
-    public:
-        explicit value_awaiter(V value) noexcept : value_(static_cast<V&&>(value)) {}
-        bool await_ready() const noexcept { return true; }
-        void await_suspend(std::coroutine_handle<>) const noexcept {}
-        V await_resume() noexcept { return static_cast<V&&>(value_); }
-
-    private:
-        V value_;
-    };
     // What is no sender that is made affine.
     template <class V>
     static decltype(auto) came_back(V&& value, Derived& promise) {

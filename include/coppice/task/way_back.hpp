@@ -81,6 +81,7 @@ public:
                 way_.stopped_ = true;
                 return std::coroutine_handle<promise_type>::from_promise(*this);
             }
+            bool is_stopped() const noexcept { return way_.stopped_; }
             task_env<Env> get_env() const noexcept { return way_.promise_.get_env(); }
 
         private:
@@ -133,8 +134,7 @@ struct awaited_value : immovable {
     using suspend_type =
         decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_suspend(
             std::coroutine_handle<Promise>()));
-    using result_type =
-        decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_resume());
+    using result_type = resume_result_t<awaiter_type>;
 
     awaited_value(Value&& value, Promise& promise)
         : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
@@ -148,7 +148,7 @@ struct awaited_value : immovable {
             awaiter.await_suspend(given);
         } else if constexpr (is_coroutine_handle<suspend_type>) {
             next = awaiter.await_suspend(given);
-            if (next == given) next = self;
+            if (next == given && !is_stopped(given)) next = self;
         } else {
             if (!awaiter.await_suspend(given)) next = self;
         }
@@ -156,6 +156,15 @@ struct awaited_value : immovable {
             return next;
         } else {
             return next != self;
+        }
+    }
+
+    // Whether what goes on next was stopped: then it is not resumed in the task's place.
+    static bool is_stopped(std::coroutine_handle<Promise> given) noexcept {
+        if constexpr (requires { given.promise().is_stopped(); }) {
+            return given.promise().is_stopped();
+        } else {
+            return false;
         }
     }
 

@@ -1,0 +1,172 @@
+// Plan: a stop that leaves a task: whoever it reaches may end at once, and no await loses it.
+#include <coppice/task/task.hpp>
+
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/task/wait_for_tasks.hpp>
+
+#include <gtest/gtest.h>
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::task;
+using coppice::this_thread::sync_wait;
+
+// Destroys its own frame when what it awaits is stopped.
+struct ends_when_stopped {
+    struct promise_type {
+        explicit promise_type(int& stops, auto&&...) noexcept : stopped(&stops) {}
+        ends_when_stopped get_return_object() noexcept { return {}; }
+        std::suspend_never initial_suspend() const noexcept { return {}; }
+        std::suspend_never final_suspend() const noexcept { return {}; }
+        [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
+        void return_void() noexcept {}
+        std::coroutine_handle<> unhandled_stopped() noexcept {
+            ++*stopped;
+            std::coroutine_handle<promise_type>::from_promise(*this).destroy();
+            return std::noop_coroutine();
+        }
+        int* stopped;
+    };
+};
+
+task<int> stops() {
+    co_await ex::just_stopped();
+    co_return 1;
+}
+task<int> stops_below() {
+    co_return co_await stops();
+}
+// Leaves the coroutine to be resumed by the test.
+struct suspends : std::suspend_always {
+    explicit suspends(std::coroutine_handle<>& to) noexcept : kept(&to) {}
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> h) const noexcept {
+        *kept = h;
+    }
+    std::coroutine_handle<>* kept;
+};
+task<int> stops_later(std::coroutine_handle<>& kept) {
+    co_await suspends(kept);
+    co_await ex::just_stopped();
+    co_return 1;
+}
+
+ends_when_stopped awaits_one(int&, bool below) {
+    co_await (below ? stops_below() : stops());
+}
+ends_when_stopped awaits_two(int&) {
+    co_await coppice::wait_for_tasks(stops(), stops_below());
+}
+ends_when_stopped awaits_later(int&, std::coroutine_handle<>& kept) {
+    co_await stops_later(kept);
+}
+ends_when_stopped awaits_two_later(int&, std::coroutine_handle<>& kept) {
+    co_await coppice::wait_for_tasks(stops(), stops_later(kept));
+}
+
+TEST(task_stop, a_coroutine_may_destroy_itself_when_what_it_awaits_is_stopped) {
+    int stopped = 0;
+    awaits_one(stopped, false);
+    awaits_one(stopped, true);
+    awaits_two(stopped);
+    EXPECT_EQ(stopped, 3);
+}
+TEST(task_stop, a_coroutine_may_destroy_itself_in_a_stop_after_a_suspension) {
+    int stopped = 0;
+    std::coroutine_handle<> kept;
+    awaits_later(stopped, kept);
+    kept.resume();
+    awaits_two_later(stopped, kept);
+    kept.resume();
+    EXPECT_EQ(stopped, 2);
+}
+
+// Is destroyed by the receiver that it completes.
+struct awaitable {
+    task<int> awaited;
+    auto operator co_await() && { return std::move(awaited).operator co_await(); }
+};
+template <class Sender>
+class owner {
+    struct receiver {
+        using receiver_concept = ex::receiver_tag;
+        owner* self;
+        int* stopped;
+        void set_value(auto&&...) && noexcept { delete self; }
+        void set_error(auto&&) && noexcept { delete self; }
+        void set_stopped() && noexcept {
+            ++*stopped;
+            delete self;
+        }
+    };
+
+public:
+    owner(Sender sender, int& stopped)
+        : operation_(ex::connect(std::move(sender), receiver{this, &stopped})) {}
+    void start() noexcept { ex::start(operation_); }
+
+private:
+    ex::connect_result_t<Sender, receiver> operation_;
+};
+
+TEST(task_stop, a_receiver_may_destroy_the_operation_in_set_stopped) {
+    int stopped = 0;
+    (new owner<task<int>>(stops_below(), stopped))->start();
+    (new owner<awaitable>(awaitable{stops_below()}, stopped))->start();
+    EXPECT_EQ(stopped, 2);
+}
+
+// Gives the coroutine that a stop resumes, or resumes it.
+struct stopped_by_its_awaiter {
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) const noexcept {
+        return h.promise().unhandled_stopped();
+    }
+    void await_resume() const noexcept { ADD_FAILURE() << "a stopped awaiter gave a value"; }
+};
+struct stopped_inside : stopped_by_its_awaiter {
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> h) const {
+        h.promise().unhandled_stopped().resume();
+    }
+};
+struct resumed_by_its_awaiter : stopped_by_its_awaiter {
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> h) const noexcept { return h; }
+    int await_resume() const noexcept { return 1; }
+};
+
+template <class Awaiter>
+task<int> awaits() {
+    co_await Awaiter();
+    co_return 1;
+}
+template <class Awaiter>
+task<int> awaits_an_l_value() {
+    Awaiter awaiter;
+    co_await awaiter;
+    co_return 1;
+}
+bool gives_a_value(task<int> (*make)()) {
+    const bool inside = sync_wait(make()).has_value();
+    EXPECT_EQ(sync_wait(ex::starts_on(ex::inline_scheduler(), make())).has_value(), inside);
+    return inside;
+}
+
+TEST(task_stop, an_awaiter_that_gives_the_handle_of_a_stop_stops_the_task_on_every_scheduler) {
+    EXPECT_FALSE(gives_a_value(&awaits<stopped_by_its_awaiter>));
+    EXPECT_FALSE(gives_a_value(&awaits_an_l_value<stopped_by_its_awaiter>));
+    EXPECT_FALSE(gives_a_value(&awaits<stopped_inside>));
+    EXPECT_TRUE(gives_a_value(&awaits<resumed_by_its_awaiter>));
+}
+
+}  // namespace
