@@ -71,8 +71,8 @@ public:
         internal::check_failed("which_ != none", "a task's result was taken before it ended",
                                __FILE__, __LINE__);
     }
-    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here. An object whose move
-    // throws gives what was thrown; if there are no exceptions among the errors, it is not moved.
+    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here. An object whose
+    // move throws gives what was thrown; if no exception is among the errors, it is not moved.
     template <class WithValue, class WithError>
     void deliver(WithValue with_value, [[maybe_unused]] WithError with_error) {
         if (which_ == value) {
