@@ -9,6 +9,8 @@
 //
 // Source: add_sat and its siblings of the draft's [numeric.sat], for integers.
 
+#include <coppice/base/saturating_cast.hpp>
+
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -16,9 +18,6 @@
 namespace coppice {
 
 namespace internal {
-
-template <class T>
-concept saturating_integer = std::integral<T> && !std::same_as<T, bool>;
 
 // std::chrono::duration of an integer type.
 template <class T>
@@ -59,14 +58,6 @@ constexpr T saturating_mul(T a, T b) noexcept {
     T product;
     if (!__builtin_mul_overflow(a, b, &product)) return product;
     return (a < 0) != (b < 0) ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
-}
-
-// The nearest value that a To can have.
-template <internal::saturating_integer To, internal::saturating_integer From>
-constexpr To saturating_cast(From value) noexcept {
-    To same;
-    if (!__builtin_add_overflow(value, From{0}, &same)) return same;
-    return value < 0 ? std::numeric_limits<To>::min() : std::numeric_limits<To>::max();
 }
 
 template <internal::saturating_duration Duration>

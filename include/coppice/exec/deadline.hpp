@@ -4,7 +4,7 @@
 // points of <chrono>, which is not included. A deadline is an environment query beside the stop
 // token: whoever waits may give up when it has passed, and timeout narrows it for its child.
 
-#include <coppice/base/saturating.hpp>
+#include <coppice/base/saturating_cast.hpp>
 #include <coppice/exec/queries.hpp>
 
 #include <compare>
