@@ -60,8 +60,8 @@ task<int> stops_later(std::coroutine_handle<>& kept) {
     co_return 1;
 }
 
-ends_when_stopped awaits_one(int&, bool below) {
-    co_await (below ? stops_below() : stops());
+ends_when_stopped awaits_one(int&, task<int> awaited) {
+    co_await std::move(awaited);
 }
 ends_when_stopped awaits_two(int&) {
     co_await coppice::wait_for_tasks(stops(), stops_below());
@@ -75,8 +75,8 @@ ends_when_stopped awaits_two_later(int&, std::coroutine_handle<>& kept) {
 
 TEST(task_stop, a_coroutine_may_destroy_itself_when_what_it_awaits_is_stopped) {
     int stopped = 0;
-    awaits_one(stopped, false);
-    awaits_one(stopped, true);
+    awaits_one(stopped, stops());
+    awaits_one(stopped, stops_below());
     awaits_two(stopped);
     EXPECT_EQ(stopped, 3);
 }
