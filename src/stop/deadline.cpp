@@ -70,7 +70,7 @@ private:
 
     void take_back(stop_deadline& deadline, std::unique_lock<std::mutex>& lock) noexcept {
         if (deadline.queued_) erase(deadline);
-        // edge stop.delivered (release): a stop that is being delivered on this thread is shown
+        // edge stop.delivered (release): the stop, if this thread is delivering it now
         deadline.pending_.store(false, release);
         if (on_timer_thread()) return;
         while (delivering_ == &deadline) delivered_.wait(lock);
@@ -128,7 +128,7 @@ private:
         lock.lock();
         if (delivering_ == nullptr) return;  // the deadline is gone
         delivering_ = nullptr;
-        // edge stop.delivered (release): the stop is shown
+        // edge stop.delivered (release): the stop that was requested above
         if (!deadline.queued_) deadline.pending_.store(false, release);
         delivered_.notify_all();
     }

@@ -32,8 +32,8 @@ using coppice::this_thread::sync_wait;
 
 constexpr int rounds = coppice::test::sanitized ? 1'500 : 20'000;
 
-// Waits for a stop; in a callback it takes its callbacks back and completes. start() completes, if
-// all callbacks were registered only after the first one had run.
+// Waits for a stop; the first callback takes all back and completes. If it ran before all were
+// registered, start() does so instead.
 template <std::size_t Callbacks>
 class waits_for_stop {
 public:
@@ -64,7 +64,7 @@ public:
         };
         using registration =
             ex::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
-        // Who brings the second of both completes.
+        // Whoever adds the second of the two completes.
         enum event : unsigned { registered = 1, called = 2, both = 3 };
         void arrive(event now) noexcept {
             const unsigned before = events_.fetch_or(now, coppice::internal::acq_rel);

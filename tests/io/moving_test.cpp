@@ -152,6 +152,7 @@ TEST(moving, a_connect_that_waits_for_a_unix_listener_is_connected_when_it_ends)
     at.sun_family = AF_UNIX;
     path.copy(at.sun_path, sizeof at.sun_path - 1);
     void* const where = &at;
+    ::unlink(path.c_str());  // of an earlier process that had this number
     ASSERT_EQ(::bind(listener, static_cast<sockaddr*>(where), sizeof at), 0);
     ASSERT_EQ(::listen(listener, 0), 0);
     const int first = ::socket(AF_UNIX, SOCK_STREAM, 0);
