@@ -7,7 +7,8 @@
 # differ, so what can fail the test is what no neighbour can change: the lines that the room adds,
 # and with clang the types, declarations and expressions that the compiler made of them, and its
 # memory. Processor time is shown, the best of several turns, and only compared with the time of the
-# same standard headers in the same run, against a generous ceiling. Lower the ceilings when the
+# same standard headers in the same run, against a generous ceiling. The ceiling of the lines leaves
+# 2 per cent, since two compilers break the same lines differently. Lower the ceilings when the
 # figures fall.
 set -euo pipefail
 
@@ -88,6 +89,6 @@ check() { # NAME LINES_MAX ENTITIES_MAX MEGABYTES_MAX PERCENT_MAX
     at_most "MB beyond std" "$(($(megabytes "$file") - $(megabytes "$std")))" "$4"
     at_most "per cent of the standard headers' time" $((100 * syntax / syntax_std)) "$5"
 }
-check pipeline 3380 68000 30 200
-check umbrella 10600 90500 30 200
+check pipeline 3450 68000 30 200
+check umbrella 10800 90500 30 200
 exit $status
