@@ -19,17 +19,18 @@ using namespace model;
 constexpr const char* join_file = "include/coppice/exec/join.hpp";
 
 // A child of a join. With a hand, a thread completes it; without, its own stop does: inside the
-// request, or in start() if that came before.
+// request, or in start() if that came before. A late one takes its callback back in its destructor.
 template <class... Values>
 class child {
 public:
     using sender_concept = ex::sender_tag;
-    explicit child(hand* h) noexcept : hand_(h) {}
+    explicit child(hand* h, bool late = false) noexcept : hand_(h), late_(late) {}
     template <class Rcvr>
     class operation final : public hand::operation_base {
     public:
         using operation_state_concept = ex::operation_state_tag;
-        operation(hand* h, Rcvr rcvr) noexcept : hand_(h), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
+        operation(hand* h, bool late, Rcvr rcvr) noexcept
+            : hand_(h), late_(late), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         void start() & noexcept {
             if (hand_ != nullptr) {
                 hand_->started = this;
@@ -42,7 +43,7 @@ public:
         void value() noexcept override { ex::set_value(static_cast<Rcvr&&>(rcvr_), Values(1)...); }
         void error() noexcept override { ex::set_error(static_cast<Rcvr&&>(rcvr_), watched(2)); }
         void stopped() noexcept override {
-            callback_.reset();
+            if (!late_) callback_.reset();
             ex::set_stopped(static_cast<Rcvr&&>(rcvr_));
         }
 
@@ -58,6 +59,7 @@ public:
             operation* op_;
         };
         hand* hand_;
+        bool late_;
         Rcvr rcvr_;
         atomic<int> ready_{0};
         ex::stop_registration<stop_token_of_t<ex::env_of_t<Rcvr>>, end> callback_;
@@ -69,11 +71,12 @@ public:
     }
     template <class Rcvr>
     auto connect(Rcvr rcvr) const noexcept {
-        return operation<Rcvr>(hand_, static_cast<Rcvr&&>(rcvr));
+        return operation<Rcvr>(hand_, late_, static_cast<Rcvr&&>(rcvr));
     }
 
 private:
     hand* hand_;
+    bool late_;
 };
 
 // A timed scheduler whose timers are such children.
@@ -109,6 +112,16 @@ struct timeout {
     static auto of(hand* timer, hand* sndr) {
         return ex::write_env(ex::timeout(child<watched>(sndr), ex::time_span(1)),
                              ex::prop(ex::get_timed_scheduler, timers(timer)));
+    }
+};
+template <class Algorithm, bool First, bool Second>
+struct late {
+    static auto of(hand* a, hand* b) {
+        if constexpr (std::is_same_v<Algorithm, all>) {
+            return ex::when_all(child<watched>(a, First), child<watched>(b, Second));
+        } else {
+            return ex::when_any(child<watched>(a, First), child<watched>(b, Second));
+        }
     }
 };
 template <class Algorithm>
@@ -207,6 +220,52 @@ struct destroyed_by_third : stop_test<destroyed_by_third<Algorithm>, 3>, ending 
     void after() { require(completions.load(relaxed) == 1, "not completed once"); }
 };
 
+// The outer source ends as soon as the operation has completed, and before it is destroyed: nothing
+// may be registered with it any more.
+template <class Algorithm>
+struct outer_source_ends : stop_test<outer_source_ends<Algorithm>, 2> {
+    class receiver {
+    public:
+        using receiver_concept = ex::receiver_tag;
+        explicit receiver(outer_source_ends& test) noexcept : test_(&test) {}
+        template <class... Ts>
+        void set_value(Ts&&...) && noexcept {
+            test_->completed.store(1, release);
+        }
+        template <class Error>
+        void set_error(Error&&) && noexcept {
+            test_->completed.store(1, release);
+        }
+        void set_stopped() && noexcept { test_->completed.store(1, release); }
+        auto get_env() const noexcept {
+            return ex::prop(get_stop_token, test_->source.get().get_token());
+        }
+
+    private:
+        outer_source_ends* test_;
+    };
+    manual_lifetime<inplace_stop_source> source;
+    manual_lifetime<ex::connect_result_t<decltype(Algorithm::of(nullptr, nullptr)), receiver>> op;
+    atomic<int> completed{0};
+
+    void before() {
+        completed.store(0, relaxed);
+        source.construct();
+        op.construct_with(
+            [this] { return ex::connect(Algorithm::of(nullptr, nullptr), receiver(*this)); });
+        ex::start(op.get());
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            source.get().request_stop();
+            return;
+        }
+        while (completed.load(acquire) == 0) spin_hint();
+        source.destroy();
+        op.destroy();
+    }
+};
+
 // What holds for each algorithm, and the faults that each instance of the protocol shows.
 template <class Algorithm>
 void check(report& report, const char* name) {
@@ -216,10 +275,9 @@ void check(report& report, const char* name) {
     report.holds<destroyed<Algorithm, true>>("... that stops one, while another ends", far);
     report.holds<destroyed_by_third<Algorithm>>("... and who destroys did not start it", far);
     report.dies_weakened<arrivals<Algorithm, false>>(join_file, "join.arrive");
-    report.dies_planted<destroyed<Algorithm>>("join.no_hold", far);
-    report.dies_planted<destroyed<Algorithm, true>>("join.no_hold", far);
-    report.dies_planted<destroyed<Algorithm>>("join.touch_after_completion", far);
-    report.dies_planted<destroyed<Algorithm, true>>("join.do_not_wait", far);
+    report.dies_planted<destroyed<Algorithm>>("stop.return_to_nothing", far);
+    report.holds<outer_source_ends<Algorithm>>("... and nothing is registered any more", far);
+    report.dies_planted<outer_source_ends<Algorithm>>("join.stay_registered", far);
 }
 
 }  // namespace
@@ -234,6 +292,11 @@ int main() {
     report.holds<arrivals<any, false, way::stopped>>("any of one value");
     report.holds<arrivals<timeout, false, way::stopped>>("a timeout that does not expire");
     report.holds<destroyed<all, true, way::error>>("an error while the others are stopped", far);
+    report.holds<destroyed<late<all, true, true>>>("children that end their callbacks late", far);
+    report.holds<destroyed<late<all, true, false>>>("the first of two", far);
+    report.holds<destroyed<late<any, false, true>>>("the second of two", far);
+    report.dies_planted<destroyed<late<all, true, true>>>("stop.finish_before_claim", far);
+    report.dies_planted<destroyed<late<any, true, true>>>("stop.finish_before_claim", far);
     report.dies_planted<arrivals<all, true, way::error>>("join.stop_after_arrival", far);
     return report.finish();
 }

@@ -157,6 +157,46 @@ struct stop_and_join : stop_test<stop_and_join, 2> {
     void after() { require(joins == 1, "not joined once"); }
 };
 
+// The operation asks whether a stop was requested, and ends. A callback that is no operation's is
+// still to run.
+struct stop_and_poll : stop_test<stop_and_poll, 2> {
+    struct tell {
+        plain<int>* ran;
+        void operator()() noexcept { ran->write(1); }
+    };
+    manual_lifetime<ex::counting_scope> scope;
+    std::optional<ex::counting_scope::association> operation;
+    std::optional<inplace_stop_callback<tell>> callback;
+    plain<int> ran;
+    ending_joiner<stop_and_poll> joiner;
+    int joins = 0;
+
+    void before() {
+        scope.construct();
+        joins = 0;
+        ran.write(0);
+        joiner.test = this;
+        operation.emplace(scope.get().get_token().try_associate());
+        callback.emplace(scope.get().get_stop_token(), tell{&ran});
+    }
+    void joined() {
+        require(ran.read() == 1, "joined before every callback has run");
+        ++joins;
+        callback.reset();
+        scope.destroy();
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            scope.get().request_stop();
+            return;
+        }
+        while (!scope.get().get_stop_token().stop_requested()) spin_hint();
+        operation.reset();
+        if (scope.get().start_join(joiner)) joined();
+    }
+    void after() { require(joins == 1, "not joined once"); }
+};
+
 // Two threads visit the records; the lock orders what they do.
 struct listing : test<listing, 2> {
     manual_lifetime<ex::simple_counting_scope> scope;
@@ -188,6 +228,7 @@ int main() {
     report.holds<two_joins>("no joiner is forgotten", far);
     report.holds<late_association>("associations may come while a join waits");
     report.holds<stop_and_join>("a join does not overtake a stop request", far);
+    report.holds<stop_and_poll>("nor the callbacks of others", far);
     report.holds<listing>("the listing is locked");
     report.dies_weakened<join_and_leave>(scope_file, "scope.leave");
     report.dies_weakened<two_joins>(scope_file, "scope.joiner", far);
@@ -195,5 +236,6 @@ int main() {
     report.dies_planted<two_joins>("scope.forget_joiners", far);
     report.dies_planted<join_and_leave>("scope.join_without_hold");
     report.dies_planted<two_joins>("scope.join_uncounted", far);
+    report.dies_planted<stop_and_poll>("scope.stop_without_hold", far);
     return report.finish();
 }

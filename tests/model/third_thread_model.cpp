@@ -196,7 +196,7 @@ struct first_error : stop_test<first_error, 3> {
 int main() {
     report report("third_thread");
     report.holds<destroyed_elsewhere<any_shape>>("an any_sender's source ends in its callback");
-    report.holds<destroyed_elsewhere<split_shape>>("split holds its state while it is stopped");
+    report.holds<destroyed_elsewhere<split_shape>>("split's state ends inside the stop");
     report.holds<destroyed_elsewhere<future_shape>>("and so does spawn_future");
     report.holds<destroyed_elsewhere<let_async_scope_shape>>("let_async_scope holds its scope");
     report.holds<first_error>("the first error in a scope is kept whole", far);

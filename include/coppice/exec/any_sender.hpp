@@ -4,8 +4,7 @@
 // they do not fit. What of the receiver's environment passes through the erased interface is the
 // stop token, as an inplace_stop_token, and the deadline. Move-only. Source: ours.
 //
-// A receiver's token of another type is adapted by a linked_stop, whose page says why its source
-// ends before the receiver is completed.
+// A receiver's token of another type is adapted by a linked_stop.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/internal.hpp>

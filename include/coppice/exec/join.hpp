@@ -10,22 +10,21 @@
 //
 //   pending_   arrivals to come: the children's, and the starter's where it counts. Only falls; the
 //              one that makes it 0 ends the operation.
-//   passing_   idle -> here -> idle             a stop from outside is being passed on
-//              idle -> here -> ended            and the last child has arrived inside that
 //
-// A stop from outside runs pass_on, on the thread that requests it, and pass_on stops the children
-// through the operation's own source. The last child may arrive inside. If it completed the
-// receiver there, another thread could destroy the operation, and the source with it, under the
-// request. So it only notes that the operation has ended; pass_on completes the receiver, when it
-// is through with the source, and touches nothing afterwards. A last arrival on any other thread
-// waits in on_stop_.reset() until pass_on is over. Hence whoever reads passing_ after reset() is
-// the thread that wrote it, or comes after it: it needs no atomic, and an operation that is not
-// stopped pays for one look at it. A child that asks its siblings to stop holds the operation by
-// itself: it has not arrived yet. Before the children are started nothing can end, so the stop may
-// come inside begin(), too.
+// A stop from outside runs the registered function on the thread that requests it, T, and stops the
+// children through the operation's own source. The last child may arrive inside that.
+//
+//   On another thread: end() takes the registration back, and so waits until T has left the source.
+//   On T: end() waits for nobody, and completes the receiver. Another thread may then destroy the
+//   operation, and the source with it, before T has returned. T is safe: it does not touch a source
+//   after its last callback has ended (stop/way_back.hpp), and every child has taken its callbacks
+//   back before it completes, or does so in its destructor, which waits for T.
+//
+// A child that asks its siblings to stop keeps the operation alive by itself: it has not arrived
+// yet. Before the children are started nothing can end, so the stop may come inside begin(), too.
 //
 // Source: ours; [exec.when.all] leaves the race open. Where the last child ends, there the whole
-// completes, with a stop or without: that is why pass_on counts no arrival of its own.
+// completes, with a stop or without.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -68,7 +67,7 @@ public:
     void begin() noexcept {
         COPPICE_CHECK(!started_, join_message(Policy::name, " was started twice"));
         started_ = true;
-        on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), pass_on(*this));
+        on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request(source_));
     }
     // Before the children are destroyed.
     void check_over() const noexcept {
@@ -103,29 +102,8 @@ protected:
     Source source_;
 
 private:
-    using passing = unsigned char;
-    static constexpr passing idle = 0;
-    static constexpr passing here = 1;
-    static constexpr passing ended = 2;
+    using request = request_stop_of<Source>;
 
-    // The function of the stop from outside. It may be destroyed while it runs.
-    class pass_on {
-    public:
-        explicit pass_on(join_state& j) noexcept : join_(&j) {}
-        void operator()() noexcept { join_->stop_children(); }
-
-    private:
-        join_state* join_;
-    };
-    void stop_children() noexcept {
-        passing_.write(here);
-        source_.request_stop();
-        if (passing_.read() == ended) {
-            static_cast<Policy*>(this)->complete();  // *this may be gone
-            if (!internal::planted("join.touch_after_completion")) return;
-        }
-        passing_.write(idle);
-    }
     [[gnu::noinline]] void stop_others_and_arrive() noexcept {
         const bool late = internal::planted("join.stop_after_arrival");
         if (!late) source_.request_stop();
@@ -141,17 +119,12 @@ private:
     }
     // Once per operation: not inlined into each of its children.
     [[gnu::noinline]] void end_stoppable() noexcept {
-        if (!internal::planted("join.do_not_wait")) on_stop_.reset();
-        if (passing_.read() == here && !internal::planted("join.no_hold")) [[unlikely]] {
-            passing_.write(ended);
-        } else {
-            static_cast<Policy*>(this)->complete();
-        }
+        if (!internal::planted("join.stay_registered")) on_stop_.reset();
+        static_cast<Policy*>(this)->complete();
     }
 
     internal::atomic<std::size_t> pending_;
-    [[no_unique_address]] stop_registration<outer_token, pass_on> on_stop_;
-    internal::plain<passing> passing_{idle};  // of the thread in pass_on; see above
+    [[no_unique_address]] stop_registration<outer_token, request> on_stop_;
     bool started_ = false;
 };
 

@@ -463,7 +463,7 @@ public:
     // Asks every operation to stop, those to come included. A join does not complete before this
     // returns, so the scope may be destroyed as soon as it has been joined.
     void request_stop() noexcept {
-        const bool held = hold();
+        const bool held = !internal::planted("scope.stop_without_hold") && hold();
         source_.request_stop();
         if (held) leave();
     }

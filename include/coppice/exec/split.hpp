@@ -191,18 +191,14 @@ private:
     connect_result_t<Sndr, split_receiver<Sigs>> operation_;
 };
 
-// A consumer's stop reaches the child. The child may complete inside the request, and everybody who
-// holds the state may be gone before the request is over: so it is held here, too.
+// A consumer's stop reaches the child. The child may complete inside the request, and the last
+// holder of the state may let go of it before the request is over. That is safe: request_stop()
+// does not touch the source after its last callback has ended (stop/way_back.hpp).
 template <class Sigs>
 class split_stop {
 public:
     explicit split_stop(split_state_base<Sigs>& state) noexcept : state_(&state) {}
-    void operator()() noexcept {
-        split_state_base<Sigs>& state = *state_;
-        state.hold();
-        state.source.request_stop();
-        state.release();
-    }
+    void operator()() noexcept { state_->source.request_stop(); }  // *state_ may be gone
 
 private:
     split_state_base<Sigs>* state_;
