@@ -88,10 +88,7 @@ void context::cancel_everything() noexcept {
         [this](descriptor& d) { d.for_each_pending([this](auto& op) { ring_->cancel(op); }); });
     do {
         turn_time_known_ = false;
-        wheel_.for_each([this](timer_entry& entry) {
-            wheel_.cancel(entry);
-            entry.expire(&entry);
-        });
+        wheel_.expire_all();
         run_deferred();
         take_posted();
         if (pending_ != 0)

@@ -100,6 +100,38 @@ TEST(timer_wheel, an_entry_may_arm_itself_again_while_it_expires) {
     EXPECT_EQ(wheel.size(), 0u);
 }
 
+TEST(timer_wheel, expire_all_expires_what_is_not_due_and_lets_entries_end_each_other) {
+    struct paired : timer_entry {
+        explicit paired(timer_wheel& w) : timer_entry(&end), wheel(w) {}
+        static void end(timer_entry* entry) noexcept {
+            paired* const self = static_cast<paired*>(entry);
+            ++self->count;
+            if (self->other != nullptr && self->other->armed()) self->wheel.cancel(*self->other);
+            if (self->next != nullptr) self->wheel.arm(*self->next, self->wheel.now() + 1);
+        }
+        timer_wheel& wheel;
+        paired* other = nullptr;
+        paired* next = nullptr;
+        int count = 0;
+    };
+    timer_wheel wheel;
+    paired first(wheel), second(wheel), third(wheel), fourth(wheel), new_one(wheel);
+    first.other = &second;
+    second.other = &first;
+    third.next = &new_one;
+    for (paired* each : {&first, &second, &third}) wheel.arm(*each, 1000);
+    wheel.arm(fourth, std::uint64_t{1} << 40);
+    wheel.expire_all();
+    EXPECT_EQ(first.count, 1);
+    EXPECT_EQ(second.count, 0);
+    EXPECT_EQ(third.count, 1);
+    EXPECT_EQ(fourth.count, 1);
+    EXPECT_EQ(wheel.size(), 1u);
+    wheel.advance(1);
+    EXPECT_EQ(new_one.count, 1);
+    EXPECT_EQ(wheel.size(), 0u);
+}
+
 TEST(timer_wheel, the_farthest_tick_is_capped_and_time_may_wrap_its_top_level) {
     std::vector<recorded*> log;
     timer_wheel wheel;

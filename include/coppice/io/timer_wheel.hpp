@@ -89,12 +89,14 @@ public:
         if (tick > now_) now_ = tick;
     }
 
-    // Visits every armed entry; the visited one may be cancelled. O(armed + slots).
-    template <class Visit>
-    void for_each(Visit visit) {
+    // Expires every armed entry, due or not. One that expires may cancel others, destroy them once
+    // they are out, and arm new ones, which stay. O(armed + slots).
+    void expire_all() noexcept {
         for (auto& level : slots_) {
-            for (list& slot : level) slot.for_each(visit);
+            for (list& slot : level) due_.append(slot);
         }
+        for (std::uint64_t& bits : occupied_) bits = 0;
+        expire_due();
     }
 
 private:
