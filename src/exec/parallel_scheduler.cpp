@@ -119,12 +119,13 @@ private:
 // joins no thread: each leaves by itself.
 class thread_team final : public parallel_scheduler_backend {
 public:
-    // Of fewer threads if the system refuses some. Errors: std::system_error if it refuses all.
+    // Of fewer threads if there is no memory or the system refuses some. Errors: what the first one's
+    // start throws.
     explicit thread_team(std::size_t threads) : state_(std::make_shared<team_state>()) {
         for (; size_ != threads; ++size_) {
             try {
                 std::thread([state = state_] { state->work(); }).detach();
-            } catch (const std::system_error&) {
+            } catch (...) {
                 if (size_ == 0) throw;
                 break;
             }

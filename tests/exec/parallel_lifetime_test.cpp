@@ -2,13 +2,18 @@
 // operation that refers to it, through each call to it; and it may end on a thread of its own.
 #include <coppice/execution.hpp>
 
+#include "allocations.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <semaphore>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -250,6 +255,42 @@ TEST(exec_par_scheduler, its_idle_threads_do_not_disturb_exit) {
             std::exit(9);
         },
         testing::ExitedWithCode(9), "");
+}
+
+std::size_t threads_now() {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+        count += entry.is_directory() ? 1 : 0;
+    }
+    return count;
+}
+
+// The first allocation that fails makes the library's own backend smaller, or refuses it whole.
+TEST(exec_parschedrepl, a_backend_without_memory_leaves_no_threads_behind) {
+    if (!coppice::test::fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
+    (void)coppice::test::allocation_has_failed();
+    counts c;
+    replacement::set_parallel_scheduler_backend(std::make_shared<counted_backend>(c));
+    const std::size_t before = threads_now();
+    bool refused = true;
+    for (std::size_t n = 1; refused; ++n) {
+        ASSERT_LT(n, 100u);
+        replacement::set_parallel_scheduler_backend(nullptr);
+        std::optional<ex::parallel_scheduler> sch;
+        coppice::test::fail_allocation(n);
+        std::thread([&] {
+            try {
+                sch.emplace(ex::get_parallel_scheduler());
+            } catch (const std::bad_alloc&) {
+            }
+        }).join();
+        refused = coppice::test::allocation_has_failed();
+        if (sch) EXPECT_TRUE(sync_wait(ex::schedule(*sch)));
+        sch.reset();
+        replacement::set_parallel_scheduler_backend(std::make_shared<counted_backend>(c));
+        while (threads_now() != before) std::this_thread::yield();
+    }
+    replacement::set_parallel_scheduler_backend(nullptr);
 }
 
 }  // namespace

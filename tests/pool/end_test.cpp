@@ -2,6 +2,8 @@
 #include <coppice/contract/blocking_group.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/let.hpp>
+#include <coppice/exec/scope.hpp>
+#include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -18,6 +20,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -191,6 +194,45 @@ TYPED_TEST(ended, the_pool_may_be_destroyed_as_soon_as_the_last_call_has_run) {
         pool.reset();
         caller.join();
     }
+}
+
+// Runs a function in the destructor of a thread_local object, on the thread that arms it.
+class at_thread_exit {
+public:
+    static void arm(std::function<void()> f) { words().run = std::move(f); }
+
+private:
+    struct last_words {
+        ~last_words() {
+            if (run) run();
+        }
+        std::function<void()> run;
+    };
+    static last_words& words() {
+        thread_local last_words instance;
+        return instance;
+    }
+};
+
+// The worker has left its loop by then, and looks at its deque no more.
+TYPED_TEST(ended, what_a_worker_submits_from_a_thread_locals_destructor_runs_there) {
+    int ran = 0;
+    int joined = 0;
+    ex::counting_scope scope;
+    {
+        TypeParam pool(1);
+        pool.run([&] {
+            at_thread_exit::arm([&] {
+                ex::spawn(ex::schedule(pool.get_scheduler()) | ex::then([&]() noexcept { ++ran; }),
+                          scope.get_token());
+                pool.run([&] { ++ran; });
+                joined = std::get<0>(*sync_wait(forks(pool, 5)));
+            });
+        });
+    }
+    sync_wait(scope.join());
+    EXPECT_EQ(ran, 2);
+    EXPECT_EQ(joined, 5);
 }
 
 TEST(ended_nodes, what_is_scheduled_on_a_node_runs_on_its_caller) {

@@ -352,7 +352,12 @@ void basic_pool<Queues>::worker::loop() noexcept {
         lot.begin_search();
         found_work found;
         while (!(found = search())) {
-            if (!sleep_or_end()) return;
+            if (!sleep_or_end()) {
+                // Destructors of thread_local objects come after: no worker of the pool any more.
+                fork_deque::current() = nullptr;
+                current_pool_worker() = nullptr;
+                return;
+            }
         }
         if (lot.end_search() && !owner.looks_idle(home)) wake_one();
         rouse();
