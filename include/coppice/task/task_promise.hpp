@@ -32,7 +32,8 @@ template <class E>
 with_error(E) -> with_error<E>;
 
 // `co_await change_coroutine_scheduler(s)`: the task goes on on s, also if it was stopped, and what
-// it awaits from here on comes back to s. Gives the scheduler before. Source: P3552R3.
+// it awaits from here on comes back to s. However it ends, its waiter is told on the scheduler where
+// the task was started. Gives the scheduler before. Source: P3552R3.
 template <scheduler Sch>
 struct change_coroutine_scheduler {
     using type = std::remove_cvref_t<Sch>;
@@ -93,40 +94,64 @@ private:
     connect_result_t<schedule_result_t<Sch&>, receiver> operation_;
 };
 
-// The context of a task that has changed its scheduler, and its way back when it ends: whoever
-// waits goes on where it was.
+// The context of a task that has changed its scheduler, and its way home: the scheduler on which
+// its waiter counts. A task whose body has ended goes home with its frame, and the frame owns this.
+// A task that was stopped is destroyed where it is, as an exception would unwind it, and only the
+// stop goes home: this is the task's waiter, owns itself from then on, and stops the waiter behind
+// it.
 template <class Env>
-class changed_context : public task_context<Env> {
+class changed_context final : public task_context<Env>, task_waiter {
     using scheduler_type = typename task_context<Env>::scheduler_type;
-    struct ends {
+    struct is_home {
         changed_context* here;
-        std::coroutine_handle<> operator()() const noexcept {
-            return here->promise_.end(here->self_);
-        }
+        std::coroutine_handle<> operator()() const noexcept { return here->arrive(); }
     };
-    using way_back = task_move<scheduler_type, ends>;
+    using way_home = task_move<scheduler_type, is_home>;
 
 public:
-    // The way back is connected here, where what that throws can be reported.
+    // The way home is connected here, where what that throws can be reported.
     changed_context(scheduler_type sch, task_context<Env>& outer, task_promise_base<Env>& promise)
         : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
                             outer.environment(), outer.timer(), outer.allocator()),
           outer_(outer),
           promise_(promise),
-          back_(outer.scheduler, ends{this}) {
+          home_(outer.scheduler, is_home{this}) {
         this->deadline = outer.deadline;
+        waiter_ = &promise.add_waiter(*this);
     }
-    // True: the task is there already, and ends where it is. False: it does so there.
-    bool go_back(std::coroutine_handle<> self) noexcept {
+    // The body has ended. True: the task is home already, and ends where it is. False: it does so
+    // there.
+    bool go_home(std::coroutine_handle<> self) noexcept {
         self_ = self;
-        return outer_.is_inline() || back_.start();
+        promise_.restore_waiter(*waiter_);
+        return outer_.is_inline() || home_.start();
     }
 
 private:
+    // The task was stopped, and its frame is gone.
+    stopped_coroutine stopped() noexcept override {
+        if (outer_.is_inline() || home_.start()) return end_here().stopped();
+        return {std::noop_coroutine(), nullptr};  // this may be gone
+    }
+    std::coroutine_handle<> arrive() noexcept {
+        return self_ ? promise_.end(self_) : task_chain::stop_waiter(end_here());
+    }
+    task_waiter& end_here() noexcept {
+        task_waiter& waiter = *waiter_;
+        delete this;
+        return waiter;
+    }
+    // Not called: a task that has changed its scheduler is detached, and restores its waiter before
+    // it ends.
+    std::coroutine_handle<> ended() noexcept override { return std::noop_coroutine(); }
+    task_chain* leave() noexcept override { return nullptr; }
+    std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
+
     task_context<Env>& outer_;
-    task_promise_base<Env>& promise_;
-    std::coroutine_handle<> self_;
-    way_back back_;
+    task_promise_base<Env>& promise_;  // gone if the task was stopped
+    task_waiter* waiter_;
+    std::coroutine_handle<> self_;  // null: the task was stopped
+    way_home home_;
 };
 
 // The await of change_coroutine_scheduler, after the change. Without a schedule if the task is
@@ -276,16 +301,16 @@ public:
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
             task_promise_base& promise = self.promise();  // this may be gone
             promise.detach();
-            return promise.end_or_go_back(self);
+            return promise.end_or_go_home(self);
         }
         void await_resume() const noexcept {}
     };
-    [[gnu::noinline]] std::coroutine_handle<> end_or_go_back(
+    [[gnu::noinline]] std::coroutine_handle<> end_or_go_home(
         std::coroutine_handle<> self) noexcept {
         if (!this->has(this->own_context)) [[likely]]
             return this->end(self);
         auto& changed = *static_cast<changed_context<Env>*>(context_);
-        return changed.go_back(self) ? this->end(self) : std::noop_coroutine();
+        return changed.go_home(self) ? this->end(self) : std::noop_coroutine();
     }
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }
