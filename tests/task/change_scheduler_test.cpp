@@ -17,15 +17,17 @@
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/write_env.hpp>
+#include <coppice/pool/thread_pool.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/task/wait_for_tasks.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -90,6 +92,10 @@ task<> moves_and_awaits_senders_below(ex::task_scheduler to) {
     co_await move_to(to);
     co_await ex::when_all(ex::just(), stops());
 }
+task<> moves_and_waits_for_two(ex::task_scheduler to) {
+    co_await move_to(to);
+    co_await coppice::wait_for_tasks(stops(), moves_and_stops(to));
+}
 task<> moves_twice_and_stops(ex::task_scheduler to) {
     const ex::task_scheduler first = co_await move_to(to);
     co_await move_to(first);
@@ -106,7 +112,7 @@ TEST(change_scheduler, a_stop_by_what_the_task_awaits_leaves_it_where_it_was_sta
     other_thread other;
     for (const auto make :
          {moves_and_stops, moves_and_awaits_one_that_stops, moves_and_awaits_senders_below,
-          moves_twice_and_stops, moves_in_line_and_stops}) {
+          moves_and_waits_for_two, moves_twice_and_stops, moves_in_line_and_stops}) {
         EXPECT_EQ(sync_wait(where_it_stops(make(other.scheduler()))), std::tuple(here()));
     }
 }
@@ -369,8 +375,77 @@ TEST(change_scheduler, a_stop_leaves_a_task_whose_home_takes_nothing_and_in_cons
     EXPECT_LT(high - low, 200u * 1024);
 }
 
-// Is destroyed by the test's thread as soon as it has completed, on another thread.
-class flagging_receiver {
+// Trees of tasks that move, wait for one another and are stopped, on a pool and two loops. Each
+// ends where it was started, and is destroyed by the test's thread at once.
+class storm {
+public:
+    ex::task_scheduler home() { return home_.scheduler(); }
+    thread_id home_id() const { return home_.id(); }
+    task<> tree() {
+        co_await move_to(ex::task_scheduler(pool_.get_scheduler()));
+        co_await coppice::wait_for_tasks(node(4), node(4), node(4));
+    }
+
+private:
+    // Any of so many.
+    static unsigned any(unsigned of) {
+        static thread_local unsigned state =
+            static_cast<unsigned>(std::hash<thread_id>()(here())) | 1u;
+        state = state * 1103515245u + 12345u;
+        return (state >> 16) % of;
+    }
+    ex::task_scheduler any_place() {
+        switch (any(4)) {
+            case 0:
+                return home_.scheduler();
+            case 1:
+                return other_.scheduler();
+            case 2:
+                return ex::task_scheduler(ex::inline_scheduler());
+            default:
+                return ex::task_scheduler(pool_.get_scheduler());
+        }
+    }
+    task<> node(int depth) {
+        if (any(4) == 0) co_await move_to(any_place());
+        if (depth != 0) {
+            switch (any(5)) {
+                case 0:
+                    co_await node(depth - 1);
+                    break;
+                case 1:
+                    co_await coppice::wait_for_tasks(node(depth - 1), node(depth - 1));
+                    break;
+                case 2:
+                    co_await keeps(depth - 1);
+                    break;
+                case 3:
+                    co_await ex::when_all(node(depth - 1), node(depth - 1));
+                    break;
+                default: {
+                    auto child = node(depth - 1) | ex::then([] { return 1; });
+                    static_cast<void>(co_await ex::stopped_as_optional(std::move(child)));
+                }
+            }
+        }
+        if (any(4) == 0) co_await move_to(any_place());
+        if (any(3) == 0) co_await ex::schedule(any_place());
+        if (any(8) == 0) co_await ex::just_stopped();
+        if (any(32) == 0) throw 1;
+    }
+    task<> keeps(int depth) {
+        task<> first = node(depth);
+        task<> second = node(depth);
+        co_await coppice::wait_for_tasks(first, second);
+    }
+
+    coppice::thread_pool pool_{2};
+    other_thread home_;
+    other_thread other_;
+};
+
+// Says where it was completed; then the operation is the test's.
+class ending_receiver {
     struct environment {
         const ex::task_scheduler* home;
         ex::task_scheduler query(ex::get_start_scheduler_t) const noexcept { return *home; }
@@ -378,48 +453,54 @@ class flagging_receiver {
 
 public:
     using receiver_concept = ex::receiver_tag;
-    flagging_receiver(coppice::internal::atomic<bool>& ended,
-                      const ex::task_scheduler& home) noexcept
-        : ended_(&ended), home_(&home) {}
-    void set_value() && noexcept { ADD_FAILURE() << "a value"; }
-    void set_error(std::exception_ptr) && noexcept { ADD_FAILURE() << "an error"; }
-    void set_stopped() && noexcept {
-        // edge test.ended (release): the operation is the test's; pairs with the test's loop
-        ended_->store(true, coppice::internal::release);
-    }
+    ending_receiver(coppice::internal::atomic<bool>& ended, const ex::task_scheduler& home,
+                    thread_id& on) noexcept
+        : ended_(&ended), home_(&home), on_(&on) {}
+    void set_value() && noexcept { end(); }
+    void set_error(std::exception_ptr) && noexcept { end(); }
+    void set_stopped() && noexcept { end(); }
     environment get_env() const noexcept { return {home_}; }
 
 private:
+    void end() noexcept {
+        *on_ = here();
+        // edge test.ended (release): the operation is the test's; pairs with run_and_destroy()
+        ended_->store(true, coppice::internal::release);
+    }
     coppice::internal::atomic<bool>* ended_;
     const ex::task_scheduler* home_;
+    thread_id* on_;
 };
 
+// Where `body` ended that was started on `home`. The calling thread destroys the operation at once.
+thread_id run_and_destroy(const ex::task_scheduler& home, task<> body) {
+    coppice::internal::atomic<bool> ended{false};
+    thread_id on;
+    auto started = ex::starts_on(home, std::move(body));
+    auto operation = ex::connect(std::move(started), ending_receiver(ended, home, on));
+    ex::start(operation);
+    // edge test.ended (acquire): what the receiver's thread did; pairs with ending_receiver::end()
+    while (!ended.load(coppice::internal::acquire)) std::this_thread::yield();
+    return on;
+}
+
 TEST(change_scheduler, a_third_thread_may_destroy_the_operation_when_the_stop_has_left_it) {
-    constexpr int rounds = coppice::test::sanitized ? 1'000 : 10'000;
+    constexpr int rounds = coppice::test::sanitized ? 500 : 5'000;
     other_thread home;
     other_thread other;
-    const ex::task_scheduler started_on = home.scheduler();
-    auto parent = [](ex::task_scheduler to) -> task<> {
-        co_await moves_and_awaits_one_that_stops(to);
-    };
-    auto together = [](ex::task_scheduler to) -> task<> {
-        co_await coppice::wait_for_tasks(moves_and_stops(to), moves_and_awaits_one_that_stops(to));
-    };
-    const std::function<task<>(ex::task_scheduler)> bodies[] = {moves_and_stops, parent, together,
-                                                                moves_in_line_and_stops};
     for (int i = 0; i != rounds; ++i) {
-        coppice::internal::atomic<bool> ended{false};
-        auto body = bodies[static_cast<std::size_t>(i) % std::size(bodies)](other.scheduler());
-        auto made = ex::starts_on(started_on, std::move(body));
-        using operation = ex::connect_result_t<decltype(made), flagging_receiver>;
-        struct holder {
-            operation op;
-        };
-        const std::unique_ptr<holder> held(
-            new holder{ex::connect(std::move(made), flagging_receiver(ended, started_on))});
-        ex::start(held->op);
-        // edge test.ended (acquire): what the receiver's thread did
-        while (!ended.load(coppice::internal::acquire)) std::this_thread::yield();
+        for (const auto make : {moves_and_stops, moves_and_awaits_one_that_stops,
+                                moves_and_waits_for_two, moves_in_line_and_stops}) {
+            ASSERT_EQ(run_and_destroy(home.scheduler(), make(other.scheduler())), home.id());
+        }
+    }
+}
+
+TEST(change_scheduler, trees_of_tasks_that_move_and_stop_end_where_they_were_started) {
+    constexpr int rounds = coppice::test::sanitized ? 500 : 2'000;
+    storm s;
+    for (int i = 0; i != rounds; ++i) {
+        ASSERT_EQ(run_and_destroy(s.home(), s.tree()), s.home_id());
     }
 }
 
