@@ -30,7 +30,7 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-constexpr int rounds = coppice::test::sanitized ? 1'500 : 20'000;
+constexpr int rounds = coppice::test::sanitized ? 20'000 : 100'000;
 
 // Waits for a stop; the first callback takes all back and completes. If it ran before all were
 // registered, start() does so instead.

@@ -12,6 +12,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <functional>
 #include <utility>
 
 namespace {
@@ -167,6 +168,69 @@ TEST(task_stop, an_awaiter_that_gives_the_handle_of_a_stop_stops_the_task_on_eve
     EXPECT_FALSE(gives_a_value(&awaits_an_l_value<stopped_by_its_awaiter>));
     EXPECT_FALSE(gives_a_value(&awaits<stopped_inside>));
     EXPECT_TRUE(gives_a_value(&awaits<resumed_by_its_awaiter>));
+}
+
+// The stop waits for the last child. Where that has no room on the stack to go on, the stop must
+// wait too: it ends the wait, which is then put off.
+task<int> ends_later(std::coroutine_handle<>& kept) {
+    co_await suspends(kept);
+    co_return 1;
+}
+task<int> ends_at_once() {
+    co_return 1;
+}
+task<int> waits_below(std::coroutine_handle<>& first, std::coroutine_handle<>& last) {
+    co_await coppice::wait_for_tasks(stops_later(first), ends_later(last));
+    co_return 1;
+}
+task<int> keeps_and_waits(std::coroutine_handle<>& first, std::coroutine_handle<>& last) {
+    task<int> stopped = stops_later(first);
+    task<int> ended = ends_later(last);
+    co_await coppice::wait_for_tasks(stopped, ended);
+    co_return 1;
+}
+task<int> waits_above(std::coroutine_handle<>& first, std::coroutine_handle<>& last) {
+    co_await coppice::wait_for_tasks(ends_at_once(), waits_below(first, last));
+    co_return 1;
+}
+ends_when_stopped awaits_the_last(int&, std::coroutine_handle<>& first,
+                                  std::coroutine_handle<>& last) {
+    co_await coppice::wait_for_tasks(stops_later(first), ends_later(last));
+}
+// Resumes below more than a loop's share of the stack, or below no loop at all.
+[[gnu::noinline]] void resume_far_down(std::coroutine_handle<> coroutine) {
+    volatile char used[64 * 1024];
+    used[0] = 0;
+    used[sizeof used - 1] = 0;
+    coroutine.resume();
+    used[1] = 0;
+}
+task<> resumes(std::coroutine_handle<>& coroutine) {
+    resume_far_down(coroutine);
+    co_return;
+}
+
+TEST(task_stop, waits_for_the_last_child_which_may_end_without_room_on_the_stack) {
+    using handle = std::coroutine_handle<>;
+    const std::function<void(handle&)> ways[] = {
+        [](handle& last) { last.resume(); },
+        [](handle& last) { resume_far_down(last); },
+        [](handle& last) { sync_wait(resumes(last)); },
+    };
+    for (const auto& end : ways) {
+        int stopped = 0;
+        handle first, last;
+        for (const auto make : {waits_below, keeps_and_waits, waits_above}) {
+            (new owner<task<int>>(make(first, last), stopped))->start();
+            first.resume();
+            end(last);
+        }
+        EXPECT_EQ(stopped, 3);
+        awaits_the_last(stopped, first, last);
+        first.resume();
+        end(last);
+        EXPECT_EQ(stopped, 4);
+    }
 }
 
 }  // namespace

@@ -296,7 +296,7 @@ private:
     }
     std::coroutine_handle<> ended() noexcept override {
         child_ = child::ended;
-        return transfer_loop::next(*this, parent_.self());
+        return transfer_loop::next(*this, [this] { return parent_.self(); });
     }
     stopped_coroutine stopped() noexcept override {
         child_ = child::ended;

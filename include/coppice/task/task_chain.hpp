@@ -16,6 +16,7 @@
 #include <coppice/task/task_frame.hpp>
 
 #include <coroutine>
+#include <utility>
 
 namespace coppice::execution {
 
@@ -95,17 +96,17 @@ public:
         }
     }
     // The body ends here without a result, and so do those of the tasks that wait for it, one after
-    // the other: their frames are destroyed from the innermost out, with constant stack.
+    // the other: their frames are destroyed from the innermost out, with constant stack. A task
+    // that has changed its scheduler goes home in between: the rest of them ends there.
     std::coroutine_handle<> stop(std::coroutine_handle<> self) noexcept {
         detach();
-        for (task_chain* here = this;;) {
-            task_waiter& waiter = *here->waiter_;
-            if (!here->keeps_outcome()) self.destroy();
-            const stopped_coroutine next = waiter.stopped();
-            if (next.chain == nullptr) return next.coroutine;
-            self = next.coroutine;
-            here = next.chain;
-        }
+        return stop_waiter(leave_by_stop(self));
+    }
+    // The child of `waiter` was stopped: what waits is stopped too.
+    static std::coroutine_handle<> stop_waiter(task_waiter& waiter) noexcept {
+        stopped_coroutine next = waiter.stopped();
+        while (next.chain != nullptr) next = next.chain->leave_by_stop(next.coroutine).stopped();
+        return next.coroutine;
     }
 
     // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
@@ -125,10 +126,25 @@ protected:
         return waiter.ended();
     }
 
+    // Of a detached task. `waiter` passes on to the one before it, which this returns, that the
+    // task has ended.
+    task_waiter& add_waiter(task_waiter& waiter) noexcept {
+        return *std::exchange(waiter_, &waiter);
+    }
+    void restore_waiter(task_waiter& waiter) noexcept { waiter_ = &waiter; }
+
     bool has(state which) const noexcept { return (state_ & which) != 0; }
     void add(state which) noexcept { state_ = static_cast<state>(state_ | which); }
 
 private:
+    // Destroys the frame, unless it keeps the outcome. Returns who waits. A context that the task
+    // has made for itself outlives it: it is who waits.
+    task_waiter& leave_by_stop(std::coroutine_handle<> self) noexcept {
+        task_waiter& waiter = *waiter_;
+        remove(own_context);
+        if (!keeps_outcome()) self.destroy();
+        return waiter;
+    }
     void remove(state which) noexcept { state_ = static_cast<state>(state_ & ~which); }
     bool keeps_outcome() const noexcept { return has(kept_outcome); }
 
@@ -150,7 +166,7 @@ public:
         return true;
     }
     std::coroutine_handle<> await_suspend(std::coroutine_handle<> self) noexcept {
-        return static_cast<Promise&>(*this).end_or_go_back(self);
+        return static_cast<Promise&>(*this).end_or_go_home(self);
     }
     void await_resume() const noexcept {}
 

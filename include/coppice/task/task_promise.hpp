@@ -3,7 +3,7 @@
 
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/as_awaitable.hpp>
-#include <coppice/exec/starting.hpp>
+#include <coppice/task/changed_scheduler.hpp>
 #include <coppice/task/task_chain.hpp>
 #include <coppice/task/task_context.hpp>
 #include <coppice/task/task_frame.hpp>
@@ -30,136 +30,6 @@ struct with_error {
 };
 template <class E>
 with_error(E) -> with_error<E>;
-
-// `co_await change_coroutine_scheduler(s)`: the task goes on on s, also if it was stopped, and what
-// it awaits from here on comes back to s. Gives the scheduler before. Source: P3552R3.
-template <scheduler Sch>
-struct change_coroutine_scheduler {
-    using type = std::remove_cvref_t<Sch>;
-    explicit change_coroutine_scheduler(type sch) noexcept : scheduler(static_cast<type&&>(sch)) {}
-    type scheduler;
-};
-template <scheduler Sch>
-change_coroutine_scheduler(Sch) -> change_coroutine_scheduler<Sch>;
-
-template <class T>
-inline constexpr bool changes_scheduler = false;
-template <class Sch>
-inline constexpr bool changes_scheduler<change_coroutine_scheduler<Sch>> = true;
-
-template <class Env>
-class task_promise_base;
-
-// Schedules a task on a scheduler, come what may: if that fails or is stopped, it goes on all the
-// same, for there is no other place. Completed(): what is to be resumed there.
-template <class Sch, class Completed>
-class task_move : immovable {
-    class receiver {
-    public:
-        using receiver_concept = receiver_tag;
-        explicit receiver(task_move& move) noexcept : move_(&move) {}
-        void set_value() && noexcept { move_->complete(); }
-        template <class Error>
-        void set_error(Error&&) && noexcept {
-            move_->complete();
-        }
-        void set_stopped() && noexcept { move_->complete(); }
-        env<> get_env() const noexcept { return {}; }
-
-    private:
-        task_move* move_;
-    };
-
-public:
-    task_move(Sch sch, Completed completed)
-        : completed_(completed),
-          operation_(execution::connect(execution::schedule(sch), receiver(*this))) {}
-    // True: it has completed already, and the caller resumes the task. False: this may be gone.
-    bool start() noexcept {
-        internal::starting start_call(this, mark_);
-        execution::start(operation_);
-        return start_call.has_completed();
-    }
-
-private:
-    void complete() noexcept {
-        if (internal::starting::takes_completion_of(this, mark_)) return;
-        const Completed completed = completed_;  // this may be gone
-        execution::resume_from_outside(completed());
-    }
-
-    const Completed completed_;
-    const internal::starting* mark_ = nullptr;
-    connect_result_t<schedule_result_t<Sch&>, receiver> operation_;
-};
-
-// The context of a task that has changed its scheduler, and its way back when it ends: whoever
-// waits goes on where it was.
-template <class Env>
-class changed_context : public task_context<Env> {
-    using scheduler_type = typename task_context<Env>::scheduler_type;
-    struct ends {
-        changed_context* here;
-        std::coroutine_handle<> operator()() const noexcept {
-            return here->promise_.end(here->self_);
-        }
-    };
-    using way_back = task_move<scheduler_type, ends>;
-
-public:
-    // The way back is connected here, where what that throws can be reported.
-    changed_context(scheduler_type sch, task_context<Env>& outer, task_promise_base<Env>& promise)
-        : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
-                            outer.environment(), outer.timer(), outer.allocator()),
-          outer_(outer),
-          promise_(promise),
-          back_(outer.scheduler, ends{this}) {
-        this->deadline = outer.deadline;
-    }
-    // True: the task is there already, and ends where it is. False: it does so there.
-    bool go_back(std::coroutine_handle<> self) noexcept {
-        self_ = self;
-        return outer_.is_inline() || back_.start();
-    }
-
-private:
-    task_context<Env>& outer_;
-    task_promise_base<Env>& promise_;
-    std::coroutine_handle<> self_;
-    way_back back_;
-};
-
-// The await of change_coroutine_scheduler, after the change. Without a schedule if the task is
-// there already.
-template <class Sch>
-class scheduler_change : immovable {
-    struct resumes {
-        std::coroutine_handle<> self;
-        std::coroutine_handle<> operator()() const noexcept { return self; }
-    };
-    using move_type = task_move<Sch, resumes>;
-
-public:
-    scheduler_change(Sch before, Sch to, bool is_there)
-        : before_(static_cast<Sch&&>(before)), to_(static_cast<Sch&&>(to)), is_there_(is_there) {}
-    ~scheduler_change() {
-        if (moving_) move_.destroy();
-    }
-    bool await_ready() const noexcept { return is_there_; }
-    bool await_suspend(std::coroutine_handle<> self) {
-        move_.construct_with([&] { return move_type(to_, resumes{self}); });
-        moving_ = true;
-        return !move_.get().start();
-    }
-    Sch await_resume() noexcept { return static_cast<Sch&&>(before_); }
-
-private:
-    Sch before_;
-    Sch to_;
-    const bool is_there_;
-    bool moving_ = false;
-    manual_lifetime<move_type> move_;
-};
 
 // An await that ends in the place where the task belongs, or directly where there is none; which it
 // is, the context says.
@@ -276,16 +146,16 @@ public:
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
             task_promise_base& promise = self.promise();  // this may be gone
             promise.detach();
-            return promise.end_or_go_back(self);
+            return promise.end_or_go_home(self);
         }
         void await_resume() const noexcept {}
     };
-    [[gnu::noinline]] std::coroutine_handle<> end_or_go_back(
+    [[gnu::noinline]] std::coroutine_handle<> end_or_go_home(
         std::coroutine_handle<> self) noexcept {
         if (!this->has(this->own_context)) [[likely]]
             return this->end(self);
         auto& changed = *static_cast<changed_context<Env>*>(context_);
-        return changed.go_back(self) ? this->end(self) : std::noop_coroutine();
+        return changed.go_home(self) ? this->end(self) : std::noop_coroutine();
     }
     task_context<Env>& context() const noexcept { return *context_; }
     task_env<Env> get_env() const noexcept { return task_env<Env>(context_, this->allocator()); }

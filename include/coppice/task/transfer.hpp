@@ -44,10 +44,13 @@ public:
             alone.run_put_off();
         }
     }
-    // What `waiter`'s child resumes when it has ended.
-    static std::coroutine_handle<> next(task_waiter& waiter, std::coroutine_handle<> to) noexcept {
+    // Returns what the last child of `waiter` resumes when it has ended: that is what go_on()
+    // gives, or nothing where there is no room, and waiter.go_on() is called later. Either ends the
+    // waiter if it stops the waiting task, so only one of them is called.
+    template <class GoOn>
+    static std::coroutine_handle<> next(task_waiter& waiter, GoOn go_on) noexcept {
         if (has_room(__builtin_frame_address(0))) [[likely]]
-            return to;
+            return go_on();
         put_off(waiter);
         return std::noop_coroutine();
     }

@@ -307,6 +307,8 @@ private:
         if (stopped) stopped_.store(1, internal::relaxed);
         return join_.ended_elsewhere();
     }
+    // What goes on when all children have ended. A stop ends the parent, and so this: after the
+    // call nothing of it may be used.
     std::coroutine_handle<> parent() noexcept {
         return stopped_.load(internal::relaxed) != 0 ? parent_.stop() : parent_.self();
     }
@@ -332,7 +334,7 @@ private:
     }
     std::coroutine_handle<> ended() noexcept override {
         if (!child_ended(false)) return std::noop_coroutine();
-        return transfer_loop::next(*this, parent());
+        return transfer_loop::next(*this, [this] { return parent(); });
     }
     stopped_coroutine stopped() noexcept override {
         if (!child_ended(true)) return {std::noop_coroutine(), nullptr};
@@ -347,7 +349,7 @@ private:
     children_type children_;
     task_join join_;
     internal::atomic<std::int16_t> stopped_{0};  // 1: set by any child
-    std::int16_t away_ = not_begun;            // children that have not ended on the main line
+    std::int16_t away_ = not_begun;              // children that have not ended on the main line
     std::array<internal::fork_slot*, count - 1> slots_;  // of the second and further children
 };
 

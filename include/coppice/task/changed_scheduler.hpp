@@ -1,0 +1,179 @@
+// changed_scheduler: a task moves to another scheduler, and goes home when it ends; for task.
+#pragma once
+// The home of a task is the scheduler on which it was started, and on which its waiter counts. A
+// task that moves makes a context of its own, which keeps the way home:
+//
+//   the body gave a value, threw,   the task goes home with its frame and ends there; the frame
+//   or ended with with_error        owns the context
+//   the task was stopped            the frame is destroyed where the task is, as an exception would
+//                                   unwind it; only the stop goes home, carried by the context,
+//                                   which owns itself and stops the task's waiter there
+//
+// Threads: the task's; the way home by the thread of the scheduler that it leads to. Lifetime: the
+// context around the task outlives both ways, for its waiter waits.
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/scheduler.hpp>
+#include <coppice/exec/starting.hpp>
+#include <coppice/task/task_chain.hpp>
+#include <coppice/task/task_context.hpp>
+#include <coppice/task/transfer.hpp>
+
+#include <coroutine>
+#include <type_traits>
+
+namespace coppice::execution {
+
+// `co_await change_coroutine_scheduler(s)`: the task goes on on s, also if it was stopped, and what
+// it awaits from here on comes back to s. However it ends, its waiter is told on the scheduler
+// where the task was started. Gives the scheduler before. Source: P3552R3.
+template <scheduler Sch>
+struct change_coroutine_scheduler {
+    using type = std::remove_cvref_t<Sch>;
+    explicit change_coroutine_scheduler(type sch) noexcept : scheduler(static_cast<type&&>(sch)) {}
+    type scheduler;
+};
+template <scheduler Sch>
+change_coroutine_scheduler(Sch) -> change_coroutine_scheduler<Sch>;
+
+template <class T>
+inline constexpr bool changes_scheduler = false;
+template <class Sch>
+inline constexpr bool changes_scheduler<change_coroutine_scheduler<Sch>> = true;
+
+template <class Env>
+class task_promise_base;
+
+// Schedules a task on a scheduler, come what may: if that fails or is stopped, it goes on all the
+// same, for there is no other place. Completed(): what is to be resumed there.
+template <class Sch, class Completed>
+class task_move : immovable {
+    class receiver {
+    public:
+        using receiver_concept = receiver_tag;
+        explicit receiver(task_move& move) noexcept : move_(&move) {}
+        void set_value() && noexcept { move_->complete(); }
+        template <class Error>
+        void set_error(Error&&) && noexcept {
+            move_->complete();
+        }
+        void set_stopped() && noexcept { move_->complete(); }
+        env<> get_env() const noexcept { return {}; }
+
+    private:
+        task_move* move_;
+    };
+
+public:
+    task_move(Sch sch, Completed completed)
+        : completed_(completed),
+          operation_(execution::connect(execution::schedule(sch), receiver(*this))) {}
+    // True: it has completed already, and the caller resumes the task. False: this may be gone.
+    bool start() noexcept {
+        internal::starting start_call(this, mark_);
+        execution::start(operation_);
+        return start_call.has_completed();
+    }
+
+private:
+    void complete() noexcept {
+        if (internal::starting::takes_completion_of(this, mark_)) return;
+        const Completed completed = completed_;  // this may be gone
+        execution::resume_from_outside(completed());
+    }
+
+    const Completed completed_;
+    const internal::starting* mark_ = nullptr;
+    connect_result_t<schedule_result_t<Sch&>, receiver> operation_;
+};
+
+// The context of a task that has changed its scheduler, and its way home: see above.
+template <class Env>
+class changed_context final : public task_context<Env>, task_waiter {
+    using scheduler_type = typename task_context<Env>::scheduler_type;
+    struct is_home {
+        changed_context* here;
+        std::coroutine_handle<> operator()() const noexcept { return here->arrive(); }
+    };
+    using way_home = task_move<scheduler_type, is_home>;
+
+public:
+    // The way home is connected here, where what that throws can be reported.
+    changed_context(scheduler_type sch, task_context<Env>& outer, task_promise_base<Env>& promise)
+        : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
+                            outer.environment(), outer.timer(), outer.allocator()),
+          outer_(outer),
+          promise_(promise),
+          home_(outer.scheduler, is_home{this}) {
+        this->deadline = outer.deadline;
+        waiter_ = &promise.add_waiter(*this);
+    }
+    // The body has ended. True: the task is home already, and ends where it is. False: it does so
+    // there.
+    bool go_home(std::coroutine_handle<> self) noexcept {
+        self_ = self;
+        promise_.restore_waiter(*waiter_);
+        return outer_.is_inline() || home_.start();
+    }
+
+private:
+    // The task was stopped, and its frame is gone.
+    stopped_coroutine stopped() noexcept override {
+        if (outer_.is_inline() || home_.start()) return end_here().stopped();
+        return {std::noop_coroutine(), nullptr};  // this may be gone
+    }
+    std::coroutine_handle<> arrive() noexcept {
+        return self_ ? promise_.end(self_) : task_chain::stop_waiter(end_here());
+    }
+    task_waiter& end_here() noexcept {
+        task_waiter& waiter = *waiter_;
+        delete this;
+        return waiter;
+    }
+    // Not called: a task that has changed its scheduler is detached, and restores its waiter before
+    // it ends.
+    std::coroutine_handle<> ended() noexcept override { return std::noop_coroutine(); }
+    task_chain* leave() noexcept override { return nullptr; }
+    std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
+
+    task_context<Env>& outer_;
+    task_promise_base<Env>& promise_;  // gone if the task was stopped
+    task_waiter* waiter_;
+    std::coroutine_handle<> self_;  // null: the task was stopped
+    way_home home_;
+};
+
+// The await of change_coroutine_scheduler, after the change. Without a schedule if the task is
+// there already.
+template <class Sch>
+class scheduler_change : immovable {
+    struct resumes {
+        std::coroutine_handle<> self;
+        std::coroutine_handle<> operator()() const noexcept { return self; }
+    };
+    using move_type = task_move<Sch, resumes>;
+
+public:
+    scheduler_change(Sch before, Sch to, bool is_there)
+        : before_(static_cast<Sch&&>(before)), to_(static_cast<Sch&&>(to)), is_there_(is_there) {}
+    ~scheduler_change() {
+        if (moving_) move_.destroy();
+    }
+    bool await_ready() const noexcept { return is_there_; }
+    bool await_suspend(std::coroutine_handle<> self) {
+        move_.construct_with([&] { return move_type(to_, resumes{self}); });
+        moving_ = true;
+        return !move_.get().start();
+    }
+    Sch await_resume() noexcept { return static_cast<Sch&&>(before_); }
+
+private:
+    Sch before_;
+    Sch to_;
+    const bool is_there_;
+    bool moving_ = false;
+    manual_lifetime<move_type> move_;
+};
+
+}  // namespace coppice::execution

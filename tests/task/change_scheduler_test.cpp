@@ -1,0 +1,507 @@
+// Plan: a task that has changed its scheduler ends where it was started, however it ends: what
+// waits for it sees a stop on its own scheduler, as it does values and errors. Of a stop by what
+// the task awaits, by tasks and senders below and around, and of one whose receiver is destroyed at
+// once.
+#include <coppice/task/task.hpp>
+
+#include <coppice/base/atomic.hpp>
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/let.hpp>
+#include <coppice/exec/run_loop.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/stopped_as.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/when_all.hpp>
+#include <coppice/exec/write_env.hpp>
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/stop/inplace.hpp>
+#include <coppice/task/wait_for_tasks.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "sanitizers.hpp"
+#include "until_stopped.hpp"
+
+namespace {
+
+namespace ex = coppice::execution;
+using coppice::task;
+using coppice::test::until_stopped;
+using coppice::this_thread::sync_wait;
+using thread_id = std::thread::id;
+
+thread_id here() {
+    return std::this_thread::get_id();
+}
+
+struct other_thread {
+    ex::run_loop loop;
+    std::thread thread{[this] { loop.run(); }};
+    ~other_thread() {
+        loop.finish();
+        thread.join();
+    }
+    thread_id id() const { return thread.get_id(); }
+    ex::task_scheduler scheduler() { return ex::task_scheduler(loop.get_scheduler()); }
+};
+
+auto move_to(ex::task_scheduler to) {
+    return ex::change_coroutine_scheduler(std::move(to));
+}
+
+// Where it is destroyed.
+struct notes_its_end {
+    explicit notes_its_end(thread_id& to) noexcept : ended_on(&to) {}
+    notes_its_end(notes_its_end&&) = delete;
+    ~notes_its_end() { *ended_on = here(); }
+    thread_id* ended_on;
+};
+
+// Where a stop of `awaited` arrives.
+template <class Sndr>
+auto where_it_stops(Sndr awaited) {
+    return std::move(awaited) | ex::let_value([](auto&&...) { return ex::just(thread_id()); }) |
+           ex::upon_stopped(here);
+}
+
+task<> stops() {
+    co_await ex::just_stopped();
+}
+task<> moves_and_stops(ex::task_scheduler to) {
+    co_await move_to(to);
+    co_await ex::just_stopped();
+}
+task<> moves_and_awaits_one_that_stops(ex::task_scheduler to) {
+    co_await move_to(to);
+    co_await stops();
+}
+task<> moves_and_awaits_senders_below(ex::task_scheduler to) {
+    co_await move_to(to);
+    co_await ex::when_all(ex::just(), stops());
+}
+task<> moves_and_waits_for_two(ex::task_scheduler to) {
+    co_await move_to(to);
+    co_await coppice::wait_for_tasks(stops(), moves_and_stops(to));
+}
+task<> moves_twice_and_stops(ex::task_scheduler to) {
+    const ex::task_scheduler first = co_await move_to(to);
+    co_await move_to(first);
+    co_await move_to(to);
+    co_await ex::just_stopped();
+}
+task<> moves_in_line_and_stops(ex::task_scheduler to) {
+    co_await move_to(ex::task_scheduler(ex::inline_scheduler()));
+    co_await ex::schedule(to);  // it stays there
+    co_await ex::just_stopped();
+}
+
+TEST(change_scheduler, a_stop_by_what_the_task_awaits_leaves_it_where_it_was_started) {
+    other_thread other;
+    for (const auto make :
+         {moves_and_stops, moves_and_awaits_one_that_stops, moves_and_awaits_senders_below,
+          moves_and_waits_for_two, moves_twice_and_stops, moves_in_line_and_stops}) {
+        EXPECT_EQ(sync_wait(where_it_stops(make(other.scheduler()))), std::tuple(here()));
+    }
+}
+
+TEST(change_scheduler, a_stop_reaches_the_tasks_above_where_they_are) {
+    other_thread middle;
+    other_thread bottom;
+    struct ends {
+        thread_id child, parent, root;
+    };
+    auto child = [](ends& ended, ex::task_scheduler to) -> task<> {
+        co_await move_to(to);
+        const notes_its_end local(ended.child);
+        co_await ex::just_stopped();
+    };
+    auto parent = [child](ends& ended, ex::task_scheduler to, ex::task_scheduler below) -> task<> {
+        co_await move_to(to);
+        const notes_its_end local(ended.parent);
+        co_await child(ended, below);
+    };
+    auto root = [parent](ends& ended, ex::task_scheduler to, ex::task_scheduler below) -> task<> {
+        const notes_its_end local(ended.root);
+        co_await parent(ended, to, below);
+    };
+    ends ended;
+    EXPECT_EQ(sync_wait(where_it_stops(root(ended, middle.scheduler(), bottom.scheduler()))),
+              std::tuple(here()));
+    EXPECT_EQ(ended.child, bottom.id());
+    EXPECT_EQ(ended.parent, middle.id());
+    EXPECT_EQ(ended.root, here());
+}
+
+TEST(change_scheduler, a_task_goes_on_at_home_after_a_stop_that_it_awaits_as_a_value) {
+    other_thread other;
+    auto body = [](ex::task_scheduler to) -> task<bool> {
+        const thread_id home = here();
+        // The children are connected, as senders.
+        const bool none =
+            !co_await ex::stopped_as_optional(moves_and_stops(to) | ex::then([] { return 1; }));
+        const bool at_home = here() == home;
+        co_await move_to(to);
+        const thread_id there = here();
+        const bool none_again = !co_await ex::stopped_as_optional(
+            moves_and_stops(ex::task_scheduler(ex::inline_scheduler())) |
+            ex::then([] { return 1; }));
+        co_return none&& at_home&& none_again&& here() == there;
+    };
+    EXPECT_EQ(sync_wait(body(other.scheduler())), std::tuple(true));
+}
+
+TEST(change_scheduler, a_stop_leaves_a_child_of_when_all_where_it_was_started) {
+    other_thread other;
+    thread_id stopped_on;
+    auto child = moves_and_stops(other.scheduler()) | ex::let_stopped([&stopped_on] {
+                     stopped_on = here();
+                     return ex::just_stopped();
+                 });
+    // The other child waits until it is stopped.
+    auto all = ex::when_all(until_stopped(), std::move(child));
+    EXPECT_EQ(sync_wait(where_it_stops(std::move(all))), std::tuple(here()));
+    EXPECT_EQ(stopped_on, here());
+}
+
+TEST(change_scheduler, a_stop_leaves_tasks_that_are_waited_for_together_where_they_were_started) {
+    other_thread other;
+    thread_id ended_on;
+    auto parent = [](ex::task_scheduler to, thread_id& ended) -> task<> {
+        const notes_its_end local(ended);
+        co_await coppice::wait_for_tasks(moves_and_stops(to), stops(), moves_and_stops(to));
+    };
+    EXPECT_EQ(sync_wait(where_it_stops(parent(other.scheduler(), ended_on))), std::tuple(here()));
+    EXPECT_EQ(ended_on, here());
+    // Tasks that their owner keeps.
+    auto keeps = [](ex::task_scheduler to, thread_id& ended) -> task<> {
+        const notes_its_end local(ended);
+        task<> first = moves_and_stops(to);
+        task<> second = moves_and_awaits_one_that_stops(to);
+        co_await coppice::wait_for_tasks(first, second);
+    };
+    ended_on = thread_id();
+    EXPECT_EQ(sync_wait(where_it_stops(keeps(other.scheduler(), ended_on))), std::tuple(here()));
+    EXPECT_EQ(ended_on, here());
+}
+
+TEST(change_scheduler, a_stop_from_outside_leaves_a_task_under_a_timeout_where_it_was_started) {
+    other_thread other;
+    other_thread stopper;
+    for (int i = 0; i != 20; ++i) {
+        coppice::inplace_stop_source source;
+        auto child = [](ex::task_scheduler to, ex::task_scheduler stops_there,
+                        coppice::inplace_stop_source& stopped_by) -> task<> {
+            co_await move_to(to);
+            co_await ex::when_all(until_stopped(),
+                                  ex::schedule(stops_there) | ex::then([&stopped_by]() noexcept {
+                                      stopped_by.request_stop();
+                                  }));
+        };
+        thread_id stopped_on;
+        auto limited = ex::timeout(
+            child(other.scheduler(), stopper.scheduler(), source) | ex::let_stopped([&stopped_on] {
+                stopped_on = here();
+                return ex::just_stopped();
+            }),
+            std::chrono::hours(1));
+        auto rooted = ex::write_env(
+            std::move(limited),
+            ex::env(ex::prop(coppice::get_stop_token, source.get_token()),
+                    ex::prop(ex::get_timed_scheduler, coppice::test::endless_timers())));
+        EXPECT_EQ(
+            sync_wait(ex::stopped_as_optional(std::move(rooted) | ex::then([] { return 1; }))),
+            std::tuple(std::optional<int>()));
+        EXPECT_EQ(stopped_on, here());
+    }
+}
+
+TEST(change_scheduler, values_and_errors_leave_a_task_where_it_was_started) {
+    other_thread other;
+    enum class end { value, exception, plain };
+    struct plain_errors {
+        using error_types =
+            ex::completion_signatures<ex::set_error_t(std::exception_ptr), ex::set_error_t(int)>;
+    };
+    auto child = [](ex::task_scheduler to, end how, thread_id& ended) -> task<int, plain_errors> {
+        co_await move_to(to);
+        {
+            const notes_its_end local(ended);
+            if (how == end::exception) throw 1;
+        }
+        if (how == end::plain) co_yield ex::with_error(2);
+        co_return 3;
+    };
+    auto awaits = [child](ex::task_scheduler to, end how,
+                          thread_id& ended) -> task<bool, plain_errors> {
+        const thread_id home = here();
+        try {
+            co_await child(to, how, ended);
+        } catch (int) {
+            co_return how != end::value&& here() == home;
+        }
+        co_return how == end::value&& here() == home;
+    };
+    for (const end how : {end::value, end::exception, end::plain}) {
+        thread_id ended;
+        EXPECT_EQ(sync_wait(awaits(other.scheduler(), how, ended)), std::tuple(true));
+        EXPECT_EQ(ended, other.id());
+        EXPECT_EQ(
+            sync_wait(child(other.scheduler(), how, ended) | ex::then([](int) { return here(); }) |
+                      ex::upon_error([](auto&&) { return here(); })),
+            std::tuple(here()));
+    }
+}
+
+// A receiver that says where it was completed.
+struct noted {
+    ex::task_scheduler home;
+    coppice::inplace_stop_source source;
+    thread_id stopped_on;
+};
+class noting_receiver {
+    struct environment {
+        noted* note;
+        ex::task_scheduler query(ex::get_start_scheduler_t) const noexcept { return note->home; }
+        coppice::inplace_stop_token query(coppice::get_stop_token_t) const noexcept {
+            return note->source.get_token();
+        }
+    };
+
+public:
+    using receiver_concept = ex::receiver_tag;
+    explicit noting_receiver(noted& note) noexcept : note_(&note) {}
+    void set_value() && noexcept { ADD_FAILURE() << "a value"; }
+    void set_error(std::exception_ptr) && noexcept { ADD_FAILURE() << "an error"; }
+    void set_stopped() && noexcept { note_->stopped_on = here(); }
+    environment get_env() const noexcept { return {note_}; }
+
+private:
+    noted* note_;
+};
+
+TEST(change_scheduler, a_stop_request_while_the_stop_goes_home_changes_nothing) {
+    ex::run_loop home;
+    noted note{ex::task_scheduler(home.get_scheduler()), {}, {}};
+    std::optional<other_thread> other(std::in_place);
+    const thread_id there = other->id();
+    thread_id ended;
+    auto body = [](ex::task_scheduler to, thread_id& ended_on) -> task<> {
+        co_await move_to(to);
+        const notes_its_end local(ended_on);
+        co_await ex::just_stopped();
+    };
+    auto operation = ex::connect(body(other->scheduler(), ended), noting_receiver(note));
+    ex::start(operation);
+    other.reset();  // the stop has left the thread and waits in the loop
+    EXPECT_EQ(ended, there);
+    EXPECT_EQ(note.stopped_on, thread_id());
+    note.source.request_stop();
+    EXPECT_EQ(note.stopped_on, thread_id());
+    home.finish();
+    home.run();
+    EXPECT_EQ(note.stopped_on, here());
+}
+
+// Completes each schedule with a stop, inside start().
+struct refusing_scheduler {
+    using scheduler_concept = ex::scheduler_tag;
+    struct attrs {
+        refusing_scheduler query(ex::get_completion_scheduler_t<ex::set_value_t>) const noexcept {
+            return refusing_scheduler{id};
+        }
+        int id;
+    };
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        void start() & noexcept { ex::set_stopped(std::move(rcvr)); }
+        Rcvr rcvr;
+    };
+    struct sender {
+        using sender_concept = ex::sender_tag;
+        template <class, class...>
+        static consteval auto get_completion_signatures() {
+            return ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>();
+        }
+        attrs get_env() const noexcept { return {id}; }
+        template <class Rcvr>
+        operation<Rcvr> connect(Rcvr rcvr) const {
+            return {std::move(rcvr)};
+        }
+        int id;
+    };
+    sender schedule() const noexcept { return {id}; }
+    bool operator==(const refusing_scheduler&) const = default;
+    int id;
+};
+struct refusing {
+    using scheduler_type = refusing_scheduler;
+};
+
+TEST(change_scheduler, a_stop_leaves_a_task_whose_home_takes_nothing_and_in_constant_stack) {
+    std::uintptr_t low = UINTPTR_MAX;
+    std::uintptr_t high = 0;
+    struct notes_its_depth {
+        ~notes_its_depth() {
+            const auto at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+            *low = std::min(*low, at);
+            *high = std::max(*high, at);
+        }
+        std::uintptr_t* low;
+        std::uintptr_t* high;
+    };
+    // A thousand tasks that wait for one another, each on a scheduler of its own.
+    std::function<task<void, refusing>(int)> below = [&](int left) -> task<void, refusing> {
+        co_await ex::change_coroutine_scheduler(refusing_scheduler{left});
+        const notes_its_depth depth{&low, &high};
+        if (left != 0) co_await below(left - 1);
+        co_await ex::just_stopped();
+    };
+    EXPECT_FALSE(sync_wait(
+        ex::write_env(below(1000), ex::prop(ex::get_start_scheduler, refusing_scheduler{-1}))));
+    EXPECT_LT(high - low, 200u * 1024);
+}
+
+// Trees of tasks that move, wait for one another and are stopped, on a pool and two loops. Each
+// ends where it was started, and is destroyed by the test's thread at once.
+class storm {
+public:
+    ex::task_scheduler home() { return home_.scheduler(); }
+    thread_id home_id() const { return home_.id(); }
+    task<> tree() {
+        co_await move_to(ex::task_scheduler(pool_.get_scheduler()));
+        co_await coppice::wait_for_tasks(node(4), node(4), node(4));
+    }
+
+private:
+    // Any of so many.
+    static unsigned any(unsigned of) {
+        static thread_local unsigned state =
+            static_cast<unsigned>(std::hash<thread_id>()(here())) | 1u;
+        state = state * 1103515245u + 12345u;
+        return (state >> 16) % of;
+    }
+    ex::task_scheduler any_place() {
+        switch (any(4)) {
+            case 0:
+                return home_.scheduler();
+            case 1:
+                return other_.scheduler();
+            case 2:
+                return ex::task_scheduler(ex::inline_scheduler());
+            default:
+                return ex::task_scheduler(pool_.get_scheduler());
+        }
+    }
+    task<> node(int depth) {
+        if (any(4) == 0) co_await move_to(any_place());
+        if (depth != 0) {
+            switch (any(5)) {
+                case 0:
+                    co_await node(depth - 1);
+                    break;
+                case 1:
+                    co_await coppice::wait_for_tasks(node(depth - 1), node(depth - 1));
+                    break;
+                case 2:
+                    co_await keeps(depth - 1);
+                    break;
+                case 3:
+                    co_await ex::when_all(node(depth - 1), node(depth - 1));
+                    break;
+                default: {
+                    auto child = node(depth - 1) | ex::then([] { return 1; });
+                    static_cast<void>(co_await ex::stopped_as_optional(std::move(child)));
+                }
+            }
+        }
+        if (any(4) == 0) co_await move_to(any_place());
+        if (any(3) == 0) co_await ex::schedule(any_place());
+        if (any(8) == 0) co_await ex::just_stopped();
+        if (any(32) == 0) throw 1;
+    }
+    task<> keeps(int depth) {
+        task<> first = node(depth);
+        task<> second = node(depth);
+        co_await coppice::wait_for_tasks(first, second);
+    }
+
+    coppice::thread_pool pool_{2};
+    other_thread home_;
+    other_thread other_;
+};
+
+// Says where it was completed; then the operation is the test's.
+class ending_receiver {
+    struct environment {
+        const ex::task_scheduler* home;
+        ex::task_scheduler query(ex::get_start_scheduler_t) const noexcept { return *home; }
+    };
+
+public:
+    using receiver_concept = ex::receiver_tag;
+    ending_receiver(coppice::internal::atomic<bool>& ended, const ex::task_scheduler& home,
+                    thread_id& on) noexcept
+        : ended_(&ended), home_(&home), on_(&on) {}
+    void set_value() && noexcept { end(); }
+    void set_error(std::exception_ptr) && noexcept { end(); }
+    void set_stopped() && noexcept { end(); }
+    environment get_env() const noexcept { return {home_}; }
+
+private:
+    void end() noexcept {
+        *on_ = here();
+        // edge test.ended (release): the operation is the test's; pairs with run_and_destroy()
+        ended_->store(true, coppice::internal::release);
+    }
+    coppice::internal::atomic<bool>* ended_;
+    const ex::task_scheduler* home_;
+    thread_id* on_;
+};
+
+// Where `body` ended that was started on `home`. The calling thread destroys the operation at once.
+thread_id run_and_destroy(const ex::task_scheduler& home, task<> body) {
+    coppice::internal::atomic<bool> ended{false};
+    thread_id on;
+    auto started = ex::starts_on(home, std::move(body));
+    auto operation = ex::connect(std::move(started), ending_receiver(ended, home, on));
+    ex::start(operation);
+    // edge test.ended (acquire): what the receiver's thread did; pairs with ending_receiver::end()
+    while (!ended.load(coppice::internal::acquire)) std::this_thread::yield();
+    return on;
+}
+
+TEST(change_scheduler, a_third_thread_may_destroy_the_operation_when_the_stop_has_left_it) {
+    constexpr int rounds = coppice::test::sanitized ? 500 : 5'000;
+    other_thread home;
+    other_thread other;
+    for (int i = 0; i != rounds; ++i) {
+        for (const auto make : {moves_and_stops, moves_and_awaits_one_that_stops,
+                                moves_and_waits_for_two, moves_in_line_and_stops}) {
+            ASSERT_EQ(run_and_destroy(home.scheduler(), make(other.scheduler())), home.id());
+        }
+    }
+}
+
+TEST(change_scheduler, trees_of_tasks_that_move_and_stop_end_where_they_were_started) {
+    constexpr int rounds = coppice::test::sanitized ? 500 : 2'000;
+    storm s;
+    for (int i = 0; i != rounds; ++i) {
+        ASSERT_EQ(run_and_destroy(s.home(), s.tree()), s.home_id());
+    }
+}
+
+}  // namespace
