@@ -63,6 +63,7 @@ std::size_t contract_core::take_vacant(selection_bias* near) {
 }
 
 std::size_t contract_core::execute_batch(contract_batch& batch, std::size_t most) {
+    const no_fork_context none;
     most = std::min(most, batch.size());
     if (most == 0) return 0;
     if (!batch.is_measured()) return run_batch(batch.round_, most);
@@ -157,6 +158,7 @@ void contract_core::stop() noexcept {
 }
 
 void contract_core::close() noexcept {
+    const no_fork_context none;
     end(mode::stopped);
     for (std::size_t index = 0; index != capacity(); ++index) {
         if (!board_[index].life.vacant()) retire(index);

@@ -2,6 +2,7 @@
 #include <coppice/io/context.hpp>
 
 #include <coppice/base/check.hpp>
+#include <coppice/base/no_fork_context.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/simulation.hpp>
 
@@ -64,6 +65,7 @@ context::~context() {
     COPPICE_CHECK(!is_current(), "an io::context was destroyed inside its own run()");
     COPPICE_CHECK(guards_.load(relaxed) == 0, "an io::context was destroyed under a work_guard");
     const broken_pipe_block signals;
+    const no_fork_context none;
     calls_.wait();
     ownership_.take([this] { ring_->wake(); });
     context* const outer = std::exchange(thread_slot<context, context*>(), this);
@@ -124,6 +126,7 @@ bool context::run_for(duration time) {
 bool context::drain(duration limit) {
     if (!run_until(limit_after(now(), limit), until_idle::alone)) return true;
     const broken_pipe_block signals;
+    const no_fork_context none;
     ownership_.take([this] { ring_->wake(); });
     thread_slot<context, context*>() = this;
     cancel_everything();
@@ -135,6 +138,7 @@ bool context::drain(duration limit) {
 bool context::run_until(time_point limit, until_idle guards) {
     COPPICE_CHECK(current() == nullptr, "io::context::run() was called inside a running loop");
     const broken_pipe_block signals;
+    const no_fork_context none;  // what the loop runs is not the caller's
     ownership_.take([this] { ring_->wake(); });
     (void)ring_->enter(*this);
     thread_slot<context, context*>() = this;
@@ -152,6 +156,7 @@ bool context::run_until(time_point limit, until_idle guards) {
 
 void context::drive(block_latch& done) noexcept {
     const in_flight::entry driver(drivers_);
+    const no_fork_context none;  // the waiting thread runs the operations of others, too
     if (is_current()) {  // inside a completion
         while (!done.is_set()) (void)turn(time_point::max(), until_idle::alone, &done);
         return;

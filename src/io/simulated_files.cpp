@@ -9,6 +9,8 @@
 #include <bit>
 #include <cerrno>
 #include <memory>
+#include <new>
+#include <span>
 #include <utility>
 
 namespace coppice::io {
@@ -40,8 +42,18 @@ result<std::uint64_t> simulation::world::file_size(int fd) noexcept {
 std::error_code simulation::world::resize(int fd, std::uint64_t size) noexcept {
     object* const o = find(fd);
     if (o == nullptr || o->content == nullptr) return system_error(EBADF);
-    o->content->resize(size);
+    if (const int failure = resize_content(*o->content, size)) return system_error(failure);
     return {};
+}
+// 0, or why not; the file is then as it was.
+int simulation::world::resize_content(bytes& content, std::uint64_t size) noexcept {
+    if (size > file_size_max) return EFBIG;
+    try {
+        content.resize(static_cast<std::size_t>(size));
+    } catch (const std::bad_alloc&) {
+        return ENOMEM;
+    }
+    return 0;
 }
 
 int simulation::world::start_file_operation(ring_operation& op) noexcept {
@@ -71,13 +83,23 @@ void simulation::world::run_file_operation(ring_operation& op) noexcept {
         std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(from), size, op.data);
         op.result = static_cast<int>(size);
     } else {
-        const std::size_t size = shortened(op.size);
-        if (op.offset + size > content.size()) content.resize(op.offset + size);
-        std::copy_n(op.data, size, content.begin() + static_cast<std::ptrdiff_t>(op.offset));
-        op.result = static_cast<int>(size);
+        op.result = write_file(content, op.offset, {op.data, shortened(op.size)});
     }
     end(system_call::file, fd, op.result);
     op.on->owner->finish(op);
+}
+
+// The bytes that were written, or the negative of why not. As write(2): a write of nothing makes no
+// file longer.
+int simulation::world::write_file(bytes& content, std::uint64_t offset,
+                                  std::span<const std::byte> from) noexcept {
+    if (from.empty()) return 0;
+    const std::uint64_t end = saturating_add(offset, std::uint64_t{from.size()});
+    if (end > content.size()) {
+        if (const int failure = resize_content(content, end)) return -failure;
+    }
+    std::copy_n(from.data(), from.size(), content.begin() + static_cast<std::ptrdiff_t>(offset));
+    return static_cast<int>(from.size());
 }
 
 // ---- Signals and names ------------------------------------------------------------------------

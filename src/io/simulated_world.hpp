@@ -46,6 +46,8 @@ inline std::error_code system_error(int error) noexcept {
 class simulation::world final : public system_calls, public clock {
 public:
     using bytes = std::vector<std::byte>;
+    // Of a file. What it holds lies in memory, with the zeros before a write far behind its end.
+    static constexpr std::uint64_t file_size_max = std::uint64_t{1} << 30;
 
     world(std::uint64_t seed, const simulated_faults& faults);
     ~world();
@@ -197,6 +199,9 @@ private:
     long transfer_in(object& o, std::span<std::byte> into) noexcept;
     long transfer_out(object& o, std::span<const std::byte> from);
     void run_file_operation(ring_operation& op) noexcept;
+    static int resize_content(bytes& content, std::uint64_t size) noexcept;
+    static int write_file(bytes& content, std::uint64_t offset,
+                          std::span<const std::byte> from) noexcept;
     int report(ready_event* ready, int most) noexcept;
     std::size_t shortened(std::size_t size) noexcept;
     void note(std::uint64_t value) noexcept { trace_ = (trace_ ^ value) * 0x100000001b3; }

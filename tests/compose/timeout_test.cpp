@@ -207,6 +207,24 @@ TEST(task_timeout, of_an_operation_takes_its_loops_timers_before_those_named_aro
     EXPECT_EQ(this_thread::sync_wait(std::move(root)), std::tuple(true));
 }
 
+// An operation of a loop keeps the deadline by itself; that is a timeout, however short the limit.
+TEST(task_timeout, of_an_operation_and_no_time_is_a_timeout) {
+    test::clock_loop clock;
+    auto limits = [](io::context& loop, std::chrono::nanoseconds limit) -> task<bool> {
+        io::timer timer(loop);
+        try {
+            co_await ex::timeout(timer.wait_for(1h), limit);
+        } catch (const std::system_error& error) {
+            co_return error.code() == std::errc::timed_out;
+        }
+        co_return false;
+    };
+    for (const std::chrono::nanoseconds limit : {-1ns, 0ns, 1ns, 1000ns, 300'000ns}) {
+        auto root = ex::starts_on(clock.loop().get_scheduler(), limits(clock.loop(), limit));
+        EXPECT_EQ(this_thread::sync_wait(std::move(root)), std::tuple(true)) << limit.count();
+    }
+}
+
 // What a task's scheduler can do is known only when it runs.
 TEST(task_timeout, where_no_timer_is_stops_the_process) {
     EXPECT_DEATH(

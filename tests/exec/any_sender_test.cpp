@@ -37,6 +37,20 @@ TEST(any_sender, holds_any_sender_with_these_completions) {
               "value(13)");
 }
 
+using any_text = ex::any_sender<ex::completion_signatures<ex::set_value_t(std::string)>>;
+int chosen(any_int) {
+    return 1;
+}
+int chosen(any_text) {
+    return 2;
+}
+
+TEST(any_sender, overloads_are_chosen_by_what_a_sender_sends) {
+    EXPECT_EQ(chosen(ex::just(1)), 1);
+    EXPECT_EQ(chosen(ex::just(std::string())), 2);
+    EXPECT_EQ(chosen(ex::just_stopped()), 1);
+}
+
 TEST(any_sender, large_senders_move_and_end_once) {
     auto counted = std::make_shared<int>(0);
     {

@@ -1,5 +1,6 @@
 // Plan: timeout: in time, late, stopped, deadlines, races of sender and timer.
 #include <coppice/exec/any_scheduler.hpp>
+#include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
@@ -60,6 +61,105 @@ TEST(timeout, any_time_is_a_limit) {
     EXPECT_EQ(std::get<0>(*sync_wait(ex::timeout(later, std::chrono::hours::max()))), 2);
     EXPECT_THROW(sync_wait(ex::timeout(probes::until_stopped(), std::chrono::hours::min())),
                  std::system_error);
+}
+
+// Stops on the decision of its own, after `takes`, without a look at tokens and deadlines.
+auto stops_itself(std::chrono::nanoseconds takes) {
+    return ex::read_env(ex::get_scheduler) |
+           ex::let_value([](auto sch) { return ex::schedule(sch); }) | ex::let_value([takes] {
+               const ex::instant end = ex::monotonic_now() + ex::time_span(takes);
+               while (ex::monotonic_now() < end) {
+               }
+               return ex::just_stopped();
+           });
+}
+// What became of a sender: 1, a value; 2, timed out; 3, stopped.
+template <class Sndr>
+int fate(Sndr sndr) {
+    auto known = std::move(sndr) | ex::then([](auto&&...) { return 1; }) |
+                 ex::let_error([](auto error) {
+                     if constexpr (std::is_same_v<decltype(error), std::error_code>) {
+                         return ex::just(error == std::errc::timed_out ? 2 : -1);
+                     } else {
+                         return ex::just(-1);
+                     }
+                 }) |
+                 ex::let_stopped([] { return ex::just(3); });
+    return std::get<0>(*sync_wait(std::move(known)));
+}
+
+TEST(timeout, a_stop_of_the_senders_own_is_a_stop_and_no_timeout) {
+    using ns = std::chrono::nanoseconds;
+    for (const ns limit : {ns::min(), ns(-1), ns(0), ns(1), ns(1ms), ns::max()}) {
+        EXPECT_EQ(fate(ex::timeout(ex::just_stopped(), limit)), 3) << limit.count();
+        EXPECT_EQ(fate(ex::timeout(ex::just(1), limit)), 1) << limit.count();
+    }
+    // After its end, while the loop that has the timer is busy with the sender.
+    EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms)), 3);
+    EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms) | ex::timeout(1h)), 3);
+    EXPECT_EQ(fate(ex::timeout(stops_itself(2ms) | ex::timeout(1h), 1h)), 3);
+}
+
+// Looks at the deadline by itself, as operations of a loop do, and stops when it has passed.
+struct keeps_its_deadline {
+    using sender_concept = ex::sender_tag;
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>();
+    }
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        Rcvr rcvr;
+        void start() & noexcept {
+            while (ex::monotonic_now() < ex::get_deadline(ex::get_env(rcvr))) {
+            }
+            ex::set_stopped(std::move(rcvr));
+        }
+    };
+    template <class Rcvr>
+    auto connect(Rcvr rcvr) const noexcept {
+        return operation<Rcvr>{std::move(rcvr)};
+    }
+};
+
+TEST(timeout, a_stop_of_a_sender_that_keeps_the_deadline_is_a_timeout) {
+    using ns = std::chrono::nanoseconds;
+    using erased =
+        ex::any_sender<ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>>;
+    for (const ns limit : {ns::min(), ns(-1), ns(0), ns(1), ns(1ms)}) {
+        EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), limit)), 2) << limit.count();
+        EXPECT_EQ(fate(ex::timeout(erased(keeps_its_deadline()), limit)), 2) << limit.count();
+        EXPECT_EQ(fate(ex::just() | ex::let_value([] { return keeps_its_deadline(); }) |
+                       ex::timeout(limit)),
+                  2)
+            << limit.count();
+    }
+    // A timeout asks for the deadline around it: after that its stop cannot be told from a timeout.
+    EXPECT_EQ(fate(stops_itself(3ms) | ex::timeout(1ms) | ex::timeout(2ms)), 2);
+    // The deadline that it keeps is the outer one's.
+    EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) | ex::timeout(1ms)), 2);
+    // Or is nobody's timeout.
+    const auto when = ex::monotonic_now() + ex::time_span(1ms);
+    EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) |
+                   ex::write_env(ex::prop(ex::get_deadline, when))),
+              3);
+}
+
+// One that heeds a stop, but only when its end has come, too.
+TEST(timeout, a_stop_from_outside_that_takes_longer_than_the_limit_is_a_stop) {
+    coppice::inplace_stop_source source;
+    const auto slow = [&] {
+        return ex::read_env(ex::get_deadline) | ex::let_value([&](ex::instant end) {
+                   source.request_stop();
+                   while (ex::monotonic_now() < end) {
+                   }
+                   return ex::just_stopped();
+               });
+    };
+    EXPECT_EQ(fate(ex::write_env(ex::timeout(slow(), 1ms),
+                                 ex::prop(coppice::get_stop_token, source.get_token()))),
+              3);
 }
 
 TEST(timeout, a_stop_from_outside_is_a_stop_and_no_timeout) {

@@ -11,11 +11,16 @@
 #include "allocations.hpp"
 #include "detached.hpp"
 #include "rings.hpp"
+#include "sanitizers.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <array>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -375,6 +380,83 @@ struct everything {
     tally all;
     int errors = 0;
 };
+
+// What became of two bytes that were written to a file, and how long it is then.
+struct written {
+    std::error_code error;
+    std::size_t bytes = 0;
+    std::uint64_t size = 0;
+};
+written write_two(io::context& loop, io::file& f, std::uint64_t offset) {
+    written result;
+    auto write = [&]() -> detached {
+        result.bytes = co_await f.write_at(offset, bytes_of("ab"), use_await[result.error]);
+    };
+    write();
+    loop.run();
+    result.size = *f.size();
+    return result;
+}
+
+TEST(simulation, a_file_that_would_be_longer_than_a_gibibyte_is_an_error_and_stays_as_it_is) {
+    io::simulation world(1, io::simulated_faults::none());
+    io::context loop(world);
+    io::file f(loop, "a file", io::open_mode::truncate);
+    EXPECT_EQ(write_two(loop, f, 0).bytes, 2u);
+    constexpr std::uint64_t most = std::uint64_t{1} << 30;
+    constexpr std::uint64_t last = std::numeric_limits<std::int64_t>::max();
+    for (const std::uint64_t offset :
+         {most - 1, most, most << 10, most << 20, last - 2, last - 1, last}) {
+        const written w = write_two(loop, f, offset);
+        EXPECT_EQ(w.error, std::errc::file_too_large) << offset;
+        EXPECT_EQ(w.bytes, 0u) << offset;
+        EXPECT_EQ(w.size, 2u) << offset;
+    }
+    for (const std::uint64_t size : {most + 1, most << 10, last, last + 1, ~std::uint64_t{0}}) {
+        EXPECT_EQ(f.resize(size), std::errc::file_too_large) << size;
+        EXPECT_EQ(*f.size(), 2u) << size;
+    }
+    EXPECT_EQ(world.content("a file"), "ab");
+    EXPECT_FALSE(f.resize(1'000'000));
+    EXPECT_EQ(write_two(loop, f, 1'000'000).size, 1'000'002u);
+}
+
+TEST(simulation, nothing_that_is_written_far_behind_the_end_makes_no_file_longer) {
+    io::simulation world(1, io::simulated_faults::none());
+    io::context loop(world);
+    io::file f(loop, "a file", io::open_mode::truncate);
+    std::error_code ec;
+    auto write = [&]() -> detached {
+        EXPECT_EQ(co_await f.write_at(std::uint64_t{1} << 40, {}, use_await[ec]), 0u);
+    };
+    write();
+    loop.run();
+    EXPECT_FALSE(ec);
+    EXPECT_EQ(*f.size(), 0u);
+}
+
+// True: a file that the memory does not suffice for is an error, and what it held is still there.
+bool survives_without_memory() {
+    io::simulation world(1, io::simulated_faults::none());
+    io::context loop(world);
+    io::file f(loop, "a file", io::open_mode::truncate);
+    if (write_two(loop, f, 0).bytes != 2) return false;
+    long pages = 0;  // of the address space
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = static_cast<rlim_t>(pages) * 4096 + (rlim_t{64} << 20);
+    const rlimit limit{most, most};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) return false;
+    const written w = write_two(loop, f, std::uint64_t{512} << 20);
+    const std::error_code resized = f.resize(std::uint64_t{512} << 20);
+    return w.error == std::errc::not_enough_memory && w.bytes == 0 && w.size == 2 &&
+           resized == std::errc::not_enough_memory && world.content("a file") == "ab" &&
+           write_two(loop, f, 2).size == 4;
+}
+
+TEST(simulation, a_file_that_there_is_no_memory_for_is_an_error_and_stays_as_it_is) {
+    if (test::sanitized) GTEST_SKIP() << "the sanitizers have their own memory";
+    EXPECT_EXIT(std::_Exit(survives_without_memory() ? 0 : 1), testing::ExitedWithCode(0), "");
+}
 
 TEST(simulation, a_failure_at_each_system_call_is_reported_and_leaks_nothing) {
     std::set<io::system_call> failed;

@@ -213,6 +213,51 @@ TEST(stop_deadline, exit_ends_the_timer) {
         testing::ExitedWithCode(7), "");
 }
 
+// A static object whose destructor checks whether the timer is still there.
+class checks_the_timer {
+public:
+    explicit checks_the_timer(bool has_ended) : has_ended_(has_ended) {}
+    checks_the_timer(checks_the_timer&&) = delete;
+    ~checks_the_timer() {
+        stop_source source;
+        if (!source.request_stop_after(has_ended_ ? 0s : 1ms)) ::_exit(1);
+        if (has_ended_) {
+            // The deadline would count as a source.
+            const stop_token token = source.get_token();
+            source = stop_source(nostopstate);
+            if (token.stop_possible()) ::_exit(2);
+        } else {
+            while (!source.stop_requested()) ::sched_yield();
+        }
+    }
+
+private:
+    const bool has_ended_;
+};
+
+// As exit() destroys them, the youngest first: the first call stands between the two.
+TEST(stop_deadline, serves_destructors_of_static_objects_that_are_younger_than_its_first_call) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            static const checks_the_timer older(true);
+            stop_source().request_stop_after(1h);
+            static const checks_the_timer younger(false);
+            std::exit(7);
+        },
+        testing::ExitedWithCode(7), "");
+}
+
+TEST(stop_deadline, that_is_first_set_in_a_destructor_of_a_static_object_comes_while_it_runs) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            static const checks_the_timer first(false);
+            std::exit(7);
+        },
+        testing::ExitedWithCode(7), "");
+}
+
 TEST(stop_deadline, exit_may_be_called_by_a_callback) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(

@@ -5,9 +5,9 @@
 // few levels there are, since an item may block until one that it has submitted is done.
 
 #include <coppice/base/atomic.hpp>
-#include <coppice/base/fork_deque.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/no_fork_context.hpp>
 
 namespace coppice::internal {
 
@@ -27,7 +27,7 @@ public:
         }
         caller_runs mine(outer == nullptr ? 1 : outer->depth_ + 1);
         innermost() = &mine;
-        const fork_context none(nullptr);  // what it forks inherits nothing from who submits it
+        const no_fork_context none;  // what it forks inherits nothing from who submits it
         item.run(&item);
         while (Item* const next = mine.later_.pop_front()) next->run(next);
         innermost() = outer;

@@ -11,11 +11,14 @@
 // A scheduler's items go through a gate, which closes when the group is no longer open: those that
 // were let in are run by who executes the group, those turned away by who submits them.
 //
+// What runs here runs for its own sake: it inherits no token of a fork_join around the caller.
+//
 // Threads: all functions from any, but close().
 
 #include <coppice/base/gate.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/no_fork_context.hpp>
 #include <coppice/contract/board.hpp>
 #include <coppice/contract/slot.hpp>
 
@@ -139,6 +142,7 @@ public:
     }
     // Runs up to `most` contracts, each claimed by itself. Returns how many ran.
     std::size_t execute_some(signal_round& round, std::size_t most) {
+        const no_fork_context none;
         std::size_t ran = 0;
         while (ran != most) {
             const std::size_t index = board_.claim(round);
@@ -227,6 +231,7 @@ private:
 };
 
 inline bool contract_core::run_claimed(std::size_t index) {
+    const no_fork_context none;
     contract_slot& slot = board_[index];
     if (slot.life.is_released()) [[unlikely]] {
         retire(index);

@@ -174,6 +174,41 @@ private:
     any_receiver_base<Fns...>* base_;
 };
 
+namespace internal {
+
+// Stands for the completion that an any_sender lacks, where it lacks none.
+struct nothing_missing {};
+template <class Missing>
+inline constexpr bool is_nothing_missing = std::is_same_v<Missing, nothing_missing>;
+// What the compiler says of a sender that an any_sender does not hold: Missing is the first of its
+// completions that is not among those of the any_sender, nor converts to one; or the exception_ptr
+// for what such a conversion may throw.
+template <class Missing>
+concept any_sender_declares = is_nothing_missing<Missing>;
+
+// Fn, unless only the signature for what its conversion throws is missing.
+template <class Rcvr, class Fn>
+struct missing_completion;
+template <class... Fns, class Tag, class... Args>
+struct missing_completion<any_receiver<Fns...>, Tag(Args...)> {
+    static constexpr bool converts =
+        completes_erased<any_receiver_base<Fns...>, true, Tag, Args...>;
+    using type = std::conditional_t<converts, set_error_t(std::exception_ptr), Tag(Args...)>;
+};
+template <class Rcvr, class Sigs>
+struct first_missing {
+    using type = nothing_missing;
+};
+template <class Rcvr, class Fn, class... Fns>
+struct first_missing<Rcvr, completion_signatures<Fn, Fns...>>
+    : std::conditional_t<valid_completion_for<Fn, Rcvr>,
+                         first_missing<Rcvr, completion_signatures<Fns...>>,
+                         missing_completion<Rcvr, Fn>> {};
+template <class Sndr, class Rcvr>
+using first_missing_t = typename first_missing<Rcvr, signatures_of<Sndr, env_of_t<Rcvr>>>::type;
+
+}  // namespace internal
+
 class any_operation_base : immovable {
 public:
     virtual ~any_operation_base() = default;
@@ -342,6 +377,9 @@ public:
 
     template <class Sndr>
         requires(!std::same_as<std::decay_t<Sndr>, any_sender>) &&
+                sender_in<std::decay_t<Sndr>, any_env> &&
+                internal::any_sender_declares<
+                    internal::first_missing_t<std::decay_t<Sndr>, any_receiver<Fns...>>> &&
                 sender_to<std::decay_t<Sndr>, any_receiver<Fns...>>
     any_sender(Sndr&& sndr) {
         using holder = model<std::decay_t<Sndr>>;

@@ -127,7 +127,9 @@ private:
 // CLOCK_MONOTONIC, now. Cost: one vDSO call.
 instant monotonic_now() noexcept;
 
-// The time after which nobody needs the operation's result; instant::never() if nobody says.
+// The time after which nobody needs the operation's result; instant::never() if nobody says. The
+// loop that runs the operation looks at it: no thread and no static object stands behind it, so it
+// holds in destructors of static objects, too.
 struct get_deadline_t {
     template <class Env>
     constexpr instant operator()(const Env& env) const noexcept {

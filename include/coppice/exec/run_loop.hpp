@@ -24,6 +24,7 @@
 #include <coppice/base/check.hpp>
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/no_fork_context.hpp>
 #include <coppice/exec/stop_registration.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/exec/timer_heap.hpp>
@@ -72,6 +73,7 @@ public:
     void run() noexcept {
         COPPICE_CHECK(!running_, "run_loop::run() was called while the loop was running");
         running_ = true;
+        const internal::no_fork_context none;  // what is queued is not the caller's
         while (item* const next = pop_front()) next->execute();
         running_ = false;
     }

@@ -5,10 +5,17 @@
 // that comes sooner. The timer is that of the environment's timed scheduler, or, where it names
 // none for certain, that of the sender's attributes: an operation of an io::context names its
 // context's; or else what the task that awaits has: the one that was named around it, or around
-// those that await it, or its scheduler, if that has timers. A sender that completes inside its
-// start needs no timer.
+// those that await it, or its scheduler, if that has timers. The sender is started first, whatever
+// the limit: one that completes inside its start needs no timer, and is in time even with a limit
+// of 0 or less. The timer starts next.
 //
 //   outcome_   running -> finished | expired, by who is first
+//
+// A sender that stops while the outcome is still open does so on its own decision, for a stop from
+// outside, or because it looks at the deadline itself, as operations of a loop do; only the last is
+// a timeout. A sender that never asked for the deadline, or stops before it, or under a stop from
+// outside, is passed on as stopped. One that did ask and stops after its end cannot be told from
+// one that keeps the deadline: that is a timeout.
 //
 // How the two meet, and what a stop from outside does, is in join.hpp.
 // Source: ours.
@@ -30,14 +37,33 @@ struct timed_scheduler_in_the_environment {};
 template <std::size_t Index>
 using timeout_token_t = finite_inplace_stop_token<2, Index>;
 
+// The deadline of the sender, and whether the sender has asked for it.
+// Threads: set() before the sender is started; the rest by any.
+class timeout_deadline {
+public:
+    void set(instant when) noexcept { when_ = when; }
+    // By the sender. Relaxed, both: what asks has done so before the sender completes.
+    instant ask() const noexcept {
+        asked_.store(true, internal::relaxed);
+        return when_;
+    }
+    bool was_asked() const noexcept { return asked_.load(internal::relaxed); }
+    instant when() const noexcept { return when_; }
+
+private:
+    instant when_ = instant::never();
+    mutable internal::atomic<bool> asked_{false};
+};
+
 // What the sender sees: its own stop token and deadline before the receiver's environment.
+// Lifetime: the operation's.
 template <class Env>
 class timeout_env {
 public:
-    timeout_env(timeout_token_t<0> token, instant deadline, Env&& base) noexcept
-        : token_(token), deadline_(deadline), base_(static_cast<Env&&>(base)) {}
+    timeout_env(timeout_token_t<0> token, const timeout_deadline& deadline, Env&& base) noexcept
+        : token_(token), deadline_(&deadline), base_(static_cast<Env&&>(base)) {}
     timeout_token_t<0> query(get_stop_token_t) const noexcept { return token_; }
-    instant query(get_deadline_t) const noexcept { return deadline_; }
+    instant query(get_deadline_t) const noexcept { return deadline_->ask(); }
     instant query(get_unwatched_deadline_t) const noexcept { return get_unwatched_deadline(base_); }
     template <class Query, class... Args>
         requires(!internal::one_of<Query, get_stop_token_t, get_deadline_t,
@@ -49,7 +75,7 @@ public:
 
 private:
     timeout_token_t<0> token_;
-    instant deadline_;
+    const timeout_deadline* deadline_;
     [[no_unique_address]] Env base_;
 };
 // What the timer sees: only that it may be stopped.
@@ -132,7 +158,7 @@ public:
     void set_deadline() noexcept {
         const instant outer = get_deadline(outer_env());
         end_ = now(sch_) + limit_;
-        deadline_ = end_ < outer ? end_ : outer;
+        deadline_.set(end_ < outer ? end_ : outer);
     }
     // Once the sender is started. True: it has ended, and the starter has arrived for the timer.
     bool arrive_for_timer() noexcept {
@@ -159,7 +185,7 @@ public:
     }
     // A sender that keeps the deadline by itself may stop before the timer comes: that is the same.
     void stopped(join_place<0>) noexcept {
-        if (deadline_ == end_ && now(sch_) >= end_) {
+        if (may_have_kept_the_deadline()) {
             expire();
         } else {
             finish(set_stopped_t());
@@ -179,6 +205,11 @@ private:
     enum class outcome : unsigned char { running, finished, expired };
 
     Env outer_env() const noexcept { return execution::get_env(std::as_const(this->rcvr_)); }
+    // While the outcome is open, only a stop from outside has stopped the source.
+    bool may_have_kept_the_deadline() const noexcept {
+        return deadline_.was_asked() && deadline_.when() == end_ &&
+               !this->source_.stop_requested() && now(sch_) >= end_;
+    }
     bool decide(outcome mine) noexcept {
         outcome expected = outcome::running;
         // relaxed: says only who was first; arrive() publishes the result
@@ -197,8 +228,8 @@ private:
     internal::atomic<outcome> outcome_{outcome::running};
     completion_store<Sigs> result_;  // written by who decided `finished`
     time_span limit_;
-    instant end_ = instant::never();       // of the limit; written before the sender is started
-    instant deadline_ = instant::never();  // the receiver's, if that comes sooner
+    instant end_ = instant::never();  // of the limit; written before the sender is started
+    timeout_deadline deadline_;       // the same, or the receiver's, if that comes sooner
     [[no_unique_address]] Sch sch_;
 };
 
@@ -292,8 +323,10 @@ private:
 };
 
 // Stops sndr after `limit` and then sends std::errc::timed_out as an std::error_code. Whatever sndr
-// sends after that is dropped; it is waited for. Cost: no allocation, and no timer for a sender
-// that completes inside its start. Units: any <chrono> duration.
+// sends after that is dropped; it is waited for. What sndr does before that is passed on, a stop of
+// its own, too; with a limit of 0 or less, that is what it does inside its start. Cost: no
+// allocation, and no timer for a sender that completes inside its start. Units: any <chrono>
+// duration.
 template <sender Sndr>
 constexpr auto timeout_t::operator()(Sndr&& sndr, time_span limit) const {
     return timeout_sender<std::decay_t<Sndr>>(limit, static_cast<Sndr&&>(sndr));

@@ -10,7 +10,9 @@
 // The ring above it is the epoll ring's own code (src/io/readiness.hpp).
 //
 // What is simulated: TCP, UDP and Unix streams between sockets of this world, regular files that
-// start empty, hosts that a test plants, and signals that it raises.
+// start empty, hosts that a test plants, and signals that it raises. A file holds at most 1 GiB,
+// all of it in memory: to write or resize beyond that is file_too_large, and not_enough_memory if
+// the memory is not there; the file stays as it was.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>

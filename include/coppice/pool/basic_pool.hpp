@@ -95,11 +95,12 @@ public:
     [[nodiscard]] bool try_submit(std::size_t node, work_item& item) noexcept;
 
     // Runs f on a worker and waits for its result; on a worker of this pool, and once it was told
-    // to end, runs it at once, on the calling thread.
+    // to end, runs it at once, on the calling thread. A token of fork_join that is in force for the
+    // caller is not for f, wherever it runs.
     // Errors: rethrows what f throws. Blocks: until f has returned.
     template <class F>
     auto run(F f) -> std::invoke_result_t<F&> {
-        if (is_current()) return f();
+        if (is_current()) return call_here(f);
         function_call<F> call(f);
         if (!try_submit(call)) return call_here(f);
         return call.take();

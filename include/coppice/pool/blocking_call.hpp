@@ -2,8 +2,8 @@
 #pragma once
 
 #include <coppice/base/atomic.hpp>
-#include <coppice/base/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/no_fork_context.hpp>
 #include <coppice/pool/work_item.hpp>
 
 #include <cstdint>
@@ -74,10 +74,11 @@ private:
     std::optional<stored_type> result_;
 };
 
-// Calls f on the calling thread, as a worker would: without what fork_join has put in force here.
+// Calls f on the calling thread, as a worker's loop would: without what fork_join has put in force
+// here.
 template <class F>
 std::invoke_result_t<F&> call_here(F& f) {
-    const fork_context none(nullptr);
+    const no_fork_context none;
     return f();
 }
 

@@ -37,11 +37,12 @@ public:
     blocking_work_contract_group& group() noexcept { return group_; }
 
     // Runs f on a worker and waits for its result; on a worker of this pool, and once it was told
-    // to end, runs it at once, on the calling thread.
+    // to end, runs it at once, on the calling thread. A token of fork_join that is in force for the
+    // caller is not for f, wherever it runs.
     // Errors: rethrows what f throws. Blocks: until f has returned.
     template <class F>
     auto run(F f) -> std::invoke_result_t<F&> {
-        if (is_current()) return f();
+        if (is_current()) return internal::call_here(f);
         internal::function_call<F, internal::contract_item> call(f);
         if (!get_scheduler().try_enqueue(call)) return internal::call_here(f);
         return call.take();

@@ -9,6 +9,7 @@
 //
 // Stop: a function that takes an inplace_stop_token is given the one in force: that of the nearest
 // fork_join(token, ...) around it, on whichever thread it runs. fork_join_stop_token() asks for it.
+// What a pool, a loop or a group of contracts runs on the calling thread for its own sake has none.
 //
 // Source: ours; measured against Lace, libfork and oneTBB's parallel_invoke in benchmarks/pool.
 

@@ -1,7 +1,9 @@
 // parallel_backend: parallel_scheduler on a thread_pool; for set_parallel_scheduler_backend.
 #pragma once
 // The items lie in the storage that the operations lend, so scheduling allocates nothing. Bulk work
-// is a parallel_for on the worker that takes the item. Source: [exec.par.scheduler].
+// is a parallel_for on the worker that takes the item. A stop request of the operation ends it
+// between two ranges; then it completes with set_stopped, and with set_value only if every index
+// was executed. Source: [exec.par.scheduler].
 
 #include <coppice/base/check.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
@@ -60,17 +62,25 @@ private:
                 r.set_stopped();
                 return;
             }
-            parallel_for(std::size_t{0}, static_cast<many*>(item)->count,
-                         [&r](std::size_t first, std::size_t last) { r.execute(first, last); });
-            r.set_value();
+            // The operation's own token is in force, whatever is on this thread.
+            const auto [all] = fork_join(token(r), [&r, count = static_cast<many*>(item)->count] {
+                return parallel_for(
+                    std::size_t{0}, count,
+                    [&r](std::size_t first, std::size_t last) { r.execute(first, last); });
+            });
+            if (all) {
+                r.set_value();
+            } else {
+                r.set_stopped();
+            }
         }
         bulk_proxy& receiver;
         const std::size_t count;
     };
-    static bool stopped(receiver_proxy& r) noexcept {
-        const auto token = r.try_query<inplace_stop_token>(get_stop_token);
-        return token && token->stop_requested();
+    static inplace_stop_token token(receiver_proxy& r) noexcept {
+        return r.try_query<inplace_stop_token>(get_stop_token).value_or(inplace_stop_token());
     }
+    static bool stopped(receiver_proxy& r) noexcept { return token(r).stop_requested(); }
     template <class Item, class... Args>
     static Item& place(std::span<std::byte> storage, Args&... args) noexcept {
         static_assert(sizeof(Item) <=

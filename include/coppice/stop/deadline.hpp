@@ -10,10 +10,12 @@
 // state, and then the thread is the timer's own and does not wait).
 //
 // End of the process: exit() runs a handler that lets the current delivery finish, ends the thread
-// and joins it; deadlines that are pending then, or set later, never come. If exit() is called by a
-// callback on the timer's thread, nothing is joined. quick_exit() and _exit() end the thread as any
-// other. A child of fork() has no timer thread: its next request_stop_after() starts one, which
-// then delivers what was inherited, too.
+// and joins it; deadlines that are pending then, or set later, never come. The handler is
+// registered by the first request_stop_after(): the destructors of static objects that were
+// constructed later run before it, with the timer, the others after it, without. If exit() is
+// called by a callback on the timer's thread, nothing is joined. quick_exit() and _exit() end the
+// thread as any other. A child of fork() has no timer thread: its next request_stop_after() starts
+// one, which then delivers what was inherited, too.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>

@@ -149,6 +149,10 @@ public:
     // Requests a stop, with the code ETIMEDOUT, when `time` has passed; callbacks run on the
     // timer's thread then, and should be short. Replaces what an earlier call has set. The deadline
     // counts as a source, so this one need not be kept. False: a stop was requested already.
+    // After main: exit() ends the timer when it has destroyed the static objects that are younger
+    // than the process's first call of this function. In the destructor of an older one this
+    // returns true, but the stop never comes, nor does one that is pending by then; do not wait for
+    // it there. A first call in such a destructor is in force until that destructor returns.
     // Errors: std::bad_alloc, std::system_error if the timer's thread cannot start.
     // Cost: one allocation for the first call on a state; a mutex.
     bool request_stop_after(std::chrono::nanoseconds time);
