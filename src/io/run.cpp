@@ -23,7 +23,7 @@ context make_loop(const run_options& options) {
 }  // namespace
 
 run_state::run_state(const run_options& options)
-    : loop_(make_loop(options)), timers_(loop_.get_scheduler()), guard_(loop_), end_(*this) {
+    : loop_(make_loop(options)), timers_(loop_.get_scheduler()), end_(*this) {
     if (!options.stop_on.empty()) signals_.emplace(loop_, std::span(options.stop_on));
 }
 
@@ -35,6 +35,7 @@ void run_state::run(operation& start) {
             stop_.request_stop();
         });
     }
+    guard_.emplace(loop_);
     loop_.defer(start);
     loop_.run();
     if (ended_.is_set()) return;

@@ -447,6 +447,7 @@ TEST_P(real_run_on, the_second_signal_is_handled_as_before) {
 }
 
 TEST_P(real_run_on, the_second_signal_kills_a_program_that_does_not_stop) {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
     const io::backend ring = GetParam();
     EXPECT_EXIT(
         io::run(
@@ -560,6 +561,16 @@ TEST_P(run_on, a_run_inside_of_a_loop_is_refused) {
 TEST_P(run_on, a_run_in_the_callable_comes_before_the_loop) {
     const auto outer = [](io::context&) { return ex::just(io::run(seven(), here())); };
     EXPECT_EQ(io::run(outer, here()), std::optional<int>(7));
+}
+
+TEST_P(run_on, a_callable_may_run_the_loop_for_what_comes_before) {
+    int ready = 0;
+    const auto work = [&](io::context& loop) {
+        io::timer(loop).wait_for(1ms, [&](std::error_code) { ready = 7; });
+        loop.run();
+        return ex::just(ready);
+    };
+    EXPECT_EQ(io::run(work, here()), 7);
 }
 
 TEST_P(run_on, runs_on_several_threads_do_not_meet) {

@@ -19,8 +19,10 @@
 //
 // Stopping: the first signal of `stop_on` is a stop request to the work. At that moment the signals
 // get back the handlers that they had before run(), so a second one kills a program that does not
-// stop, if that is what it did before. context::stop() on the loop is a stop request too; after it
-// run() waits for the work alone, and ends the rest with operation_canceled.
+// stop, if that is what it did before. Only a turn of the loop sees the first: while the work
+// computes or blocks on the loop's thread, signals of `stop_on` do nothing. context::stop() on the
+// loop is a stop request too; after it run() waits for the work alone, and ends the rest with
+// operation_canceled.
 
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/as_exception.hpp>
@@ -75,7 +77,7 @@ private:
     inplace_stop_source stop_;  // outlives the loop, whose end may still use its token
     context loop_;
     const execution::any_scheduler timers_;
-    std::optional<context::work_guard> guard_;  // until the work has ended
+    std::optional<context::work_guard> guard_;  // from the start of the work to its end
     std::optional<signal_set> signals_;         // until a signal has come, or the work has ended
     block_latch ended_;
 
