@@ -50,11 +50,8 @@ task<> serve(io::context& loop) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     const visitor client(acceptor.local());  // says hello, then sends a SIGTERM
     co_await ex::scoped([&](auto scope) -> task<> {
-        for (;;) {
-            ex::spawn(echo(co_await acceptor.accept()) |
-                          ex::upon_error([](auto&&) noexcept {}),  // a client that has left
-                      scope);
-        }
+        const auto has_left = [](auto&&) noexcept {};  // an error of one client ends only its echo
+        for (;;) ex::spawn(echo(co_await acceptor.accept()), scope, has_left);
     });
 }
 // [/serve]
