@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
-#include <thread>
 
 using namespace coppice;
 using namespace std::chrono_literals;
@@ -53,17 +52,12 @@ int main() {
     // [/pool]
 
     // [loop]
-    io::context loop;
-    std::optional<io::context::work_guard> guard(loop);  // run() goes on while this is here
-    std::thread network([&] { loop.run(); });
-    const auto on_loop = [&](auto work) {
-        return std::get<0>(
-            *this_thread::sync_wait(ex::starts_on(loop.get_scheduler(), std::move(work))));
-    };
-    std::printf("the sum is %d\n", on_loop(sum_of_two(loop)));
+    const std::optional<int> sum = io::run(sum_of_two);  // nothing, if it was stopped
+    std::printf("the sum is %d\n", *sum);
     // [/loop]
-    std::printf("within a second: %s\n", on_loop(in_time(loop, 1s)) ? "yes" : "no");
-    std::printf("within a moment: %s\n", on_loop(in_time(loop, 1ns)) ? "yes" : "no");
-    guard.reset();
-    network.join();
+    const auto within = [](std::chrono::nanoseconds limit) {
+        return *io::run([limit](io::context& loop) { return in_time(loop, limit); });
+    };
+    std::printf("within a second: %s\n", within(1s) ? "yes" : "no");
+    std::printf("within a moment: %s\n", within(1ns) ? "yes" : "no");
 }

@@ -40,9 +40,8 @@ bool survives(std::uint64_t seed) {
     execution::counting_scope scope;
     execution::spawn(
         execution::starts_on(loop.get_scheduler(), receive_line(server)) |
-            execution::then([&](std::string line) noexcept { received = std::move(line); }) |
-            execution::upon_error([](auto&&) noexcept {}),
-        scope.get_token());
+            execution::then([&](std::string line) noexcept { received = std::move(line); }),
+        scope.get_token(), [](auto&&) noexcept {});
     loop.run();  // until nothing is pending
     this_thread::sync_wait(scope.join());
     return received == sent;

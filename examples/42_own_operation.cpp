@@ -107,7 +107,7 @@ task<> use(device& d) {
 int main() {
     device d;
     execution::counting_scope scope;
-    execution::spawn(use(d) | execution::upon_error([](auto&&) noexcept {}), scope.get_token());
+    execution::spawn(use(d), scope.get_token(), [](auto&&) noexcept {});
     double_it(d, 4, [](std::error_code, int n) { std::printf("called back %d\n", n); });
     std::future<int> future = double_it(d, 5, use_future);
     d.run();

@@ -111,9 +111,8 @@ int main() {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     ex::counting_scope scope;
     const auto serve_one = [&] {
-        ex::spawn(ex::starts_on(loop.get_scheduler(), reverse_once(acceptor)) |
-                      ex::upon_error([](auto&&) noexcept {}),
-                  scope.get_token());
+        ex::spawn(ex::starts_on(loop.get_scheduler(), reverse_once(acceptor)), scope.get_token(),
+                  [](auto&&) noexcept {});
     };
     serve_one();
     std::make_shared<conversation>(loop, [](std::error_code, const std::string& text) {

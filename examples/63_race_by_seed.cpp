@@ -62,9 +62,8 @@ bool keeps_the_money(std::uint64_t seed, way deposit) {
     account shared(loop);
     ex::counting_scope scope;
     for (const auto after : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(1'800'000)}) {
-        ex::spawn(ex::starts_on(loop.get_scheduler(), customer(loop, shared, deposit, 10, after)) |
-                      ex::upon_error([](auto&&) noexcept {}),
-                  scope.get_token());
+        ex::spawn(ex::starts_on(loop.get_scheduler(), customer(loop, shared, deposit, 10, after)),
+                  scope.get_token(), [](auto&&) noexcept {});
     }
     loop.run();
     this_thread::sync_wait(scope.join());

@@ -29,8 +29,8 @@ task<> session(io::tcp::socket socket) {
 
 task<> serve(io::tcp::acceptor& acceptor, ex::counting_scope& sessions, int most) {
     for (int i = 0; i != most; ++i) {
-        ex::spawn(session(co_await acceptor.accept()) | ex::upon_error([](auto&&) noexcept {}),
-                  sessions.get_token());
+        ex::spawn(session(co_await acceptor.accept()), sessions.get_token(),
+                  [](auto&&) noexcept {});
     }
     co_await sessions.join();  // detached sessions have no such moment
 }

@@ -55,9 +55,8 @@ int main() {
     // A jthread is a spawn into a scope: request_stop() and join() are the scope's.
     std::atomic<int> ticks{0};
     ex::counting_scope scope;
-    ex::spawn(ex::starts_on(loop.get_scheduler(), tick(loop, ticks)) |
-                  ex::upon_error([](auto&&) noexcept {}),
-              scope.get_token());
+    ex::spawn(ex::starts_on(loop.get_scheduler(), tick(loop, ticks)), scope.get_token(),
+              [](auto&&) noexcept {});
     while (ticks < 3) std::this_thread::sleep_for(1ms);
     scope.request_stop();
     this_thread::sync_wait(scope.join());

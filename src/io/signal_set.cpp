@@ -8,7 +8,7 @@ namespace coppice::io {
 using namespace internal;
 
 struct signal_set::opened {
-    opened(context& c, std::initializer_list<int> signals)
+    opened(context& c, std::span<const int> signals)
         : owner(c),
           received(
               c.system().receive_signals(signals).value_or_throw("signals could not be received")) {
@@ -27,6 +27,9 @@ struct signal_set::opened {
 };
 
 signal_set::signal_set(context& owner, std::initializer_list<int> signals)
+    : signal_set(owner, std::span(signals.begin(), signals.size())) {}
+
+signal_set::signal_set(context& owner, std::span<const int> signals)
     : signal_set(opened(owner, signals)) {}
 
 signal_set::signal_set(const opened& o) noexcept

@@ -309,7 +309,7 @@ void source::end() noexcept {
 
 }  // namespace
 
-result<received_signals*> receive_process_signals(std::initializer_list<int> signals) noexcept {
+result<received_signals*> receive_process_signals(std::span<const int> signals) noexcept {
     std::uint64_t wanted = 0;
     for (const int s : signals) {
         if (s < 1 || s > signals_max) return std::make_error_code(std::errc::invalid_argument);

@@ -3,13 +3,13 @@
 
 #include <coppice/io/system_calls.hpp>
 
-#include <initializer_list>
+#include <span>
 
 namespace coppice::io {
 
 using namespace internal;
 
 // See system_calls::receive_signals(). Threads: any.
-result<received_signals*> receive_process_signals(std::initializer_list<int> signals) noexcept;
+result<received_signals*> receive_process_signals(std::span<const int> signals) noexcept;
 
 }  // namespace coppice::io

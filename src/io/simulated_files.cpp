@@ -134,7 +134,7 @@ simulation::world::world(std::uint64_t seed, const simulated_faults& faults)
 simulation::world::~world() = default;
 
 result<received_signals*> simulation::world::receive_signals(
-    std::initializer_list<int> signals) noexcept {
+    std::span<const int> signals) noexcept {
     if (const int failure = begin(system_call::signals)) return system_error(failure);
     const auto is_one = [](int s) { return s >= 1 && s <= 64; };
     if (!std::all_of(signals.begin(), signals.end(), is_one)) return system_error(EINVAL);

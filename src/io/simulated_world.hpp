@@ -76,7 +76,7 @@ public:
     result<std::uint64_t> file_size(int fd) noexcept override;
     std::error_code resize(int fd, std::uint64_t size) noexcept override;
     void close(int fd) noexcept override;
-    result<received_signals*> receive_signals(std::initializer_list<int> signals) noexcept override;
+    result<received_signals*> receive_signals(std::span<const int> signals) noexcept override;
     std::optional<duration> look_up_delay(const std::string& host) noexcept override;
     int look_up(const std::string& host, std::uint16_t port,
                 std::vector<endpoint>& found) noexcept override;

@@ -86,8 +86,7 @@ public:
         return outcome(::ftruncate(fd, static_cast<off_t>(size)));
     }
     void close(int fd) noexcept override { ::close(fd); }
-    result<received_signals*> receive_signals(
-        std::initializer_list<int> signals) noexcept override {
+    result<received_signals*> receive_signals(std::span<const int> signals) noexcept override {
         return receive_process_signals(signals);
     }
     std::chrono::sys_seconds wall_time() noexcept override {

@@ -1,4 +1,4 @@
-// expect: does not type-check: nobody takes the errors of what is spawned; append upon_error
+// expect: the errors of what is spawned; write spawn.sender, scope, on_error.,
 // errors: 1
 // says: pipeline_error<.*in_algorithm<.*spawn_t>,[ ]
 //     .*got<.*set_error_t ?\(int\).*wanted<.*only_value_and_stopped_completions>

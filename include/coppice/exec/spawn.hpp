@@ -2,10 +2,20 @@
 #pragma once
 // One allocation per spawn, from the allocator of the environment, of the sender, or
 // std::allocator, in this order. Where the sender was spawned is known to a scope that records it.
-// Source: [exec.spawn].
+//
+//   spawn(sender, scope)                 the sender has no errors, or the scope takes them
+//   spawn(sender, scope, env)            the same
+//   spawn(sender, scope, on_error)       its errors are on_error's
+//   spawn(sender, scope, on_error, env)
+//
+// A third argument is on_error if it can be called with one of the sender's errors, or has a call
+// operator of its own that is no template; else it is an environment.
+// Source: [exec.spawn]; on_error is ours.
 
 #include <coppice/exec/allocate.hpp>
+#include <coppice/exec/invoke.hpp>
 #include <coppice/exec/scope.hpp>
+#include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>
 
 namespace coppice::execution {
@@ -80,7 +90,7 @@ template <class Error>
 struct spawn_diagnosis<Error, true> {
     static_assert(internal::always_false<Error>,
                   "coppice: this pipeline does not type-check: nobody takes the errors of what is "
-                  "spawned; append upon_error(...), or use spawn_future");
+                  "spawned; write spawn(sender, scope, on_error), or use spawn_future");
     static constexpr bool reported = true;
 };
 
@@ -105,13 +115,81 @@ constexpr auto spawned_env(const Wrapped& wrapped, const Token& token, Env env) 
     }
 }
 
+// Calls on_error with an error of what is spawned. There is nobody to take what it throws.
+template <class OnError>
+class spawn_error_handler {
+public:
+    explicit spawn_error_handler(OnError&& on_error) noexcept(
+        std::is_nothrow_move_constructible_v<OnError>)
+        : on_error_(static_cast<OnError&&>(on_error)) {}
+    template <class Error>
+        requires std::is_invocable_v<OnError, Error>
+    void operator()(Error&& error) && noexcept {
+        static_cast<void>(execution::internal::invoke(static_cast<OnError&&>(on_error_),
+                                                      static_cast<Error&&>(error)));
+    }
+
+private:
+    [[no_unique_address]] OnError on_error_;
+};
+
+template <class F, class Sigs>
+inline constexpr bool takes_an_error_of = false;
+template <class F, class... Fns>
+inline constexpr bool takes_an_error_of<F, completion_signatures<Fns...>> =
+    (takes_an_error_of<F, Fns> || ...);
+template <class F, class Error>
+inline constexpr bool takes_an_error_of<F, set_error_t(Error)> = std::is_invocable_v<F, Error>;
+
+// Whether F, the third argument of spawn, is on_error.
+template <class F, class Sndr, class Token>
+consteval bool is_spawn_error_handler() noexcept {
+    if constexpr (std::is_same_v<F, env<>>) {
+        return false;
+    } else if constexpr (std::is_pointer_v<F> || requires { &F::operator(); }) {
+        return true;
+    } else {
+        using wrapped = decltype(std::declval<const Token&>().wrap(std::declval<Sndr>()));
+        using env_type = decltype(execution::spawned_env(std::declval<const wrapped&>(),
+                                                         std::declval<const Token&>(), env<>()));
+        using spawned = decltype(write_env(std::declval<wrapped>(), std::declval<env_type>()));
+        return takes_an_error_of<F, signatures_of<spawned, env<>>>;
+    }
+}
+
 // Starts sndr in token's scope; does nothing if the scope refuses. The sender must handle its
-// errors, unless the scope does, and send no values. Errors: what allocating or connecting throws.
-// Cost: one allocation.
+// errors, unless the scope or on_error does, and send no values. on_error is called with each error
+// where it is sent, before the scope is left; what it returns is dropped, and it terminates the
+// program if it throws. Errors: what allocating or connecting throws. Cost: one allocation.
 struct spawn_t {
-    template <sender Sndr, scope_token Token, internal::queryable Env = env<>>
-    void operator()(Sndr&& sndr, Token token, Env spawn_env = Env(),
+    template <sender Sndr, scope_token Token, internal::queryable Third = env<>>
+    void operator()(Sndr&& sndr, Token token, Third third = Third(),
                     std::source_location where = std::source_location::current()) const {
+        if constexpr (is_spawn_error_handler<Third, Sndr, Token>()) {
+            handle(static_cast<Sndr&&>(sndr), token, static_cast<Third&&>(third), env<>(), where);
+        } else {
+            begin(static_cast<Sndr&&>(sndr), token, static_cast<Third&&>(third), where);
+        }
+    }
+    template <sender Sndr, scope_token Token, movable_value OnError, internal::queryable Env>
+        requires(!std::is_same_v<Env, std::source_location>)
+    void operator()(Sndr&& sndr, Token token, OnError on_error, Env spawn_env,
+                    std::source_location where = std::source_location::current()) const {
+        handle(static_cast<Sndr&&>(sndr), token, static_cast<OnError&&>(on_error),
+               static_cast<Env&&>(spawn_env), where);
+    }
+
+private:
+    template <class Sndr, class Token, class OnError, class Env>
+    static void handle(Sndr&& sndr, const Token& token, OnError&& on_error, Env&& spawn_env,
+                       const std::source_location& where) {
+        begin(upon_error(static_cast<Sndr&&>(sndr),
+                         spawn_error_handler<OnError>(static_cast<OnError&&>(on_error))),
+              token, static_cast<Env&&>(spawn_env), where);
+    }
+    template <class Sndr, class Token, class Env>
+    static void begin(Sndr&& sndr, const Token& token, Env&& spawn_env,
+                      const std::source_location& where) {
         auto wrapped = execution::wrap_spawned(token, static_cast<Sndr&&>(sndr));
         auto allocator = execution::choose_allocator(wrapped, spawn_env);
         auto full_env = execution::spawned_env(wrapped, token, static_cast<Env&&>(spawn_env));

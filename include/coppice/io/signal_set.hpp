@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <utility>
 
 namespace coppice::io {
@@ -64,6 +65,7 @@ class signal_set : public open_file {
 public:
     // Receives the signals from now on. Cost: a thread, for all sets together.
     signal_set(context& owner, std::initializer_list<int> signals);
+    signal_set(context& owner, std::span<const int> signals);
     signal_set(signal_set&& other) noexcept
         : open_file(std::move(other)), signals_(std::exchange(other.signals_, nullptr)) {}
     signal_set& operator=(signal_set&& other) noexcept {

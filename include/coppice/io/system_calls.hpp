@@ -12,8 +12,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -71,8 +71,7 @@ public:
     virtual void close(int fd) noexcept = 0;
     // Receives the signals from now on, and those that wait already. Errors: also invalid_argument
     // for what is no signal, or cannot be waited for.
-    virtual result<received_signals*> receive_signals(
-        std::initializer_list<int> signals) noexcept = 0;
+    virtual result<received_signals*> receive_signals(std::span<const int> signals) noexcept = 0;
 
     // The time of day.
     virtual std::chrono::sys_seconds wall_time() noexcept = 0;
