@@ -64,10 +64,8 @@ connection::step connection::settle(exchange& e, step s) {
     } else {
         e.left.remove_prefix(e.end.bytes());
     }
-    if (e.closing) [[unlikely]] {
-        e.unread = e.unread || !e.left.empty();
+    if (e.closing) [[unlikely]]
         return step::last;
-    }
     return e.output.size() > output_bytes_max ? step::flush : step::answered;
 }
 
@@ -261,7 +259,7 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
         e.closing = e.closing || (how.unframed && !how.head_only &&
                                   content_of(r.status()) == answer_content::any);
     }
-    // A client that was not to close may be sending more.
+    // A client that has not said that it ends the connection may be sending more.
     e.unread = e.unread || (e.closing && head != nullptr && head->keep_alive());
     how.keep_alive = !e.closing;
     return how;

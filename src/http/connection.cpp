@@ -307,7 +307,7 @@ void connection::run_out_of_time() noexcept {
         request_stop();
         return;
     }
-    if (!batch_->given_up) loop_.counts.timed_out.add();
+    if (phase_ != phase::lingering) loop_.counts.timed_out.add();
     break_off();  // what is pending ends, and the session with it
 }
 
@@ -325,10 +325,16 @@ void connection::drain() noexcept {
     if (phase_ == phase::idle) {
         if (batch_ == nullptr) socket_.close();  // else it has answers that are about to be sent
     } else if (phase_ == phase::header || phase_ == phase::body) {
-        const time_point latest =
-            saturating_add(loop_.context.turn_time(), loop_.options.timeouts.drain_request);
-        if (latest < batch_->deadline) set_deadline(latest);
+        end_within(loop_.options.timeouts.drain_request);
+    } else if (phase_ == phase::lingering) {
+        end_within(linger_time_drain);
     }
+}
+
+// The present phase has so much time at most.
+void connection::end_within(duration time) noexcept {
+    const time_point latest = saturating_add(loop_.context.turn_time(), time);
+    if (latest < batch_->deadline) set_deadline(latest);
 }
 
 void connection::cut_off() noexcept {

@@ -153,7 +153,7 @@ struct alignas(64) exchange : io::timer_entry {
     std::string_view body;
     request_origin origin;
     bool closing = false;       // the answers now in `output` are the last
-    bool unread = false;        // closing while the client may still send
+    bool unread = false;        // closing while the client may rightly send more
     bool in_head = false;       // its head is being waited for
     bool streaming = false;     // an answer has begun whose body comes in pieces
     bool given_up = false;      // the handler did not end in time, and answers nobody any more

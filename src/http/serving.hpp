@@ -235,8 +235,9 @@ private:
         handling,
         overdue,  // the handler has been told to stop
         writing,
-        lingering,
+        lingering,  // all is said; reads on, so that the client sees it
     };
+    static constexpr duration linger_time_drain = std::chrono::milliseconds(500);
 
     // Why answering a batch cannot go on without waiting.
     enum class step : unsigned char {
@@ -273,6 +274,7 @@ private:
     static void received_last(operation* op) noexcept;
     void enter(phase p, duration time) noexcept;
     void set_deadline(time_point when) noexcept;
+    void end_within(duration time) noexcept;
     void run_out_of_time() noexcept;
     duration transfer_time(duration base, std::uint64_t bytes) const noexcept;
     void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
@@ -307,7 +309,7 @@ private:
     static void received_ahead(operation* op) noexcept;
     task<bool> write(exchange& e);
     bool send_directly(exchange& e) noexcept;
-    task<> linger();
+    task<> linger(exchange& e);
     void give_up() noexcept;
     static void late_answer_sent(operation* op) noexcept;
 

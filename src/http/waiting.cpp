@@ -14,9 +14,10 @@ using namespace internal;
 
 namespace {
 
-// How long a closing connection still reads what the client had sent, so that the client sees the
-// answer and not a reset.
+// How long a closing connection still reads what the client sends, so that the client sees the
+// answer and not a reset; and how much of a client that had said that it sends nothing more.
 constexpr duration linger_time = std::chrono::seconds(2);
+constexpr std::size_t linger_bytes_max = 64 * 1024;
 
 constexpr const char* overdue_reason = "the answer took too long";
 
@@ -88,8 +89,8 @@ session connection::attend(step s, bool& began) {
             const step reached = advance(e);
             more = co_await converse(e, reached);
         }
-        const bool lingers = !more && (e.unread || e.given_up) && socket_.is_open();
-        if (lingers) co_await linger();
+        const bool lingers = !more && (e.closing || e.given_up) && socket_.is_open();
+        if (lingers) co_await linger(e);
     } catch (...) {
         failed = true;  // there was no memory for it
     }
@@ -488,13 +489,21 @@ bool connection::send_directly(exchange& e) noexcept {
     return true;
 }
 
-// Reads on for a moment after the last answer.
-task<> connection::linger() {
+// Reads on for a moment after the last answer, until the client ends the connection: a close with
+// bytes unread, or before bytes that come, would be a reset, which may destroy the answer.
+task<> connection::linger(exchange& e) {
     socket_.shutdown_send();
-    enter(phase::lingering, linger_time);
+    std::size_t left = e.unread || e.given_up ? ~std::size_t{0} : linger_bytes_max;
+    if (!e.sending_late) {  // what it holds, others can have
+        account(e, loop_.context.now());
+        e.clear();
+    }
+    enter(phase::lingering, loop_.draining ? linger_time_drain : linger_time);
     for (std::error_code ec; !ec;) {
         const io::pooled_buffer dropped = co_await next_input(*this, ec);
-        if (dropped.empty()) break;
+        const std::size_t bytes = dropped.bytes().size();
+        if (bytes == 0 || bytes >= left) break;
+        left -= bytes;
     }
 }
 

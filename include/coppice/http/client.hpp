@@ -29,6 +29,7 @@
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
+#include <coppice/exec/starts_on.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
@@ -55,8 +56,8 @@ struct client_options {
     internal::duration answer = std::chrono::seconds(60);
     internal::duration body = std::chrono::seconds(60);  // without a byte of a body, either way
     internal::duration idle = std::chrono::seconds(20);  // older connections are not used again
-    std::size_t idle_connections_max = 64;        // kept; beyond, the oldest is closed
-    http::limits limits = {};                     // of an answer's head, and of a collected body
+    std::size_t idle_connections_max = 64;               // kept; beyond, the oldest is closed
+    http::limits limits = {};  // of an answer's head, and of a collected body
 };
 
 // Takes a streamed body, piece by piece; nothing is received while its task runs.
@@ -107,15 +108,18 @@ struct client_connection : immovable {
     bool fresh = true;
 };
 
-// Threads: its loop's, but for the stop tokens' sources. Lifetime: outlives its requests; the loop
-// outlives it.
+// Threads: any may await a request. One that begins off the loop is posted to it and runs there,
+// its source and its sink too; its awaiter goes on on its own scheduler, or on the loop if it has
+// none, as a handler's task. All else is for the loop's thread, but for the stop tokens' sources.
+// Lifetime: outlives its requests; the loop outlives it.
 class client : immovable {
 public:
     // Connects to nobody yet.
     explicit client(io::context& loop, client_options options = {});
     ~client();
 
-    // Errors: see above; a request stopped by its token ends as by set_stopped.
+    // Errors: see above; a request stopped by its token ends as by set_stopped. Cost: off the loop,
+    // a frame more and what posting costs.
     template <stoppable_token Token = never_stop_token>
     task<client_response> send(client_request r, Token token = {});
     template <stoppable_token Token = never_stop_token>
@@ -146,6 +150,8 @@ public:
 private:
     friend class client_call;
     friend class client_writer;
+    template <class Token>
+    task<client_response> send_on_loop(client_request r, Token token);
     std::unique_ptr<client_connection> take(const io::endpoint& to);
     void keep(std::unique_ptr<client_connection> used);
 
@@ -253,6 +259,9 @@ private:
 
 template <stoppable_token Token>
 task<client_response> client::send(client_request r, Token token) {
+    // The frame of a request that is on its loop has no room for the way there.
+    if (!loop_.is_current()) [[unlikely]]
+        co_return co_await send_on_loop(std::move(r), std::move(token));
     client_call call(*this, r);
     const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
     const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
@@ -271,6 +280,12 @@ task<client_response> client::send(client_request r, Token token) {
     if (!answer && (call.stopped() || !error)) co_await execution::just_stopped();
     if (error) std::rethrow_exception(error);
     co_return std::move(*answer);
+}
+
+template <class Token>
+task<client_response> client::send_on_loop(client_request r, Token token) {
+    co_return co_await execution::starts_on(loop_.get_scheduler(),
+                                            send(std::move(r), std::move(token)));
 }
 
 }  // namespace coppice::http
