@@ -134,10 +134,17 @@ void contract_core::bury(std::size_t index) noexcept {
     if (watched) tell_watchers(watchers);
 }
 
-void contract_core::end(mode next) noexcept {
-    mode_.store(next, relaxed);  // relaxed: end() of the sleepers orders it for those who wait
+// The mode was changed. The sleepers' end() orders that for those who wait. All of it may be done
+// again: a call that finds the group ended may have overtaken the one that ends it, and shall still
+// find the gate closed when it returns.
+void contract_core::end() noexcept {
     entry_.close();
     if (sleepers_ != nullptr) sleepers_->end();
+}
+
+void contract_core::begin_drain() noexcept {
+    mode_.begin_drain();
+    end();
 }
 
 std::size_t contract_core::drain() {
@@ -154,12 +161,13 @@ std::size_t contract_core::drain() {
 }
 
 void contract_core::stop() noexcept {
-    end(mode::stopped);
+    mode_.stop();
+    end();
 }
 
 void contract_core::close() noexcept {
     const no_fork_context none;
-    end(mode::stopped);
+    stop();
     for (std::size_t index = 0; index != capacity(); ++index) {
         if (!board_[index].life.vacant()) retire(index);
     }

@@ -1,6 +1,7 @@
 // contract/ under several threads: one at a time, none lost, none doubled, none a stranger's.
 #include <coppice/contract.hpp>
 #include <coppice/contract/life.hpp>
+#include <coppice/execution.hpp>
 
 #include <gtest/gtest.h>
 
@@ -269,6 +270,76 @@ TEST(contract_threads, drain_waits_for_what_runs_elsewhere) {
         const workers threads(group, 2);
         group.drain();
         EXPECT_EQ(runs.load(coppice::internal::relaxed), 64);
+    }
+}
+
+// Many groups, stopped by one thread and told to drain by the others, all in the same order: when
+// the threads have returned, nothing runs, whichever call came first.
+template <class Group>
+void expect_that_stop_wins(int draining) {
+    constexpr std::size_t groups = 200;
+    constexpr int rounds = 50;
+    for (int round = 0; round != rounds; ++round) {
+        std::vector<std::unique_ptr<Group>> all;
+        std::vector<work_contract> contracts;
+        int runs = 0;
+        for (std::size_t i = 0; i != groups; ++i) {
+            all.push_back(std::make_unique<Group>(1));
+            contracts.push_back(
+                all.back()->create_contract([&] { ++runs; }, initial_state::scheduled));
+        }
+        std::barrier together(1 + draining);
+        std::vector<std::thread> threads;
+        for (int t = 0; t != draining; ++t) {
+            threads.emplace_back([&] {
+                together.arrive_and_wait();
+                for (auto& group : all) group->begin_drain();
+            });
+        }
+        together.arrive_and_wait();
+        for (auto& group : all) group->stop();
+        for (std::thread& t : threads) t.join();
+        for (auto& group : all) {
+            EXPECT_FALSE(group->execute_next_contract());
+            EXPECT_EQ(group->drain(), 0u);
+        }
+        ASSERT_EQ(runs, 0) << "a group that was stopped drains";
+    }
+}
+
+TEST(contract_threads, a_stop_stands_though_others_begin_to_drain) {
+    expect_that_stop_wins<work_contract_group>(1);
+    expect_that_stop_wins<work_contract_group>(3);
+    expect_that_stop_wins<coppice::blocking_work_contract_group>(1);
+    expect_that_stop_wins<coppice::blocking_work_contract_group>(3);
+}
+
+// Whichever of them has returned, by whichever thread: the gate is closed.
+TEST(contract_threads, whoever_ends_a_group_finds_it_ended) {
+    using namespace coppice::execution;
+    for (int round = 0; round != 500; ++round) {
+        work_contract_group group(1);
+        std::barrier together(3);
+        std::vector<std::thread> threads;
+        for (int t = 0; t != 3; ++t) {
+            threads.emplace_back([&, t] {
+                together.arrive_and_wait();
+                if (t == 0) {
+                    group.stop();
+                } else if (t == 1) {
+                    group.drain();
+                } else {
+                    group.begin_drain();
+                }
+                // Turned away, so it has run here: nobody executes the group.
+                bool ran = false;
+                coppice::this_thread::sync_wait(schedule(group.get_scheduler()) |
+                                                then([&] { ran = true; }));
+                EXPECT_TRUE(ran);
+                EXPECT_FALSE(group.create_contract([] {}).valid());
+            });
+        }
+        for (std::thread& t : threads) t.join();
     }
 }
 

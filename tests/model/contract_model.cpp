@@ -1,7 +1,9 @@
 // The contracts' model: runs and releases are neither lost, doubled nor given to a stranger.
 #include "model.hpp"
 
+#include <coppice/base/gate.hpp>
 #include <coppice/contract/board.hpp>
+#include <coppice/contract/group_mode.hpp>
 
 namespace {
 
@@ -502,6 +504,62 @@ struct extras : board_test<extras, 3> {
     void after() { model::require(done.load(relaxed) == 3, "an item waits for ever"); }
 };
 
+// A group is stopped by one thread while others begin to drain it, and is executed: no run begins
+// once a call to stop() has returned, and a call that has returned has closed the gate.
+template <int Drains>
+struct stop_and_drain : board_test<stop_and_drain<Drains>, 2 + Drains> {
+    using base = board_test<stop_and_drain<Drains>, 2 + Drains>;
+    using base::board;
+    group_mode mode;
+    gate entry;
+    handle contract;
+    atomic<int> stopped{0};
+
+    void before() {
+        board.grow(4);
+        contract = this->create();
+        board.set_ready(contract.index);
+    }
+    void execute(signal_round& round) {
+        const bool late = stopped.load(acquire) != 0;  // what a test's barrier shows
+        const std::size_t index = board.claim(round);
+        if (index == no_signal) return;
+        if (mode.is_stopped()) {
+            board.finish(index, false);
+            return;
+        }
+        model::require(!late, "a run began after stop() had returned");
+        this->run(index, !late && mode.is_open(), false);
+    }
+    void thread(unsigned index) {
+        signal_round round;
+        if (index == 0) {
+            mode.stop();
+            entry.close();
+            model::require(mode.is_stopped(), "a stop was undone");
+            stopped.store(1, release);
+            execute(round);
+        } else if (index <= Drains) {
+            mode.begin_drain();
+            entry.close();
+            model::require(!mode.is_open() && !entry.enter(), "a call left the group open");
+        } else {
+            execute(round);
+            const bool ended = !mode.is_open();
+            const bool stands = mode.is_stopped();
+            execute(round);
+            model::require(!ended || !mode.is_open(), "a group was opened again");
+            model::require(!stands || mode.is_stopped(), "a stop was undone");
+        }
+    }
+    void after() {
+        signal_round round;
+        for (int i = 0; i != 3; ++i) execute(round);
+        model::require(mode.is_stopped(), "a stop was undone");
+        model::require(board.idle(), "a run is still pending");
+    }
+};
+
 }  // namespace
 
 int main() {
@@ -519,6 +577,8 @@ int main() {
     report.holds<gone<true>>("a watcher of what is gone sees that too", {100'000});
     report.holds<slots_change_hands>("slots change hands", {50'000});
     report.holds<extras>("items wait for slots", {100'000});
+    report.holds<stop_and_drain<1>>("a stop stands against a drain", {100'000});
+    report.holds<stop_and_drain<2>>("a stop stands against two drains", {100'000});
     report.dies_weakened<schedule_and_run>(board_header, "contract.run");
     report.dies_weakened<slots_change_hands>(board_header, "contract.extra");
     report.dies_weakened<release_and_run<2>>(life_header, "contract.release", {200'000});
@@ -533,5 +593,7 @@ int main() {
     report.dies_planted<stranger>("contract.schedule_outside", {400'000});
     report.dies_planted<extras>("contract.forget_waiting", {100'000});
     report.dies_planted<unschedule>("contract.take_release", {200'000});
+    report.dies_planted<stop_and_drain<1>>("contract.check_then_drain", {100'000});
+    report.dies_planted<stop_and_drain<2>>("contract.check_then_drain", {100'000});
     return report.finish();
 }

@@ -4,12 +4,9 @@
 // its group, and may be used by another thread while the group is destroyed: the group ends every
 // contract, so that handles find it dead, and the core's memory stays until the last handle goes.
 //
-//   mode_      open        everything
-//              draining    what is pending runs; nothing more is created or scheduled
-//              stopped     what is pending does not run; releases still do
-//
-// A scheduler's items go through a gate, which closes when the group is no longer open: those that
-// were let in are run by who executes the group, those turned away by who submits them.
+// Its mode says what still happens, and never goes back (group_mode.hpp). A scheduler's items go
+// through a gate, which closes when the group is no longer open: those that were let in are run by
+// who executes the group, those turned away by who submits them.
 //
 // What runs here runs for its own sake: it inherits no token of a fork_join around the caller.
 //
@@ -20,6 +17,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/base/no_fork_context.hpp>
 #include <coppice/contract/board.hpp>
+#include <coppice/contract/group_mode.hpp>
 #include <coppice/contract/slot.hpp>
 
 #include <memory>
@@ -68,8 +66,8 @@ public:
     // Differs from group to group, all but surely; what goes by it may be shared.
     std::uint64_t number() const noexcept { return number_; }
     bool is_open() const noexcept {
-        // Relaxed: what follows is ordered by itself. A thread that sees the end schedules nothing.
-        return mode_.load(relaxed) == mode::open;
+        // What follows is ordered by itself. A thread that sees the end schedules nothing.
+        return mode_.is_open();
     }
 
     // Makes the capacity at least that, or capacity_max. False: it was so already.
@@ -174,10 +172,9 @@ public:
         return board_.claim(bias);
     }
 
-    // From now on nothing more is scheduled or created, and what is pending runs.
-    void begin_drain() noexcept {
-        if (is_open()) end(mode::draining);
-    }
+    // From now on nothing more is scheduled or created, and what is pending runs; unless the group
+    // was stopped, which it remains.
+    void begin_drain() noexcept;
     // Runs what is pending, here and wherever it is executed, and returns when nothing is pending
     // or running; nothing more is scheduled. Returns how many ran here.
     std::size_t drain();
@@ -188,7 +185,6 @@ public:
     sleeping_workers* sleepers() noexcept { return sleepers_.get(); }
 
 private:
-    enum class mode : unsigned char { open, draining, stopped };
     static constexpr std::uint64_t one_owner = std::uint64_t{1} << 32;
 
     std::size_t take_vacant(selection_bias* near);
@@ -204,18 +200,18 @@ private:
     }
     void retire(std::size_t index);
     void bury(std::size_t index) noexcept;
-    void end(mode next) noexcept;
+    void end() noexcept;
     void take_watchers(contract_slot& slot, contract_watcher*& list) noexcept;
     void tell_watchers(contract_watcher*& list) noexcept;  // list: guarded by watchers_mutex_
     static bool unlink(contract_watcher& watcher) noexcept;
     bool run_items() noexcept;
     void place_waiting() noexcept;
     void place(std::size_t extra, contract_item& item) noexcept;
-    bool stopped() const noexcept { return mode_.load(relaxed) == mode::stopped; }
+    bool stopped() const noexcept { return mode_.is_stopped(); }
 
     const std::unique_ptr<sleeping_workers> sleepers_;  // nullptr: nobody sleeps here
     const std::uint64_t number_;
-    atomic<mode> mode_{mode::open};
+    group_mode mode_;
     contract_board<contract_slot> board_;
     atomic<std::size_t> capacity_{0};  // written under growth_mutex_
 

@@ -118,13 +118,15 @@ public:
     // From now on nothing is scheduled or created; what is pending runs, by whoever executes. What
     // is scheduled by get_scheduler() runs on the thread that schedules it. A contract that is
     // running, or pending, runs once more at most. A schedule() that races with this takes place
-    // before it, or does nothing, or stays pending. Blocks: never.
+    // before it, or does nothing, or stays pending. A group that was stopped, or is being stopped
+    // by another thread, remains so. Blocks: never.
     void begin_drain() noexcept { core_->begin_drain(); }
     // The same; runs what is pending, here and by whoever executes, and returns how many ran here,
     // when nothing is pending or running.
     // Blocks: until then. Errors: what a contract throws; call it again.
     std::size_t drain() { return core_->drain(); }
-    // From now on nothing is scheduled or created, and nothing runs but releases.
+    // From now on nothing is scheduled or created, and nothing runs but releases; for good,
+    // whatever other calls end the group at the same time or later.
     void stop() noexcept { core_->stop(); }
 
     // Senders and tasks run on whoever executes the group.

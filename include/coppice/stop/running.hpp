@@ -27,10 +27,11 @@ class further_callbacks;  // further.hpp
 class linked_states;      // state.hpp
 struct stop_node;         // list.hpp
 
-// What a request of a shared source brings along.
+// What a request of a shared source brings along. The requests that it makes of linked states have
+// the same sink: it lies on the stack of the call of request_stop() and outlives them all.
 struct shared_request {
-    exception_sink* exceptions;
-    linked_states* linked;
+    exception_sink* exceptions;  // nullptr: a subscribed function that throws ends the process
+    linked_states* linked;       // where linked states wait that it has stopped; nullptr: nowhere
 };
 
 class running_request : immovable {
@@ -120,11 +121,11 @@ public:
     further_callbacks* further() const noexcept {
         return static_cast<further_callbacks*>(context_);
     }
-    // Where the request that runs here for `source`, a shared one's state, leaves the linked states
-    // that it has stopped; nullptr if it does not, or if it is not the one that runs innermost.
-    static linked_states* linked_of(const void* source) noexcept {
+    // What the request that runs here for `source`, a shared one's state, has brought along;
+    // nothing if it is not the one that runs innermost.
+    static shared_request brought_for(const void* source) noexcept {
         const running_request* const r = innermost();
-        return r != nullptr && r->source_ == source ? r->shared().linked : nullptr;
+        return r != nullptr && r->source_ == source ? r->shared() : shared_request{};
     }
 
     // The callbacks of a list that wait for the requester to come back. Guarded by the list's lock.

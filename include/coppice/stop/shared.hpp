@@ -138,8 +138,10 @@ public:
     bool request_stop(stop_cause cause) noexcept {
         return state_ != nullptr && state_->request(cause);
     }
-    // The same, but each exception that leaves a subscribed function is given to `on_exception`,
-    // and the others run all the same. A stop_callback that throws terminates the process.
+    // The same, but each exception that leaves a subscribed function, on this source or on one that
+    // is linked to it by other stop_sources, is given to `on_exception`, on this thread, and the
+    // others run all the same. A stop_callback or an on_exception that throws terminates the
+    // process.
     template <std::invocable<std::exception_ptr> OnException>
     bool request_stop(stop_cause cause, OnException on_exception) noexcept {
         internal::exception_sink_of<OnException> sink(on_exception);

@@ -127,20 +127,21 @@ public:
         if (claimed == claiming::to_run) run_claimed(bits, exceptions, nullptr);
         return claimed != claiming::lost;
     }
-    // The same, for a callback on a parent.
+    // The same, for a callback on a parent; exceptions go where those of the parent's request go.
     void request_from(const stop_state& parent, stop_cause cause) noexcept {
         stop_list::flags bits = 0;
         if (claim(cause, bits) != claiming::to_run) return;
-        linked_states* const later = running_request::linked_of(&parent);
-        if (later != nullptr) {
+        const shared_request above = running_request::brought_for(&parent);
+        if (above.linked != nullptr) {
             inline_.list.unlock(bits);
-            if (!planted("shared.forget_linked")) later->push(*this);
+            if (!planted("shared.forget_linked")) above.linked->push(*this);
             return;
         }
         linked_states linked;
-        run_claimed(bits, nullptr, &linked);
+        run_claimed(bits, above.exceptions, &linked);
         while (stop_state* const next = linked.pop()) {
-            next->run_claimed(next->inline_.list.lock(stop_list::stopped), nullptr, &linked);
+            const stop_list::flags its = next->inline_.list.lock(stop_list::stopped);
+            next->run_claimed(its, above.exceptions, &linked);
         }
     }
 
