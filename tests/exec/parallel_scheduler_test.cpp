@@ -165,6 +165,37 @@ public:
     }
 };
 
+// Which indices a bulk of five under `policy` calls, ordered, on a scheduler of inline_backend.
+template <class Policy>
+std::string calls_under(const Policy& policy) {
+    const ex::parallel_scheduler sch(std::make_shared<inline_backend>());
+    std::string said;
+    sync_wait(ex::schedule(sch) |
+              ex::bulk_unchunked(policy, 5, [&](int i) { said += std::to_string(i); }));
+    sync_wait(ex::schedule(sch) | ex::bulk(policy, 3, [&](int i) { said += std::to_string(i); }));
+    return said;
+}
+
+// inline_backend cuts the one item of a sequenced bulk into an empty range and itself.
+TEST(exec_parschedrepl, a_sequenced_bulk_runs_once_however_the_backend_cuts_it) {
+    EXPECT_EQ(calls_under(ex::par), "01234012");
+    EXPECT_EQ(calls_under(ex::par_unseq), "01234012");
+    EXPECT_EQ(calls_under(ex::seq), "01234012");
+    EXPECT_EQ(calls_under(ex::unseq), "01234012");
+}
+
+TEST(exec_par_scheduler, a_bulk_counts_with_bool) {
+    for (const bool shape : {false, true}) {
+        coppice::internal::atomic<int> calls{0};
+        const auto count = [&](auto...) { calls.fetch_add(1, coppice::internal::relaxed); };
+        const auto sch = ex::get_parallel_scheduler();
+        sync_wait(ex::schedule(sch) | ex::bulk(ex::par, shape, count));
+        sync_wait(ex::schedule(sch) | ex::bulk_unchunked(ex::seq, shape, count));
+        sync_wait(ex::schedule(sch) | ex::bulk_chunked(ex::par, shape, count));
+        EXPECT_EQ(calls.load(coppice::internal::relaxed), shape ? 3 : 0);
+    }
+}
+
 TEST(exec_parschedrepl, a_users_backend_takes_over) {
     namespace replacement = ex::parallel_scheduler_replacement;
     const auto before = replacement::query_parallel_scheduler_backend();

@@ -62,6 +62,18 @@ TEST(pool_bulk, a_sequential_policy_calls_in_order) {
     for (int i = 0; i != 50; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
+TEST(pool_bulk, counts_with_bool) {
+    thread_pool pool(2);
+    for (const bool shape : {false, true}) {
+        int calls = 0;
+        const auto count = [&](auto...) { ++calls; };
+        sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk(ex::par, shape, count));
+        sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk_unchunked(ex::seq, shape, count));
+        sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk_chunked(ex::par, shape, count));
+        EXPECT_EQ(calls, shape ? 3 : 0);
+    }
+}
+
 TEST(pool_bulk, an_exception_is_the_error_and_a_stop_request_ends_it) {
     thread_pool pool(2);
     EXPECT_THROW(sync_wait(ex::schedule(pool.get_scheduler()) |

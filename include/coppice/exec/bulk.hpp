@@ -30,6 +30,16 @@ struct bulk_data {
     [[no_unique_address]] F f;
 };
 
+// What loops over a shape count with: bool is an integer, but is not incremented.
+template <class Shape>
+using bulk_counter = std::conditional_t<std::is_same_v<Shape, bool>, unsigned char, Shape>;
+
+// Calls f(i, args...) for each i of [first, last), in order.
+template <class Shape, class F, class... Args>
+constexpr void call_indices(F& f, std::type_identity_t<Shape> first, Shape last, Args&... args) {
+    for (bulk_counter<Shape> i = first; i < last; ++i) f(static_cast<Shape>(i), args...);
+}
+
 // bulk's function as bulk_chunked's: one call per index.
 template <class F>
 class call_each {
@@ -42,7 +52,7 @@ public:
         requires std::invocable<F&, Shape, Args&...>
     constexpr void operator()(Shape begin, Shape end, Args&... args) noexcept(
         std::is_nothrow_invocable_v<F&, Shape, Args&...>) {
-        for (; begin < end; ++begin) f_(Shape(begin), args...);
+        execution::call_indices(f_, begin, end, args...);
     }
 
 private:
@@ -147,7 +157,7 @@ private:
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
             if (Shape(0) < shape) f(Shape(0), Shape(shape), args...);
         } else {
-            for (Shape i = 0; i < shape; ++i) f(Shape(i), args...);
+            execution::call_indices(f, Shape(0), shape, args...);
         }
     }
 };

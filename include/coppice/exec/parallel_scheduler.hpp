@@ -282,7 +282,9 @@ public:
         }
         this->begin();
         if (this->stop_requested()) return this->set_stopped();
-        const auto shape = data_.shape < 0 ? std::size_t(0) : static_cast<std::size_t>(data_.shape);
+        using Shape = decltype(data_.shape);
+        const auto shape =
+            static_cast<std::size_t>(data_.shape < Shape(0) ? Shape(0) : data_.shape);
         const std::size_t items = parallel ? shape : (shape == 0 ? 0 : 1);
         // The completion may destroy *this, while the call is still on.
         const parallel_scheduler kept = sch_;
@@ -295,6 +297,8 @@ public:
 
 private:
     void execute(std::size_t begin, std::size_t end) noexcept override {
+        // A sequenced policy is one call, of the range that index 0 is in.
+        if (!(begin < end) || (!parallel && begin != 0)) return;
         // relaxed: only saves work whose result nobody will see
         if (failed_.load(internal::relaxed)) return;
         try {
@@ -309,12 +313,12 @@ private:
     template <class... Args>
     void call(std::size_t begin, std::size_t end, Args&... args) {
         using Shape = decltype(data_.shape);
-        auto first = static_cast<Shape>(begin);
-        auto last = parallel ? static_cast<Shape>(end) : data_.shape;
+        const auto first = static_cast<Shape>(begin);
+        const auto last = parallel ? static_cast<Shape>(end) : data_.shape;
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
             data_.f(Shape(first), Shape(last), args...);
         } else {
-            for (; first < last; ++first) data_.f(Shape(first), args...);
+            execution::call_indices(data_.f, first, Shape(last), args...);
         }
     }
     void set_value() noexcept override {
