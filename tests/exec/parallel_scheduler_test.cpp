@@ -94,6 +94,27 @@ TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
     EXPECT_LT(calls.load(coppice::internal::relaxed), 1'000'000);
 }
 
+TEST(exec_par_scheduler, a_stop_does_not_hide_why_a_call_failed) {
+    coppice::inplace_stop_source source;
+    auto fails_and_stops = ex::schedule(ex::get_parallel_scheduler()) |
+                           ex::bulk_unchunked(ex::par, 1'000'000, [&](int i) {
+                               source.request_stop();
+                               throw i;
+                           });
+    EXPECT_THROW(sync_wait(ex::write_env(std::move(fails_and_stops), probes::stop_env(source))),
+                 int);
+}
+
+// A second value completion, of a reference that nobody sends, would be ambiguous.
+TEST(exec_par_scheduler, a_bulk_sends_a_referred_value_as_a_copy_and_in_one_way) {
+    int value = 1;
+    auto sndr = ex::schedule(ex::get_parallel_scheduler()) |
+                ex::then([&]() noexcept -> int& { return value; }) |
+                ex::bulk(ex::par, 1, [](int, int& copy) { ++copy; });
+    EXPECT_EQ(sync_wait(std::move(sndr)), std::tuple(2));
+    EXPECT_EQ(value, 1);
+}
+
 // The ranges of a bulk_chunked over `shape`, in order.
 template <class Shape>
 std::vector<std::pair<Shape, Shape>> ranges_of(Shape shape) {

@@ -138,6 +138,16 @@ TEST(pool_bulk, moves_its_child_and_its_function) {
     static_assert(!std::invocable<ex::connect_t, const only_moves&, ignores_all>);
 }
 
+TEST(pool_bulk, passes_a_reference_on_as_it_is) {
+    thread_pool pool(2);
+    int value = 1;
+    auto sndr = ex::schedule(pool.get_scheduler()) | ex::then([&]() -> int& { return value; }) |
+                ex::bulk(ex::par, 1, [](int, int& same) { ++same; }) |
+                ex::then([&](int& same) { return &same == &value; });
+    EXPECT_EQ(sync_wait(std::move(sndr)), std::tuple(true));
+    EXPECT_EQ(value, 2);
+}
+
 TEST(pool_bulk, a_stop_request_in_the_last_call_does_not_overtake_the_result) {
     thread_pool pool(2);
     coppice::inplace_stop_source source;

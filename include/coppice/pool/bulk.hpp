@@ -6,10 +6,10 @@
 // the calls early, with set_stopped. Source: [exec.bulk], by completion domain.
 
 #include <coppice/exec/bulk.hpp>
-#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/parallel_bulk.hpp>
 #include <coppice/pool/parallel.hpp>
 
-#include <cstdint>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -82,6 +82,14 @@ private:
     }
 };
 
+template <class Sigs, class Tag, class F, class Shape>
+struct pool_bulk_signatures {
+    using type = execution::signatures_union_t<
+        typename execution::bulk_signatures<Sigs, Tag, F, Shape>::type,
+        execution::completion_signatures<execution::set_error_t(std::exception_ptr),
+                                         execution::set_stopped_t()>>;
+};
+
 // What bulk_chunked and bulk_unchunked become where a pool's scheduler completes.
 template <class Tag, class Data, class Child>
 class pool_bulk_sender {
@@ -98,7 +106,7 @@ public:
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Sigs = execution::signatures_of<Child, execution::fwd_env_t<Env>...>;
-        return execution::transform_if_valid<execution::parallel_bulk_signatures, Sigs, Tag,
+        return execution::transform_if_valid<pool_bulk_signatures, Sigs, Tag,
                                              decltype(std::declval<Data&>().f),
                                              decltype(std::declval<Data&>().shape)>();
     }
