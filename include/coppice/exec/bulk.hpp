@@ -8,6 +8,7 @@
 #include <coppice/exec/bulk_sender.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/execution_policy.hpp>
+#include <coppice/exec/task_scheduler_bulk.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -178,6 +178,38 @@ private:
     backend_storage storage_;
 };
 
+// In a task_scheduler: the backend makes the calls as it does without.
+template <>
+struct bulk_in_place<parallel_scheduler> {
+    using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
+
+    class operation final : public any_operation_base {
+    public:
+        operation(const parallel_scheduler& sch, std::size_t n, proxy& r, bool chunked) noexcept
+            : calls_(sch), count_(n), proxy_(r), chunked_(chunked) {}
+        void start() noexcept override {
+            if (chunked_) {
+                calls_.start<bulk_chunked_t>(count_, proxy_);
+            } else {
+                calls_.start<bulk_unchunked_t>(count_, proxy_);
+            }
+        }
+
+    private:
+        parallel_scheduler_calls calls_;
+        std::size_t count_;
+        proxy& proxy_;
+        bool chunked_;
+    };
+    template <class Place>
+    static void start(const parallel_scheduler& sch, std::size_t n, proxy& r, bool chunked,
+                      const Place& place) noexcept {
+        static_assert(any_operation_storage::fits<operation>);  // so it does not throw
+        place.template emplace<operation>([&] { return operation(sch, n, r, chunked); });
+        place.start();
+    }
+};
+
 // Whether a sender's child tells which parallel_scheduler it completes on.
 template <class Sndr, class Env>
 concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) {
