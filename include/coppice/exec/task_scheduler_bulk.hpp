@@ -62,13 +62,12 @@ private:
     [[no_unique_address]] Sch sch_;
 };
 
-// Completes a proxy. WRAP-RCVR of the draft.
+// Completes a proxy. WRAP-RCVR of the draft; a template, so that it costs who uses it alone.
+template <class Proxy>
 class proxy_receiver {
-    using proxy = parallel_scheduler_replacement::receiver_proxy;
-
 public:
     using receiver_concept = receiver_tag;
-    explicit proxy_receiver(proxy& r) noexcept : proxy_(&r) {}
+    explicit proxy_receiver(Proxy& r) noexcept : proxy_(&r) {}
     void set_value() && noexcept { proxy_->set_value(); }
     template <class Error>
     void set_error(Error&& error) && noexcept {
@@ -76,12 +75,12 @@ public:
     }
     void set_stopped() && noexcept { proxy_->set_stopped(); }
     any_env get_env() const noexcept {
-        return any_env(*proxy_->try_query<inplace_stop_token>(get_stop_token),
-                       *proxy_->try_query<instant>(get_deadline));
+        return any_env(*proxy_->template try_query<inplace_stop_token>(get_stop_token),
+                       *proxy_->template try_query<instant>(get_deadline));
     }
 
 private:
-    proxy* proxy_;
+    Proxy* proxy_;
 };
 
 // What the bulk within calls: a range of the one outside.
@@ -131,10 +130,10 @@ private:
         using function = execute_proxy<Tag>;
         using data = bulk_data<parallel_policy, std::size_t, function>;
         using sender_type = bulk_sender<Tag, data, agent_sender<Sch>>;
-        using operation = any_connected<sender_type, proxy_receiver>;
+        using operation = any_connected<sender_type, proxy_receiver<proxy>>;
         place.template emplace<operation>([&] {
             return operation(sender_type(data(par, n, function(r)), agent_sender<Sch>(sch)),
-                             proxy_receiver(r));
+                             proxy_receiver<proxy>(r));
         });
     }
 };
