@@ -25,9 +25,6 @@
 
 namespace coppice::execution {
 
-// A scheduler of any type. Source: [exec.task.scheduler]; ours never fails to schedule.
-using task_scheduler = any_scheduler;
-
 // The members of Env, or what stands for them. Source: [task.class], [task.members].
 template <class Env>
 struct task_allocator {
