@@ -35,8 +35,19 @@ class fork_team;  // base/fork_deque.hpp
 namespace coppice::execution {
 
 // Asks a scheduler for the team of its workers, const fork_team*, if it has one: what runs on that
-// scheduler may be forked to them. Ours.
-struct get_fork_team_t {};
+// scheduler may be forked to them. Asks an environment that names no scheduler for the team of the
+// pool that its tasks were given to; nullptr: of none. Ours.
+struct get_fork_team_t {
+    template <class Env>
+    constexpr const internal::fork_team* operator()(const Env& env) const noexcept {
+        if constexpr (has_query<Env, get_fork_team_t>) {
+            return env.query(*this);
+        } else {
+            return nullptr;
+        }
+    }
+    static constexpr bool query(forwarding_query_t) noexcept { return true; }
+};
 
 // The team of the pool that a scheduler belongs to, or nullptr. Ours.
 template <class Sch>
