@@ -235,6 +235,10 @@ class any_scheduler {
                 if (n != 0) r.execute(0, n);
                 r.set_value();
             } else {
+                static_assert(
+                    requires { sizeof(bulk_in_place<Sch>); },
+                    "a scheduler with a domain of its own is put into a task_scheduler: include "
+                    "<coppice/exec/bulk.hpp> before, which its bulk needs");
                 bulk_in_place<Sch>::start(sch(), n, r, chunked, place(storage));
             }
         }
@@ -298,7 +302,8 @@ class any_scheduler {
 public:
     using scheduler_concept = scheduler_tag;
 
-    // Holds a copy of `sch`. Errors: what copying it, and allocation, throw.
+    // Holds a copy of `sch`. One with a domain of its own needs exec/bulk.hpp to be included.
+    // Errors: what copying it, and allocation, throw.
     // Cost: an allocation if it takes more than three pointers, or if copying it may throw.
     template <class Sch>
         requires(!std::same_as<std::decay_t<Sch>, any_scheduler>) &&
