@@ -119,8 +119,8 @@ private:
 // joins no thread: each leaves by itself.
 class thread_team final : public parallel_scheduler_backend {
 public:
-    // Of fewer threads if there is no memory or the system refuses some. Errors: what the first one's
-    // start throws.
+    // Of fewer threads if there is no memory, or the system refuses some. Errors: what starting the
+    // first one throws.
     explicit thread_team(std::size_t threads) : state_(std::make_shared<team_state>()) {
         for (; size_ != threads; ++size_) {
             try {

@@ -98,6 +98,10 @@ struct serving_loop : immovable {
         if (h.needs().pool || options.model == model::worker) return true;
         return options.model == model::async && !h.is_asynchronous();
     }
+    // The workers to which what the handler awaits may be forked, or nullptr.
+    const fork_team* team_of(const handler& h) const noexcept {
+        return on_pool(h) ? execution::team_of(shared.pool->get_scheduler()) : nullptr;
+    }
 
     // Closes what is idle and gives the rest until `hard_stop` has passed.
     void begin_drain(duration hard_stop) noexcept;

@@ -263,7 +263,8 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
         co_await loop_.shared.pool->get_scheduler().schedule();
     }
     try {
-        made = co_await result_of({e.origin.stop, loop_.context}, e.match.handler->start(r));
+        const handler& h = *e.match.handler;
+        made = co_await result_of({e.origin.stop, loop_.context, loop_.team_of(h)}, h.start(r));
     } catch (const refused& why) {
         made.emplace(why.status == 503 ? no_room(e) : refusal(e, why.status, why.reason));
     } catch (...) {

@@ -3,6 +3,7 @@
 // A stop ends a task and its awaiters without a result, up to whoever handles it: for handlers and
 // producers that is this coroutine. Its frame owns theirs, and is destroyed by the awaiter.
 
+#include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/as_awaitable.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/env.hpp>
@@ -24,10 +25,11 @@ namespace coppice::http {
 using namespace internal;
 
 // What a handler or a producer, and all that it awaits, finds in its environment: when to stop, and
-// timers for what is given a limited time, wherever it runs.
+// timers for what is given a limited time, wherever it runs. What was given to a pool forks there.
 struct waiting_env {
     inplace_stop_token stop;
     io::context& loop;
+    const fork_team* team = nullptr;
 };
 
 // The same for what belongs to the loop, and is there again after whatever it awaits; and when
@@ -73,7 +75,8 @@ public:
         auto get_env() const noexcept {
             auto waiting = execution::env(
                 execution::prop(get_stop_token, env_.stop),
-                execution::prop(execution::get_timed_scheduler, env_.loop.get_scheduler()));
+                execution::prop(execution::get_timed_scheduler, env_.loop.get_scheduler()),
+                execution::prop(execution::get_fork_team_t(), env_.team));
             if constexpr (std::same_as<Env, loop_env>) {
                 return execution::env(
                     execution::prop(execution::get_scheduler, env_.loop.get_scheduler()),

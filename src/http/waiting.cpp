@@ -338,7 +338,7 @@ task<connection::step> connection::run_handler(exchange& e) {
     std::optional<response> made;
     std::exception_ptr error;
     try {
-        made = co_await result_of({e.origin.stop, loop_.context}, h.start(r));
+        made = co_await result_of({e.origin.stop, loop_.context, loop_.team_of(h)}, h.start(r));
     } catch (...) {
         error = std::current_exception();
     }

@@ -46,6 +46,19 @@ TEST(exec_bulk, of_nothing_calls_nothing) {
     EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::seq, -1, [](int) { FAIL(); })), "value()");
 }
 
+// [exec.bulk] p3: any integral shape, and bool is integral.
+TEST(exec_bulk, counts_with_bool) {
+    for (const bool shape : {false, true}) {
+        std::string said;
+        const auto each = [&](bool i) { said += i ? "1 " : "0 "; };
+        const auto range = [&](bool begin, bool end) { said += begin || !end ? "? " : "0-1 "; };
+        EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::par, shape, each)), "value()");
+        EXPECT_EQ(outcome(ex::just() | ex::bulk_unchunked(ex::seq, shape, each)), "value()");
+        EXPECT_EQ(outcome(ex::just() | ex::bulk_chunked(ex::seq, shape, range)), "value()");
+        EXPECT_EQ(said, shape ? "0 0 0-1 " : "");
+    }
+}
+
 TEST(exec_bulk, an_exception_ends_the_rest) {
     int calls = 0;
     EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::par_unseq, 5,

@@ -94,6 +94,27 @@ TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
     EXPECT_LT(calls.load(coppice::internal::relaxed), 1'000'000);
 }
 
+TEST(exec_par_scheduler, a_stop_does_not_hide_why_a_call_failed) {
+    coppice::inplace_stop_source source;
+    auto fails_and_stops = ex::schedule(ex::get_parallel_scheduler()) |
+                           ex::bulk_unchunked(ex::par, 1'000'000, [&](int i) {
+                               source.request_stop();
+                               throw i;
+                           });
+    EXPECT_THROW(sync_wait(ex::write_env(std::move(fails_and_stops), probes::stop_env(source))),
+                 int);
+}
+
+// A second value completion, of a reference that nobody sends, would be ambiguous.
+TEST(exec_par_scheduler, a_bulk_sends_a_referred_value_as_a_copy_and_in_one_way) {
+    int value = 1;
+    auto sndr = ex::schedule(ex::get_parallel_scheduler()) |
+                ex::then([&]() noexcept -> int& { return value; }) |
+                ex::bulk(ex::par, 1, [](int, int& copy) { ++copy; });
+    EXPECT_EQ(sync_wait(std::move(sndr)), std::tuple(2));
+    EXPECT_EQ(value, 1);
+}
+
 // The ranges of a bulk_chunked over `shape`, in order.
 template <class Shape>
 std::vector<std::pair<Shape, Shape>> ranges_of(Shape shape) {
@@ -164,6 +185,37 @@ public:
         r.set_value();
     }
 };
+
+// Which indices a bulk of five under `policy` calls, ordered, on a scheduler of inline_backend.
+template <class Policy>
+std::string calls_under(const Policy& policy) {
+    const ex::parallel_scheduler sch(std::make_shared<inline_backend>());
+    std::string said;
+    sync_wait(ex::schedule(sch) |
+              ex::bulk_unchunked(policy, 5, [&](int i) { said += std::to_string(i); }));
+    sync_wait(ex::schedule(sch) | ex::bulk(policy, 3, [&](int i) { said += std::to_string(i); }));
+    return said;
+}
+
+// inline_backend cuts the one item of a sequenced bulk into an empty range and itself.
+TEST(exec_parschedrepl, a_sequenced_bulk_runs_once_however_the_backend_cuts_it) {
+    EXPECT_EQ(calls_under(ex::par), "01234012");
+    EXPECT_EQ(calls_under(ex::par_unseq), "01234012");
+    EXPECT_EQ(calls_under(ex::seq), "01234012");
+    EXPECT_EQ(calls_under(ex::unseq), "01234012");
+}
+
+TEST(exec_par_scheduler, a_bulk_counts_with_bool) {
+    for (const bool shape : {false, true}) {
+        coppice::internal::atomic<int> calls{0};
+        const auto count = [&](auto...) { calls.fetch_add(1, coppice::internal::relaxed); };
+        const auto sch = ex::get_parallel_scheduler();
+        sync_wait(ex::schedule(sch) | ex::bulk(ex::par, shape, count));
+        sync_wait(ex::schedule(sch) | ex::bulk_unchunked(ex::seq, shape, count));
+        sync_wait(ex::schedule(sch) | ex::bulk_chunked(ex::par, shape, count));
+        EXPECT_EQ(calls.load(coppice::internal::relaxed), shape ? 3 : 0);
+    }
+}
 
 TEST(exec_parschedrepl, a_users_backend_takes_over) {
     namespace replacement = ex::parallel_scheduler_replacement;

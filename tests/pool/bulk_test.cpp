@@ -62,6 +62,18 @@ TEST(pool_bulk, a_sequential_policy_calls_in_order) {
     for (int i = 0; i != 50; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
+TEST(pool_bulk, counts_with_bool) {
+    thread_pool pool(2);
+    for (const bool shape : {false, true}) {
+        int calls = 0;
+        const auto count = [&](auto...) { ++calls; };
+        sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk(ex::par, shape, count));
+        sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk_unchunked(ex::seq, shape, count));
+        sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk_chunked(ex::par, shape, count));
+        EXPECT_EQ(calls, shape ? 3 : 0);
+    }
+}
+
 TEST(pool_bulk, an_exception_is_the_error_and_a_stop_request_ends_it) {
     thread_pool pool(2);
     EXPECT_THROW(sync_wait(ex::schedule(pool.get_scheduler()) |
@@ -124,6 +136,16 @@ TEST(pool_bulk, moves_its_child_and_its_function) {
                  ex::bulk(ex::par, 10, [](int, std::unique_ptr<int>&) {}));
     static_assert(std::invocable<ex::connect_t, only_moves, ignores_all>);
     static_assert(!std::invocable<ex::connect_t, const only_moves&, ignores_all>);
+}
+
+TEST(pool_bulk, passes_a_reference_on_as_it_is) {
+    thread_pool pool(2);
+    int value = 1;
+    auto sndr = ex::schedule(pool.get_scheduler()) | ex::then([&]() -> int& { return value; }) |
+                ex::bulk(ex::par, 1, [](int, int& same) { ++same; }) |
+                ex::then([&](int& same) { return &same == &value; });
+    EXPECT_EQ(sync_wait(std::move(sndr)), std::tuple(true));
+    EXPECT_EQ(value, 2);
 }
 
 TEST(pool_bulk, a_stop_request_in_the_last_call_does_not_overtake_the_result) {

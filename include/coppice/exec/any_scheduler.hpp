@@ -1,12 +1,30 @@
-// any_scheduler: a scheduler of any type; for interfaces.
+// any_scheduler: a scheduler of any type; for interfaces, and as the draft's task_scheduler.
 #pragma once
-// Holds any scheduler whose schedule can only be stopped, not fail. Copies of small schedulers
-// allocate nothing, and neither does scheduling if the operation is small. It is timed if what it
-// holds is, which only the program that runs can say: has_timers(). Source: ours.
+// Holds any scheduler whose schedule can only be stopped, not fail. Copies allocate nothing and do
+// not throw: a small scheduler is copied, a larger one is shared. Scheduling allocates nothing if
+// the operation is small. It is timed if what it holds is, which only the program that runs can
+// say: has_timers().
+//
+// bulk that follows it runs on the scheduler within. A scheduler whose domain says nothing calls
+// one index after the other, so what it needs for bulk is here; the rest, which programs without
+// bulk need not see, is in task_scheduler_bulk.hpp, which bulk.hpp includes.
+//
+// Source: [exec.task.scheduler], with parallel bulk as by P3927R2; timers, teams and the implicit
+// conversion are ours.
 
 #include <coppice/base/check.hpp>
+#include <coppice/exec/allocate.hpp>
 #include <coppice/exec/any_sender.hpp>
+#include <coppice/exec/domain.hpp>
+#include <coppice/exec/receiver_proxy.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
 
 namespace coppice::internal {
 
@@ -17,8 +35,19 @@ class fork_team;  // base/fork_deque.hpp
 namespace coppice::execution {
 
 // Asks a scheduler for the team of its workers, const fork_team*, if it has one: what runs on that
-// scheduler may be forked to them. Ours.
-struct get_fork_team_t {};
+// scheduler may be forked to them. Asks an environment that names no scheduler for the team of the
+// pool that its tasks were given to; nullptr: of none. Ours.
+struct get_fork_team_t {
+    template <class Env>
+    constexpr const internal::fork_team* operator()(const Env& env) const noexcept {
+        if constexpr (has_query<Env, get_fork_team_t>) {
+            return env.query(*this);
+        } else {
+            return nullptr;
+        }
+    }
+    static constexpr bool query(forwarding_query_t) noexcept { return true; }
+};
 
 // The team of the pool that a scheduler belongs to, or nullptr. Ours.
 template <class Sch>
@@ -30,8 +59,80 @@ const internal::fork_team* team_of(const Sch& sch) noexcept {
     }
 }
 
+class parallel_scheduler;
+struct bulk_chunked_t;
+struct bulk_unchunked_t;
+
+// Defined in task_scheduler_bulk.hpp: starts a bulk on a Sch that has a domain of its own; and what
+// a bulk sender becomes that follows a task_scheduler.
+template <class Sch>
+struct bulk_in_place;
+template <class Sndr, class Env>
+struct task_scheduler_bulk;
+
+// Sends bulk_chunked and bulk_unchunked to the scheduler in an any_scheduler.
+struct task_scheduler_domain {
+    template <class Sndr, class Env>
+        requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>) &&
+                (task_scheduler_bulk<Sndr, Env>::applies())
+    static auto transform_sender(set_value_t, Sndr&& sndr, const Env& env) noexcept(
+        noexcept(task_scheduler_bulk<Sndr, Env>::make(static_cast<Sndr&&>(sndr), env))) {
+        return task_scheduler_bulk<Sndr, Env>::make(static_cast<Sndr&&>(sndr), env);
+    }
+};
+
+// Whether a task_scheduler may hold a Sch. The schedule of a parallel_scheduler fails if its
+// backend does; in a task_scheduler that stops the process.
+template <class Sch>
+concept holdable_scheduler =
+    infallible_scheduler<Sch, any_env> || std::same_as<Sch, parallel_scheduler>;
+
+// An operation that frees itself by a copy of an allocator.
+template <class Operation, class Allocator>
+class allocated_operation final : public any_operation_base {
+public:
+    template <class Make>
+    allocated_operation(const Allocator& allocator, Make& make)
+        : allocator_(allocator), operation_(make()) {}
+    void start() noexcept override { operation_.start(); }
+    static void operator delete(allocated_operation* self, std::destroying_delete_t) noexcept {
+        internal::delete_with(Allocator(self->allocator_), self);
+    }
+
+private:
+    [[no_unique_address]] Allocator allocator_;
+    Operation operation_;
+};
+
+// Where an erased operation is to be: in the storage, or in memory of the allocator.
+template <class Storage, class Allocator>
+class operation_place {
+public:
+    operation_place(Storage& storage, const Allocator& allocator) noexcept
+        : storage_(&storage), allocator_(&allocator) {}
+    // Constructs an Operation from what make() returns. Errors: what that and allocation throw;
+    // then nothing is there.
+    template <class Operation, class Make>
+    void emplace(Make make) const {
+        using std_allocator = std::allocator<typename std::allocator_traits<Allocator>::value_type>;
+        if constexpr (Storage::template fits<Operation> ||
+                      std::is_same_v<Allocator, std_allocator>) {
+            storage_->template emplace_with<Operation>(make);
+        } else {
+            storage_->adopt(internal::new_with<allocated_operation<Operation, Allocator>>(
+                *allocator_, *allocator_, make));
+        }
+    }
+    void start() const noexcept { storage_->get()->start(); }
+
+private:
+    Storage* storage_;
+    const Allocator* allocator_;
+};
+
 class any_scheduler {
     using schedule_receiver = any_receiver<set_value_t(), set_stopped_t()>;
+    using bulk_proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
 
     class concept_base;
     using storage_type = internal::small_object<concept_base, 4 * sizeof(void*)>;
@@ -41,8 +142,7 @@ class any_scheduler {
     class concept_base {
     public:
         virtual ~concept_base() = default;
-        virtual void relocate(storage_type& to) noexcept = 0;
-        virtual void copy_to(storage_type& to) const = 0;
+        virtual void copy_to(storage_type& to) const noexcept = 0;
         virtual bool equals(const concept_base& other) const noexcept = 0;
         virtual const void* type() const noexcept = 0;
         virtual const void* scheduler() const noexcept = 0;
@@ -50,6 +150,8 @@ class any_scheduler {
         virtual const internal::fork_team* team() const noexcept = 0;
         virtual void schedule_into(any_operation_storage& storage,
                                    schedule_receiver rcvr) const = 0;
+        virtual void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
+                                bool chunked) const noexcept = 0;
         virtual bool has_timers() const noexcept = 0;
         virtual instant now() const noexcept = 0;
         virtual void schedule_after_into(timer_storage& storage, schedule_receiver rcvr,
@@ -70,41 +172,76 @@ class any_scheduler {
                       "a timer was asked of a scheduler that has none: name one, "
                       "write_env(sender, prop(get_timed_scheduler, loop.get_scheduler()))");
     }
+    // Of a scheduler whose schedule is not to fail, but may.
+    class unfailing_receiver : public schedule_receiver {
+    public:
+        explicit unfailing_receiver(schedule_receiver rcvr) noexcept : schedule_receiver(rcvr) {}
+        template <class Error>
+        void set_error(Error&&) && noexcept {
+            COPPICE_CHECK(false,
+                          "the backend of a parallel_scheduler in a task_scheduler failed to "
+                          "schedule: a task has no place to go on");
+        }
+    };
     // Tells types apart.
     template <class Sch>
     static constexpr char type_mark = 0;
 
-    template <class Sch>
+    template <class Sch, class Allocator>
+    struct content {
+        template <class Init>
+        content(Init&& init, const Allocator& a)
+            : scheduler(static_cast<Init&&>(init)), allocator(a) {}
+        [[no_unique_address]] Sch scheduler;
+        [[no_unique_address]] Allocator allocator;
+    };
+    // Held: Content, or a std::shared_ptr to it.
+    template <class Sch, class Content, class Held>
     class model final : public concept_base {
     public:
-        explicit model(Sch sch) noexcept : sch_(static_cast<Sch&&>(sch)) {}
-        void relocate(storage_type& to) noexcept override {
-            to.template emplace_with<model>([this] { return model(static_cast<Sch&&>(sch_)); });
-        }
-        void copy_to(storage_type& to) const override {
-            to.template emplace_with<model>([this] { return model(Sch(sch_)); });
+        explicit model(const Held& held) : held_(held) {}
+        template <class Init, class Allocator>
+            requires std::same_as<Held, Content>
+        model(Init&& init, const Allocator& allocator)
+            : held_(static_cast<Init&&>(init), allocator) {}
+        void copy_to(storage_type& to) const noexcept override {
+            to.template emplace_with<model>([this] { return model(held_); });
         }
         bool equals(const concept_base& other) const noexcept override {
-            return other.type() == type() && *static_cast<const Sch*>(other.scheduler()) == sch_;
+            return other.type() == type() && *static_cast<const Sch*>(other.scheduler()) == sch();
         }
         const void* type() const noexcept override { return &type_mark<Sch>; }
-        const void* scheduler() const noexcept override { return &sch_; }
+        const void* scheduler() const noexcept override { return &sch(); }
         forward_progress_guarantee progress() const noexcept override {
-            return get_forward_progress_guarantee(sch_);
+            return get_forward_progress_guarantee(sch());
         }
         const internal::fork_team* team() const noexcept override {
-            return execution::team_of(sch_);
+            return execution::team_of(sch());
         }
         void schedule_into(any_operation_storage& storage, schedule_receiver rcvr) const override {
             using sender_type = schedule_result_t<const Sch&>;
-            using operation = any_connected<sender_type, schedule_receiver>;
-            storage.emplace_with<operation>(
-                [&] { return operation(execution::schedule(sch_), rcvr); });
+            using receiver_type = std::conditional_t<infallible_scheduler<Sch, any_env>,
+                                                     schedule_receiver, unfailing_receiver>;
+            using operation = any_connected<sender_type, receiver_type>;
+            place(storage).template emplace<operation>(
+                [&] { return operation(execution::schedule(sch()), receiver_type(rcvr)); });
+        }
+        // The completion may end this.
+        void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
+                        bool chunked) const noexcept override {
+            using domain = decltype(get_completion_domain<set_value_t>(
+                std::declval<const Sch&>(), std::declval<const any_env&>()));
+            if constexpr (std::is_same_v<domain, default_domain>) {
+                if (n != 0) r.execute(0, n);
+                r.set_value();
+            } else {
+                bulk_in_place<Sch>::start(sch(), n, r, chunked, place(storage));
+            }
         }
         bool has_timers() const noexcept override { return has_usable_timers<Sch>(); }
         instant now() const noexcept override {
             if constexpr (has_usable_timers<Sch>()) {
-                return execution::now(sch_);
+                return execution::now(sch());
             } else {
                 check_timers(false);
                 return {};
@@ -116,39 +253,73 @@ class any_scheduler {
                 using sender_type =
                     internal::call_result_t<schedule_after_t, const Sch&, time_span>;
                 using operation = any_connected<sender_type, schedule_receiver>;
-                storage.template emplace_with<operation>(
-                    [&] { return operation(execution::schedule_after(sch_, span), rcvr); });
+                place(storage).template emplace<operation>(
+                    [&] { return operation(execution::schedule_after(sch(), span), rcvr); });
             } else {
                 check_timers(false);
             }
         }
 
     private:
-        Sch sch_;
+        const Content& get() const noexcept {
+            if constexpr (std::is_same_v<Held, Content>) {
+                return held_;
+            } else {
+                return *held_;
+            }
+        }
+        const Sch& sch() const noexcept { return get().scheduler; }
+        template <class Storage>
+        auto place(Storage& storage) const noexcept {
+            return operation_place(storage, get().allocator);
+        }
+        Held held_;
     };
+
+    template <class Sch, class Allocator>
+    void hold(Sch&& sch, const Allocator& allocator) {
+        using plain = std::decay_t<Sch>;
+        using content_type = content<plain, Allocator>;
+        if constexpr (sizeof(content_type) <= 3 * sizeof(void*) &&
+                      alignof(content_type) <= alignof(std::max_align_t) &&
+                      std::is_nothrow_copy_constructible_v<content_type>) {
+            using inside = model<plain, content_type, content_type>;
+            sch_.template emplace_with<inside>(
+                [&] { return inside(static_cast<Sch&&>(sch), allocator); });
+        } else {
+            using pointer = std::shared_ptr<const content_type>;
+            using shared = model<plain, content_type, pointer>;
+            const pointer made =
+                std::allocate_shared<content_type>(allocator, static_cast<Sch&&>(sch), allocator);
+            sch_.template emplace_with<shared>([&] { return shared(made); });
+        }
+    }
 
 public:
     using scheduler_concept = scheduler_tag;
 
     // Holds a copy of `sch`. Errors: what copying it, and allocation, throw.
-    // Cost: an allocation if it takes more than three pointers.
+    // Cost: an allocation if it takes more than three pointers, or if copying it may throw.
     template <class Sch>
         requires(!std::same_as<std::decay_t<Sch>, any_scheduler>) &&
-                infallible_scheduler<std::decay_t<Sch>, any_env>
+                holdable_scheduler<std::decay_t<Sch>>
     any_scheduler(Sch&& sch) {
-        using holder = model<std::decay_t<Sch>>;
-        sch_.template emplace_with<holder>(
-            [&] { return holder(std::decay_t<Sch>(static_cast<Sch&&>(sch))); });
+        hold(static_cast<Sch&&>(sch), std::allocator<void>());
     }
-    any_scheduler(const any_scheduler& other) {
-        if (other.sch_.get() != nullptr) other.sch_.get()->copy_to(sch_);
+    // The same; what it allocates, and operations of it that are large, by a copy of `allocator`.
+    template <class Sch, class Allocator>
+        requires(!std::same_as<std::decay_t<Sch>, any_scheduler>) &&
+                holdable_scheduler<std::decay_t<Sch>> &&
+                requires { typename Allocator::value_type; }
+    explicit any_scheduler(Sch&& sch, Allocator allocator) {
+        hold(static_cast<Sch&&>(sch), allocator);
     }
-    any_scheduler(any_scheduler&&) noexcept = default;
-    any_scheduler& operator=(const any_scheduler& other) {
-        if (this != &other) *this = any_scheduler(other);
+    // There is no move: what was moved from would be no scheduler.
+    any_scheduler(const any_scheduler& other) noexcept { other.sch_.get()->copy_to(sch_); }
+    any_scheduler& operator=(const any_scheduler& other) noexcept {
+        if (this != &other) other.sch_.get()->copy_to(sch_);
         return *this;
     }
-    any_scheduler& operator=(any_scheduler&&) noexcept = default;
 
     class sender_base;
     class sender;
@@ -165,6 +336,15 @@ public:
         return sch_.get()->progress();
     }
     const internal::fork_team* query(get_fork_team_t) const noexcept { return sch_.get()->team(); }
+    task_scheduler_domain query(get_domain_t) const noexcept { return {}; }
+    task_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept { return {}; }
+
+    // For task_scheduler_bulk.hpp: on an agent of this scheduler, lets it execute [0, n) and
+    // complete r, which may end *this. An exception is an error of r.
+    void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
+                    bool chunked) const noexcept {
+        sch_.get()->start_bulk(storage, n, r, chunked);
+    }
     friend bool operator==(const any_scheduler& a, const any_scheduler& b) noexcept {
         return a.sch_.get()->equals(*b.sch_.get());
     }
@@ -177,8 +357,11 @@ public:
     }
 
 private:
-    storage_type sch_;
+    storage_type sch_;  // never empty
 };
+
+// A scheduler of any type, as tasks have it. Source: [exec.task.scheduler].
+using task_scheduler = any_scheduler;
 
 // What both senders of it are: they complete on the scheduler, and hold a copy of it.
 class any_scheduler::sender_base {

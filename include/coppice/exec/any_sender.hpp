@@ -53,6 +53,11 @@ public:
         object_ = made;
         return *made;
     }
+    // Holds an object on the heap, and ends it by `delete`.
+    void adopt(Base* object) noexcept {
+        reset();
+        object_ = object;
+    }
     void reset() noexcept {
         Base* const object = std::exchange(object_, nullptr);
         if (object == nullptr) return;

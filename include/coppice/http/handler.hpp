@@ -44,7 +44,7 @@ auto declare(F&& function, handler_needs needs) {
     }
 }
 // The handler is CPU-heavy, or blocks: it runs on the pool in every model but `single`, which has
-// none. There it may fork.
+// none. There it may fork, by wait_for_tasks too: such tasks run side by side.
 template <class F>
 auto offload(F&& function) {
     return http::declare(std::forward<F>(function), {.pool = true});

@@ -6,10 +6,10 @@
 // the calls early, with set_stopped. Source: [exec.bulk], by completion domain.
 
 #include <coppice/exec/bulk.hpp>
-#include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/parallel_bulk.hpp>
 #include <coppice/pool/parallel.hpp>
 
-#include <cstdint>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -20,6 +20,7 @@ class pool_bulk_receiver
     : public execution::passing_receiver<execution::data_state<Data, Rcvr>, Rcvr> {
     using policy_type = decltype(std::declval<Data&>().policy);
     using shape_type = decltype(std::declval<Data&>().shape);
+    using counter_type = execution::bulk_counter<shape_type>;
     static constexpr bool chunked = std::is_same_v<Tag, execution::bulk_chunked_t>;
 
 public:
@@ -47,7 +48,7 @@ private:
     template <class... Args>
     bool call(Args&... args) {
         auto& data = this->state_->data;
-        const shape_type shape = data.shape < 0 ? shape_type(0) : data.shape;
+        const shape_type shape = data.shape < shape_type(0) ? shape_type(0) : data.shape;
         if constexpr (!execution::runs_parallel<policy_type>) {
             call_range(data.f, shape_type(0), shape, args...);
             return true;
@@ -56,9 +57,11 @@ private:
             stop.listen(token());
             bool all = true;
             fork_join(stop.get(), [&] {
-                all = parallel_for(shape_type(0), shape, [&](shape_type first, shape_type last) {
-                    call_range(data.f, first, last, args...);
-                });
+                all = parallel_for(counter_type(0), shape,
+                                   [&](counter_type first, counter_type last) {
+                                       call_range(data.f, static_cast<shape_type>(first),
+                                                  static_cast<shape_type>(last), args...);
+                                   });
             });
             return all;
         }
@@ -69,7 +72,7 @@ private:
         if constexpr (chunked) {
             f(shape_type(first), shape_type(last), args...);
         } else {
-            for (; first < last; ++first) f(shape_type(first), args...);
+            execution::call_indices(f, first, shape_type(last), args...);
         }
     }
     using token_type = stop_token_of_t<execution::env_of_t<Rcvr>>;
@@ -77,6 +80,14 @@ private:
     token_type token() const noexcept {
         return get_stop_token(execution::get_env(this->state_->rcvr));
     }
+};
+
+template <class Sigs, class Tag, class F, class Shape>
+struct pool_bulk_signatures {
+    using type = execution::signatures_union_t<
+        typename execution::bulk_signatures<Sigs, Tag, F, Shape>::type,
+        execution::completion_signatures<execution::set_error_t(std::exception_ptr),
+                                         execution::set_stopped_t()>>;
 };
 
 // What bulk_chunked and bulk_unchunked become where a pool's scheduler completes.
@@ -95,7 +106,7 @@ public:
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Sigs = execution::signatures_of<Child, execution::fwd_env_t<Env>...>;
-        return execution::transform_if_valid<execution::parallel_bulk_signatures, Sigs, Tag,
+        return execution::transform_if_valid<pool_bulk_signatures, Sigs, Tag,
                                              decltype(std::declval<Data&>().f),
                                              decltype(std::declval<Data&>().shape)>();
     }

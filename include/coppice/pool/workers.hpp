@@ -1,10 +1,9 @@
 // The workers behind basic_pool; included only where a pool is instantiated (src/pool).
 #pragma once
 // A worker looks for work in its queues, then in other workers' queues and published forked calls.
-// One that finds none asks the others' fork_deques to publish, then grabs. One that falls asleep
-// asks all: its request stands until the next fork, which publishes and wakes a sleeper. Who finds
-// work while others sleep renews the requests and looks whether there is more. So none sleeps while
-// a forked call waits (PROTOCOL.md).
+// If it finds none, it asks the others' fork_deques to publish, then grabs. Before it sleeps, it
+// asks all: a request stands until the next fork, which publishes and wakes a sleeper. A worker
+// that finds work while others sleep renews them. So none sleeps beside a call (PROTOCOL.md).
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/caller_runs.hpp>
@@ -352,12 +351,9 @@ void basic_pool<Queues>::worker::loop() noexcept {
         lot.begin_search();
         found_work found;
         while (!(found = search())) {
-            if (!sleep_or_end()) {
-                // Destructors of thread_local objects come after: no worker of the pool any more.
-                fork_deque::current() = nullptr;
-                current_pool_worker() = nullptr;
-                return;
-            }
+            if (sleep_or_end()) continue;
+            fork_deque::current() = nullptr;  // thread_locals' destructors are no worker's work
+            return;
         }
         if (lot.end_search() && !owner.looks_idle(home)) wake_one();
         rouse();

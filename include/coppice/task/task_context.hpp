@@ -25,9 +25,6 @@
 
 namespace coppice::execution {
 
-// A scheduler of any type. Source: [exec.task.scheduler]; ours never fails to schedule.
-using task_scheduler = any_scheduler;
-
 // The members of Env, or what stands for them. Source: [task.class], [task.members].
 template <class Env>
 struct task_allocator {
@@ -109,14 +106,17 @@ public:
         decltype(std::declval<typename task_stop_source<Env>::type&>().get_token());
 
     task_context(scheduler_type sch, stop_token_type token, const Env& environment,
-                 inherited_timer inherited, inherited_allocator<allocator_type> allocator) noexcept
+                 inherited_timer inherited, inherited_allocator<allocator_type> allocator,
+                 const internal::fork_team* given_to = nullptr) noexcept
         : scheduler(static_cast<scheduler_type&&>(sch)),
           stop_token(static_cast<stop_token_type&&>(token)),
           environment_(&environment),
           team_(execution::team_of(scheduler)),
           is_inline_(runs_inline(scheduler)),
           inherited_(inherited),
-          allocator_(allocator) {}
+          allocator_(allocator) {
+        if (is_inline_) team_ = given_to;
+    }
 
     scheduler_type scheduler;  // changed by change_scheduler()
     stop_token_type stop_token;
@@ -131,8 +131,11 @@ public:
     // Whether there is no place to come back to after an await.
     bool is_inline() const noexcept { return is_inline_; }
     // The workers on which tasks may run that this scheduler's wait for; nullptr: on none but the
-    // thread where they are.
+    // thread where they are. A task without a scheduler has the team of the pool that it was given
+    // to, by get_fork_team_t of what is around it, and forks while it is on one of those workers.
     const internal::fork_team* team() const noexcept { return team_; }
+    // What is handed down: a task below that has a scheduler has its own team.
+    const internal::fork_team* given_to() const noexcept { return is_inline_ ? team_ : nullptr; }
     // What is handed down: the timer that is named, or this scheduler if it has timers, or that of
     // a task above. A scheduler of another type than any_scheduler is not.
     inherited_timer timer() const noexcept {
@@ -181,6 +184,9 @@ public:
     }
     allocator_type query(get_allocator_t) const noexcept { return allocator_; }
     inherited_timer query(get_inherited_timer_t) const noexcept { return context_->timer(); }
+    const internal::fork_team* query(get_fork_team_t) const noexcept {
+        return context_->given_to();
+    }
     // Where an operation may end early. An Env that answers goes before what is handed down.
     instant query(get_deadline_t) const noexcept
         requires(!unstoppable_token<typename context_type::stop_token_type> ||
@@ -194,7 +200,8 @@ public:
     }
     template <class Query, class... Args>
         requires(!internal::one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
-                                   get_allocator_t, get_inherited_timer_t, get_deadline_t>) &&
+                                   get_allocator_t, get_inherited_timer_t, get_fork_team_t,
+                                   get_deadline_t>) &&
                 is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return context_->environment().query(tag, static_cast<Args&&>(args)...);
@@ -321,7 +328,8 @@ public:
           timer_(outer),
           allocator_(outer),
           context_(task_scheduler_from<typename task_context<Env>::scheduler_type>(outer),
-                   stop_.token(), environment_, timer_.get(outer), allocator_.get()) {
+                   stop_.token(), environment_, timer_.get(outer), allocator_.get(),
+                   get_fork_team_t()(outer)) {
         context_.deadline = get_unwatched_deadline(outer);
     }
 
