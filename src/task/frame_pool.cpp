@@ -38,10 +38,18 @@ struct frame_pool::cleanup {
     }
 };
 
-void* frame_pool::allocate_slow(std::size_t bytes) {
+void* frame_pool::allocate_slow(std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
-    return ::operator new(index < class_count ? (index + 1) * class_bytes : bytes,
-                          std::align_val_t(class_bytes));
+    try {
+        return ::operator new(index < class_count ? (index + 1) * class_bytes : bytes,
+                              std::align_val_t(class_bytes));
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void frame_pool::out_of_memory() {
+    throw std::bad_alloc();
 }
 
 void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {

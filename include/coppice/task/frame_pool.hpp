@@ -40,7 +40,10 @@ public:
                 return frame;
             }
         }
-        return allocate_slow(bytes);
+        void* const frame = allocate_slow(bytes);
+        if (frame == nullptr) [[unlikely]]
+            out_of_memory();
+        return frame;
     }
 
     // Takes back what allocate(bytes) gave.
@@ -84,7 +87,9 @@ private:
 
     static std::size_t class_of(std::size_t bytes) noexcept { return (bytes - 1) / class_bytes; }
     static thread_stacks& mine() noexcept { return thread_slot<frame_pool, thread_stacks>(); }
-    COPPICE_COLD_CALL static void* allocate_slow(std::size_t bytes);
+    // nullptr: there is no memory.
+    COPPICE_COLD_CALL static void* allocate_slow(std::size_t bytes) noexcept;
+    [[noreturn, gnu::cold]] static void out_of_memory();
     COPPICE_COLD_CALL static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -156,10 +156,11 @@ class task_operation final : task_waiter {
 public:
     using operation_state_concept = operation_state_tag;
 
-    task_operation(std::coroutine_handle<promise_type> coroutine, Rcvr rcvr)
-        : coroutine_(coroutine),
-          rcvr_(static_cast<Rcvr&&>(rcvr)),
-          root_(execution::get_env(rcvr_)) {}
+    // Takes the coroutine last: if the environment cannot be made, `connected` still owns it.
+    task_operation(task<T, Env>& connected, Rcvr rcvr)
+        : rcvr_(static_cast<Rcvr&&>(rcvr)),
+          root_(execution::get_env(rcvr_)),
+          coroutine_(connected.take_coroutine()) {}
     ~task_operation() {
         if (coroutine_) coroutine_.destroy();
         COPPICE_CHECK(!running_, "an operation of task was destroyed while it was running");
@@ -208,9 +209,9 @@ private:
         }
     }
 
-    std::coroutine_handle<promise_type> coroutine_;  // until it is started
     [[no_unique_address]] Rcvr rcvr_;
     task_root<Env, outer_type> root_;
+    std::coroutine_handle<promise_type> coroutine_;  // until it is started
     typename promise_type::outcome_type outcome_;
     bool running_ = false;  // written by who starts it, and by who completes
 };
@@ -374,8 +375,7 @@ public:
     template <receiver Rcvr>
     task_operation<T, Env, Rcvr> connect(Rcvr rcvr) && {
         check();
-        return task_operation<T, Env, Rcvr>(std::exchange(coroutine_, {}),
-                                            static_cast<Rcvr&&>(rcvr));
+        return task_operation<T, Env, Rcvr>(*this, static_cast<Rcvr&&>(rcvr));
     }
     // Completes where it was started, whatever it awaits.
     task affine() && noexcept { return std::move(*this); }

@@ -249,9 +249,10 @@ private:
     token_type token_;
 };
 
-// The scheduler that an outer environment names; one that runs inline if it names none.
+// The scheduler that an outer environment names; one that runs inline if it names none. Errors:
+// what making a Sch throws: an any_scheduler allocates for a scheduler that it has no room for.
 template <class Sch, class Outer>
-Sch task_scheduler_from(const Outer& outer) noexcept {
+Sch task_scheduler_from(const Outer& outer) {
     if constexpr (requires { Sch(get_start_scheduler(outer)); }) {
         return Sch(get_start_scheduler(outer));
     } else if constexpr (requires { Sch(get_scheduler(outer)); }) {
