@@ -36,6 +36,7 @@
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/stop/concepts.hpp>
 #include <coppice/stop/running.hpp>
 #include <coppice/stop/sleepers.hpp>
 #include <coppice/stop/slot.hpp>
@@ -244,6 +245,12 @@ private:
 
     const source_type* source_ = nullptr;
 };
+namespace internal {
+
+template <std::size_t N, std::size_t Index, std::size_t Stride>
+inline constexpr bool takes_one_callback<asymmetric_inplace_stop_token<N, Index, Stride>> = true;
+
+}  // namespace internal
 
 // Owns the state of one possible stop, with N slots for one callback each.
 // Threads: any, all members at once; a slot's callbacks as told on top. Lifetime: destroyed when no

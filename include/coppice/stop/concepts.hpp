@@ -26,6 +26,17 @@ namespace internal {
 template <template <class> class>
 struct type_alias_exists;
 
+// Whether one callback at a time may be registered through a Token and its copies: true for the
+// tokens of sources with slots, which say so where they are defined.
+template <class Token>
+inline constexpr bool takes_one_callback = false;
+
+// For such a token, where the library has a source of the same tokens that takes several callbacks:
+// `strict` and `tolerant`, the two sources, and takes_several(token), whether the source of this
+// token takes several.
+template <class Token>
+struct tolerance;
+
 }  // namespace internal
 
 // A value that can be asked whether a stop was requested, and with which callbacks are registered.

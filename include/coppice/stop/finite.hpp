@@ -21,6 +21,7 @@
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/stop/concepts.hpp>
 #include <coppice/stop/further.hpp>
 #include <coppice/stop/slot.hpp>
 #include <coppice/stop/way_back.hpp>
@@ -220,6 +221,9 @@ private:
 };
 
 namespace internal {
+
+template <std::size_t N, std::size_t Index, std::size_t Stride>
+inline constexpr bool takes_one_callback<finite_inplace_stop_token<N, Index, Stride>> = true;
 
 // A finite source that takes further callbacks on every slot: for algorithms that hand its tokens
 // to senders of others. P3409R1 asks of whoever writes for any token to register one callback at a

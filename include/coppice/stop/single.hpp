@@ -6,11 +6,12 @@
 //
 // Source: P3409R1, [stopsource.single], [stoptoken.single], [stopcallback.single]. Beyond it: a
 // second callback at a time, which is a precondition there, stops the process here. Algorithms that
-// hand their token to senders of others own a tolerant_single_stop_source (tolerant.hpp), which
-// takes any number. Tokens of both are of one type; the lowest bit of a token's word tells.
+// hand their token to senders of others own a tolerant_single_stop_source (below), which takes
+// any number. Tokens of both are of one type; the lowest bit of a token's word tells.
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/stop/concepts.hpp>
 #include <coppice/stop/further.hpp>
 #include <coppice/stop/slot.hpp>
 #include <coppice/stop/way_back.hpp>
@@ -50,6 +51,7 @@ public:
 private:
     friend single_inplace_stop_source;
     friend internal::tolerant_single_stop_source;
+    friend internal::tolerance<single_inplace_stop_token>;
     template <class CallbackFn>
     friend class single_inplace_stop_callback;
     explicit constexpr single_inplace_stop_token(const single_inplace_stop_source* source) noexcept
@@ -186,6 +188,18 @@ private:
     }
 
     mutable further_callbacks further_;
+};
+
+template <>
+inline constexpr bool takes_one_callback<single_inplace_stop_token> = true;
+template <>
+struct tolerance<single_inplace_stop_token> {
+    using strict = single_inplace_stop_source;
+    using tolerant = tolerant_single_stop_source;
+    // Nothing is registered through a token of no source.
+    static bool takes_several(const single_inplace_stop_token& token) noexcept {
+        return token.source_ == nullptr || token.is_tolerant();
+    }
 };
 
 }  // namespace internal

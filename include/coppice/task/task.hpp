@@ -55,6 +55,7 @@ public:
         : outer_(promise_env<Promise>::of(promise)), root_(outer_) {}
     task_context<Env>& get() noexcept { return root_.context(); }
     void listen() noexcept { root_.listen(outer_); }
+    void reset() noexcept { root_.reset(); }
 
 private:
     outer_type outer_;
@@ -66,6 +67,7 @@ public:
     awaiting_context() : root_(outer_) {}
     task_context<Env>& get() noexcept { return root_.context(); }
     void listen() noexcept {}
+    void reset() noexcept {}
 
 private:
     env<> outer_;
@@ -78,6 +80,7 @@ public:
     explicit awaiting_context(Promise& promise) noexcept : context_(&promise.context()) {}
     task_context<Env>& get() noexcept { return *context_; }
     static void listen() noexcept {}
+    static void reset() noexcept {}
 
 private:
     task_context<Env>* context_;
@@ -110,12 +113,16 @@ public:
     task_context<Env>& context(std::coroutine_handle<>) noexcept { return context_.get(); }
     task_chain* chain() const noexcept { return chain_; }
     std::coroutine_handle<> self() const noexcept { return self_; }
+    // Before the coroutine goes on: what it completes may end the source of its token.
+    void end() noexcept { context_.reset(); }
     // A coroutine that is no task may end in stop_(), and this with it.
-    stopped_coroutine stopped() const noexcept {
+    stopped_coroutine stopped() noexcept {
+        end();
         if (chain_ != nullptr) return {self_, chain_};
         return {stop_(self_.address()), nullptr};
     }
-    std::coroutine_handle<> stop() const noexcept {
+    std::coroutine_handle<> stop() noexcept {
+        end();
         return chain_ != nullptr ? chain_->stop(self_) : stop_(self_.address());
     }
 
@@ -139,6 +146,7 @@ public:
     }
     task_chain* chain() const noexcept { return &self_.promise(); }
     std::coroutine_handle<Promise> self() const noexcept { return self_; }
+    static void end() noexcept {}
     // For what goes up the chain, and for what does not.
     stopped_coroutine stopped() const noexcept { return {self_, &self_.promise()}; }
     std::coroutine_handle<> stop() const noexcept { return self_.promise().stop(self_); }
@@ -265,6 +273,7 @@ public:
         return left;  // then this may be gone
     }
     [[gnu::always_inline]] T result() {
+        parent_.end();
         if (child_ != child::ended_here) [[unlikely]]
             outcome_.get().check();
         return take_known_result<T>(outcome_.get());

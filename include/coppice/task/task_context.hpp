@@ -58,6 +58,8 @@ template <class Env>
 struct task_stop_source<Env> {
     using type = typename Env::stop_source_type;
 };
+template <class Source>
+using task_token_t = decltype(std::declval<Source&>().get_token());
 template <class Env>
 struct task_errors {
     using type = completion_signatures<set_error_t(std::exception_ptr)>;
@@ -102,8 +104,7 @@ class task_context : immovable {
 public:
     using allocator_type = typename task_allocator<Env>::type;
     using scheduler_type = typename task_start_scheduler<Env>::type;
-    using stop_token_type =
-        decltype(std::declval<typename task_stop_source<Env>::type&>().get_token());
+    using stop_token_type = task_token_t<typename task_stop_source<Env>::type>;
 
     task_context(scheduler_type sch, stop_token_type token, const Env& environment,
                  inherited_timer inherited, inherited_allocator<allocator_type> allocator,
@@ -212,6 +213,28 @@ private:
     [[no_unique_address]] allocator_type allocator_;
 };
 
+// Tokens that take one callback at a time, for which a task can own a source that takes several.
+template <class Token>
+concept strict_token = requires { typename internal::tolerance<Token>::tolerant; };
+
+// The source that a task owns where Env names Source. All children of one wait_for_tasks listen to
+// its token, so it is the tolerant one of the same tokens if Source takes one callback.
+template <class Source>
+struct task_owned_source {
+    using type = Source;
+};
+template <class Source>
+    requires strict_token<task_token_t<Source>> &&
+             std::same_as<Source, typename internal::tolerance<task_token_t<Source>>::strict>
+struct task_owned_source<Source> {
+    using type = typename internal::tolerance<task_token_t<Source>>::tolerant;
+};
+
+// Whether the token that tasks get where Env names Source takes several callbacks.
+template <class Source>
+concept takes_several_callbacks = !internal::takes_one_callback<task_token_t<Source>> ||
+                                  !std::same_as<Source, typename task_owned_source<Source>::type>;
+
 // The token that a task gives to what it awaits: the outer one if the types agree, else that of a
 // source which the outer one stops.
 template <class Source, class Outer>
@@ -223,14 +246,13 @@ public:
     auto token() noexcept { return linked_.token(); }
 
 private:
-    linked_stop<Source, Outer> linked_;
+    linked_stop<typename task_owned_source<Source>::type, Outer> linked_;
 };
 template <class Source, class Outer>
-    requires std::same_as<Outer, decltype(std::declval<Source&>().get_token())> ||
-             (unstoppable_token<Outer> &&
-              std::default_initializable<decltype(std::declval<Source&>().get_token())>)
+    requires(std::same_as<Outer, task_token_t<Source>> && !strict_token<Outer>) ||
+            (unstoppable_token<Outer> && std::default_initializable<task_token_t<Source>>)
 class task_stop<Source, Outer> : immovable {
-    using token_type = decltype(std::declval<Source&>().get_token());
+    using token_type = task_token_t<Source>;
 
 public:
     explicit task_stop(Outer outer) : token_(from(static_cast<Outer&&>(outer))) {}
@@ -247,6 +269,26 @@ private:
         }
     }
     token_type token_;
+};
+// The types agree, but only the token itself tells whether its source takes several callbacks. One
+// that takes one has the callback of this task's own source.
+template <class Source, strict_token Outer>
+    requires std::same_as<Outer, task_token_t<Source>>
+class task_stop<Source, Outer> : immovable {
+    using tolerance = internal::tolerance<Outer>;
+
+public:
+    explicit task_stop(const Outer& outer) noexcept
+        : token_(tolerance::takes_several(outer) ? outer : linked_.token()) {}
+    void listen(const Outer& outer) noexcept {
+        if (!tolerance::takes_several(outer)) linked_.engage(outer);
+    }
+    void reset() noexcept { linked_.reset(); }
+    Outer token() noexcept { return token_; }
+
+private:
+    linked_stop<typename tolerance::tolerant, Outer> linked_;
+    const Outer token_;
 };
 
 // The scheduler that an outer environment names; one that runs inline if it names none. Errors:

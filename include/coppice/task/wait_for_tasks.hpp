@@ -184,6 +184,7 @@ public:
     }
     // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
     [[gnu::always_inline]] auto result() {
+        parent_.end();
         if constexpr (gives_results) {
             if (away_ != 0) [[unlikely]]
                 check();
@@ -366,6 +367,10 @@ class [[nodiscard]] task_wait {
                       typename task_parameters<std::remove_reference_t<Tasks>>::environment> &&
          ...),
         "wait_for_tasks: the tasks must have the same Env");
+    static_assert(sizeof...(Tasks) == 1 ||
+                      takes_several_callbacks<typename task_stop_source<env_type>::type>,
+                  "wait_for_tasks: a token of Env's stop_source_type takes one callback at a time, "
+                  "and each task may register one: let stop_source_type be inplace_stop_source");
 
 public:
     using keeps_scheduler = void;
