@@ -1,4 +1,5 @@
 // Plan: what a task needs from an environment cannot be made: nothing leaks, however it is awaited.
+#include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
@@ -18,7 +19,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -38,11 +38,14 @@ using coppice::this_thread::sync_wait;
 
 // A parameter of a coroutine: lives as long as its frame.
 struct guard {
-    guard() { ++alive; }
-    guard(const guard&) { ++alive; }
+    guard() { count_.fetch_add(1, coppice::internal::relaxed); }
+    guard(const guard&) : guard() {}
     guard& operator=(const guard&) = delete;
-    ~guard() { --alive; }
-    static inline std::atomic<int> alive = 0;
+    ~guard() { count_.fetch_sub(1, coppice::internal::relaxed); }
+    static int alive() { return count_.load(coppice::internal::relaxed); }
+
+private:
+    static inline coppice::internal::atomic<int> count_{0};
 };
 
 // Throws at the n-th call from now on; 0: at none.
@@ -135,7 +138,7 @@ void fails_without_a_leak(Make make) {
             }
             EXPECT_EQ(failed, calls_until_failure == 0);
             calls_until_failure = 0;
-            ASSERT_EQ(guard::alive, 0);
+            ASSERT_EQ(guard::alive(), 0);
         }
         EXPECT_GT(failures, 0);
     });
@@ -158,9 +161,9 @@ TEST(task_connect_again, works_on_a_task_that_could_not_be_connected) {
     auto once = counted<environment_fails>(guard());
     calls_until_failure = 1;
     EXPECT_THROW(sync_wait(std::move(once)), std::runtime_error);
-    EXPECT_EQ(guard::alive, 1);
+    EXPECT_EQ(guard::alive(), 1);
     EXPECT_EQ(sync_wait(std::move(once)), std::tuple(1));
-    EXPECT_EQ(guard::alive, 0);
+    EXPECT_EQ(guard::alive(), 0);
 }
 
 // Runs what it schedules on a thread of its own.
@@ -245,7 +248,7 @@ void fails_in_every_allocation_without_a_leak(Make make) {
             failed = coppice::test::allocation_has_failed();
             thrown += threw ? 1 : 0;
             EXPECT_FALSE(threw && !failed);
-            ASSERT_EQ(guard::alive, 0) << n;
+            ASSERT_EQ(guard::alive(), 0) << n;
         }
         EXPECT_GT(thrown, 1);  // the frame, the scheduler
     });
