@@ -70,8 +70,9 @@ TEST_P(accepting, a_new_client_is_served_in_the_place_of_the_longest_idle_one) {
     const http::server_statistics s = server->statistics();
     EXPECT_GE(s.shed, 16u);  // a loop that waits for another may ask it twice
     EXPECT_EQ(s.refused, 0u);
-    if (loops_of(GetParam()) == 1) {
-        EXPECT_EQ(s.shed, 16u);
+    if (loops_of(GetParam()) == 1) EXPECT_EQ(s.shed, 16u);
+    // A worker sends the answer before the loop knows that the connection is idle.
+    if (loops_of(GetParam()) == 1 && GetParam().model != http::model::worker) {
         for (std::size_t i = 0; i != 20; ++i) {
             if (i < 16) EXPECT_TRUE(clients[i]->ended()) << i;
             if (i >= 16) EXPECT_TRUE(is_served(*clients[i])) << i;
