@@ -24,6 +24,7 @@ using namespace model;
 template <class Source, std::size_t... Index>
 struct three {
     using source = Source;
+    static constexpr bool one_type = true;
     template <std::size_t I>
     static auto token(const Source& s) {
         if constexpr (sizeof...(Index) == 0) {
@@ -39,6 +40,10 @@ using finite = three<finite_inplace_stop_source<3>, 0, 1, 2>;
 using asymmetric = three<asymmetric_inplace_stop_source<3>, 0, 1, 2>;
 using further = three<tolerant_single_stop_source>;
 using mixed = three<tolerant_finite_stop_source<2>, 0, 1, 1>;
+// The same as `further`, with callbacks of three types: each of them is a leader in the chain.
+struct further_of_kinds : further {
+    static constexpr bool one_type = false;
+};
 
 constexpr const char* slot = "include/coppice/stop/slot.hpp";
 constexpr const char* chain = "include/coppice/stop/further.hpp";
@@ -48,14 +53,17 @@ constexpr const char* claims = "include/coppice/stop/asymmetric.hpp";
 // A source and up to three callbacks, which the last to leave destroys.
 template <class Three, int Callbacks>
 struct stage {
+    template <std::size_t>
     struct call {
         stage* self;
         int i;
         void operator()() noexcept { self->ran(i); }
     };
     template <std::size_t I>
+    using call_of = call<Three::one_type ? 0 : I>;
+    template <std::size_t I>
     using callback = stop_callback_for_t<
-        decltype(Three::template token<I>(std::declval<typename Three::source&>())), call>;
+        decltype(Three::template token<I>(std::declval<typename Three::source&>())), call_of<I>>;
 
     manual_lifetime<typename Three::source> storage;
     typename Three::source* source = nullptr;
@@ -71,13 +79,13 @@ struct stage {
         source = &storage.construct();
         // So that the request runs the first one first: an inplace source runs the newest.
         constexpr bool newest_first = std::is_same_v<typename Three::source, inplace_stop_source>;
-        if (!newest_first) first.emplace(Three::template token<0>(*source), call{this, 0});
+        if (!newest_first) first.emplace(Three::template token<0>(*source), call_of<0>{this, 0});
         if (Callbacks > 2 && newest_first) add_third();
-        if (Callbacks > 1) second.emplace(Three::template token<1>(*source), call{this, 1});
+        if (Callbacks > 1) second.emplace(Three::template token<1>(*source), call_of<1>{this, 1});
         if (Callbacks > 2 && !newest_first) add_third();
-        if (newest_first) first.emplace(Three::template token<0>(*source), call{this, 0});
+        if (newest_first) first.emplace(Three::template token<0>(*source), call_of<0>{this, 0});
     }
-    void add_third() { third.emplace(Three::template token<2>(*source), call{this, 2}); }
+    void add_third() { third.emplace(Three::template token<2>(*source), call_of<2>{this, 2}); }
     void ran(int i) noexcept {
         require(++runs[i] == 1, "ran twice");
         if ((removes_itself >> i & 1) == 0) return;
@@ -218,7 +226,7 @@ struct one_comes : stop_test<one_comes<Three>, 3> {
             s.source->request_stop();
         } else if (index == 1) {
             s.second.emplace(Three::template token<1>(*s.source),
-                             typename stage<Three, 3>::call{&s, 1});
+                             typename stage<Three, 3>::template call_of<1>{&s, 1});
             s.leave(1);
         } else {
             s.leave(2);
@@ -272,6 +280,92 @@ struct further_is_not_lost : stop_test<further_is_not_lost, 2> {
     }
 };
 
+// Further callbacks of two kinds, registered in turn, so that each kind has a leader and followers:
+// two threads remove some of them, while a third stops the source. What stays is run, and by the
+// function of its own kind.
+template <int... Removed>
+struct kinds_leave : stop_test<kinds_leave<Removed...>, 3> {
+    static constexpr int count = 7;
+    template <int Kind>
+    struct call {
+        kinds_leave* self;
+        int i;
+        void operator()() noexcept {
+            require(i % 2 == Kind, "the function of another kind was run");
+            self->data[i].write(2);
+            require(++self->runs[i] == 1, "ran twice");
+        }
+    };
+    tolerant_single_stop_source source;
+    std::optional<single_inplace_stop_callback<call<0>>> even[count];
+    std::optional<single_inplace_stop_callback<call<1>>> odd[count];
+    plain<int> data[count];
+    int runs[count]{};
+
+    void before() {
+        for (int i = 0; i != count; ++i) {
+            data[i].write(1);
+            if (i % 2 == 0) even[i].emplace(source.get_token(), call<0>{this, i});
+            if (i % 2 == 1) odd[i].emplace(source.get_token(), call<1>{this, i});
+        }
+    }
+    void leave(int i) {
+        even[i].reset();
+        odd[i].reset();
+        data[i].write(3);
+    }
+    // The first half of those that leave is thread 0's, the second thread 1's.
+    void run(unsigned index) {
+        if (index == 2) {
+            source.request_stop();
+            return;
+        }
+        constexpr int all[] = {Removed...};
+        constexpr unsigned half = sizeof...(Removed) / 2;
+        for (unsigned k = index * half; k != (index + 1) * half; ++k) leave(all[k]);
+    }
+    void after() {
+        for (int i = 0; i != count; ++i) {
+            const bool stayed = ((i != Removed) && ...);
+            if (stayed) require(runs[i] == 1, "a callback that stayed was not run");
+            leave(i);
+        }
+    }
+};
+// Of the even ones, 0 is in the slot, 6 leads, 4 is the first follower, and 2 the last one; of the
+// odd ones, which come later in the chain, 5 leads, 3 is the first follower, and 1 the last one.
+using leaders_leave = kinds_leave<6, 4, 5, 3>;
+using followers_leave = kinds_leave<4, 6, 3, 5>;
+using last_ones_leave = kinds_leave<2, 4, 1, 3>;
+using all_but_one_leave = kinds_leave<6, 2, 1, 0, 5, 4>;
+
+// Three followers: the one in the middle leaves before its neighbors.
+struct middle_leaves : stop_test<middle_leaves, 2> {
+    tolerant_single_stop_source source;
+    int runs = 0;
+    struct call {
+        middle_leaves* self;
+        void operator()() noexcept { ++self->runs; }
+    };
+    std::optional<single_inplace_stop_callback<call>> callbacks[5];
+    void before() {
+        for (auto& each : callbacks) each.emplace(source.get_token(), call{this});
+    }
+    void run(unsigned index) {
+        if (index == 0) {
+            callbacks[2].reset();
+            callbacks[1].reset();
+            callbacks[3].reset();
+        } else {
+            source.request_stop();
+        }
+    }
+    void after() {
+        for (auto& each : callbacks) each.reset();
+        require(runs >= 2, "a callback that stayed was not run");
+    }
+};
+
 // There are many shapes here, on many sources.
 constexpr effort some{.iterations = 50'000};
 
@@ -298,9 +392,15 @@ int main() {
     holds_on<finite>(report, "finite");
     holds_on<asymmetric>(report, "asymmetric");
     holds_on<further>(report, "further");
+    holds_on<further_of_kinds>(report, "further of kinds");
     holds_on<mixed>(report, "mixed");
     report.holds<further_come_and_go>("further callbacks come and go", some);
     report.holds<further_is_not_lost>("a further callback is not lost", some);
+    report.holds<leaders_leave>("leaders of both kinds leave", some);
+    report.holds<followers_leave>("first followers of both kinds leave", some);
+    report.holds<last_ones_leave>("last followers of both kinds leave", some);
+    report.holds<all_but_one_leave>("all but one leave", some);
+    report.holds<middle_leaves>("a follower in the middle leaves", some);
 
     report.dies_planted<owner_leaves<inplace>>("stop.finish_before_claim", far);
     report.dies_planted<owner_leaves<finite>>("stop.finish_before_claim", far);
@@ -318,6 +418,14 @@ int main() {
     report.dies_planted<three_leave<finite>>("stop.pass_leaving", far);
     report.dies_planted<further_is_not_lost>("further.no_second_look", far);
     report.dies_planted<further_come_and_go>("further.do_not_wait", far);
+    report.dies_planted<further_come_and_go>("further.stay_linked", far);
+    report.dies_planted<three_leave<further>>("further.drop_mark", far);
+    report.dies_planted<three_leave<further_of_kinds>>("further.drop_mark", far);
+    report.dies_planted<leaders_leave>("further.one_kind", far);
+    report.dies_planted<leaders_leave>("further.lose_followers", far);
+    report.dies_planted<followers_leave>("further.lose_way_on", far);
+    report.dies_planted<last_ones_leave>("further.keep_last", far);
+    report.dies_planted<middle_leaves>("further.keep_back_link", far);
     report.dies_weakened<two_leave<finite>>(frame, "stop.way", far);
     report.dies_weakened<three_leave<finite>>(slot, "stop.watch", far);
     report.dies_weakened<two_leave<finite>>(slot, "stop.left", far);

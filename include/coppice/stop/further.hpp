@@ -1,18 +1,34 @@
 // The second and further callbacks of a slot that takes one; used by tolerant sources.
 #pragma once
-// A slot's first callback is in the slot. Who finds it taken, in a tolerant source, comes here: a
-// chain of all further callbacks of the source, newest first, run after the slots. The source has
-// two words for it, and a callback needs none: while it is in no slot, it uses its own two again.
+// A slot's first callback is in the slot. The second and further ones of a tolerant source come
+// here: they wait in a chain, which the request runs after the slots. The source has two words for
+// it, and a callback needs none: while it is in no slot, it uses its own two again.
 //
-//   home      nowhere                  not registered; or its source has died inside it
-//             next, or the source's    linked
-//             further_callbacks, last
-//             running                  taken by the requester, which runs it
-//             done                     that has returned; the requester's last touch
+// Callbacks with the same function are of one kind. The newest of a kind is its leader and keeps
+// the function; the others are its followers, and are linked both ways, because their word for the
+// function is free. The leaders are linked one way. So a callback that leaves needs as many steps
+// as the chain has kinds, however many callbacks there are: only a leader, or the first follower,
+// which the leader points to, has to look for who points to it. A program has as many kinds as it
+// has types of callbacks.
 //
-// The chain does not tell a callback where its source is unless it is walked to its end, and that
-// needs the lock. So the lock is not in the source: the process has one for all chains. Critical
-// sections walk the chain and run no foreign code.
+//                 home: an address | what it is           function
+//   nowhere       -                                       the function
+//   leader        its way on: the next leader | next, or  the function
+//                 the source's further_callbacks | last
+//     followed    the first follower | leads              the function
+//   follower      the next one, or itself | follows       the one before it
+//     the first   the same                                the way on of its leader
+//   running       - | running: the requester runs it      the function
+//   done          - | done: it has returned; the          the function
+//                 requester's last touch
+//
+// A callback that is added becomes the leader of its kind, and its kind the first. The order in
+// which a request runs the callbacks follows from that, and is promised to nobody: kind by kind,
+// the newest one first.
+//
+// A callback does not know its source unless it goes on to the last leader, and that needs the
+// lock. So the lock is not in the source: the process has one for all chains. Critical sections go
+// from leader to leader and run no foreign code.
 //
 // The word of a source: unused; the newest callback; that and a mark: watched (way_back.hpp);
 // empty: there were callbacks; farewell, as in a slot. Everything but the requester's look whether
@@ -61,12 +77,14 @@ public:
         const stop_list::flags bits = lock.lock();
         bool added = !stopped();
         if (added) {
-            const std::uintptr_t newest = word_.load(relaxed);  // relaxed, as all under the lock
-            link(callback, newest);
+            link(callback);
             // edge stop.flag (seq_cst): the registration before the flag; pairs with is_empty
             word_.store(address(callback), seq_cst);
             added = !stopped() || planted("further.no_second_look");
-            if (!added) word_.store(newest, relaxed);
+            if (!added && !planted("further.stay_linked")) {
+                // relaxed, as all under the lock
+                word_.store(word_of(depose(callback)), relaxed);
+            }
         }
         lock.unlock(bits);
         return added;
@@ -82,11 +100,12 @@ public:
             const stop_list::flags bits = lock.lock();
             // edge stop.done (acquire): the callback has returned, which needs no lock
             seen = callback.home.load(acquire);
-            if (is_linked(seen)) {
+            if (is_linked(seen) && !pass_over(callback)) {
                 chain_of(callback).unlink(callback, lock, bits);
                 return;
             }
             lock.unlock(bits);
+            if (is_linked(seen)) return;
         }
         if (seen != running) return;
         running_request* const request = running_request::forget_callback(&callback);
@@ -103,15 +122,8 @@ public:
         // edge stop.flag (seq_cst): the flag before the further callbacks; pairs with add
         return !has_callback(word_.load(seq_cst));
     }
-    // Claims the newest callback to run it; nullptr if there is none.
-    [[nodiscard]] slot_callback* claim() noexcept {
-        if (is_empty()) return nullptr;
-        stop_list& lock = further_lock();
-        const stop_list::flags bits = lock.lock();
-        slot_callback* const callback = pop();
-        lock.unlock(bits);
-        return callback;
-    }
+    // Claims the first callback to run it; nullptr if there is none.
+    [[nodiscard]] slot_callback* claim() noexcept { return is_empty() ? nullptr : claim_first(); }
     // The callback has returned. Lifetime: touches nothing after its store.
     static void finish(slot_callback& callback) noexcept {
         callback.home.store(done, release);  // edge stop.done (release): the callback has returned
@@ -171,8 +183,12 @@ private:
     static constexpr std::uintptr_t empty = 1;
     static constexpr std::uintptr_t watched = 2;  // or-ed to the newest callback
     static constexpr std::uintptr_t farewell = 5;
-    // In a callback's home, besides slot_callback::elsewhere, which is in all of these:
-    static constexpr std::uintptr_t last = 4;  // or-ed to the address of the chain
+    // In a callback's home; all have the bit slot_callback::elsewhere. Beside an address:
+    static constexpr std::uintptr_t next = 2;
+    static constexpr std::uintptr_t last = 6;
+    static constexpr std::uintptr_t leads = 3;
+    static constexpr std::uintptr_t follows = 7;
+    // Alone:
     static constexpr std::uintptr_t running = 3;
     static constexpr std::uintptr_t done = 7;
     static constexpr std::uintptr_t states = 7;
@@ -185,28 +201,121 @@ private:
     }
     static bool has_callback(std::uintptr_t word) noexcept { return (word & ~states) != 0; }
     static bool is_linked(std::uintptr_t home) noexcept { return (home & ~states) != 0; }
-    // What the word is when the callback with this home was the newest one, and leaves.
-    static std::uintptr_t next_of(std::uintptr_t home) noexcept {
-        return (home & last) != 0 ? empty : home & ~states;
+    // What the word is when this is the way on from the front.
+    static std::uintptr_t word_of(std::uintptr_t way_on) noexcept {
+        return (way_on & states) == last ? empty : way_on & ~states;
+    }
+
+    [[nodiscard, gnu::noinline, gnu::cold]] slot_callback* claim_first() noexcept {
+        stop_list& lock = further_lock();
+        const stop_list::flags bits = lock.lock();
+        slot_callback* const callback = pop();
+        lock.unlock(bits);
+        return callback;
     }
 
     // The rest is under the lock.
-    void link(slot_callback& callback, std::uintptr_t newest) const noexcept {
-        const std::uintptr_t next =
-            has_callback(newest) ? newest & ~states : reinterpret_cast<std::uintptr_t>(this) | last;
-        callback.home.store(next | slot_callback::elsewhere, relaxed);
+    static std::uintptr_t way_on_of(const slot_callback& leader) noexcept {
+        const std::uintptr_t home = leader.home.load(relaxed);
+        return (home & states) == leads ? at(home)->function.read() : home;
+    }
+    static void set_way_on(slot_callback& leader, std::uintptr_t way_on) noexcept {
+        const std::uintptr_t home = leader.home.load(relaxed);
+        if ((home & states) == leads) {
+            at(home)->function.write(way_on);
+        } else {
+            leader.home.store(way_on, relaxed);
+        }
+    }
+    // Whoever comes behind a follower, which leaves or leads, follows the leader now.
+    static void lead_rest(slot_callback& leader, const slot_callback& former,
+                          std::uintptr_t way_on) noexcept {
+        slot_callback* const first = at(former.home.load(relaxed));
+        if (first == &former) {
+            leader.home.store(way_on, relaxed);
+        } else {
+            if (!planted("further.lose_way_on")) first->function.write(way_on);
+            leader.home.store(address(*first) | leads, relaxed);
+        }
+    }
+    // Takes a leader out; its first follower leads. Returns the way on to what is in its place now.
+    [[nodiscard]] static std::uintptr_t depose(const slot_callback& leader) noexcept {
+        const std::uintptr_t home = leader.home.load(relaxed);
+        if ((home & states) != leads) return home;
+        slot_callback& first = *at(home);
+        const std::uintptr_t way_on = first.function.read();
+        if (planted("further.lose_followers")) return way_on;
+        first.function.write(leader.function.read());
+        lead_rest(first, first, way_on);
+        return address(first) | next;
+    }
+    // A leader, and the one before it; nullptr: there is none.
+    struct place {
+        slot_callback* before;
+        slot_callback* leader;
+    };
+    // The leader of the callback's kind; or, if that is a first follower, its leader.
+    place find(const slot_callback& callback) const noexcept {
+        const std::uintptr_t function = callback.function.read();
+        const std::uintptr_t first = address(callback) | leads;
+        place seen{nullptr, at(word_.load(relaxed))};
+        while (seen.leader != nullptr) {
+            if (seen.leader->function.read() == function || planted("further.one_kind")) break;
+            if (seen.leader->home.load(relaxed) == first) break;
+            const std::uintptr_t way_on = way_on_of(*seen.leader);
+            seen = {seen.leader, (way_on & states) == last ? nullptr : at(way_on)};
+        }
+        return seen;
+    }
+    // Makes the callback the first leader, but for the word.
+    void link(slot_callback& callback) noexcept {
+        const std::uintptr_t word = word_.load(relaxed);
+        std::uintptr_t way_on = has_callback(word) ? (word & ~states) | next
+                                                   : reinterpret_cast<std::uintptr_t>(this) | last;
+        const place found = find(callback);
+        if (found.leader == nullptr) {
+            callback.home.store(way_on, relaxed);
+            return;
+        }
+        // The former leader leaves the chain of leaders, and is the first follower.
+        if (found.before == nullptr) {
+            way_on = way_on_of(*found.leader);
+        } else {
+            set_way_on(*found.before, way_on_of(*found.leader));
+        }
+        slot_callback& first = *found.leader;
+        const std::uintptr_t home = first.home.load(relaxed);
+        const bool is_followed = (home & states) == leads;
+        if (is_followed) at(home)->function.write(address(first));
+        first.home.store((is_followed ? home : address(first)) | follows, relaxed);
+        first.function.write(way_on);
+        callback.home.store(address(first) | leads, relaxed);
+    }
+    // Removes a follower that is not the first one. False: it is none.
+    [[nodiscard]] static bool pass_over(const slot_callback& callback) noexcept {
+        const std::uintptr_t home = callback.home.load(relaxed);
+        if ((home & states) != follows) return false;
+        const std::uintptr_t before = callback.function.read();
+        if ((before & states) != 0) return false;
+        if (at(home) != &callback) {
+            at(before)->home.store(home, relaxed);
+            if (!planted("further.keep_back_link")) at(home)->function.write(before);
+        } else if (!planted("further.keep_last")) {
+            at(before)->home.store(before | follows, relaxed);
+        }
+        return true;
     }
     static further_callbacks& chain_of(const slot_callback& callback) noexcept {
-        std::uintptr_t home = callback.home.load(relaxed);
-        while ((home & last) == 0) home = at(home)->home.load(relaxed);
-        return *reinterpret_cast<further_callbacks*>(home & ~states);
+        const bool is_first = (callback.home.load(relaxed) & states) == follows;
+        std::uintptr_t way_on = is_first ? callback.function.read() : way_on_of(callback);
+        while ((way_on & states) != last) way_on = way_on_of(*at(way_on));
+        return *reinterpret_cast<further_callbacks*>(way_on & ~states);
     }
     [[nodiscard]] slot_callback* pop() noexcept {
         const std::uintptr_t word = word_.load(relaxed);
         if (!has_callback(word)) return nullptr;
         slot_callback* const callback = at(word);
-        const std::uintptr_t next = next_of(callback->home.load(relaxed));
-        word_.store(next, relaxed);
+        word_.store(word_of(depose(*callback)), relaxed);
         callback->home.store(running, relaxed);
         return callback;
     }
@@ -217,20 +326,22 @@ private:
         word_.store(word | watched, relaxed);
         return true;
     }
-    // Unlocks.
-    void unlink(slot_callback& callback, stop_list& lock, stop_list::flags bits) noexcept {
-        const std::uintptr_t home = callback.home.load(relaxed);
-        const std::uintptr_t word = word_.load(relaxed);
+    // Removes a leader or the first follower of one. Unlocks.
+    void unlink(const slot_callback& callback, stop_list& lock, stop_list::flags bits) noexcept {
+        const place found = find(callback);
         bool lost_mark = false;
-        if (at(word) == &callback) {
-            lost_mark = (word & watched) != 0 && (home & last) != 0;
-            word_.store(next_of(home) | (lost_mark ? 0 : word & watched), relaxed);
+        if (found.leader != &callback) {
+            lead_rest(*found.leader, callback, callback.function.read());
         } else {
-            slot_callback* before = at(word);
-            while (at(before->home.load(relaxed)) != &callback) {
-                before = at(before->home.load(relaxed));
+            const std::uintptr_t way_on = depose(callback);
+            if (found.before != nullptr) {
+                set_way_on(*found.before, way_on);
+            } else {
+                const std::uintptr_t mark = word_.load(relaxed) & watched;
+                lost_mark = mark != 0 && (way_on & states) == last;
+                const bool keeps = !lost_mark && !planted("further.drop_mark");
+                word_.store(word_of(way_on) | (keeps ? mark : 0), relaxed);
             }
-            before->home.store(home, relaxed);
         }
         const bool say_farewell = lost_mark && !watcher_.read()->cut_off();
         if (say_farewell) word_.store(farewell, relaxed);
@@ -294,7 +405,7 @@ public:
     }
 
     [[gnu::always_inline]] static void execute(claimed_callback<slot_callback> next) noexcept {
-        next.callback->execute(next.callback);
+        next.callback->execute();
     }
     [[gnu::always_inline]] claimed_callback<slot_callback> claim_from(std::size_t i) noexcept {
         for (; i != N; ++i) {

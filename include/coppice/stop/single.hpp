@@ -109,7 +109,7 @@ public:
                 break;
         }
         internal::running_request request(this, callback);
-        callback->execute(callback);
+        callback->execute();
         // If the callback has destroyed the source, or itself, *this may be gone.
         if (!request.callback_gone()) slot_.finish();
         return true;

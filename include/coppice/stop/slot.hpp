@@ -49,11 +49,11 @@
 namespace coppice::internal {
 
 // What every callback of a slot starts with. Owned by the thread that constructs and destroys the
-// callback; the requester reads `execute` after claim.
+// callback; the requester reads `function` after claim.
 struct slot_callback : immovable {
     using execute_function = void(slot_callback*) noexcept;
     slot_callback(execute_function* run, const void* source) noexcept
-        : execute(run),
+        : function(reinterpret_cast<std::uintptr_t>(run)),
           home(source != nullptr ? reinterpret_cast<std::uintptr_t>(source) : elsewhere) {}
 
     // In `home`: the callback is in no slot. Alone, it is nowhere; see further.hpp for the rest.
@@ -65,14 +65,20 @@ struct slot_callback : immovable {
     // The stop was requested before the registration.
     [[gnu::noinline, gnu::cold]] void run_late() noexcept {
         go_nowhere();
-        execute(this);
+        execute();
+    }
+    // Lifetime: *this may be gone afterwards.
+    [[gnu::always_inline]] void execute() noexcept {
+        reinterpret_cast<execute_function*>(function.read())(this);
     }
     template <class Source>
     static const Source& source_at(std::uintptr_t where) noexcept {
         return *reinterpret_cast<const Source*>(where);
     }
 
-    execute_function* execute;
+    // What runs the callback. A link, in between, while the callback is a follower in a chain of
+    // further callbacks (further.hpp); guarded by their lock then.
+    plain<std::uintptr_t> function;
     atomic<std::uintptr_t> home;  // the source while the callback is in a slot; else see above
 };
 
