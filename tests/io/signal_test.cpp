@@ -137,6 +137,37 @@ TEST_P(signals_on, a_wait_that_is_stopped_leaves_the_signal_to_the_next) {
     EXPECT_EQ(stopped.values + static_cast<int>(got.size()), 1);
 }
 
+TEST_P(signals_on, two_waits_at_once_stop_the_process_and_name_the_set) {
+    EXPECT_DEATH(
+        {
+            // A fork has no loop thread of its own yet: everything is made in the child.
+            io::simulation inner_world{7};
+            const bool simulated = GetParam() == io::backend::sim;
+            std::optional<io::context> inner;
+            if (simulated) {
+                inner.emplace(inner_world);
+            } else {
+                inner.emplace(GetParam());
+            }
+            io::signal_set signals(*inner, {SIGUSR1});
+            collect(signals, 1);
+            collect(signals, 1);
+            inner->run();
+        },
+        "two waits at once on one io::signal_set");
+}
+TEST_P(signals_on, a_wait_may_follow_one_that_has_ended_in_its_completion) {
+    io::signal_set signals(*loop, {SIGUSR1, SIGUSR2});
+    signals.wait([&](std::error_code, int first) noexcept {
+        got.push_back(first);
+        signals.wait([&](std::error_code, int second) noexcept { got.push_back(second); });
+        raise(SIGUSR2);
+    });
+    raise(SIGUSR1);
+    loop->run();
+    EXPECT_EQ(got, (std::vector<int>{SIGUSR1, SIGUSR2}));
+}
+
 TEST_P(signals_on, sets_may_be_moved_and_made_again_and_again) {
     for (int i = 0; i != 20; ++i) {
         io::signal_set first(*loop, {SIGUSR1});

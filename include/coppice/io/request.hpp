@@ -149,6 +149,12 @@ protected:
         this->listen();
         return false;
     }
+    // On the loop, before submit(): whether another operation in this direction is pending, which
+    // is the caller's mistake. The loop says so of any descriptor; a request may name its object.
+    bool is_second() const noexcept {
+        return this->on != nullptr && this->on->generation == generation_ &&
+               this->on->slot(this->code) != nullptr;
+    }
     // What was received or sent; 0 after an error.
     std::size_t bytes() const noexcept {
         return this->outcome() < 0 ? 0 : static_cast<std::size_t>(this->outcome());

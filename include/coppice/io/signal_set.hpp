@@ -4,6 +4,7 @@
 // beside threads that were made before it, and beside threads that block the signal. While a set
 // lives there is a thread of its own, coppice-signal, for the case that all others block it.
 
+#include <coppice/base/check.hpp>
 #include <coppice/io/stream.hpp>
 
 #include <cstdint>
@@ -35,6 +36,10 @@ protected:
     ~signal_request() = default;
 
 private:
+    bool submit() noexcept final {
+        COPPICE_CHECK(!is_second(), "two waits at once on one io::signal_set");
+        return descriptor_request<>::submit();
+    }
     // One that has to end takes nothing from the next.
     int judge(int returned) noexcept final {
         if (returned < 0) return returned;
@@ -83,7 +88,8 @@ public:
         if (signals_ != nullptr) std::exchange(signals_, nullptr)->end();
     }
 
-    // One wait may be pending. A wait that is stopped has received nothing.
+    // One wait may be pending: a second one stops the process. A wait that is stopped has received
+    // nothing.
     template <class Token = use_await_t>
     auto wait(Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<signal_request>(signal_request::arguments(reference(), signals_),
