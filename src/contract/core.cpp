@@ -156,6 +156,7 @@ std::size_t contract_core::drain() {
         ran += now;
         if (now != 0) continue;
         if (entry_.is_quiet() && board_.idle()) return ran;
+        if (put_off_work::run_one()) continue;
         std::this_thread::yield();  // something runs on another thread, or is being enqueued
     }
 }

@@ -3,6 +3,7 @@
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/no_fork_context.hpp>
+#include <coppice/base/put_off.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/simulation.hpp>
 
@@ -201,7 +202,8 @@ bool context::has_work(until_idle guards) const noexcept {
 
 // How long the ring may wait: not at all while something is left to run.
 std::optional<time_point> context::wait_until(time_point limit, until_idle guards) noexcept {
-    if (!deferred_.empty() || is_stopping(guards) || !mailbox_.sleep()) return std::nullopt;
+    if (!deferred_.empty() || is_stopping(guards) || put_off_work::run_one()) return std::nullopt;
+    if (!mailbox_.sleep()) return std::nullopt;
     const std::optional<std::uint64_t> tick = wheel_.next_tick();
     if (!tick) return limit;  // ring::forever if there is none
     return std::min(

@@ -1,10 +1,15 @@
 // base/caller_runs.hpp: items run where they are submitted, on a bounded stack.
 #include <coppice/base/caller_runs.hpp>
 
+#include "sanitizers.hpp"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <vector>
+
+#include <pthread.h>
 
 namespace {
 
@@ -47,6 +52,103 @@ TEST(caller_runs, items_that_submit_each_other_for_long_need_little_stack) {
     };
     caller_runs<item>::run(one);
     EXPECT_EQ(runs, count);
+}
+
+// Makes the compiler keep that memory, which alloca has put into the frame, whatever sanitizes it.
+void use(void* memory) {
+    asm volatile("" : : "r"(memory) : "memory");
+}
+
+// Runs f on a thread with a small stack.
+template <class F>
+void on_small_stack(F f) {
+    pthread_attr_t attributes;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&attributes, test::sanitized ? 1 << 19 : 1 << 16), 0);
+    pthread_t thread;
+    const auto run = [](void* what) -> void* {
+        (*static_cast<F*>(what))();
+        return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &attributes, run, &f), 0);
+    ASSERT_EQ(pthread_join(thread, nullptr), 0);
+    pthread_attr_destroy(&attributes);
+}
+
+TEST(caller_runs, items_run_inside_each_other_only_while_there_is_stack) {
+    on_small_stack([] {
+        constexpr int count = 100'000;
+        int runs = 0;
+        int inside = 0;
+        int inside_most = 0;
+        item one;
+        one.function = [&] {
+            inside_most = std::max(inside_most, ++inside);
+            if (++runs != count) caller_runs<item>::run(one);
+            --inside;
+        };
+        caller_runs<item>::run(one);
+        EXPECT_EQ(runs, count);
+        EXPECT_GT(inside_most, 16);
+        EXPECT_LT(inside_most, 10'000);
+    });
+}
+
+// Each item waits for the next one, and looks at what was put off when it would sleep.
+TEST(caller_runs, what_was_put_off_runs_before_the_thread_sleeps) {
+    struct level : item {
+        bool done = false;
+    };
+    std::vector<level> levels(100);
+    int put_off = 0;
+    for (std::size_t i = 0; i != levels.size(); ++i) {
+        levels[i].function = [&, i] {
+            use(__builtin_alloca(24'000));
+            if (i + 1 != levels.size()) {
+                caller_runs<item>::run(levels[i + 1]);
+                if (!levels[i + 1].done) {
+                    ++put_off;
+                    EXPECT_TRUE(put_off_work::run_one());
+                }
+                EXPECT_TRUE(levels[i + 1].done);
+            }
+            levels[i].done = true;
+        };
+    }
+    EXPECT_FALSE(put_off_work::run_one());
+    caller_runs<item>::run(levels[0]);
+    EXPECT_TRUE(levels[0].done);
+    EXPECT_GT(put_off, 0);
+    EXPECT_FALSE(put_off_work::run_one());
+}
+
+// What was put off by one kind of item is found though another kind runs inside.
+TEST(caller_runs, kinds_of_items_find_what_each_other_put_off) {
+    struct other_item {
+        void (*run)(other_item*) noexcept = &call;
+        other_item* next = nullptr;
+        std::function<void()> function;
+        static void call(other_item* self) noexcept { self->function(); }
+    };
+    item outer, late;
+    other_item between;
+    bool late_ran = false;
+    late.function = [&] { late_ran = true; };
+    between.function = [&] {
+        EXPECT_FALSE(late_ran);
+        while (put_off_work::run_one()) {
+        }
+        EXPECT_TRUE(late_ran);
+    };
+    outer.function = [&] {
+        use(__builtin_alloca(3 << 19));  // more than the room
+        caller_runs<item>::run(late);
+        EXPECT_FALSE(late_ran);
+        caller_runs<other_item>::run(between);
+        EXPECT_TRUE(late_ran);
+    };
+    caller_runs<item>::run(outer);
+    EXPECT_TRUE(late_ran);
 }
 
 TEST(caller_runs, an_item_may_submit_many_and_each_runs_once) {

@@ -17,14 +17,21 @@
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/task/wait_for_tasks.hpp>
+#include <coppice/token/block.hpp>
+#include <coppice/token/transform.hpp>
+
+#include "sanitizers.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
 
 namespace {
 
@@ -101,6 +108,135 @@ TYPED_TEST(ended, runs_every_kind_of_submission_on_its_caller) {
         pool.request_stop();
         submit_all_kinds(pool);
     }
+}
+
+// Levels that block for the next one, each in a frame of `Bytes`, by whatever `Wait` waits with.
+template <std::size_t Bytes, class Wait>
+int nested(const Wait& wait, int levels) {
+    // In the frame and kept there, whatever sanitizes or optimizes it.
+    void* const frame = __builtin_alloca(Bytes);
+    asm volatile("" : : "r"(frame) : "memory");
+    if (levels == 0) return 0;
+    int below = 0;
+    wait([&] { below = nested<Bytes>(wait, levels - 1); });
+    return below + 1;
+}
+// On a stack whose size is known, whichever thread runs the test.
+template <class F>
+void on_a_stack_of(std::size_t bytes, F f) {
+    pthread_attr_t attributes;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+    pthread_t thread;
+    const auto run = [](void* what) -> void* {
+        (*static_cast<F*>(what))();
+        return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &attributes, run, &f), 0);
+    ASSERT_EQ(pthread_join(thread, nullptr), 0);
+    pthread_attr_destroy(&attributes);
+}
+
+// A receiver that tells a function when its operation has ended.
+template <class Done>
+struct tells {
+    using receiver_concept = ex::receiver_tag;
+    Done done;
+    void set_value() noexcept { done(); }
+    void set_error(const std::exception_ptr&) noexcept { done(); }
+    void set_stopped() noexcept { done(); }
+};
+// Starts the sender and waits for it by means that the library does not see.
+template <class Sender>
+void wait_elsewhere(Sender sender) {
+    std::promise<void> promise;
+    const auto done = [&promise]() noexcept { promise.set_value(); };
+    auto op = ex::connect(std::move(sender), tells<decltype(done)>{done});
+    ex::start(op);
+    promise.get_future().wait();
+}
+// A token's operation that calls f on the scheduler and completes there.
+template <class Scheduler, class F>
+void block_for(const Scheduler& sch, F f) {
+    ex::counting_scope scope;
+    completion_token_transform<void(std::error_code)>(block, [&](completion<> done) noexcept {
+        const auto call = [f, done]() mutable noexcept {
+            f();
+            std::move(done)(std::error_code());
+        };
+        ex::spawn(ex::schedule(sch) | ex::then(call), scope.get_token());
+    });
+    sync_wait(scope.join());
+}
+
+// Whichever way a thread waits for what it submits to an ended pool, and however deep: it runs.
+TYPED_TEST(ended, a_hundred_levels_may_block_for_each_other) {
+    on_a_stack_of(8 << 20, [] {
+        TypeParam pool(2);
+        thread_pool other(2);
+        pool.request_stop();
+        const auto sch = pool.get_scheduler();
+        const auto by_sync_wait = [&](auto f) { sync_wait(ex::schedule(sch) | ex::then(f)); };
+        const auto by_task = [&](auto f) {
+            sync_wait([](auto s, auto call) -> task<void> {
+                co_await s.schedule();
+                call();
+            }(sch, f));
+        };
+        const auto by_block = [&](auto f) { block_for(sch, f); };
+        const auto by_run = [&](auto f) { pool.run(f); };
+        // The workers of another pool wait for what this thread has submitted here.
+        const auto by_another = [&](auto f) {
+            std::promise<void> promise;
+            ex::counting_scope scope;
+            ex::spawn(ex::schedule(sch) | ex::then([&]() noexcept {
+                          f();
+                          promise.set_value();
+                      }),
+                      scope.get_token());
+            other.run([&] { promise.get_future().wait(); });
+            sync_wait(scope.join());
+        };
+        const auto by_a_future = [&](auto f) { wait_elsewhere(ex::schedule(sch) | ex::then(f)); };
+        EXPECT_EQ(nested<1>(by_sync_wait, 100), 100);
+        EXPECT_EQ(nested<1>(by_task, 100), 100);
+        EXPECT_EQ(nested<1>(by_block, 100), 100);
+        EXPECT_EQ(nested<1>(by_run, 100), 100);
+        EXPECT_EQ(nested<1>(by_another, 100), 100);
+        EXPECT_EQ(nested<1>(by_a_future, 100), 100);
+        // Frames for which there is no room soon: what is put off runs when the thread would sleep.
+        EXPECT_EQ(nested<24'000>(by_sync_wait, 100), 100);
+        EXPECT_EQ(nested<24'000>(by_task, 100), 100);
+        EXPECT_EQ(nested<24'000>(by_block, 100), 100);
+        EXPECT_EQ(nested<(3 << 19)>(by_another, 2), 2);
+    });
+}
+
+TYPED_TEST(ended, ten_thousand_flat_operations_need_a_small_stack) {
+    on_a_stack_of(test::sanitized ? 1 << 20 : 1 << 17, [] {
+        TypeParam pool(2);
+        pool.request_stop();
+        const auto sch = pool.get_scheduler();
+        int runs = 0;
+        for (int i = 0; i != 10'000; ++i) sync_wait(ex::schedule(sch) | ex::then([&] { ++runs; }));
+        EXPECT_EQ(runs, 10'000);
+        EXPECT_EQ(sync_wait(hops(pool, 10'000)), std::tuple(49'995'000));
+        // Each submits the next one and does not wait.
+        ex::counting_scope scope;
+        struct submitting {
+            decltype(sch) scheduler;
+            ex::counting_scope& scope;
+            int& left;
+            void operator()() const noexcept {
+                if (--left != 0) {
+                    ex::spawn(ex::schedule(scheduler) | ex::then(*this), scope.get_token());
+                }
+            }
+        };
+        submitting{sch, scope, runs}();
+        sync_wait(scope.join());
+        EXPECT_EQ(runs, 0);
+    });
 }
 
 TYPED_TEST(ended, a_token_of_the_caller_is_not_in_force_for_what_it_runs) {

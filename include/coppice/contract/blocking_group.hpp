@@ -7,6 +7,7 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/options.hpp>
+#include <coppice/base/put_off.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/contract/group.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -74,6 +75,7 @@ private:
                 internal::spin_hint();
                 claimed = core().claim(bias);
             }
+            if (claimed == internal::no_signal && internal::put_off_work::run_one()) continue;
             if (claimed == internal::no_signal && !core().sleepers()->is_over()) {
                 claimed = claim_asleep(bias, token, deadline, ended);
             }

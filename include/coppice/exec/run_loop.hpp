@@ -25,6 +25,7 @@
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/base/no_fork_context.hpp>
+#include <coppice/base/put_off.hpp>
 #include <coppice/exec/stop_registration.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/exec/timer_heap.hpp>
@@ -132,7 +133,7 @@ private:
                 continue;
             }
             if ((seen & finishing) != 0) return nullptr;
-            sleep();
+            if (!internal::put_off_work::run_one()) sleep();
         }
     }
     void expire_timers() noexcept {

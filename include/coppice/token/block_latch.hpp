@@ -17,6 +17,7 @@
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/futex.hpp>
 #include <coppice/base/intrusive.hpp>
+#include <coppice/base/put_off.hpp>
 
 #include <cstdint>
 
@@ -50,8 +51,9 @@ public:
         // edge block_latch.done (acquire): sees the outcome
         return word_.load(internal::acquire) == done;
     }
-    // Blocks: until set() or poke().
+    // Blocks: until set() or poke(); or while an item runs that the thread has put off, if any.
     void sleep() noexcept {
+        if (internal::put_off_work::run_one()) return;
         std::uint32_t was = idle;
         // Relaxed: a success publishes nothing; a failure goes on to look.
         if (word_.compare_exchange_strong(was, sleeping, internal::relaxed, internal::relaxed)) {
