@@ -119,6 +119,14 @@ inline void banned_habits(const tree& files, findings& out) {
             if (word == "nothrow" && file.at(i - 2) == "std" &&
                 (file.under("src/") || file.under("include/")) && file.at(i - 1) == "::")
                 report("another operator new; programs that replace theirs expect try_new");
+            if (word == "COPPICE_COLD_CALL" && file.at(i - 1) != "define") {
+                std::size_t end = 1;
+                while (!next(end).empty() && next(end) != "{" && next(end) != ";" &&
+                       next(end) != "noexcept")
+                    ++end;
+                if (next(end) != "noexcept")
+                    report("an exception that passes a cold call loses values: noexcept");
+            }
             if (word == "GTEST_SKIP" && next(3) != "<<") report("say why: GTEST_SKIP() << reason");
         }
     }
