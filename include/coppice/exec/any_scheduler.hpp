@@ -322,7 +322,8 @@ public:
     // There is no move: what was moved from would be no scheduler.
     any_scheduler(const any_scheduler& other) noexcept { other.sch_.get()->copy_to(sch_); }
     any_scheduler& operator=(const any_scheduler& other) noexcept {
-        if (this != &other) other.sch_.get()->copy_to(sch_);
+        const any_scheduler copy(other);  // `other` may be inside what this holds
+        copy.sch_.get()->copy_to(sch_);
         return *this;
     }
 

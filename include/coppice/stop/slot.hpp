@@ -28,7 +28,7 @@
 // wins, the callback's destructor waits for `done`, unless it runs inside the callback itself. The
 // store of `done` is the requester's last touch of the slot and of the callback: both may be gone
 // after it. Why a slot is watched is in way_back.hpp. Only one callback may be registered at a
-// time; a second one stops the process, unless the source is a tolerant one (tolerant.hpp).
+// time; a second one stops the process, unless the source is a tolerant one (further.hpp).
 //
 // clear subtracts the address, whatever the word is by then: addresses have the three lowest bits
 // clear, so a state that has taken their place stays readable in these bits, and whoever asks for
