@@ -40,7 +40,7 @@ public:
                       std::is_same_v<P, inplace_stop_token>) {
             return query_env().query(get_stop_token);
         } else if constexpr (std::is_same_v<Query, get_deadline_t> && std::is_same_v<P, instant>) {
-            return query_env().query(get_deadline);
+            return get_deadline(query_env());
         } else {
             return std::nullopt;
         }
@@ -139,7 +139,7 @@ private:
     enum class phase : unsigned char { idle, running, over };
 
     any_env query_env() const noexcept final {
-        return any_env(token_.get(), get_deadline(execution::get_env(rcvr)));
+        return any_env(token_.get(), execution::get_env(rcvr));
     }
 
     inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
