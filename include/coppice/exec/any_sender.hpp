@@ -91,17 +91,31 @@ private:
 
 }  // namespace internal
 
+// The deadline of a receiver's environment, and what nobody watches of it.
+class any_deadline {
+public:
+    any_deadline(instant when, instant unwatched) noexcept : when_(when), unwatched_(unwatched) {}
+    operator instant() const noexcept { return when_; }
+    instant unwatched() const noexcept { return unwatched_; }
+
+private:
+    instant when_;
+    instant unwatched_;
+};
+
 // What passes of a receiver's environment.
 class any_env {
 public:
-    any_env(inplace_stop_token token, instant deadline) noexcept
-        : token_(token), deadline_(deadline) {}
+    // Asks `of` for its deadline.
+    template <class Env>
+    any_env(inplace_stop_token token, const Env& of) noexcept
+        : token_(token), deadline_(get_deadline(of), get_unwatched_deadline(of)) {}
     inplace_stop_token query(get_stop_token_t) const noexcept { return token_; }
-    instant query(get_deadline_t) const noexcept { return deadline_; }
+    any_deadline query(get_deadline_t) const noexcept { return deadline_; }
 
 private:
     inplace_stop_token token_;
-    instant deadline_;
+    any_deadline deadline_;
 };
 
 template <class Signature>
@@ -325,8 +339,7 @@ private:
         }
     }
     any_env get_any_env() const noexcept override {
-        const auto& env = execution::get_env(rcvr_);
-        return any_env(token_.get(), get_deadline(env));
+        return any_env(token_.get(), execution::get_env(rcvr_));
     }
 
     [[no_unique_address]] Rcvr rcvr_;

@@ -144,18 +144,30 @@ struct get_deadline_t {
 };
 inline constexpr get_deadline_t get_deadline{};
 
+// An answer to get_deadline that says more than an instant: unwatched(), the deadline at which
+// nobody stops the operation. It converts to an instant.
+template <class Answer>
+concept partly_watched_deadline = requires(const Answer& answer) {
+    { answer.unwatched() } noexcept -> std::same_as<instant>;
+};
+
 // The deadline at which nobody stops the operation, so that it has to look at the clock itself:
-// what a task hands down. That of a timeout is none, since its end comes as a stop.
+// what operations of loops look at, and what a task hands down. The end of a timeout is none: it
+// comes as a stop, and an operation that ended before that would seem to have stopped by itself. An
+// environment that answers get_deadline in front of the timeout's is not the timeout's.
 struct get_unwatched_deadline_t {
     template <class Env>
     constexpr instant operator()(const Env& env) const noexcept {
-        if constexpr (has_query<Env, get_unwatched_deadline_t>) {
-            return env.query(*this);
+        if constexpr (has_query<Env, get_deadline_t>) {
+            if constexpr (partly_watched_deadline<decltype(env.query(get_deadline))>) {
+                return env.query(get_deadline).unwatched();
+            } else {
+                return get_deadline(env);
+            }
         } else {
-            return get_deadline(env);
+            return instant::never();
         }
     }
-    static constexpr bool query(forwarding_query_t) noexcept { return true; }
 };
 inline constexpr get_unwatched_deadline_t get_unwatched_deadline{};
 

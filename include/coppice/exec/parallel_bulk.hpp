@@ -70,7 +70,7 @@ private:
     enum class phase : unsigned char { idle, running, over };
 
     any_env query_env() const noexcept final {
-        return any_env(token_.get(), get_deadline(execution::get_env(rcvr)));
+        return any_env(token_.get(), execution::get_env(rcvr));
     }
 
     inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;

@@ -30,7 +30,7 @@ public:
                       std::is_same_v<P, inplace_stop_token>) {
             return query_env().query(get_stop_token);
         } else if constexpr (std::is_same_v<Query, get_deadline_t> && std::is_same_v<P, instant>) {
-            return query_env().query(get_deadline);
+            return get_deadline(query_env());
         } else {
             return std::nullopt;
         }

@@ -76,7 +76,7 @@ public:
     void set_stopped() && noexcept { proxy_->set_stopped(); }
     any_env get_env() const noexcept {
         return any_env(*proxy_->template try_query<inplace_stop_token>(get_stop_token),
-                       *proxy_->template try_query<instant>(get_deadline));
+                       prop(get_deadline, *proxy_->template try_query<instant>(get_deadline)));
     }
 
 private:

@@ -11,9 +11,14 @@
 //
 //   outcome_   running -> finished | expired, by who is first
 //
+// The end comes to the sender as a stop, after the outcome is decided: whatever adaptors in the
+// sender make of that stop, the timeout has timed out. So operations of a loop, which end
+// themselves at a deadline, are not to do so at this one: they look at get_unwatched_deadline,
+// which is the receiver's.
+//
 // A sender that stops while the outcome is still open does so on its own decision, for a stop from
-// outside, or because it looks at the deadline itself, as operations of a loop do; only the last is
-// a timeout. A sender that never asked for the deadline, or stops before it, or under a stop from
+// outside, or because it looks at the deadline itself, as a user's sender may; only the last is a
+// timeout. A sender that never asked for the deadline, or stops before it, or under a stop from
 // outside, is passed on as stopped. One that did ask and stops after its end cannot be told from
 // one that keeps the deadline: that is a timeout.
 //
@@ -55,6 +60,21 @@ private:
     mutable internal::atomic<bool> asked_{false};
 };
 
+// What the sender sees as its deadline: asks for it when it is looked at.
+// Lifetime: the operation's.
+class told_deadline {
+public:
+    told_deadline(const timeout_deadline& told, instant unwatched) noexcept
+        : told_(&told), unwatched_(unwatched) {}
+    operator instant() const noexcept { return told_->ask(); }
+    // The receiver's: one's own end comes as a stop.
+    instant unwatched() const noexcept { return unwatched_; }
+
+private:
+    const timeout_deadline* told_;
+    instant unwatched_;
+};
+
 // What the sender sees: its own stop token and deadline before the receiver's environment.
 // Lifetime: the operation's.
 template <class Env>
@@ -63,11 +83,11 @@ public:
     timeout_env(timeout_token_t<0> token, const timeout_deadline& deadline, Env&& base) noexcept
         : token_(token), deadline_(&deadline), base_(static_cast<Env&&>(base)) {}
     timeout_token_t<0> query(get_stop_token_t) const noexcept { return token_; }
-    instant query(get_deadline_t) const noexcept { return deadline_->ask(); }
-    instant query(get_unwatched_deadline_t) const noexcept { return get_unwatched_deadline(base_); }
+    told_deadline query(get_deadline_t) const noexcept {
+        return {*deadline_, get_unwatched_deadline(base_)};
+    }
     template <class Query, class... Args>
-        requires(!internal::one_of<Query, get_stop_token_t, get_deadline_t,
-                                   get_unwatched_deadline_t>) &&
+        requires(!internal::one_of<Query, get_stop_token_t, get_deadline_t>) &&
                 is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return static_cast<const Env&>(base_).query(tag, static_cast<Args&&>(args)...);

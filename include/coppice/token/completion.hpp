@@ -89,7 +89,8 @@ public:
     }
     void operator()(std::error_code error, R... results) & = delete;  // write std::move(c)(...)
 
-    // Answers get_stop_token with an inplace_stop_token, and get_deadline. Valid until completed.
+    // Answers get_stop_token with an inplace_stop_token, and get_deadline with the time at which
+    // nobody else stops the operation: without the ends of timeouts. Valid until completed.
     internal::completion_env get_env() const noexcept { return state_->env(); }
     // The operation is about to complete with operation_canceled because it was told to give up.
     // Need not be said if the stop token shows it, or the monotonic clock that the deadline passed.

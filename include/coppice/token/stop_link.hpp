@@ -38,10 +38,10 @@ public:
 template <class Env>
 using stop_link_for = stop_link<stop_token_of_t<Env>>;
 
-// What an operation hears of an environment.
+// What an operation hears of an environment: when nobody else will stop it.
 template <class Env, class Link>
 completion_env completion_env_of(const Env& env, Link& link) noexcept {
-    return {link.engage(get_stop_token(env)), execution::get_deadline(env)};
+    return {link.engage(get_stop_token(env)), execution::get_unwatched_deadline(env)};
 }
 
 }  // namespace coppice::internal

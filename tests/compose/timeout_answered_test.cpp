@@ -1,0 +1,211 @@
+// Plan: a timeout whose sender answers the stop: with each adaptor that does so, around each kind
+// of operation, the result is timed_out, every time. A deadline that is nobody's timeout ends the
+// operation itself, from behind a timeout and from in front of one.
+#include <coppice/execution.hpp>
+#include <coppice/io/simulation.hpp>
+#include <coppice/io/socket.hpp>
+#include <coppice/io/timer.hpp>
+#include <coppice/task.hpp>
+
+#include "../io/rings.hpp"
+#include "compose.hpp"
+
+#include <chrono>
+#include <system_error>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+namespace ex = coppice::execution;
+using this_thread::sync_wait;
+
+// Whether the sender, which waits for an hour, has timed out.
+template <class Sndr>
+auto times_out(Sndr sndr, std::chrono::nanoseconds limit) {
+    return ex::timeout(std::move(sndr), limit) | ex::then([](auto&&...) { return false; }) |
+           ex::let_error([](auto error) {
+               if constexpr (std::is_same_v<decltype(error), std::error_code>) {
+                   return ex::just(error == std::errc::timed_out);
+               } else {
+                   return ex::just(false);
+               }
+           }) |
+           ex::upon_stopped([] { return false; });
+}
+
+using erased = ex::any_sender<
+    ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::error_code),
+                              ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>>;
+
+// Calls check(name, make) with each way of answering the stop of what make() gives.
+template <class Make, class Check>
+void in_each_answer(Make make, Check check) {
+    const auto done = [make] { return make() | ex::then([](auto&&...) {}); };
+    check("nothing", done);
+    check("upon_stopped", [=] { return done() | ex::upon_stopped([] {}); });
+    check("let_stopped", [=] { return done() | ex::let_stopped([] { return ex::just(); }); });
+    check("stopped_as_optional",
+          [=] { return done() | ex::then([] { return 1; }) | ex::stopped_as_optional; });
+    check("stopped_as_error",
+          [=] { return done() | ex::stopped_as_error(std::make_error_code(std::errc::io_error)); });
+    check("when_any", [=] { return ex::when_any(done(), done()) | ex::upon_stopped([] {}); });
+    check("when_all", [=] { return ex::when_all(done(), done()) | ex::upon_stopped([] {}); });
+    check("any_sender", [=] { return erased(done()) | ex::upon_stopped([] {}); });
+    check("in an any_sender", [=] { return erased(done() | ex::upon_stopped([] {})); });
+    check("in a timeout", [=] { return ex::timeout(done(), 100ms) | ex::upon_stopped([] {}); });
+    check("answered in a timeout",
+          [=] { return ex::timeout(done() | ex::upon_stopped([] {}), 100ms); });
+}
+
+// Around the ticks of a timer wheel.
+constexpr std::chrono::nanoseconds limits[] = {0ns, 1us, 300us, 500us, 523'456ns, 1ms, 1'100us};
+
+class answered_timeout : public testing::TestWithParam<io::backend> {
+protected:
+    static task<> each_limit(auto make, const char* what, const char* answer) {
+        for (const std::chrono::nanoseconds limit : limits) {
+            const bool late = co_await times_out(make(), limit);
+            EXPECT_TRUE(late) << what << ", " << answer << ", " << limit.count() << " ns";
+        }
+    }
+    void on_loop(task<> work) {
+        ex::counting_scope scope;
+        ex::spawn(ex::starts_on(loop.get_scheduler(), std::move(work)) |
+                      ex::upon_error([](auto&&) noexcept { ADD_FAILURE() << "an exception"; }),
+                  scope.get_token());
+        loop.run();
+        sync_wait(scope.join());
+    }
+    void check(const char* what, auto make) {
+        in_each_answer(make, [&](const char* answer, auto answered) {
+            on_loop(each_limit(answered, what, answer));
+        });
+    }
+    io::context loop{GetParam()};
+    io::timer timer{loop};
+};
+INSTANTIATE_TEST_SUITE_P(rings, answered_timeout, test::all_rings, test::ring_name);
+
+TEST_P(answered_timeout, of_an_operation_has_timed_out) {
+    check("a timer", [this] { return timer.wait_for(1h); });
+    check("schedule_after", [this] { return loop.get_scheduler().schedule_after(1h); });
+}
+
+TEST_P(answered_timeout, of_a_socket_has_timed_out) {
+    io::tcp::acceptor acceptor(loop, io::loopback(0));
+    check("accept", [&] { return acceptor.accept(); });
+}
+
+TEST_P(answered_timeout, of_a_task_has_timed_out) {
+    const auto waits = [](io::timer& t) -> task<> { co_await t.wait_for(1h); };
+    check("a task", [=, this] { return waits(timer); });
+    const auto answers = [](io::timer& t) -> task<> {
+        co_await (t.wait_for(1h) | ex::upon_stopped([] {}));
+    };
+    check("a task that answers", [=, this] { return answers(timer); });
+}
+
+TEST_P(answered_timeout, of_a_timeout_has_timed_out) {
+    check("a longer one", [this] { return ex::timeout(timer.wait_for(1h), 100ms); });
+    for (const std::chrono::nanoseconds limit : limits) {
+        in_each_answer(
+            [&] { return ex::timeout(timer.wait_for(1h), limit); },
+            [&](const char* answer, auto make) {
+                on_loop([](auto made, const char* how, std::chrono::nanoseconds same) -> task<> {
+                    const bool late = co_await times_out(made(), same);
+                    EXPECT_TRUE(late) << "the same, " << how << ", " << same.count() << " ns";
+                }(make, answer, limit));
+            });
+    }
+}
+
+// Each deadline of these is nobody's timeout: the operation stops by itself, and that is answered.
+TEST_P(answered_timeout, leaves_other_deadlines_to_the_operation) {
+    const auto soon = [this] {
+        return ex::prop(ex::get_deadline, ex::instant(loop.now() + std::chrono::milliseconds(1)));
+    };
+    const auto waits = [](io::timer& t) -> task<> { co_await t.wait_for(1h); };
+    const auto stops = [&](const char* what, auto make) {
+        on_loop([](auto made, const char* which) -> task<> {
+            const bool stopped = co_await (made() | ex::then([] { return false; }) |
+                                           ex::upon_stopped([] { return true; }));
+            EXPECT_TRUE(stopped) << which;
+        }(make, what));
+    };
+    stops("in front", [&] { return ex::timeout(ex::write_env(timer.wait_for(1h), soon()), 1h); });
+    stops("in front of a task",
+          [&] { return ex::timeout(ex::write_env(waits(timer), soon()), 1h); });
+    stops("in front of an any_sender",
+          [&] { return ex::timeout(ex::write_env(erased(timer.wait_for(1h)), soon()), 1h); });
+    stops("behind", [&] { return ex::write_env(ex::timeout(timer.wait_for(1h), 1h), soon()); });
+    stops("behind two", [&] {
+        return ex::write_env(ex::timeout(ex::timeout(timer.wait_for(1h), 1h), 2h), soon());
+    });
+    stops("behind an any_sender",
+          [&] { return ex::write_env(ex::timeout(erased(timer.wait_for(1h)), 1h), soon()); });
+    stops("behind a task", [&] { return ex::write_env(ex::timeout(waits(timer), 1h), soon()); });
+}
+
+// A loop for timers that are not of io.
+class loop_thread : immovable {
+public:
+    auto scheduler() noexcept { return loop_.get_scheduler(); }
+    ~loop_thread() {
+        loop_.finish();
+        runner_.join();
+    }
+
+private:
+    ex::run_loop loop_;
+    std::thread runner_{[this] { loop_.run(); }};
+};
+
+TEST(run_loop_timeout, that_is_answered_has_timed_out) {
+    loop_thread other;
+    in_each_answer([&] { return ex::schedule_after(other.scheduler(), 1h); },
+                   [&](const char* answer, auto make) {
+                       for (const std::chrono::nanoseconds limit : limits) {
+                           // The timer is on sync_wait's loop, and on the other one.
+                           EXPECT_EQ(sync_wait(times_out(make(), limit)), std::tuple(true))
+                               << answer << ", " << limit.count() << " ns";
+                           auto there = ex::starts_on(other.scheduler(), times_out(make(), limit));
+                           EXPECT_EQ(sync_wait(std::move(there)), std::tuple(true))
+                               << answer << ", " << limit.count() << " ns, there";
+                       }
+                   });
+}
+
+TEST(other_threads_timeout, that_is_answered_has_timed_out) {
+    test::clock_loop clock;
+    io::timer timer(clock.loop());
+    in_each_answer([&] { return timer.wait_for(1h); },
+                   [](const char* answer, auto make) {
+                       for (const std::chrono::nanoseconds limit : limits) {
+                           EXPECT_EQ(sync_wait(times_out(make(), limit)), std::tuple(true))
+                               << answer << ", " << limit.count() << " ns";
+                       }
+                   });
+}
+
+// The end of the timeout alone says nothing: a value that comes before its timer does is in time.
+TEST(run_loop_timeout, is_not_for_a_late_value_that_comes_before_the_timer) {
+    loop_thread loop;
+    const auto slow = [&] {
+        return ex::schedule(loop.scheduler()) | ex::then([] {
+                   const ex::instant end = ex::monotonic_now() + ex::time_span(2ms);
+                   while (ex::monotonic_now() < end) {
+                   }
+               });
+    };
+    const auto check = [&](auto sndr) {
+        auto limited = ex::starts_on(loop.scheduler(), times_out(std::move(sndr), 1ms));
+        EXPECT_EQ(sync_wait(std::move(limited)), std::tuple(false));
+    };
+    check(slow());
+    check(slow() | ex::upon_stopped([] {}));
+    check(erased(slow()) | ex::upon_stopped([] {}));
+    check(ex::timeout(slow(), 1h) | ex::upon_stopped([] {}));
+}
+
+}  // namespace
