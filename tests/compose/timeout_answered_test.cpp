@@ -1,14 +1,15 @@
 // Plan: a timeout whose sender answers the stop: with each adaptor that does so, around each kind
 // of operation, the result is timed_out, every time. A deadline that is nobody's timeout ends the
 // operation itself, from behind a timeout and from in front of one.
+#include "compose.hpp"
+
+#include "../io/rings.hpp"
+
 #include <coppice/execution.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/task.hpp>
-
-#include "../io/rings.hpp"
-#include "compose.hpp"
 
 #include <chrono>
 #include <functional>
