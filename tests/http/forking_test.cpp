@@ -83,7 +83,9 @@ task<response> meets_in_time(request&) {
     co_return said(place.took_place(), "met");
 }
 task<response> reads_and_meets(request& q) {
-    while (!(co_await q.incoming().read()).empty()) {
+    for (;;) {
+        const auto part = co_await q.incoming().read();
+        if (part.empty()) break;
     }
     co_return co_await meets(q);
 }
