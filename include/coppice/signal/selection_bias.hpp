@@ -216,11 +216,11 @@ private:
                             unsigned shift) noexcept {
         marks &= ~(std::uint64_t{1} << child % Width);
         for (unsigned i = 0; marks != 0 && i != std::countr_zero(Width); ++i) {
-            const std::size_t block = (child % Width >> i ^ 1) << i;
-            const std::uint64_t members = ((std::uint64_t{1} << (1u << i)) - 1) << block;
+            const std::size_t beside = (child % Width >> i ^ 1) << i;
+            const std::uint64_t members = ((std::uint64_t{1} << (1u << i)) - 1) << beside;
             if ((marks & members) == 0) continue;
             marks &= ~members;
-            const std::size_t first = (child / Width * Width + block) << shift;
+            const std::size_t first = (child / Width * Width + beside) << shift;
             const std::size_t found =
                 take_round(leaves, first, first + (std::size_t{1} << i << shift), shift + i);
             if (found != internal::no_signal) return found;
@@ -229,21 +229,21 @@ private:
     }
     template <class Leaves>
     std::size_t take_round(Leaves& leaves, std::size_t first, std::size_t last,
-                           unsigned block) noexcept {
+                           unsigned size_log) noexcept {
         bool ignored = false;
         last = std::min(last, leaves.end());
-        std::size_t from = resume_[block];
+        std::size_t from = resume_[size_log];
         if (from < first || from >= last) from = first;
         std::size_t found = internal::take_between(leaves, from, last, ignored);
         if (found == internal::no_signal)
             found = internal::take_between(leaves, first, from, ignored);
-        if (found != internal::no_signal) resume_[block] = static_cast<std::uint32_t>(found + 1);
+        if (found != internal::no_signal) resume_[size_log] = static_cast<std::uint32_t>(found + 1);
         return found;
     }
 
     std::size_t preferred_;  // no_signal: fair
     internal::signal_round round_;
-    std::array<std::uint32_t, 37> resume_{};  // by block size: where the next round there goes on
+    std::array<std::uint32_t, 37> resume_{};  // by log2 of a block's size: where to go on there
 };
 
 }  // namespace coppice

@@ -1,0 +1,17 @@
+// The umbrellas in the reverse order: no header's local names shadow what another one declares.
+// clang-format off
+#include <coppice/token.hpp>
+#include <coppice/task.hpp>
+#include <coppice/stop_token.hpp>
+#include <coppice/pool.hpp>
+#include <coppice/io.hpp>
+#include <coppice/http.hpp>
+#include <coppice/execution.hpp>
+#include <coppice/contract.hpp>
+// clang-format on
+
+#include <gtest/gtest.h>
+
+TEST(names_of_the_library, do_not_shadow_each_other_in_any_order) {
+    EXPECT_FALSE(coppice::inplace_stop_source().stop_requested());
+}
