@@ -2,6 +2,7 @@
 #include <coppice/base/caller_runs.hpp>
 #include <coppice/base/clock.hpp>
 #include <coppice/base/options.hpp>
+#include <coppice/base/put_off.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/contract/batch.hpp>
 #include <coppice/contract/core.hpp>

@@ -3,6 +3,7 @@
 
 #include <coppice/base/futex.hpp>
 #include <coppice/base/options.hpp>
+#include <coppice/base/put_off.hpp>
 #include <coppice/pool/workers.hpp>
 
 #include <pthread.h>

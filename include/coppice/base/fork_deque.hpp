@@ -30,7 +30,6 @@
 #include <coppice/base/cold_call.hpp>
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/base/put_off.hpp>
 
 #include <time.h>
 #include <cstdint>
@@ -418,8 +417,6 @@ void fork_deque::join(fork_slot* slot) noexcept {
             idle_rounds = 0;
         } else if (++idle_rounds < idle_rounds_max) {
             spin_hint();
-        } else if (put_off_work::run_one()) {
-            idle_rounds = 0;
         } else if (state == fork_slot::taken) {
             // relaxed: only says that a wake is wanted
             slot->state_.compare_exchange_strong(state, fork_slot::asleep, relaxed, relaxed);

@@ -4,6 +4,7 @@
 // returns. That one may be about to wait for the item that was put off, and then nobody else would
 // ever run it. So whatever in this library makes a thread sleep, until something has completed,
 // calls run_one() first, as long as that finds something, and looks again whether it has to sleep.
+// Not so a join of forked calls: it runs no strangers, since its caller may hold a lock.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>

@@ -352,7 +352,7 @@ void basic_pool<Queues>::worker::loop() noexcept {
         found_work found;
         while (!(found = search())) {
             if (sleep_or_end()) continue;
-            fork_deque::current() = nullptr;  // thread_locals' destructors are no worker's work
+            fork_deque::current() = nullptr;  // thread_local objects are destroyed outside the pool
             return;
         }
         if (lot.end_search() && !owner.looks_idle(home)) wake_one();
