@@ -173,6 +173,23 @@ TEST(next_handler, may_be_called_twice_or_not_at_all_and_its_task_may_be_dropped
     EXPECT_EQ(calls, 2);
 }
 
+TEST(next_handler, goes_through_any_number_of_filters_in_a_small_stack) {
+    router routes;
+    auto all = routes.group("/all").get("/x", show_later);
+    constexpr int count = 3000;
+    int passed = 0;
+    for (int i = 0; i != count; ++i) {
+        all.use([&passed](request&, next_handler next) -> task<response> {
+            ++passed;
+            response answer = co_await next();
+            ++passed;
+            co_return answer;
+        });
+    }
+    EXPECT_EQ(at(routes, "/all/x"), "|");
+    EXPECT_EQ(passed, 2 * count);
+}
+
 // One that is no task.
 class marking final : public http::filter {
 public:
