@@ -1,5 +1,6 @@
 // http/message.hpp: values that filters hand on, and parameters as values.
 #include <coppice/http/message.hpp>
+#include <coppice/http/parameters.hpp>
 
 #include <gtest/gtest.h>
 
