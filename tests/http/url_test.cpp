@@ -145,7 +145,9 @@ TEST(url, reads_no_byte_beyond_its_text_and_each_prefix_is_decided) {
             EXPECT_EQ(whole(parsed.value().to_string()), parsed.value().to_string());
         }
         const auto resolved = url("http://x/y/z").resolve(text);
-        if (resolved) EXPECT_TRUE(parses(resolved.value().to_string()));
+        if (resolved) {
+            EXPECT_TRUE(parses(resolved.value().to_string()));
+        }
     }
 }
 
