@@ -339,6 +339,7 @@ void context::close_here(descriptor& d) noexcept {
 
 void context::recycle(descriptor& d) noexcept {
     ring_->detach(d);
+    d.name.reset();
     const std::lock_guard lock(descriptors_);
     d.fd = -1;
     d.next = free_;

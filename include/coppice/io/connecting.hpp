@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -48,6 +49,7 @@ public:
         peer = to_.data();
         peer_size = to_.size();
     }
+    std::string subject() const { return to_.to_string(); }
 
 protected:
     ~connect_request() = default;
@@ -88,15 +90,20 @@ public:
             : target(&s), host(h), port(p), options(o) {}
         arguments(stream& s, std::span<const endpoint> to, const connect_options& o) noexcept
             : target(&s), addresses(to), options(o) {}
+        // Asked for by text that names no place: fails at once.
+        arguments(stream& s, std::error_code why) noexcept : target(&s), refused(why) {}
         stream* target;
         std::string_view host;  // empty: the addresses are given
         std::uint16_t port = 0;
         std::span<const endpoint> addresses;
         connect_options options;
+        std::error_code refused;
     };
     explicit connect_race_request(const arguments& a) noexcept;
 
     std::error_code error() const noexcept { return failure_ ? failure_ : base::error(); }
+    // "name:port", or the addresses.
+    std::string subject() const;
 
 protected:
     ~connect_race_request();

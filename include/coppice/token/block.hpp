@@ -20,6 +20,8 @@ namespace internal {
 template <class Env, class Initiation, class... R>
 class blocked_operation final : initiated_state<Initiation, R...> {
 public:
+    using initiated_state<Initiation, R...>::initiation;
+
     template <class From>
     blocked_operation(const Env& env, From&& initiation)
         : initiated_state<Initiation, R...>(static_cast<From&&>(initiation)) {
@@ -91,7 +93,7 @@ struct block_t {
         internal::blocked_operation<Env, kept, R...> operation(
             env, static_cast<Initiation&&>(initiation));
         if (const std::error_code error = operation.run(); error.value() != 0) {
-            internal::throw_error(error, internal::operation_name<kept>());
+            internal::throw_error(error, internal::operation_name(operation.initiation()));
         }
         return operation.take();
     }

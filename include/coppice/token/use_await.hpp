@@ -149,7 +149,7 @@ public:
         }
     }
     outcome_t<R...> await_resume() {
-        errors_.report(outcome_.error(), operation_name<Initiation>());
+        errors_.report(outcome_.error(), operation_name(this->initiation()));
         return outcome_.take();
     }
     // In a task whose stop token is of another kind: as a sender.
