@@ -40,8 +40,7 @@ bool long_transfer::is_interruption(int returned) noexcept {
 bool growing_read::submit() noexcept {
     if (on == nullptr) return long_transfer::submit();  // nothing is open
     std::size_t room = room_min;
-    const coppice::internal::result<std::uint64_t> whole =
-        owner().system().file_size(on->fd);
+    const coppice::internal::result<std::uint64_t> whole = owner().system().file_size(on->fd);
     if (whole && whole.value() > offset) {
         const std::uint64_t left = whole.value() - offset;
         if (left > left_max_) {

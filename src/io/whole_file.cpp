@@ -64,19 +64,23 @@ write_file_request::~write_file_request() {
 }
 
 bool write_file_request::submit() noexcept {
+    if (whole(path_) != 0) {
+        set_outcome(-EINVAL);
+        return true;
+    }
     coppice::internal::result<descriptor*> made = std::errc::file_exists;
     try {
         for (unsigned i = 0; i != attempts_max && made.error() == std::errc::file_exists; ++i) {
             name_new_file(i);
-            made = open_by_name(owner(), new_file_, O_WRONLY | O_CREAT | O_EXCL,
-                                options_.permissions);
+            made =
+                open_by_name(owner(), new_file_, O_WRONLY | O_CREAT | O_EXCL, options_.permissions);
         }
     } catch (const std::bad_alloc&) {
         made = std::errc::not_enough_memory;
     }
-    if (!made || whole(path_) != 0) {
+    if (!made) {
         new_file_.clear();
-        set_outcome(made ? -EINVAL : -made.error().value());
+        set_outcome(-made.error().value());
         return true;
     }
     use(*made.value());

@@ -68,20 +68,82 @@ TEST(authority, a_host_and_a_port_are_told_apart) {
 TEST(authority, what_is_not_exactly_a_host_and_a_port_is_refused) {
     using namespace std::string_literals;
     const std::string bad[] = {
-        "",           ":",           "80",          ":80",          "localhost",   "localhost:",
-        "a:-1",       "a:+1",        "a: 1",        "a:1 ",         "a:01",        "a:00",
-        "a:65536",    "a:99999999999999999999",     "a:0x50",       "a:http",      "a:1:2",
-        "a::1",       "::1:80",      "::1",         "[::1]",        "[::1]:",      "[::1]80",
-        "[]:80",      "[:80",        "]:80",        "[::1:80",      "::1]:80",     "[[::1]]:80",
-        "[1.2.3.4]:80",              "[localhost]:80",              "[::1%]:80",   "[::1%a%b]:80",
-        "[::1%0123456789abcdef]:80", "[fe80::1%e/0]:80",            "[::g]:80",    "[%eth0]:80",
-        "fe80::1%eth0:80",           "localhost%eth0:80",           " a:80",       "a :80",
-        "a b:80",     "a\t:80",      "a\n:80",      "a\r\nb:80",    "a\0b:80"s,    "\0:80"s,
-        "a:8\0"s,     "u@a:80",      "u:p@a:80",    "http://a:80",  "a:80/",       "a:80?",
-        ".a:80",      "a..b:80",     ".:80",        "..:80",        "-a:80",       "a-:80",
-        "a.-b:80",    "*:80",        "\xc3\xa4:80", "a\x7f:80",     "unix:/run/x", "unix:@x",
-        "127.1:80",   "1:80",        "0x7f.1:80",   "2130706433:80", "0x7f000001:80",
-        "1.2.3.4.:80", "1.2.3.4.5:80", "256.1.1.1:80", "01.2.3.4:80", "a.0x:80",   "a.1:80",
+        "",
+        ":",
+        "80",
+        ":80",
+        "localhost",
+        "localhost:",
+        "a:-1",
+        "a:+1",
+        "a: 1",
+        "a:1 ",
+        "a:01",
+        "a:00",
+        "a:65536",
+        "a:99999999999999999999",
+        "a:0x50",
+        "a:http",
+        "a:1:2",
+        "a::1",
+        "::1:80",
+        "::1",
+        "[::1]",
+        "[::1]:",
+        "[::1]80",
+        "[]:80",
+        "[:80",
+        "]:80",
+        "[::1:80",
+        "::1]:80",
+        "[[::1]]:80",
+        "[1.2.3.4]:80",
+        "[localhost]:80",
+        "[::1%]:80",
+        "[::1%a%b]:80",
+        "[::1%0123456789abcdef]:80",
+        "[fe80::1%e/0]:80",
+        "[::g]:80",
+        "[%eth0]:80",
+        "fe80::1%eth0:80",
+        "localhost%eth0:80",
+        " a:80",
+        "a :80",
+        "a b:80",
+        "a\t:80",
+        "a\n:80",
+        "a\r\nb:80",
+        "a\0b:80"s,
+        "\0:80"s,
+        "a:8\0"s,
+        "u@a:80",
+        "u:p@a:80",
+        "http://a:80",
+        "a:80/",
+        "a:80?",
+        ".a:80",
+        "a..b:80",
+        ".:80",
+        "..:80",
+        "-a:80",
+        "a-:80",
+        "a.-b:80",
+        "*:80",
+        "\xc3\xa4:80",
+        "a\x7f:80",
+        "unix:/run/x",
+        "unix:@x",
+        "127.1:80",
+        "1:80",
+        "0x7f.1:80",
+        "2130706433:80",
+        "0x7f000001:80",
+        "1.2.3.4.:80",
+        "1.2.3.4.5:80",
+        "256.1.1.1:80",
+        "01.2.3.4:80",
+        "a.0x:80",
+        "a.1:80",
         std::string(64, 'a') + ":80",
     };
     for (const std::string& text : bad) {
@@ -181,9 +243,7 @@ TEST_P(tcp_on, errors_say_where_to) {
               "connect " + taken + ", " + taken + ", " + taken + ", " + taken + ", ..." + why);
     EXPECT_EQ(what_is_thrown([&] { (void)io::tcp::connect(loop, "none.example:1", block); }),
               "connect none.example:1: " + std::string(::gai_strerror(EAI_NONAME)));
-    EXPECT_EQ(what_is_thrown([&] {
-                  (void)io::resolver(loop).resolve("none.example", 1, block);
-              }),
+    EXPECT_EQ(what_is_thrown([&] { (void)io::resolver(loop).resolve("none.example", 1, block); }),
               "resolve none.example: " + std::string(::gai_strerror(EAI_NONAME)));
     std::string of_future, awaited;
     auto future = io::tcp::connect(loop, taken, use_future);
@@ -224,8 +284,8 @@ TEST(tcp_simulated, names_of_the_world_are_connected_or_stopped_at_any_time) {
         io::simulation world(seed);
         io::context loop(world);
         const io::tcp::acceptor acceptor = io::tcp::listen(loop, "[::1]:80");
-        world.plant_host("far", {*io::endpoint::parse("10.0.0.1:0"), *io::endpoint::parse("[::1]:0")},
-                         1ms);
+        world.plant_host(
+            "far", {*io::endpoint::parse("10.0.0.1:0"), *io::endpoint::parse("[::1]:0")}, 1ms);
         const std::size_t open = world.open_descriptors();
         inplace_stop_source source;
         outcome ended;

@@ -71,8 +71,7 @@ protected:
     }
     const bool real = GetParam() != io::backend::sim;
     const std::string folder = testing::TempDir() + "coppice_whole_file_" +
-                               std::to_string(::getpid()) + "_" +
-                               test::ring_name({GetParam(), 0});
+                               std::to_string(::getpid()) + "_" + test::ring_name({GetParam(), 0});
     const std::string path = folder + "/x";
     io::context loop{GetParam()};
 };
@@ -297,9 +296,9 @@ TEST(whole_file_simulated, a_stopped_or_late_write_leaves_the_old_file_or_the_ne
             inplace_stop_source source;
             const ex::instant deadline =
                 by_deadline ? ex::instant(loop.now() + after) : ex::instant::never();
-            auto op = ex::connect(
-                io::write_file(loop, name, bytes_of(new_text), {.sync = seed % 3 == 0}),
-                outcome_receiver(o, source.get_token(), deadline));
+            auto op =
+                ex::connect(io::write_file(loop, name, bytes_of(new_text), {.sync = seed % 3 == 0}),
+                            outcome_receiver(o, source.get_token(), deadline));
             ex::start(op);
             io::timer timer(loop);
             if (!by_deadline)
@@ -321,8 +320,9 @@ TEST(whole_file_simulated, whichever_call_fails_the_file_is_the_old_one_or_the_n
             io::context loop(world);
             const outcome ended = write_hindered(world, loop, [&](outcome& o) {
                 world.fail_call(n);
-                auto op = ex::connect(io::write_file(loop, name, bytes_of(new_text), {.sync = sync}),
-                                      outcome_receiver(o));
+                auto op =
+                    ex::connect(io::write_file(loop, name, bytes_of(new_text), {.sync = sync}),
+                                outcome_receiver(o));
                 ex::start(op);
                 loop.run();
             });
@@ -408,8 +408,8 @@ TEST(whole_file_simulated, a_file_that_is_closed_or_a_context_that_ends_cancels_
         outcome read, whole, written;
         auto a = ex::connect(f->read_all(), outcome_receiver(read));
         auto b = ex::connect(io::read_file(*loop, name), outcome_receiver(whole));
-        auto c = ex::connect(io::write_file(*loop, name, bytes_of(new_text)),
-                             outcome_receiver(written));
+        auto c =
+            ex::connect(io::write_file(*loop, name, bytes_of(new_text)), outcome_receiver(written));
         ex::start(a);
         ex::start(b);
         ex::start(c);

@@ -131,8 +131,8 @@ private:
     std::size_t pending_ = 0;                         // the look-up or the attempts under way
     // when to try the next address
     internal::time_point next_at_ = internal::time_point::min();
-    std::error_code first_failure_;                   // of the addresses, the most telling
-    std::error_code failure_;                         // the operation's
+    std::error_code first_failure_;  // of the addresses, the most telling
+    std::error_code failure_;        // the operation's
     bool won_ = false;
     bool halted_ = false;  // nothing more is tried
     inplace_stop_source halt_;

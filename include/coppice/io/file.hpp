@@ -119,8 +119,7 @@ public:
     // or the named container: file.read_all<std::vector<std::byte>>(). Errors: as read_at();
     // file_too_large for more than options.size_max; not_enough_memory. Cost: allocates.
     template <class Bytes = std::string, class Token = use_await_t>
-    auto read_all(const read_options& options,
-                  Token&& token = {}) noexcept(nothrow_token<Token>) {
+    auto read_all(const read_options& options, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<read_all_request<Bytes>>({reference(), options},
                                                  static_cast<Token&&>(token));
     }

@@ -87,7 +87,7 @@ struct descriptor : operation {
     std::uint32_t generation = 0;  // counts the files that this slot has had
     context* owner = nullptr;
     std::unique_ptr<const std::string> name;  // of a file, as it was opened; for messages
-    ring_operation* reading = nullptr;  // at most one pending operation for each direction
+    ring_operation* reading = nullptr;        // at most one pending operation for each direction
     ring_operation* writing = nullptr;
     intrusive_list<ring_operation, of_one_file> file_operations;
     bool readable = false;  // epoll: reading may succeed; cleared by EAGAIN and short reads

@@ -65,7 +65,8 @@ auto connect(context& loop, std::string_view to, const connect_options& options,
 }
 template <class Token = use_await_t>
     requires(!std::convertible_to<Token, const connect_options&>)
-auto connect(context& loop, std::string_view to, Token&& token = {}) noexcept(nothrow_token<Token>) {
+auto connect(context& loop, std::string_view to,
+             Token&& token = {}) noexcept(nothrow_token<Token>) {
     return tcp::connect(loop, to, connect_options(), static_cast<Token&&>(token));
 }
 
