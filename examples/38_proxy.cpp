@@ -2,10 +2,10 @@
 //
 //   example_38_proxy 0.0.0.0:8080 example.org:80
 //
-// Without arguments it tries itself (support/proxy_trial.hpp).
+// Without arguments it tries itself (38_proxy_trial.hpp).
 #include <coppice/coppice.hpp>
 
-#include "support/proxy_trial.hpp"
+#include "38_proxy_trial.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -13,6 +13,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 using namespace coppice;
 using namespace std::chrono_literals;
@@ -21,7 +22,7 @@ namespace ex = coppice::execution;
 namespace {
 
 constexpr int clients_max = 1000;
-constexpr auto connect_max = 10s, idle_max = 60s, pause = 100ms;
+constexpr std::chrono::milliseconds connect_max = 10s, idle_max = 60s, pause = 100ms;
 
 // [relay]
 // The end of one side is passed on to the other, which may go on. Counts itself off at its end.
