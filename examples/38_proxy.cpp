@@ -10,7 +10,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,8 +49,8 @@ task<> proxy(io::context& loop, io::tcp::acceptor acceptor, const std::string& t
             std::error_code ec;
             io::tcp::socket client = co_await acceptor.accept(use_await[ec]);
             if (ec) {  // too many open files, for one: some clients will leave
-                std::fprintf(stderr, "accept: %s\n", ec.message().c_str());
                 co_await loop.get_scheduler().schedule_after(pause);
+                std::fprintf(stderr, "accept: %s\n", ec.message().c_str());
             } else if (clients != clients_max) {  // else it is closed at once
                 ++clients;
                 ex::spawn(relay(loop, std::move(client), target, clients), scope,
