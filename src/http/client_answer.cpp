@@ -322,6 +322,10 @@ task<std::string_view> client_call::next_piece() {
         }
         limit(client_.options_.body);
         const bool more = co_await receive_more();
+        // The reader was stopped, and not the call, whose socket would be closed: nothing is lost.
+        const bool stopped =
+            ended_by_ == std::errc::operation_canceled && connection_->socket.is_open();
+        if (!more && stopped) co_await execution::just_stopped();
         if (!more) end_of_stream();
     }
     co_return std::string_view();

@@ -65,9 +65,9 @@ protected:
         each("/away", [this](request&) { return redirect(307, away); });
         each("/busy", [this](request&) {
             if (busy.fetch_sub(1, relaxed) <= 0) return response::text("now");
-            response r(503);
-            if (!retry_after.empty()) r.add("Retry-After", retry_after);
-            return r;
+            response later(503);
+            if (!retry_after.empty()) later.add("Retry-After", retry_after);
+            return later;
         });
         r.get("/cookies", [](request&) {
             return response(200).add("Set-Cookie", "a=1").add("X", "y").add("Set-Cookie", "b=2");
