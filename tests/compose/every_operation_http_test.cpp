@@ -132,10 +132,10 @@ TEST_P(every_operation_of_http, an_answer_that_is_read_by_pieces) {
         const auto produce = [loop = &q.loop(), &more](http::body_writer& out) -> task<> {
             io::timer timer(*loop);
             for (;;) {
-                while (!more) co_await timer.wait_for(1ms);
-                more = false;
                 co_await out.write("a piece");
                 co_await out.flush();
+                while (!more) co_await timer.wait_for(1ms);
+                more = false;
             }
         };
         return response(200).body(http::stream(produce));
@@ -149,19 +149,17 @@ TEST_P(every_operation_of_http, an_answer_that_is_read_by_pieces) {
             r.to = where;
             return r;
         };
-        more = true;
         http::client_answer answer = co_await client.open(asks(to));
         const std::string_view first = co_await answer.read();
         EXPECT_EQ(first, "a piece");
-        co_await stop_in_every_way(
-            loop,
-            waits(
-                "client_answer::read", [&] { return answer.read(); },
-                [&]() -> task<> {
-                    more = true;
-                    co_return;
-                }),
-            real);
+        co_await stop_in_every_way(loop,
+                                   waits(
+                                       "client_answer::read", [&] { return answer.read(); },
+                                       [&]() -> task<> {
+                                           more = true;
+                                           co_return;
+                                       }),
+                                   real);
         more = true;
         const std::string_view last = co_await answer.read();
         EXPECT_EQ(last, "a piece");
@@ -176,7 +174,6 @@ TEST_P(every_operation_of_http, an_answer_that_is_read_by_pieces) {
         http::client_options one;
         one.connections_per_host_max = 1;
         http::client limited(loop, one);
-        more = true;
         std::optional<http::client_answer> holds(co_await limited.open(asks(to)));
         co_await stop_in_every_way(
             loop,
@@ -184,7 +181,6 @@ TEST_P(every_operation_of_http, an_answer_that_is_read_by_pieces) {
                 "client::open, in its turn", [&] { return limited.open(asks(to)); },
                 [&]() -> task<> {
                     holds.reset();
-                    more = true;
                     co_return;
                 }),
             real);
