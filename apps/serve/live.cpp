@@ -123,8 +123,7 @@ std::uint64_t route_count::total() const noexcept {
 std::size_t route_count::part() noexcept {
     static std::atomic<std::size_t> threads{0};
     // relaxed: only the numbers differ
-    thread_local const std::size_t mine =
-        threads.fetch_add(1, std::memory_order_relaxed) % parts;
+    thread_local const std::size_t mine = threads.fetch_add(1, std::memory_order_relaxed) % parts;
     return mine;
 }
 
