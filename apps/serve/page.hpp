@@ -82,11 +82,11 @@ tr.bad td { color: var(--bad); }
 <script>
 'use strict';
 )page"
-R"page(
+                                    R"page(
 const version = 1;      // of /live that this page understands
 const period = 500;     // ms between looks
 const shown = 60;       // s on a plot's axis
-const gap_least = 1.6;  // s between two looks: beyond, nothing is known of the time between
+const gap_least = 2.5;  // s between two looks: beyond, nothing is known of the time between
 const latency_time = 5; // s that percentiles and their plot are made of
 const id = name => document.getElementById(name);
 
@@ -151,7 +151,7 @@ const between = (from, to) => {
     pool: to.pool_delay_ns === undefined ? NaN : to.pool_delay_ns / 1e9 };
 };
 )page"
-R"page(
+                                    R"page(
 // ---- What is shown: a line for each figure, plot and table
 const figures = [
   ['rate', 'requests / s', p => count(p.requests)],
@@ -170,7 +170,7 @@ const plots = [
   { id: 'latency', row: 'top', title: 'Latency', bars: true },
   { id: 'processors', row: 'middle', title: 'Processor', unit: '% of one', format: round,
     least: 10, lines: [['', 'a', p => p.cpu]], fill: true },
-  { id: 'delays', row: 'middle', title: 'Queueing delay', unit: 'of posted work',
+  { id: 'delays', row: 'middle', title: 'Queueing delay', unit: 'until it runs',
     format: time, least: 1e-4, lines: [['loops', 'a', p => p.loops], ['pool', 'b', p => p.pool]] },
   { id: 'connections', row: 'middle', title: 'Connections', unit: 'open', format: axis_count,
     least: 5, fill: true, lines: [['', 'a', p => p.connections]] },
@@ -284,7 +284,7 @@ const draw_bars = (svg, h) => {
   svg.innerHTML = out;
 };
 )page"
-R"page(
+                                    R"page(
 const build = () => {
   id('figures').innerHTML = figures.map(([name]) => `<div class="card figure" id="card-${name}">
     <span></span><b id="${name}">-</b></div>`).join('');
