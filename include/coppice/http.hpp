@@ -9,7 +9,10 @@
 #include <coppice/http/filters.hpp>
 #include <coppice/http/handler.hpp>
 #include <coppice/http/message.hpp>
+#include <coppice/http/next.hpp>
+#include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/router.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/http/url.hpp>

@@ -112,7 +112,8 @@ struct server_options {
     // Called by the constructor with what may keep the server from serving as many as its options
     // say. Empty: it goes to stderr.
     std::function<void(std::string_view)> on_warning = {};
-    // Called with what a handler threw; its client gets 500. Empty: the message goes to stderr.
+    // Called with what a handler or a filter threw, unless that is a status_error; its client gets
+    // 500. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
 
