@@ -3,7 +3,8 @@
 
   scripts/diagrams.py
 
-A diagram has boxes (name, x, y, width, lines of text, kind) and arrows (from, to, text). Boxes stand on a grid of pixels. The pictures follow the reader's choice of light or dark.
+A diagram has boxes (name, x, y, width, lines of text, kind) and arrows (from, to, text).
+Boxes stand on a grid of pixels. The pictures follow the reader's choice of light or dark.
 """
 import html
 import os
@@ -143,7 +144,7 @@ def pool():
     d.text(540, 88, "steals the oldest, the largest piece", "note")
     d.out.append('<path marker-end="url(#head)" d="M416 55C560 55 710 60 710 112"/>')
     d.text(560, 48, "takes, if no deque has anything", "note")
-    d.text(16, 312, "A worker that finds nothing parks; whoever adds work wakes one that is parked. "
+    d.text(16, 312, "A worker that finds nothing parks; whoever adds work wakes one that parks. "
            "A joining worker runs what it forked itself.", "note", "start")
     d.save()
 

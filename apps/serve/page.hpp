@@ -215,7 +215,8 @@ const tick = (x, y, text, anchor) =>
   `<text class="tick" x="${x}" y="${y}" text-anchor="${anchor}">${text}</text>`;
 const draw_lines = (plot, svg) => {
   const f = frame(svg), end = points.length ? points[points.length - 1].t : 0;
-  const most = Math.max(plot.least, ...points.flatMap(p => plot.lines.map(l => l[2](p)))
+  const seen = points.filter(p => p.t >= end - shown);
+  const most = Math.max(plot.least, ...seen.flatMap(p => plot.lines.map(l => l[2](p)))
     .filter(isFinite));
   const step = nice(most / 3, plot.base), top = step * Math.ceil(most / step - 1e-9);
   const x = t => f.right - (end - t) / shown * (f.right - f.left);
@@ -229,7 +230,7 @@ const draw_lines = (plot, svg) => {
   for (let s = 0; s <= shown; s += many) {
     out += tick(x(end - s), f.h - 5, s ? '\u2212' + s + ' s' : 'now', s ? 'middle' : 'end');
   }
-  for (const p of points) {
+  for (const p of seen) {
     if (!p.gap) continue;
     const from = Math.max(f.left, x(p.t - p.seconds));
     out += `<rect class="gap" x="${from}" y="${f.top}" width="${Math.max(0, x(p.t) - from)}"
@@ -237,7 +238,7 @@ const draw_lines = (plot, svg) => {
   }
   for (const [, color, of] of plot.lines) {
     let parts = [[]];
-    for (const p of points) {
+    for (const p of seen) {
       if (p.gap) { parts.push([]); continue; }
       if (isFinite(of(p))) parts[parts.length - 1].push([x(p.t), y(of(p))]);
     }
