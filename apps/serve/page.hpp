@@ -170,7 +170,7 @@ const plots = [
   { id: 'latency', row: 'top', title: 'Latency', bars: true },
   { id: 'processors', row: 'middle', title: 'Processor', unit: '% of one', format: round,
     least: 10, lines: [['', 'a', p => p.cpu]], fill: true },
-  { id: 'delays', row: 'middle', title: 'Queueing delay', unit: 'until it runs',
+  { id: 'delays', row: 'middle', title: 'Delay', unit: 'of posted work',
     format: time, least: 1e-4, lines: [['loops', 'a', p => p.loops], ['pool', 'b', p => p.pool]] },
   { id: 'connections', row: 'middle', title: 'Connections', unit: 'open', format: axis_count,
     least: 5, fill: true, lines: [['', 'a', p => p.connections]] },
