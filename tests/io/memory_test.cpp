@@ -35,7 +35,10 @@ protected:
     int fail_each_allocation(const std::function<std::error_code()>& act) {
         int failures = 0;
         for (std::size_t n = 1;; ++n) {
-            if (!test::fail_allocation(n)) return 1;  // a sanitizer's operator new
+            if (!test::fail_allocation(n)) {  // a sanitizer's operator new
+                EXPECT_FALSE(act());
+                return 1;
+            }
             std::error_code error;
             std::thread([&] {
                 try {
