@@ -8,20 +8,22 @@
 using namespace coppice;
 using namespace std::chrono_literals;
 
-// The next time is counted from the last one, not from now: what the work takes does not add up.
+// Until the work says that it is done, or a stop comes. The next time is counted from the last one,
+// not from now: what the work takes does not add up, and a run that was missed is made up for.
 task<> every(io::context& loop, std::chrono::nanoseconds period, auto work) {
     io::timer timer(loop);
     for (auto next = monotonic_clock().now() + period;; next += period) {
         co_await timer.wait_until(next);
-        work();
+        if (!work()) co_return;
     }
 }
 
 int main() {
     const auto measure = [count = 0]() mutable {
         std::printf("measured %d\n", ++count);
-        if (count == 3) std::raise(SIGINT);  // stands for the user, who presses Ctrl-C
+        return count != 3;
     };
-    io::run([&](io::context& loop) { return every(loop, 2ms, measure); }, {.stop_on = {SIGINT}});
-    std::printf("stopped\n");
+    const auto work = [&](io::context& loop) { return every(loop, 2ms, measure); };
+    const bool done = io::run(work, {.stop_on = {SIGINT, SIGTERM}});
+    std::printf(done ? "done\n" : "stopped\n");
 }

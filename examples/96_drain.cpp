@@ -30,6 +30,6 @@ int main() {
     server.drain_on({SIGINT, SIGTERM}, 30s);  // a second signal, or 30 s, cuts off what is left
     std::thread browser(visit, server.local());
     server.run();  // until the last answer has been sent
-    std::printf("drained\n");
     browser.join();
+    std::printf("drained\n");
 }
