@@ -51,5 +51,6 @@ git show "$commit:CHANGELOG.md" | grep -q "^## ${version//./\\.}\( \|$\)" ||
 mkdir -p "$folder"
 name=coppice-$version
 # git gives each file the commit's time and no owner; gzip -n leaves out its own name and time.
-git -c tar.umask=0022 archive --format=tar --prefix="$name/" "$commit" | gzip -9 -n >"$folder/$name.tar.gz"
+git -c tar.umask=0022 archive --format=tar --prefix="$name/" "$commit" |
+    gzip -9 -n >"$folder/$name.tar.gz"
 (cd -- "$folder" && sha256sum "$name.tar.gz" | tee "$name.tar.gz.sha256")
