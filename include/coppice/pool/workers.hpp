@@ -267,7 +267,7 @@ bool basic_pool<Queues>::worker::try_near_then_far(Try&& try_one) noexcept {
 template <class Queues>
 found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
     found_work found;
-    try_near_then_far([&](worker& victim) noexcept {
+    try_near_then_far([this, &found, grabs](worker& victim) noexcept {
         const stolen<work_item> got = owner.queues.steal(index, victim.index);
         if (got.outcome == steal_outcome::taken) {
             count_steal(victim);
@@ -438,7 +438,9 @@ void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
 }
 
 template <class Queues>
-void basic_pool<Queues>::request_stop() noexcept { shared_->stop(); }
+void basic_pool<Queues>::request_stop() noexcept {
+    shared_->stop();
+}
 
 template <class Queues>
 std::size_t basic_pool<Queues>::size() const noexcept {
