@@ -5,6 +5,8 @@
 // is set_stopped; a user's exception stays an exception. It is a macro, because only
 // a macro knows the text and place of the condition.
 
+#include <coppice/base/version.hpp>
+
 namespace coppice::internal {
 
 // check_failed writes one line to stderr and aborts. Threads: any. Never returns.

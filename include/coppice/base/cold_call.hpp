@@ -8,6 +8,8 @@
 // callers of both. clang's has another name (abi_tag), so a caller reaches a callee that saves what
 // the caller expects. For the same reason no cold call is defined in the library.
 
+#include <coppice/base/version.hpp>
+
 #if defined(__clang__)
 #define COPPICE_COLD_CALL [[gnu::noinline, clang::preserve_most, gnu::abi_tag("cold")]]
 #else
