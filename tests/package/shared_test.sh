@@ -21,7 +21,7 @@ fail() {
 # The patterns of `ld` and of `nm` are of the C locale.
 export LC_ALL=C
 "$compiler" -shared -o "$work/libcoppice.so" -Wl,-soname,libcoppice.so -Wl,-z,defs \
-    "-Wl,--version-script=$source/packaging/coppice.map" -Wl,--whole-archive "$library" \
+    "-Wl,--version-script=$source/cmake/coppice.map" -Wl,--whole-archive "$library" \
     -Wl,--no-whole-archive -lz -pthread || fail "the objects do not link as a shared library"
 nm -D --defined-only "$work/libcoppice.so" | awk '$2 ~ /^[TDBR]$/ { print $3 }' |
     c++filt | grep -v '^\(typeinfo\|vtable\)' | sort -u >"$work/defined"

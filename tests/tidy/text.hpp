@@ -133,8 +133,8 @@ inline void banned_habits(const tree& files, findings& out) {
 }
 
 // clang and g++ each choose an order for what a lambda captures without naming it. A lambda of an
-// inline function has one name in the code of both, so they must lay it out alike: in the order of a
-// list of captures.
+// inline function has one name in the code of both, so they must lay it out alike: in the order of
+// a list of captures.
 inline void implicit_captures(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!file.is_header() || !file.under("include/")) continue;

@@ -22,6 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <coppice/base/version.hpp>
+
 #if !defined(COPPICE_MODEL)
 
 #include <sched.h>

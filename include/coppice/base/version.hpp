@@ -2,9 +2,9 @@
 #pragma once
 // Versions are semantic (docs/packaging.md). Macros, because a preprocessor must compare them:
 // COPPICE_VERSION is major * 10,000 + minor * 100 + patch.
-
-// Every header of the library includes this one before it needs the language: what cannot compile it
-// is told so in a sentence.
+//
+// Every header of the library includes this one before it needs the language: a compiler that
+// cannot compile it is refused in a sentence.
 
 #if __cplusplus < 202002L
 #error "coppice needs C++20: compile with -std=c++20 or newer"

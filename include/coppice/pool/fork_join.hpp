@@ -125,7 +125,9 @@ public:
     [[gnu::always_inline]] first_type&& first() noexcept {
         return static_cast<first_type&&>(first_.get().value);
     }
-    void destroy_first() noexcept { first_.destroy(); }
+    void destroy_first() noexcept {
+        if constexpr (!std::is_trivially_destructible_v<first_value>) first_.destroy();
+    }
     // Runs the second to its end, and keeps what the first has thrown for throw_first().
     [[gnu::noinline, gnu::cold]] void first_threw() noexcept {
         fork_deque& deque = *fork_deque::current();
@@ -217,10 +219,7 @@ template <class F, class G>
             }
             if (thrown) [[unlikely]]
                 frame.throw_first();
-            const scope_exit end([&frame]() noexcept {
-                if constexpr (!std::is_trivially_destructible_v<forked_value_t<F>>)
-                    frame.destroy_first();
-            });
+            const scope_exit end([&frame]() noexcept { frame.destroy_first(); });
             if (frame.pop()) [[likely]]
                 return result(frame.first(), frame.call_second());
             frame.join();

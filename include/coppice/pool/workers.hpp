@@ -438,9 +438,7 @@ void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
 }
 
 template <class Queues>
-void basic_pool<Queues>::request_stop() noexcept {
-    shared_->stop();
-}
+void basic_pool<Queues>::request_stop() noexcept { shared_->stop(); }
 
 template <class Queues>
 std::size_t basic_pool<Queues>::size() const noexcept {
