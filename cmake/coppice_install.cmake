@@ -36,9 +36,9 @@ foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
     endif()
 endforeach()
 # A program of the static library links what that needs; the shared one names it itself.
-set(coppice_pc_libs "-lcoppice -lz -pthread")
-if(BUILD_SHARED_LIBS)
-    set(coppice_pc_libs "-lcoppice -pthread")
+set(coppice_pc_zlib "")
+if(COPPICE_HTTP AND NOT BUILD_SHARED_LIBS)
+    set(coppice_pc_zlib " -lz")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice.pc.in coppice.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice.pc

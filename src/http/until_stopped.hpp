@@ -114,7 +114,7 @@ private:
 };
 
 // The result of a task, or nothing if it was stopped. Errors: what the task throws. The task is no
-// value here: were there no memory for the frame, clang 19 would destroy the task of a number twice,
+// value here: were there no memory for the frame, clang 19 would destroy a number's task twice,
 // since it is passed in a register (task_in_memory).
 template <class T>
 until_stopped<T> result_of(waiting_env, task<T>&& awaited) {

@@ -88,7 +88,8 @@ if [ "$apps" = 1 ]; then
 fi
 
 # The library serves programs of the other compiler; compilers_test.sh goes through its rooms.
-if "$compiler" --version | grep -q clang; then others=(g++-12 g++); else others=(clang++-19 clang++); fi
+others=(clang++-19 clang++)
+if "$compiler" --version | grep -q clang; then others=(g++-12 g++); fi
 other=$(command -v "${others[@]}" | head -n 1) || true
 if [ -n "$other" ]; then
     own=$compiler compiler=$other
