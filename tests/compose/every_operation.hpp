@@ -62,6 +62,7 @@ inline constexpr excuse excuses[] = {
     {"next_handler::operator", "the next filter's own task, or the handler's"},
     {"body_source::write_to", "the producer's own task"},
     {"produced_body::write_to", "the producer's own task"},
+    {"client_call::read", "as client_answer::read, which is nothing else"},
     {"just", "completes at once"},
     {"just_error", "completes at once"},
     {"just_stopped", "completes at once"},
