@@ -18,7 +18,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libcoppice-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libstdc++-12-dev, zlib1g-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
-    "Headers, and the static library; for the compiler that built it.")
+    "Headers, and the static library.")
 if(COPPICE_APPS)
     list(APPEND CPACK_COMPONENTS_ALL server)
     set(CPACK_DEBIAN_SERVER_PACKAGE_NAME coppice-serve)

@@ -1,4 +1,4 @@
-# What `cmake --install` leaves: headers, the static library, the package files and the program
+# What `cmake --install` leaves: headers, the library, the package files and the program
 # (apps/serve installs itself). Everything is relative to the prefix, so that it may be chosen at
 # install time and moved afterwards.
 option(COPPICE_INSTALL "Install coppice with the project that contains it" ${PROJECT_IS_TOP_LEVEL})
@@ -9,6 +9,7 @@ include(CMakePackageConfigHelpers)
 set(coppice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coppice)
 
 install(TARGETS coppice EXPORT coppiceTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(EXPORT coppiceTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
@@ -34,8 +35,9 @@ foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
         set(${variable} "\${prefix}/${CMAKE_INSTALL_${dir}}")
     endif()
 endforeach()
+# A program of the static library links what that needs; the shared one names it itself.
 set(coppice_pc_zlib "")
-if(COPPICE_HTTP)
+if(COPPICE_HTTP AND NOT BUILD_SHARED_LIBS)
     set(coppice_pc_zlib " -lz")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice.pc.in coppice.pc @ONLY)

@@ -51,6 +51,7 @@ constexpr check checks[] = {
     {"macros", macros},
     {"reserved_names", reserved_names},
     {"banned_habits", banned_habits},
+    {"implicit_captures", implicit_captures},
     {"long_lines", long_lines},
     {"long_headers", long_headers},
     {"long_functions", long_functions},
@@ -636,6 +637,15 @@ const std::vector<example> text_examples = {
     {"banned_habits",
      "skipping with a reason",
      {{"tests/pool/x_test.cpp", "GTEST_SKIP() << \"no IPv6\";\n"}},
+     {}},
+
+    {"implicit_captures",
+     "by reference, by value, and beside others",
+     {{library, "f([&] { g(); });\nf([=, this] { g(); });\nf([&, x] {});\n"}},
+     {1, 2, 3}},
+    {"implicit_captures",
+     "named, and in a source",
+     {{library, "f([&x, y, this] {});\nf([] {});\n"}, {source, "f([&] {});\n"}},
      {}},
 
     {"long_lines", "101 columns", {{library, lines_of(1, std::string(101, 'x'))}}, {1}},

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-const char coppice::internal::the_library = 0;
-
 void coppice::internal::check_failed(const char* condition, const char* message, const char* file,
                                      int line) noexcept {
     std::fprintf(stderr, "coppice: %s (%s) at %s:%d\n", message, condition, file, line);

@@ -114,8 +114,8 @@ private:
 };
 
 // The result of a task, or nothing if it was stopped. Errors: what the task throws. The task is no
-// value here: were there no memory for the frame, clang 19 would destroy it twice, since a task is
-// passed in a register (trivial_abi).
+// value here: were there no memory for the frame, clang 19 would destroy a number's task twice,
+// since it is passed in a register (task_in_memory).
 template <class T>
 until_stopped<T> result_of(waiting_env, task<T>&& awaited) {
     co_return co_await std::move(awaited);

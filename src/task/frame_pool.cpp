@@ -38,7 +38,7 @@ struct frame_pool::cleanup {
     }
 };
 
-void* frame_pool::allocate_slow(std::size_t bytes) noexcept {
+void* frame_pool::allocate_anew(std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
     try {
         return ::operator new(index < class_count ? (index + 1) * class_bytes : bytes,
@@ -52,7 +52,7 @@ void frame_pool::out_of_memory() {
     throw std::bad_alloc();
 }
 
-void frame_pool::deallocate_slow(void* memory, std::size_t bytes) noexcept {
+void frame_pool::keep_or_free(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = class_of(bytes);
     thread_stacks& stacks = mine();
     const bool pools = index < class_count && !stacks.ended && stacks.tops[index] == no_stack();

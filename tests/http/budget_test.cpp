@@ -55,6 +55,14 @@ http::router routes() {
              })
         .post("/size", size_of_body)
         .post("/read", http::read_body(read_all));
+    r.with([](request& q, http::next_handler next) -> task<response> {
+         q.set(std::string(100, 'x'));
+         co_await http::pause(q, 1ms);
+         co_return co_await next();
+     })
+        .post("/filtered", http::read_body(read_all))
+        .get("/refused",
+             [](request& q) { return response::text(std::to_string(q.require_query<int>("n"))); });
     return r;
 }
 std::string post(std::string_view path, std::size_t length) {
@@ -224,6 +232,9 @@ const std::vector<std::string> questions = {
     post_chunked("/size") + chunk(50'000) + chunk(50'000) + trailer,
     post("/read", 100'000) + std::string(100'000, 'x'),
     post_chunked("/read") + chunk(100'000) + trailer,
+    post("/filtered", 100'000) + std::string(100'000, 'x'),
+    "GET /refused?n=1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /refused?n=x HTTP/1.1\r\nHost: a\r\n\r\n",
     post("/none", 10'000) + std::string(10'000, 'x'),
 };
 
@@ -233,7 +244,9 @@ void ask(const std::string& question, std::uint16_t port) {
     if (!c.send(question)) return;
     c.finish_sending();
     const std::string all = c.receive_all();
-    if (all.empty() || has_status(all, 404) || has_status(all, 500) || has_status(all, 503)) return;
+    if (all.empty() || has_status(all, 400) || has_status(all, 404) || has_status(all, 500) ||
+        has_status(all, 503))
+        return;
     EXPECT_TRUE(has_status(all, 200)) << all.substr(0, 200);
 }
 

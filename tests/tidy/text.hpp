@@ -132,6 +132,22 @@ inline void banned_habits(const tree& files, findings& out) {
     }
 }
 
+// clang and g++ each choose an order for what a lambda captures without naming it. A lambda of an
+// inline function has one name in the code of both, so they must lay it out alike: in the order of
+// a list of captures.
+inline void implicit_captures(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (!file.is_header() || !file.under("include/")) continue;
+        for (std::size_t i = 0; i != file.tokens.size(); ++i) {
+            const bool is_default = file.at(i + 1) == "&" || file.at(i + 1) == "=";
+            if (file.tokens[i].text == "[" && is_default &&
+                (file.at(i + 2) == "]" || file.at(i + 2) == ","))
+                out.push_back(file.found(file.tokens[i].line,
+                                         "name what the lambda captures: compilers order it"));
+        }
+    }
+}
+
 inline std::size_t columns(std::string_view line) {
     return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not inside a UTF-8 sequence

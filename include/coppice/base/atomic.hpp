@@ -19,6 +19,8 @@
 // the line above: `// edge deque.publish (release): ...`. A model may weaken an edge by name: the
 // seam then runs the operations on those lines with relaxed order (tests/model/model.hpp).
 
+#include <coppice/base/version.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

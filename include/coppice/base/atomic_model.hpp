@@ -113,7 +113,7 @@ public:
     bool compare_exchange_strong(T& expected, T desired, memory_order success, memory_order failure,
                                  source_point at = {}) {
         return exchanged(expected, desired, weakened(success, at), weakened(failure, at), at,
-                         [&](memory_order ok, memory_order lost) {
+                         [this, &expected, desired, at](memory_order ok, memory_order lost) {
                              return value_.compare_exchange_strong(expected, desired, ok, at.info,
                                                                    lost, at.info);
                          });
@@ -121,7 +121,7 @@ public:
     bool compare_exchange_weak(T& expected, T desired, memory_order success, memory_order failure,
                                source_point at = {}) {
         return exchanged(expected, desired, weakened(success, at), weakened(failure, at), at,
-                         [&](memory_order ok, memory_order lost) {
+                         [this, &expected, desired, at](memory_order ok, memory_order lost) {
                              return value_.compare_exchange_weak(expected, desired, ok, at.info,
                                                                  lost, at.info);
                          });

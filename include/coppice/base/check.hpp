@@ -5,29 +5,13 @@
 // is set_stopped; a user's exception stays an exception. It is a macro, because only
 // a macro knows the text and place of the condition.
 
+#include <coppice/base/version.hpp>
+
 namespace coppice::internal {
 
 // check_failed writes one line to stderr and aborts. Threads: any. Never returns.
-//
-// Compilers lay out closures differently, so objects of two of them must not be linked together.
-// Every object refers to the library of its compiler: that of another is an undefined reference,
-// and no crash.
-#if defined(__clang__)
-inline namespace compiled_by_clang {
 [[noreturn, gnu::cold, gnu::noinline]] void check_failed(const char* condition, const char* message,
                                                          const char* file, int line) noexcept;
-extern const char the_library;
-}
-#else
-inline namespace compiled_by_gcc {
-[[noreturn, gnu::cold, gnu::noinline]] void check_failed(const char* condition, const char* message,
-                                                         const char* file, int line) noexcept;
-extern const char the_library;
-}
-#endif
-#if !defined(COPPICE_MODEL)  // models are not linked with it
-[[gnu::used]] inline const char* const refers_to_the_library = &the_library;
-#endif
 
 }  // namespace coppice::internal
 

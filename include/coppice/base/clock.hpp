@@ -1,6 +1,8 @@
 // Clocks are passed in, never global: monotonic_clock for programs, manual_clock for tests.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 #include <chrono>
 #include <ctime>
 

@@ -3,9 +3,15 @@
 // Where the compiler can: the function itself saves what it uses. It must be noexcept: an exception
 // that passes it brings back the registers that every function saves, but no others, and its caller
 // goes on with lost values. Source: ours.
+//
+// clang and g++ may both define one inline function, and the linker keeps one definition for the
+// callers of both. clang's has another name (abi_tag), so a caller reaches a callee that saves what
+// the caller expects. For the same reason no cold call is defined in the library.
+
+#include <coppice/base/version.hpp>
 
 #if defined(__clang__)
-#define COPPICE_COLD_CALL [[gnu::noinline, clang::preserve_most]]
+#define COPPICE_COLD_CALL [[gnu::noinline, clang::preserve_most, gnu::abi_tag("cold")]]
 #else
 #define COPPICE_COLD_CALL [[gnu::noinline]]
 #endif

@@ -1,6 +1,8 @@
 // whole_name: a name for the system's calls, which read it up to a NUL; used by io, http and trace.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 #include <string>
 #include <system_error>
 

@@ -109,7 +109,7 @@ private:
 template <class T>
 inline void futex_wait(const atomic<T>& word, T expected, source_point at = {}) {
     model_futexes::current()->wait(
-        &word, [&] { return word.load(relaxed, at) == expected; }, at);
+        &word, [&word, expected, at] { return word.load(relaxed, at) == expected; }, at);
 }
 template <class T>
 inline void futex_wake_one(const atomic<T>& word, source_point at = {}) {

@@ -7,6 +7,8 @@
 // A room's `internal` sees that of coppice, so that code in the room writes internal::NAME for
 // either. The directives below reach no program: they are inside of what programs do not use.
 
+#include <coppice/base/version.hpp>
+
 namespace coppice::internal {}
 
 namespace coppice::execution::internal {

@@ -1,6 +1,8 @@
 // Object lifetime by hand: storage without a constructor, scope exits, immovable bases.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 #include <new>
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,8 @@
 // memory_limit: how much memory this process may use; for budgets that are a part of it.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 #include <cstdint>
 #include <string>
 

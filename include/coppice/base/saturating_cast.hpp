@@ -2,6 +2,8 @@
 #pragma once
 // Source: saturate_cast of the draft's [numeric.sat.cast].
 
+#include <coppice/base/version.hpp>
+
 #include <concepts>
 #include <limits>
 

@@ -2,6 +2,19 @@
 #pragma once
 // Versions are semantic (docs/packaging.md). Macros, because a preprocessor must compare them:
 // COPPICE_VERSION is major * 10,000 + minor * 100 + patch.
+//
+// Every header of the library includes this one before it needs the language: a compiler that
+// cannot compile it is refused in a sentence.
+
+#if __cplusplus < 202002L
+#error "coppice needs C++20: compile with -std=c++20 or newer"
+#elif defined(__clang__) && __clang_major__ < 16
+#error "coppice needs clang 16 or newer"
+#elif !defined(__clang__) && defined(__GNUC__) && __GNUC__ < 12
+#error "coppice needs g++ 12 or newer"
+#elif !defined(__cpp_exceptions)
+#error "coppice needs exceptions: compile without -fno-exceptions"
+#endif
 
 #define COPPICE_VERSION_MAJOR 0
 #define COPPICE_VERSION_MINOR 1

@@ -64,7 +64,7 @@ private:
 
     template <class Bias>
     bool wait_and_execute(Bias& bias, inplace_stop_token token, std::int64_t deadline) {
-        const auto ended = [&] {
+        const auto ended = [&token, deadline] {
             return token.stop_requested() || (deadline != never && now() >= deadline);
         };
         for (;;) {
@@ -91,14 +91,14 @@ private:
     std::size_t claim_asleep(Bias& bias, inplace_stop_token token, std::int64_t deadline,
                              Ended ended) noexcept {
         internal::sleeping_workers& sleepers = *core().sleepers();
-        const auto look = [&] { return core().claim(bias); };
+        const auto look = [this, &bias] { return core().claim(bias); };
         const std::size_t seat = sleepers.take_seat();
         if (seat == internal::no_signal) return claim_napping(look, ended);
         std::size_t claimed;
         {
-            const auto wake = [&]() noexcept { sleepers.wake(seat); };
+            const auto wake = [&sleepers, seat]() noexcept { sleepers.wake(seat); };
             const inplace_stop_callback<decltype(wake)> on_stop(token, wake);
-            claimed = sleepers.wait(seat, look, ended, [&] {
+            claimed = sleepers.wait(seat, look, ended, [&sleepers, seat, deadline] {
                 if (deadline == never) {
                     sleepers.sleep(seat);
                 } else {

@@ -255,7 +255,8 @@ public:
                 return std::countr_zero(taken);
             contended = true;
         }
-        if (seen == 0) nodes_.lower(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+        if (seen == 0)
+            nodes_.lower(leaf, words_[leaf].note, [this, leaf] { return leaf_empty(leaf); });
         return -1;
     }
 
@@ -307,7 +308,7 @@ private:
     // The contract has become available: searches shall find it, and a sleeper wake up for it.
     [[gnu::always_inline]] void make_known(std::size_t index) noexcept {
         const std::size_t leaf = index / Width;
-        nodes_.raise(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+        nodes_.raise(leaf, words_[leaf].note, [this, leaf] { return leaf_empty(leaf); });
         if (sleepers_ != nullptr) sleepers_->wake_one();
     }
 

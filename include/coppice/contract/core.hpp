@@ -87,7 +87,7 @@ public:
         // Relaxed, here and below: the caller is an owner. It counts before it runs user code:
         // take_vacant() waits for places that are taken and not counted.
         population_.fetch_add(one_owner + 1, relaxed);
-        scope_exit give_back([&]() noexcept {
+        scope_exit give_back([this, index]() noexcept {
             population_.fetch_sub(one_owner + 1, relaxed);
             board_.give_back(index);
         });
@@ -238,7 +238,8 @@ inline bool contract_core::run_claimed(std::size_t index) {
         return false;
     }
     work_contract_token token;
-    const scope_exit finish([&]() noexcept { board_.finish(index, end_run(slot, token)); });
+    const scope_exit finish(
+        [this, index, &slot, &token]() noexcept { board_.finish(index, end_run(slot, token)); });
     slot.run(token);
     return true;
 }

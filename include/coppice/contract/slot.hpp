@@ -61,7 +61,7 @@ public:
           on_exception_(std::forward<E>(on_exception)) {}
 
     void run(work_contract_token& token) {
-        guarded([&] {
+        guarded([this, &token] {
             if constexpr (std::invocable<Work&, work_contract_token&>) {
                 execution::internal::invoke(work_, token);
             } else {
@@ -70,7 +70,7 @@ public:
         });
     }
     void release() {
-        guarded([&] { release_(); });
+        guarded([this] { release_(); });
     }
 
 private:

@@ -49,7 +49,7 @@ T* new_with(Allocator allocator, Args&&... args) {
     using traits = typename std::allocator_traits<Allocator>::template rebind_traits<T>;
     typename traits::allocator_type rebound(allocator);
     T* const memory = traits::allocate(rebound, 1);
-    scope_exit free([&] { traits::deallocate(rebound, memory, 1); });
+    scope_exit free([&rebound, memory] { traits::deallocate(rebound, memory, 1); });
     traits::construct(rebound, memory, static_cast<Args&&>(args)...);
     free.dismiss();
     return memory;

@@ -223,8 +223,9 @@ class any_scheduler {
             using receiver_type = std::conditional_t<infallible_scheduler<Sch, any_env>,
                                                      schedule_receiver, unfailing_receiver>;
             using operation = any_connected<sender_type, receiver_type>;
-            place(storage).template emplace<operation>(
-                [&] { return operation(execution::schedule(sch()), receiver_type(rcvr)); });
+            place(storage).template emplace<operation>([this, &rcvr] {
+                return operation(execution::schedule(sch()), receiver_type(rcvr));
+            });
         }
         // The completion may end this.
         void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
@@ -257,8 +258,9 @@ class any_scheduler {
                 using sender_type =
                     internal::call_result_t<schedule_after_t, const Sch&, time_span>;
                 using operation = any_connected<sender_type, schedule_receiver>;
-                place(storage).template emplace<operation>(
-                    [&] { return operation(execution::schedule_after(sch(), span), rcvr); });
+                place(storage).template emplace<operation>([this, span, &rcvr] {
+                    return operation(execution::schedule_after(sch(), span), rcvr);
+                });
             } else {
                 check_timers(false);
             }
@@ -289,13 +291,13 @@ class any_scheduler {
                       std::is_nothrow_copy_constructible_v<content_type>) {
             using inside = model<plain, content_type, content_type>;
             sch_.template emplace_with<inside>(
-                [&] { return inside(static_cast<Sch&&>(sch), allocator); });
+                [&sch, &allocator] { return inside(static_cast<Sch&&>(sch), allocator); });
         } else {
             using pointer = std::shared_ptr<const content_type>;
             using shared = model<plain, content_type, pointer>;
             const pointer made =
                 std::allocate_shared<content_type>(allocator, static_cast<Sch&&>(sch), allocator);
-            sch_.template emplace_with<shared>([&] { return shared(made); });
+            sch_.template emplace_with<shared>([&made] { return shared(made); });
         }
     }
 

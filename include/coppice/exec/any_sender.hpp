@@ -383,7 +383,7 @@ private:
         void connect_into(any_operation_storage& storage, any_receiver<Fns...> rcvr) override {
             using operation = any_connected<Sndr, any_receiver<Fns...>>;
             storage.emplace_with<operation>(
-                [&] { return operation(static_cast<Sndr&&>(sndr_), rcvr); });
+                [this, &rcvr] { return operation(static_cast<Sndr&&>(sndr_), rcvr); });
         }
 
     private:
@@ -403,7 +403,7 @@ public:
         using holder = model<std::decay_t<Sndr>>;
         constexpr bool moves = std::is_nothrow_move_constructible_v<std::decay_t<Sndr>>;
         sndr_.template emplace_with<holder, moves>(
-            [&] { return holder(std::decay_t<Sndr>(static_cast<Sndr&&>(sndr))); });
+            [&sndr] { return holder(std::decay_t<Sndr>(static_cast<Sndr&&>(sndr))); });
     }
     any_sender(any_sender&&) noexcept = default;
     any_sender& operator=(any_sender&&) noexcept = default;

@@ -66,7 +66,7 @@ public:
                         Rcvr rcvr) noexcept(nothrow_connectable<wrapped_sender, child_receiver>)
         : state_(static_cast<Rcvr&&>(rcvr)), assoc_(), listing_(data.where()) {
         if (!data.associated()) return;
-        child_.construct_with([&] {
+        child_.construct_with([this, &data] {
             return execution::connect(static_cast<wrapped_sender&&>(data.sndr()),
                                       child_receiver(state_));
         });

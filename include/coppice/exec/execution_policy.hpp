@@ -2,6 +2,8 @@
 #pragma once
 // Source: [execpol].
 
+#include <coppice/base/version.hpp>
+
 #include <type_traits>
 
 namespace coppice::execution {

@@ -126,8 +126,9 @@ public:
                                                           execution::child_env(r));
                    }),
           function_(static_cast<Init&&>(function)) {
-        operations_.template emplace_with<first_operation>(
-            [&] { return execution::connect(static_cast<Child&&>(child), first_receiver(*this)); });
+        operations_.template emplace_with<first_operation>([this, &child] {
+            return execution::connect(static_cast<Child&&>(child), first_receiver(*this));
+        });
     }
     let_operation(let_operation&&) = delete;
 
@@ -187,8 +188,8 @@ private:
         auto& kept = kept_.template emplace<internal::product<std::decay_t<Args>...>>(
             internal::construct_each(), static_cast<Args&&>(args)...);
         operations_.clear();  // the arguments may have lived in the first operation
-        operation& second = operations_.template emplace_with<operation>([&] {
-            return execution::connect(kept.apply([&](auto&... values) -> Second {
+        operation& second = operations_.template emplace_with<operation>([this, &kept] {
+            return execution::connect(kept.apply([this](auto&... values) -> Second {
                 return execution::internal::invoke(static_cast<F&&>(function_), values...);
             }),
                                       second_receiver(context_));

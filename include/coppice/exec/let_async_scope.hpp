@@ -362,7 +362,7 @@ inline constexpr let_async_scope_with_error_t<Errors...> let_async_scope_with_er
 // for ever. Let the body await it, and send what it sends.
 inline constexpr let_async_scope_with_error_t<std::exception_ptr> let_async_scope{};
 
-// The same for coroutines, after no sender: `co_await scoped([&](auto scope) -> task<int> {...})`.
+// The same for coroutines, after no sender: `co_await scoped([&x](auto scope) -> task<int> {...})`.
 // The function is kept until the scope has ended, so a coroutine lambda may capture.
 struct scoped_t {
     template <movable_value F>

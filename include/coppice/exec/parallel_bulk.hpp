@@ -140,8 +140,8 @@ private:
         // relaxed: only saves work whose result nobody will see
         if (failed_.load(internal::relaxed)) return;
         try {
-            values_.visit([&](auto& values) {
-                values.apply([&](auto&... args) { call(begin, end, args...); });
+            values_.visit([this, begin, end](auto& values) {
+                values.apply([this, begin, end](auto&... args) { call(begin, end, args...); });
             });
         } catch (...) {
             // relaxed: says only who stores; the backend orders all calls before set_value

@@ -205,7 +205,8 @@ struct bulk_in_place<parallel_scheduler> {
     static void start(const parallel_scheduler& sch, std::size_t n, proxy& r, bool chunked,
                       const Place& place) noexcept {
         static_assert(any_operation_storage::fits<operation>);  // so it does not throw
-        place.template emplace<operation>([&] { return operation(sch, n, r, chunked); });
+        place.template emplace<operation>(
+            [&sch, n, &r, chunked] { return operation(sch, n, r, chunked); });
         place.start();
     }
 };

@@ -131,7 +131,7 @@ private:
         using data = bulk_data<parallel_policy, std::size_t, function>;
         using sender_type = bulk_sender<Tag, data, agent_sender<Sch>>;
         using operation = any_connected<sender_type, proxy_receiver<proxy>>;
-        place.template emplace<operation>([&] {
+        place.template emplace<operation>([&sch, n, &r] {
             return operation(sender_type(data(par, n, function(r)), agent_sender<Sch>(sch)),
                              proxy_receiver<proxy>(r));
         });

@@ -1,6 +1,8 @@
 // HTTP dates as seconds since 1970, both ways; used for Date, Last-Modified and If-*.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -138,14 +138,14 @@ public:
     // Errors: std::invalid_argument, and no change, for a malformed pattern or a route that exists.
     void add(method verb, std::string_view pattern, Handler handler) {
         handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
-        scope_exit undo([&] { handlers_.pop_back(); });
+        scope_exit undo([this] { handlers_.pop_back(); });
         tree_.add(verb, pattern);
         undo.dismiss();
     }
     // For every method, unknown ones included, that has no handler of its own there.
     void add_any(std::string_view pattern, Handler handler) {
         handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
-        scope_exit undo([&] { handlers_.pop_back(); });
+        scope_exit undo([this] { handlers_.pop_back(); });
         tree_.add_any(pattern);
         undo.dismiss();
     }

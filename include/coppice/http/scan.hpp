@@ -29,7 +29,7 @@ enum byte_class : unsigned char {
 
 inline constexpr std::array<unsigned char, 256> byte_classes = [] {
     std::array<unsigned char, 256> classes{};
-    const auto mark = [&](std::string_view bytes, int bits) {
+    const auto mark = [&classes](std::string_view bytes, int bits) {
         for (const char c : bytes)
             classes[static_cast<unsigned char>(c)] |= static_cast<unsigned char>(bits);
     };

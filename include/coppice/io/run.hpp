@@ -230,11 +230,12 @@ struct run_t {
     template <class Work>
     auto operator()(Work&& work, const run_options& options = {}) const {
         if constexpr (execution::sender<Work>) {
-            return run_sender<Work>(
-                options, [&](context&) noexcept -> Work&& { return static_cast<Work&&>(work); });
+            return run_sender<Work>(options, [&work](context&) noexcept -> Work&& {
+                return static_cast<Work&&>(work);
+            });
         } else if constexpr (internal::makes_work<Work>) {
             return run_sender<std::invoke_result_t<Work, context&>>(
-                options, [&](context& loop) -> decltype(auto) {
+                options, [&work](context& loop) -> decltype(auto) {
                     return execution::internal::invoke(static_cast<Work&&>(work), loop);
                 });
         } else {

@@ -56,9 +56,9 @@ private:
             stop_type stop(token());
             stop.listen(token());
             bool all = true;
-            fork_join(stop.get(), [&] {
+            fork_join(stop.get(), [&all, &data, shape, &args...] {
                 all = parallel_for(counter_type(0), shape,
-                                   [&](counter_type first, counter_type last) {
+                                   [&data, &args...](counter_type first, counter_type last) {
                                        call_range(data.f, static_cast<shape_type>(first),
                                                   static_cast<shape_type>(last), args...);
                                    });

@@ -120,12 +120,14 @@ public:
     }
     // Errors: what it throws: first_threw() must be called in its handler.
     [[gnu::always_inline]] void call_first(F& first) {
-        first_.construct_with([&] { return first_value{forked_value(first)}; });
+        first_.construct_with([&first] { return first_value{forked_value(first)}; });
     }
     [[gnu::always_inline]] first_type&& first() noexcept {
         return static_cast<first_type&&>(first_.get().value);
     }
-    void destroy_first() noexcept { first_.destroy(); }
+    void destroy_first() noexcept {
+        if constexpr (!std::is_trivially_destructible_v<first_value>) first_.destroy();
+    }
     // Runs the second to its end, and keeps what the first has thrown for throw_first().
     [[gnu::noinline, gnu::cold]] void first_threw() noexcept {
         fork_deque& deque = *fork_deque::current();
@@ -194,7 +196,7 @@ private:
 template <class F, class G>
 [[gnu::noinline]] std::tuple<forked_value_t<F>, forked_value_t<G>> both_in_order(fork_access<F> f,
                                                                                  fork_access<G> g) {
-    scope_exit second_too([&]() noexcept { call_unheard(g); });
+    scope_exit second_too([&g]() noexcept { call_unheard(g); });
     forked_value_t<F> first = forked_value(f);
     second_too.dismiss();
     return {static_cast<forked_value_t<F>&&>(first), forked_value(g)};
@@ -217,10 +219,7 @@ template <class F, class G>
             }
             if (thrown) [[unlikely]]
                 frame.throw_first();
-            const scope_exit end([&]() noexcept {
-                if constexpr (!std::is_trivially_destructible_v<forked_value_t<F>>)
-                    frame.destroy_first();
-            });
+            const scope_exit end([&frame]() noexcept { frame.destroy_first(); });
             if (frame.pop()) [[likely]]
                 return result(frame.first(), frame.call_second());
             frame.join();
@@ -268,8 +267,9 @@ namespace internal {
 template <class First, class... Rest>
 std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First&& first,
                                                                       Rest&&... rest) {
-    auto [value, values] = fork_both(static_cast<First&&>(first),
-                                     [&] { return fork_join(static_cast<Rest&&>(rest)...); });
+    auto [value, values] = fork_both(static_cast<First&&>(first), [&rest...] {
+        return fork_join(static_cast<Rest&&>(rest)...);
+    });
     return std::tuple_cat(
         std::tuple<forked_value_t<First>>(static_cast<forked_value_t<First>&&>(value)),
         std::move(values));

@@ -67,7 +67,7 @@ public:
         const std::uint64_t count = std::min(left, iterations);
         constexpr monotonic_clock clock;
         const time_point begin = clock.now();
-        guarded([&] { chunk(count); });
+        guarded([&chunk, count] { chunk(count); });
         const duration took = clock.now() - begin;
         if (took < too_short && count == iterations) {
             iterations_.store(saturating_add(iterations, iterations), relaxed);
@@ -105,11 +105,12 @@ public:
             const std::uint64_t left = distance(first, last);
             if (state_.wants_cut(left)) {
                 const Index middle = behind(first, left / 2);
-                fork_join([=, this] { run(first, middle); }, [=, this] { run(middle, last); });
+                fork_join([this, first, middle] { run(first, middle); },
+                          [this, middle, last] { run(middle, last); });
                 return;
             }
-            const std::uint64_t count =
-                state_.run(left, [&](std::uint64_t n) { call(first, behind(first, n)); });
+            const std::uint64_t count = state_.run(
+                left, [this, &first](std::uint64_t n) { call(first, behind(first, n)); });
             first = behind(first, count);
         }
     }
@@ -156,11 +157,12 @@ public:
             const std::uint64_t left = distance(first, last);
             if (state_.wants_cut(left)) {
                 const Index middle = behind(first, left / 2);
-                auto [lower, upper] = fork_join([=, this] { return run(first, middle); },
-                                                [=, this] { return run(middle, last); });
+                auto [lower, upper] =
+                    fork_join([this, first, middle] { return run(first, middle); },
+                              [this, middle, last] { return run(middle, last); });
                 return combine(std::move(sum), combine(std::move(lower), std::move(upper)));
             }
-            const std::uint64_t count = state_.run(left, [&](std::uint64_t n) {
+            const std::uint64_t count = state_.run(left, [this, &first, &sum](std::uint64_t n) {
                 const Index end = behind(first, n);
                 for (Index i = first; i != end; ++i) {
                     sum = combine(std::move(sum), execution::internal::invoke(map_, Index(i)));

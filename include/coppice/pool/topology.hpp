@@ -8,6 +8,8 @@
 // all processors that the process may use. Source: Documentation/ABI/stable/sysfs-devices-node and
 // sysfs-devices-system-cpu of Linux.
 
+#include <coppice/base/version.hpp>
+
 #include <span>
 #include <string>
 #include <vector>

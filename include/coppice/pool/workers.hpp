@@ -267,7 +267,7 @@ bool basic_pool<Queues>::worker::try_near_then_far(Try&& try_one) noexcept {
 template <class Queues>
 found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
     found_work found;
-    try_near_then_far([&](worker& victim) noexcept {
+    try_near_then_far([this, &found, grabs](worker& victim) noexcept {
         const stolen<work_item> got = owner.queues.steal(index, victim.index);
         if (got.outcome == steal_outcome::taken) {
             count_steal(victim);

@@ -126,7 +126,7 @@ public:
                                  LeafEmpty leaf_empty) noexcept {
         std::size_t child = leaf;
         for (unsigned level = 0; level != levels_; ++level, child /= Width) {
-            const auto child_empty = [&] {
+            const auto child_empty = [this, level, child, &note, &leaf_empty] {
                 if (level == 0) {
                     if (!planted("directory.keep_note")) note.renew();
                     return static_cast<bool>(leaf_empty());

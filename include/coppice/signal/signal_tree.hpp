@@ -138,10 +138,10 @@ private:
         return words_[leaf].signals.load(seq_cst) == 0;
     }
     void raise(std::size_t leaf) noexcept {
-        nodes_.raise(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+        nodes_.raise(leaf, words_[leaf].note, [this, leaf] { return leaf_empty(leaf); });
     }
     void lower(std::size_t leaf) noexcept {
-        nodes_.lower(leaf, words_[leaf].note, [&] { return leaf_empty(leaf); });
+        nodes_.lower(leaf, words_[leaf].note, [this, leaf] { return leaf_empty(leaf); });
     }
 
     std::size_t count_;  // leaves

@@ -1,6 +1,8 @@
 // stop_cause: why a stop was requested; a small value that travels from a source to its tokens.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 namespace coppice {
 
 // A code, whose meaning the requester defines, and a text of static lifetime. Linked sources pass

@@ -2,6 +2,8 @@
 #pragma once
 // Source: [stoptoken.concepts], with P3409R1's relaxed stoppable-source.
 
+#include <coppice/base/version.hpp>
+
 #include <concepts>
 #include <type_traits>
 

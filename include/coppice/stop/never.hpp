@@ -1,6 +1,8 @@
 // never_stop_token: the token of what cannot be stopped; the default of every environment.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 namespace coppice {
 
 // Source: [stoptoken.never].

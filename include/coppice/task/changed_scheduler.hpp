@@ -162,7 +162,7 @@ public:
     }
     bool await_ready() const noexcept { return is_there_; }
     bool await_suspend(std::coroutine_handle<> self) {
-        move_.construct_with([&] { return move_type(to_, resumes{self}); });
+        move_.construct_with([this, self] { return move_type(to_, resumes{self}); });
         moving_ = true;
         return !move_.get().start();
     }

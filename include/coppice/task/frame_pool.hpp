@@ -88,9 +88,15 @@ private:
     static std::size_t class_of(std::size_t bytes) noexcept { return (bytes - 1) / class_bytes; }
     static thread_stacks& mine() noexcept { return thread_slot<frame_pool, thread_stacks>(); }
     // nullptr: there is no memory.
-    COPPICE_COLD_CALL static void* allocate_slow(std::size_t bytes) noexcept;
+    COPPICE_COLD_CALL static void* allocate_slow(std::size_t bytes) noexcept {
+        return allocate_anew(bytes);
+    }
     [[noreturn, gnu::cold]] static void out_of_memory();
-    COPPICE_COLD_CALL static void deallocate_slow(void* memory, std::size_t bytes) noexcept;
+    COPPICE_COLD_CALL static void deallocate_slow(void* memory, std::size_t bytes) noexcept {
+        keep_or_free(memory, bytes);
+    }
+    static void* allocate_anew(std::size_t bytes) noexcept;
+    static void keep_or_free(void* memory, std::size_t bytes) noexcept;
 
 #if defined(__SANITIZE_ADDRESS__)
     static constexpr bool poisons = true;

@@ -170,7 +170,7 @@ public:
     }
     void await_resume() const noexcept {}
 
-#if defined(__clang__)
+#if defined(__clang__)  // either is passed as one pointer: binary code of both compilers fits
     end_of_body& to_be_awaited() noexcept { return *this; }
 #else
     auto to_be_awaited() noexcept { return awaiter_reference<end_of_body>(*this); }

@@ -103,23 +103,22 @@ inline void resume_from_outside(std::coroutine_handle<> coroutine) {
 // What await_suspend returns that may find it need not have suspended. With clang a transfer of the
 // coroutine to itself: with bool, a coroutine that awaits in a loop becomes a loop, which keeps
 // addresses in registers that every resumption then saves and restores. g++ 12 does not always make
-// a tail call of it.
+// a tail call of it. Each way has a type of its own, a template argument of what returns it, so
+// that functions of the two compilers have different names.
+struct suspension_by_transfer {
+    static std::coroutine_handle<> stay() noexcept { return std::noop_coroutine(); }
+    static std::coroutine_handle<> go_on(std::coroutine_handle<> suspended) noexcept {
+        return suspended;
+    }
+};
+struct suspension_by_answer {
+    static bool stay() noexcept { return true; }
+    static bool go_on(std::coroutine_handle<>) noexcept { return false; }
+};
 #if defined(__clang__)
-using suspension = std::coroutine_handle<>;
-inline suspension stay_suspended() noexcept {
-    return std::noop_coroutine();
-}
-inline suspension go_on(std::coroutine_handle<> suspended) noexcept {
-    return suspended;
-}
+using suspension = suspension_by_transfer;
 #else
-using suspension = bool;
-inline suspension stay_suspended() noexcept {
-    return true;
-}
-inline suspension go_on(std::coroutine_handle<>) noexcept {
-    return false;
-}
+using suspension = suspension_by_answer;
 #endif
 
 }  // namespace coppice::execution

@@ -175,7 +175,7 @@ struct awaited_value : immovable {
 // Whether an object with these attributes completes on sch, as far as it says how it completes.
 template <class Value, class Env, class Sch>
 bool ends_on(const std::remove_cvref_t<Value>& value, const Env& env, const Sch& sch) noexcept {
-    const auto attrs = [&]() -> decltype(auto) { return execution::get_env(value); };
+    const auto attrs = [&value]() -> decltype(auto) { return execution::get_env(value); };
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(attrs())>, execution::env<>>) {
         return false;
     } else if constexpr (sender_in<Value, Env>) {

@@ -102,7 +102,7 @@ public:
     }
     void start(State& state, const Env& env) noexcept {
         scheduler_type scheduler = execution::get_scheduler(env);
-        operation_.construct_with([&]() noexcept {
+        operation_.construct_with([&scheduler, &state]() noexcept {
             return execution::connect(execution::schedule(scheduler), receiver(state));
         });
         under_way_ = true;
@@ -175,7 +175,9 @@ private:
     static void run_stored(waiting_callback& callback) noexcept {
         callback_state& self = static_cast<callback_state&>(callback);
         std::apply(
-            [&](R&... results) { self.call(self.outcome_.error(), static_cast<R&&>(results)...); },
+            [&self](R&... results) {
+                self.call(self.outcome_.error(), static_cast<R&&>(results)...);
+            },
             self.outcome_.values());
     }
     // Ends this, then calls the callable.

@@ -132,7 +132,7 @@ public:
 
     // As an awaiter, in a coroutine of any type.
     bool await_ready() const noexcept { return false; }
-    template <class Promise>
+    template <class Promise, class Suspension = execution::suspension>
     auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
         use();
         coroutine_ = coroutine;
@@ -141,14 +141,14 @@ public:
         const bool inside = start_.begin(
             this, [this]() noexcept { this->template call_initiation<&completed<Promise>>(); });
         if constexpr (may_complete_inside<Initiation>()) {
-            if (!inside) return execution::stay_suspended();
+            if (!inside) return Suspension::stay();
             if constexpr (ends_by_stop<Promise>) {
                 if (stopped()) [[unlikely]] {
                     go_on_stopped(coroutine.promise());
-                    return execution::stay_suspended();
+                    return Suspension::stay();
                 }
             }
-            return execution::go_on(coroutine);
+            return Suspension::go_on(coroutine);
         }
     }
     outcome_t<R...> await_resume() {

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Makes the shared library of the static one's objects, as the build does with BUILD_SHARED_LIBS:
+# compares what it defines with packaging/symbols.txt, and runs programs with it.
+#
+#   shared_test.sh LIBRARY SOURCE COMPILER [--renew]
+#
+# --renew writes packaging/symbols.txt. It has what the library alone defines: inline functions,
+# which programs define too, depend on the compiler.
+set -euo pipefail
+
+library=$1 source=$2 compiler=$3 renew=${4:-}
+listed=$source/packaging/symbols.txt
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "shared: FAILED: $*" >&2
+    exit 1
+}
+
+# The patterns of `ld` and of `nm` are of the C locale.
+export LC_ALL=C
+"$compiler" -shared -o "$work/libcoppice.so" -Wl,-soname,libcoppice.so -Wl,-z,defs \
+    "-Wl,--version-script=$source/cmake/coppice.map" -Wl,--whole-archive "$library" \
+    -Wl,--no-whole-archive -lz -pthread || fail "the objects do not link as a shared library"
+nm -D --defined-only "$work/libcoppice.so" | awk '$2 ~ /^[TDBR]$/ { print $3 }' |
+    c++filt | grep -v '^\(typeinfo\|vtable\)' | sort -u >"$work/defined"
+nm -D --defined-only "$work/libcoppice.so" | awk '{ print $3 }' | c++filt |
+    grep -vE '^(((typeinfo|typeinfo name|vtable) for|guard variable for|TLS .* for) )?coppice::' \
+        >"$work/foreign" || true
+[ ! -s "$work/foreign" ] || {
+    head "$work/foreign" >&2
+    fail "names outside of namespace coppice are visible"
+}
+if [ "$renew" = --renew ]; then
+    cp "$work/defined" "$listed"
+    exit
+fi
+diff -u "$listed" "$work/defined" >&2 ||
+    fail "the symbols have changed. If that is meant: $0 $library $source $compiler --renew"
+echo "shared: ok: $(wc -l <"$listed") symbols are as listed"
+
+# Exceptions, virtual functions and variables of a thread pass between program and library.
+for example in 22_wait_for_tasks 50_client; do
+    "$compiler" -std=c++20 -w -I "$source/include" "$source/examples/$example.cpp" -pthread \
+        -L "$work" -lcoppice "-Wl,-rpath,$work" -o "$work/program"
+    timeout 60 "$work/program" >"$work/said" || fail "$example ended with $?"
+    diff "$source/examples/$example.expected" "$work/said" >&2 || fail "$example says otherwise"
+    echo "shared: ok: $example"
+done
