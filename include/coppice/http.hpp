@@ -4,6 +4,7 @@
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/cookie.hpp>
 #include <coppice/http/date.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
