@@ -10,6 +10,8 @@
 #include <coppice/http/filters.hpp>
 #include <coppice/http/handler.hpp>
 #include <coppice/http/message.hpp>
+#include <coppice/http/next.hpp>
+#include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/router.hpp>

@@ -69,10 +69,11 @@ connection::step connection::settle(exchange& e, step s) {
     return e.output.size() > output_bytes_max ? step::flush : step::answered;
 }
 
-// Whether only the handler can answer the request, and does not read its body itself.
+// Whether only the handler can answer the request, and nothing of it starts before the body is
+// here.
 inline bool connection::is_plain(const exchange& e) const noexcept {
     const request_head& head = e.parser.head();
-    return e.match.status == match_status::found && !e.match.handler->needs().body &&
+    return e.match.status == match_status::found && !e.match.handler->starts_early() &&
            loop_.routes.filters().empty() && head.scheme().empty() &&
            head.content_length().value_or(0) <= loop_.options.limits.body_bytes_max;
 }
@@ -86,8 +87,7 @@ connection::step connection::admit(exchange& e) {
     try {
         made = answer_without_handler(e, r);
     } catch (...) {
-        report_exception(e, std::current_exception());
-        made = response::status(500);
+        made = answer_to(e, std::current_exception());
     }
     if (made) return finish(e, std::move(*made), r);
     if (e.match.handler->needs().body) return step::handler;
@@ -125,6 +125,11 @@ std::optional<response> connection::answer_without_handler(exchange& e, const re
     }
     switch (e.match.status) {
         case match_status::found:
+            if (const filter_chain* const chain = e.match.handler->chain()) {
+                for (const auto& f : chain->filters) {
+                    if (std::optional<response> made = f->before(r)) return made;
+                }
+            }
             return refuse_large_body(e);
         case match_status::bad_path:
             return response::status(400, "the path is malformed");
@@ -155,8 +160,7 @@ response connection::call(exchange& e, const handler& h, request& r) {
     try {
         return h.answer(r);
     } catch (...) {
-        report_exception(e, std::current_exception());
-        return response::status(500);
+        return answer_to(e, std::current_exception());
     }
 }
 
@@ -165,7 +169,7 @@ response connection::call(exchange& e, const handler& h, request& r) {
                                                      const request& r) {
     if (made.status() < 200) [[unlikely]]
         made = interim_answer(e);
-    if (!loop_.routes.filters().empty()) [[unlikely]] {
+    if (loop_.routes.has_filters()) [[unlikely]] {
         pass_filters(e, made, r);
         if (made.status() < 200) made = interim_answer(e);  // a filter's mistake
     }
@@ -180,15 +184,19 @@ response connection::call(exchange& e, const handler& h, request& r) {
 }
 
 void connection::pass_filters(exchange& e, response& made, const request& r) {
-    const auto& filters = loop_.routes.filters();
-    for (auto f = filters.rbegin(); f != filters.rend(); ++f) {
-        try {
-            (*f)->after(r, made);
-        } catch (...) {
-            report_exception(e, std::current_exception());
-            made = response::status(500);
+    const auto pass = [&](const std::vector<std::shared_ptr<const filter>>& filters) {
+        for (auto f = filters.rbegin(); f != filters.rend(); ++f) {
+            try {
+                (*f)->after(r, made);
+            } catch (...) {
+                made = answer_to(e, std::current_exception());
+            }
         }
-    }
+    };
+    const filter_chain* const chain =
+        e.match.status == match_status::found ? e.match.handler->chain() : nullptr;
+    if (chain != nullptr) pass(chain->filters);
+    pass(loop_.routes.filters());
 }
 
 // Only the connection sends interim answers: one in place of the final answer would be taken for
@@ -196,6 +204,19 @@ void connection::pass_filters(exchange& e, response& made, const request& r) {
 response connection::interim_answer(exchange& e) {
     report_exception(e, std::make_exception_ptr(std::logic_error(
                             "the answer to a request has an interim status (1xx)")));
+    return response::status(500);
+}
+
+// The answer in place of one that was not made: what a status_error says, or 500.
+response connection::answer_to(exchange& e, const std::exception_ptr& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const status_error& known) {
+        if (content_of(known.status()) != answer_content::any) return response(known.status());
+        return response::text(std::string(known.what()), known.status());
+    } catch (...) {
+        report_exception(e, error);
+    }
     return response::status(500);
 }
 

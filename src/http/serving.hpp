@@ -96,7 +96,7 @@ struct serving_loop : immovable {
     bool on_pool(const handler& h) const noexcept {
         if (shared.pool == nullptr) return false;
         if (h.needs().pool || options.model == model::worker) return true;
-        return options.model == model::async && !h.is_asynchronous();
+        return options.model == model::async && h.is_plain();
     }
     // The workers to which what the handler awaits may be forked, or nullptr.
     const fork_team* team_of(const handler& h) const noexcept {
@@ -342,6 +342,7 @@ private:
     [[gnu::cold, gnu::noinline]] response interim_answer(exchange& e);
     static response refusal(exchange& e, int status, const char* reason);
     [[gnu::cold, gnu::noinline]] void refuse(exchange& e, int status, const char* reason);
+    [[gnu::cold, gnu::noinline]] response answer_to(exchange& e, const std::exception_ptr& error);
     [[gnu::cold, gnu::noinline]] void report_exception(exchange& e,
                                                        std::exception_ptr error) noexcept;
     [[gnu::cold, gnu::noinline]] void decide_about_rest(exchange& e, const request_head* head);

@@ -256,6 +256,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
     incoming_body body(*this, e);
     begin_run(e);
     e.origin.body = &body;
+    e.origin.pool = loop_.on_pool(*e.match.handler) ? loop_.shared.pool : nullptr;
     request r(e.parser.head(), {}, e.match.parameters, &e.origin);
     std::optional<response> made;
     std::exception_ptr error;

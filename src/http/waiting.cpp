@@ -334,6 +334,7 @@ task<connection::step> connection::run_handler(exchange& e) {
     }
     const bool departed = away_;
     if (departed) e.right.begin(true);  // all that was ready has been sent
+    e.origin.pool = loop_.on_pool(h) ? loop_.shared.pool : nullptr;
     request r(e.parser.head(), e.body, e.match.parameters, &e.origin);
     std::optional<response> made;
     std::exception_ptr error;
@@ -354,8 +355,7 @@ connection::step connection::conclude(exchange& e, std::optional<response> made,
                                       const std::exception_ptr& error, const request& r) {
     if (!away_ && !socket_.is_open()) return step::gone;  // cut off meanwhile
     if (error) {
-        report_exception(e, error);
-        made = response::status(500);
+        made = answer_to(e, error);
     } else if (!made) {
         ++e.stops;
         const bool late = loop_.context.now() >= e.origin.deadline;

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <coppice/http/message.hpp>
+#include <coppice/http/next.hpp>
 #include <coppice/http/router.hpp>
 #include <coppice/task/task.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -66,6 +69,7 @@ public:
     template <class F>
     handler(declared_handler<F> declared) : handler(std::move(declared.function)) {
         needs_ = declared.needs;
+        starts_early_ = needs_.body;
         if (needs_.body && !is_asynchronous()) {
             throw std::invalid_argument("a handler that reads its body must return a task");
         }
@@ -85,23 +89,25 @@ public:
     handler_needs needs() const noexcept { return needs_; }
     // Whether to call start() (true) or answer() (false).
     bool is_asynchronous() const noexcept { return callable_->asynchronous; }
+    // Whether the callable returns a response, whatever is before it.
+    bool is_plain() const noexcept { return callable_->plain; }
+    // Whether the head alone is enough for it, or for a filter of its group.
+    bool starts_early() const noexcept { return starts_early_; }
+    // The filters of its group; nullptr: there are none.
+    const internal::filter_chain* chain() const noexcept { return chain_; }
     response answer(request& r) const { return callable_->answer(r); }
+    // Through the filters of its group that are tasks.
     task<response> start(request& r) const { return callable_->start(r); }
 
 private:
-    struct callable {
-        explicit callable(bool is_async) noexcept : asynchronous(is_async) {}
-        virtual ~callable() = default;
-        virtual response answer(request&) const = 0;
-        virtual task<response> start(request&) const = 0;
-        const bool asynchronous;
-    };
+    friend class router;
+
     template <class F>
-    struct model final : callable {
+    struct model final : internal::answerer {
         static constexpr bool is_async =
             std::same_as<std::invoke_result_t<const F&, request&>, task<response>>;
         template <class G>
-        explicit model(G&& g) : callable(is_async), function(std::forward<G>(g)) {}
+        explicit model(G&& g) : answerer(is_async, !is_async), function(std::forward<G>(g)) {}
         response answer(request& r) const override {
             if constexpr (is_async) {
                 return response(500);  // never called
@@ -119,12 +125,22 @@ private:
         static task<response> completed(const F& f, request& r) { co_return f(r); }
         F function;
     };
-    std::unique_ptr<callable> callable_;
+    // It has these filters, which outlive it. `tasks`: some of them are, or are about to be.
+    // Errors: std::bad_alloc, and no change.
+    void put_behind(const internal::filter_chain& chain, bool tasks);
+    // The chain has changed.
+    void refresh() noexcept;
+
+    std::unique_ptr<internal::answerer> callable_;
+    const internal::filter_chain* chain_ = nullptr;
     handler_needs needs_;
+    bool starts_early_ = false;
+    bool behind_tasks_ = false;
 };
 
-// Looks at requests before their handlers do, and at answers before they are sent; for what all
-// routes have in common. Threads: as handlers. Errors: as those of handlers.
+// Looks at requests before their handlers do, and at answers before they are sent; for what routes
+// have in common and what needs no waiting. A filter that waits is a function, see next.hpp.
+// Threads: as handlers. Errors: as those of handlers.
 class filter {
 public:
     virtual ~filter() = default;
@@ -136,49 +152,93 @@ public:
     virtual void after(const request&, response&) const {}
 };
 
-// Collects handlers before a server starts. Patterns: see router.hpp.
-// Errors: std::invalid_argument for a malformed pattern or one that exists, and no change.
-class router {
-public:
-    // Every request passes the filters in the order in which they were given, every answer in the
-    // opposite order.
-    router& use(std::shared_ptr<const filter> f) {
-        filters_.push_back(std::move(f));
-        return *this;
-    }
-    // In the order of use().
-    const std::vector<std::shared_ptr<const filter>>& filters() const noexcept { return filters_; }
-    // Whether a handler was declared with offload().
-    bool wants_pool() const noexcept { return wants_pool_; }
+class route_group;
 
+namespace internal {
+
+// One router or group, as its routes see it.
+struct route_scope {
+    std::string prefix;
+    std::size_t parent;  // less than its own number, but for the router's, which is 0
+    filter_chain chain;
+};
+
+// The functions by which routers and groups take handlers and filters.
+// Errors: std::invalid_argument for a malformed pattern, one that exists, or a filter that is null;
+// what allocation throws. Then nothing has changed.
+template <class Self>
+class route_adder {
+public:
     // A handler of one method at the pattern. GET's also answers HEAD where that has none.
-    router& get(std::string_view pattern, handler h) {
-        return add(method::get, pattern, std::move(h));
+    Self& get(std::string_view pattern, handler h) {
+        return self().add(method::get, pattern, std::move(h));
     }
-    router& post(std::string_view pattern, handler h) {
-        return add(method::post, pattern, std::move(h));
+    Self& post(std::string_view pattern, handler h) {
+        return self().add(method::post, pattern, std::move(h));
     }
-    router& put(std::string_view pattern, handler h) {
-        return add(method::put, pattern, std::move(h));
+    Self& put(std::string_view pattern, handler h) {
+        return self().add(method::put, pattern, std::move(h));
     }
-    router& del(std::string_view pattern, handler h) {
-        return add(method::del, pattern, std::move(h));
+    Self& del(std::string_view pattern, handler h) {
+        return self().add(method::del, pattern, std::move(h));
     }
-    router& patch(std::string_view pattern, handler h) {
-        return add(method::patch, pattern, std::move(h));
+    Self& patch(std::string_view pattern, handler h) {
+        return self().add(method::patch, pattern, std::move(h));
     }
-    router& options(std::string_view pattern, handler h) {
-        return add(method::options, pattern, std::move(h));
+    Self& options(std::string_view pattern, handler h) {
+        return self().add(method::options, pattern, std::move(h));
     }
-    router& head(std::string_view pattern, handler h) {
-        return add(method::head, pattern, std::move(h));
+    Self& head(std::string_view pattern, handler h) {
+        return self().add(method::head, pattern, std::move(h));
     }
     // Every method that has no handler of its own there.
-    router& any(std::string_view pattern, handler h) {
-        wants_pool_ = wants_pool_ || h.needs().pool;
-        routes_.add_any(pattern, std::move(h));
-        return *this;
+    Self& any(std::string_view pattern, handler h) {
+        return self().add(std::nullopt, pattern, std::move(h));
     }
+
+    // A filter that is a task: a callable that takes (request&, next_handler) and returns a
+    // task<response>, see next.hpp. It is for the requests that a handler answers, of routes that
+    // were added before as well. The first that was given is the outermost.
+    template <filtering_function F>
+    Self& use(F&& function) {
+        self().add_filter(std::make_shared<const filter_task_of<std::decay_t<F>>>(
+            std::in_place, std::forward<F>(function)));
+        return self();
+    }
+    // A filter that looks at heads, before any that is a task begins, and at answers, after all of
+    // those have ended. Before in the order in which they were given, after in the opposite order.
+    Self& use(std::shared_ptr<const filter> f) {
+        self().add_filter(std::move(f));
+        return self();
+    }
+
+    // Routes that have a prefix in common, parameters included, and filters of their own. "" is a
+    // group at the same place. Errors: std::invalid_argument for a prefix that is not empty and
+    // does not begin with '/', or ends with it.
+    auto group(std::string_view prefix) { return self().make_group(prefix); }
+    // A group at the same place with these filters: `routes.with(a, b).get("/x", handler)`.
+    template <class... Filters>
+    auto with(Filters&&... filters) {
+        auto made = self().make_group({});
+        (made.use(std::forward<Filters>(filters)), ...);
+        return made;
+    }
+
+private:
+    Self& self() noexcept { return static_cast<Self&>(*this); }
+};
+
+}  // namespace internal
+
+// Collects handlers before a server starts. Patterns: see router.hpp.
+class router : public internal::route_adder<router> {
+public:
+    // Filters for every request, also those that no handler answers, in the order of use().
+    const std::vector<std::shared_ptr<const filter>>& filters() const noexcept { return filters_; }
+    // Whether a filter that is no task was given to this or to a group.
+    bool has_filters() const noexcept { return has_filters_; }
+    // Whether a handler was declared with offload().
+    bool wants_pool() const noexcept { return wants_pool_; }
 
     // The handler of such a request, or why there is none. Lifetime: `path` and this router outlive
     // the result.
@@ -187,14 +247,68 @@ public:
     }
 
 private:
-    router& add(method verb, std::string_view pattern, handler&& h) {
-        wants_pool_ = wants_pool_ || h.needs().pool;
-        routes_.add(verb, pattern, std::move(h));
+    friend class internal::route_adder<router>;
+    friend class route_group;
+
+    router& add(std::optional<method> verb, std::string_view pattern, handler&& h) {
+        add_to(0, verb, pattern, std::move(h));
         return *this;
     }
+    void add_filter(std::shared_ptr<const filter> f) { add_filter_to(0, std::move(f)); }
+    void add_filter(std::shared_ptr<const internal::filter_task> f) {
+        add_filter_to(0, std::move(f));
+    }
+    route_group make_group(std::string_view prefix);
+
+    // The scopes are numbered; 0 is this router.
+    void make_own_scope();
+    std::size_t make_scope(std::size_t parent, std::string_view prefix);
+    void add_to(std::size_t scope, std::optional<method> verb, std::string_view pattern,
+                handler&& h);
+    void add_filter_to(std::size_t scope, std::shared_ptr<const filter> f);
+    void add_filter_to(std::size_t scope, std::shared_ptr<const internal::filter_task> f);
+    bool is_within(std::size_t scope, std::size_t outer) const noexcept;
+    template <class Filter>
+    void insert_filter(std::size_t scope, bool is_task, std::shared_ptr<const Filter> f,
+                       std::vector<std::shared_ptr<const Filter>> internal::filter_chain::* list);
+
+    // Handlers refer to the chains in it: so the routes go first.
+    std::vector<std::unique_ptr<internal::route_scope>> scopes_;
     internal::route_table<handler> routes_;
+    std::vector<std::size_t> scope_of_;  // by route
     std::vector<std::shared_ptr<const filter>> filters_;
     bool wants_pool_ = false;
+    bool has_filters_ = false;
 };
+
+// Routes of a router with a common prefix and filters for them alone; those of the router and of
+// the groups around it come first. A request that none of its handlers answers (404, 405, the
+// answer to OPTIONS) passes only the filters of the router that are no tasks.
+// Lifetime: the router outlives it, and is not moved before it was last used.
+class route_group : public internal::route_adder<route_group> {
+private:
+    friend class router;
+    friend class internal::route_adder<route_group>;
+
+    route_group(router& of, std::size_t scope) noexcept : router_(&of), scope_(scope) {}
+    route_group& add(std::optional<method> verb, std::string_view pattern, handler&& h) {
+        router_->add_to(scope_, verb, pattern, std::move(h));
+        return *this;
+    }
+    template <class Filter>
+    void add_filter(std::shared_ptr<const Filter> f) {
+        router_->add_filter_to(scope_, std::move(f));
+    }
+    route_group make_group(std::string_view prefix) {
+        return {*router_, router_->make_scope(scope_, prefix)};
+    }
+
+    router* router_;
+    std::size_t scope_;
+};
+
+inline route_group router::make_group(std::string_view prefix) {
+    return {*this, make_scope(0, prefix)};
+}
 
 }  // namespace coppice::http

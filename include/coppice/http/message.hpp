@@ -7,7 +7,9 @@
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal.hpp>
 #include <coppice/http/date.hpp>
+#include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
+#include <coppice/http/request_values.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/stop/inplace.hpp>
 
@@ -22,7 +24,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
+
+namespace coppice {
+class thread_pool;
+}  // namespace coppice
 
 namespace coppice::io {
 class context;
@@ -33,6 +41,7 @@ namespace coppice::http {
 
 class body_reader;
 class body_source;
+class next_handler;
 class peer_address;
 
 // Where a request came from, and how long its answer is wanted; lent by the connection.
@@ -44,6 +53,7 @@ struct request_origin {
     body_reader* body = nullptr;            // only for handlers that read_body() declares
     const std::string* trailers = nullptr;  // the field lines behind a chunked body
     peer_address* peer = nullptr;           // of the client
+    thread_pool* pool = nullptr;            // where its handler runs; nullptr: on the loop
 };
 
 // One `{name}` of a route and the part of the path it matched, not decoded.
@@ -86,7 +96,8 @@ private:
     };
 };
 
-// What a handler gets. Lifetime: views; the head, the body and the route table outlive it.
+// What a handler gets. Lifetime: views; the head, the body and the route table outlive it. It is
+// moved, not copied, since it owns what filters have set.
 class request {
 public:
     // Of a parsed head, which may lack a body, a route and a server, as in a test.
@@ -136,39 +147,106 @@ public:
     std::optional<std::string_view> query(std::string_view name) const noexcept {
         return query_value(head_->query(), name);
     }
-    // The query parameter as a T: std::string (decoded, '+' is a space) or an integer.
-    // Nothing if it is absent or is no T; query(name) tells which.
+    // The first query parameter of that name as a T: std::string (decoded, '+' is a space),
+    // std::string_view (as sent), an integer, bool ("true", "1", "false", "0"), a finite
+    // floating-point number, or a type with `bool parse_parameter(std::string_view, T&)` in its
+    // namespace, which gets the decoded text. Nothing if it is absent or is no T; query(name) tells
+    // which, and so do the two below.
     template <class T>
     std::optional<T> query(std::string_view name) const {
         return convert<T>(query(name), internal::plus_sign::space);
     }
-    // The path parameter as a T: std::string (decoded), std::string_view (as sent) or an integer.
-    // Nothing if the route has none of that name or it is no T.
+    // The same for a parameter that must be there.
+    // Errors: status_error, 400 with the parameter's name, if it is absent or is no T.
+    template <class T>
+    T require_query(std::string_view name) const {
+        return require<T>("query", name, query(name), internal::plus_sign::space);
+    }
+    // The same for one that may be absent: nothing. Errors: status_error, 400, if it is no T.
+    template <class T>
+    std::optional<T> optional_query(std::string_view name) const {
+        const std::optional<std::string_view> raw = query(name);
+        if (!raw) return std::nullopt;
+        return require<T>("query", name, raw, internal::plus_sign::space);
+    }
+    // Every query parameter of that name, in order. Errors: status_error, 400, if one is no T.
+    template <class T = std::string>
+    std::vector<T> query_all(std::string_view name) const {
+        std::vector<T> all;
+        std::string_view rest = head_->query();
+        while (const auto raw = internal::next_query_value(rest, name)) {
+            all.push_back(require<T>("query", name, raw, internal::plus_sign::space));
+        }
+        return all;
+    }
+    // The path parameter as a T, see query(). Nothing if the route has none of that name or it is
+    // no T.
     template <class T = std::string>
     std::optional<T> parameter(std::string_view name) const {
         return convert<T>(parameters_.find(name), internal::plus_sign::literal);
     }
+    // Errors: status_error, 400, if it is no T; std::out_of_range if the route has none.
+    template <class T = std::string>
+    T require_parameter(std::string_view name) const {
+        const std::optional<std::string_view> raw = parameters_.find(name);
+        if (!raw) internal::refuse_unknown_parameter(name);
+        return require<T>("path", name, raw, internal::plus_sign::literal);
+    }
+
+    // Hands a value to what comes behind in this request: the next filters and the handler. One of
+    // each type; a second replaces the first. It is destroyed with the request, also when that is
+    // stopped. Errors: what moving it throws, and std::bad_alloc; then nothing has changed.
+    // Cost: one allocation.
+    template <class T>
+    T& set(T value) {
+        return values_.set<T>(std::move(value));
+    }
+    // The value of that type; nullptr: none was set.
+    template <class T>
+    T* find() noexcept {
+        static_assert(std::is_same_v<T, std::decay_t<T>>, "values are kept by their plain type");
+        return values_.find<T>();
+    }
+    template <class T>
+    const T* find() const noexcept {
+        static_assert(std::is_same_v<T, std::decay_t<T>>, "values are kept by their plain type");
+        return values_.find<T>();
+    }
+    // The same for a value that a filter is known to have set. Errors: std::out_of_range if not.
+    template <class T>
+    T& get() {
+        T* const value = find<T>();
+        if (value == nullptr) internal::refuse_unset_value();
+        return *value;
+    }
+    template <class T>
+    const T& get() const {
+        const T* const value = find<T>();
+        if (value == nullptr) internal::refuse_unset_value();
+        return *value;
+    }
 
 private:
+    friend class next_handler;
+
     template <class T>
     static std::optional<T> convert(std::optional<std::string_view> raw, internal::plus_sign plus) {
         if (!raw) return std::nullopt;
-        if constexpr (std::same_as<T, std::string_view>) {
-            return raw;
-        } else if constexpr (std::integral<T>) {
-            return parse_integer<T>(*raw);
-        } else {
-            static_assert(std::same_as<T, std::string>, "string, string_view or an integer");
-            std::optional<T> text(std::in_place);
-            if (!percent_decode(*raw, *text, plus)) text.reset();
-            return text;
-        }
+        return internal::parse_value<T>(*raw, plus);
+    }
+    template <class T>
+    static T require(std::string_view kind, std::string_view name,
+                     std::optional<std::string_view> raw, internal::plus_sign plus) {
+        std::optional<T> value = convert<T>(raw, plus);
+        if (!value) internal::refuse_parameter(kind, name, raw, internal::form_of<T>());
+        return *std::move(value);
     }
 
     const request_head* head_;
     const request_origin* origin_;
     std::string_view body_;
     path_parameters parameters_;
+    internal::request_values values_;
 };
 
 // A std::string_view that is no constant, since it may change or is made here: what it shows may be

@@ -157,6 +157,8 @@ public:
                 found.allowed, found.parameters};
     }
     std::size_t size() const noexcept { return handlers_.size(); }
+    // In the order in which they were added.
+    Handler& handler_at(std::size_t route) noexcept { return *handlers_[route]; }
 
 private:
     route_tree tree_;

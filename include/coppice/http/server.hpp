@@ -55,7 +55,7 @@ struct timeouts {
     internal::duration idle = std::chrono::seconds(30);   // between requests
     internal::duration body = std::chrono::seconds(30);   // plus what has come of it at rate_min
     internal::duration write = std::chrono::seconds(30);  // plus the length at rate_min
-    std::size_t rate_min = 16 * 1024;                 // bytes per second; 0: the two have no end
+    std::size_t rate_min = 16 * 1024;  // bytes per second; 0: the two have no end
     internal::duration handler = std::chrono::seconds(60);  // until it has made its answer
     // then it is stopped, and has so long to end
     internal::duration handler_stop = std::chrono::seconds(1);
@@ -112,7 +112,8 @@ struct server_options {
     // Called by the constructor with what may keep the server from serving as many as its options
     // say. Empty: it goes to stderr.
     std::function<void(std::string_view)> on_warning = {};
-    // Called with what a handler threw; its client gets 500. Empty: the message goes to stderr.
+    // Called with what a handler or a filter threw, unless that is a status_error; its client gets
+    // 500. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
 

@@ -63,6 +63,14 @@ bool decodes_to(std::string_view text, std::string_view plain,
 // The name is compared decoded, with '+' as a space.
 std::optional<std::string_view> query_value(std::string_view query, std::string_view name) noexcept;
 
+namespace internal {
+
+// The same for each value in turn: `query` becomes what is behind the one that is returned.
+std::optional<std::string_view> next_query_value(std::string_view& query,
+                                                 std::string_view name) noexcept;
+
+}  // namespace internal
+
 // The number that all of `text` spells in decimal: digits, for signed types a '-' before them.
 // Nothing for an empty text, a '+', a space, any other byte, or a number that does not fit.
 template <std::integral Integer>

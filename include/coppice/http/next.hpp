@@ -1,0 +1,120 @@
+// next_handler: what a filter that is a task calls to let its request pass; used by handler.hpp.
+#pragma once
+// A filter in the form of a function wraps the handler:
+//
+//   [](request& r, next_handler next) -> task<response> {
+//       ...                                    // before the handler; may co_return an answer
+//       response answer = co_await next();     // the next filter, or the handler
+//       ...                                    // behind it
+//       co_return answer;
+//   }
+//
+// It begins where and when its handler would: on the loop or on the pool, with the whole body, or
+// with the head alone if the handler is declared with read_body(). Wherever the filter has gone
+// before it awaits next(), the handler begins where it would without filters. What the handler
+// throws passes through next(), and what is stopped stops the filter too.
+
+#include <coppice/base/internal.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/http/message.hpp>
+#include <coppice/task/task.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace coppice::http {
+
+class filter;
+
+namespace internal {
+
+class filtered_answerer;
+
+// A handler's function, whatever its type; with the filters before it, if it has any.
+class answerer : immovable {
+public:
+    answerer(bool is_async, bool is_plain) noexcept : asynchronous(is_async), plain(is_plain) {}
+    virtual ~answerer() = default;
+    virtual response answer(request&) const = 0;
+    virtual task<response> start(request&) const = 0;
+    const bool asynchronous;  // start() is called, else answer()
+    const bool plain;         // the function behind the filters is no task
+};
+
+}  // namespace internal
+
+// What is behind a filter: the next one, or the handler. Threads: the filter's. Lifetime: of the
+// filter's call, and shorter than the request.
+class next_handler {
+public:
+    // Gives the answer of what is behind the filter. It starts when the task is awaited, and does
+    // not if it never is; a second call runs it again, without a body that a handler has read.
+    // Cost: one frame of the next filter; for the handler one more than its own.
+    task<response> operator()() const;
+
+private:
+    friend class internal::filtered_answerer;
+    next_handler(const internal::filtered_answerer& of, request& r, std::size_t index) noexcept
+        : of_(&of), request_(&r), index_(index) {}
+    static task<response> begin_at_home(const internal::answerer& inner, request& r);
+
+    const internal::filtered_answerer* of_;
+    request* request_;
+    std::size_t index_;  // of the filter that is called
+};
+
+namespace internal {
+
+// A filter that is a task, whatever its type.
+class filter_task : immovable {
+public:
+    virtual ~filter_task() = default;
+    virtual task<response> run(request&, next_handler) const = 0;
+};
+
+template <class F>
+concept filtering_function = std::is_invocable_v<const std::decay_t<F>&, request&, next_handler>;
+
+template <class F>
+class filter_task_of final : public filter_task {
+    static_assert(
+        std::same_as<std::invoke_result_t<const F&, request&, next_handler>, task<response>>,
+        "coppice::http: a filter that is a function must return a task<response>, since "
+        "next() gives a task; one that is no task derives from http::filter");
+
+public:
+    template <class G>
+    explicit filter_task_of(std::in_place_t, G&& g) : function_(std::forward<G>(g)) {}
+    task<response> run(request& r, next_handler next) const override { return function_(r, next); }
+
+private:
+    F function_;
+};
+
+// The filters of one group, those of the groups around it first. Lists grow before a server starts.
+struct filter_chain {
+    std::vector<std::shared_ptr<const filter>> filters;  // not the router's own
+    std::vector<std::shared_ptr<const filter_task>> tasks;
+};
+
+// A handler's function behind the tasks of a chain, which outlives this.
+class filtered_answerer final : public answerer {
+public:
+    filtered_answerer(std::unique_ptr<answerer> inner, const filter_chain& chain) noexcept
+        : answerer(true, inner->plain), inner_(std::move(inner)), chain_(chain) {}
+    response answer(request&) const override { return response(500); }  // never called
+    task<response> start(request& r) const override { return next_handler(*this, r, 0)(); }
+
+private:
+    friend class http::next_handler;
+    const std::unique_ptr<answerer> inner_;
+    const filter_chain& chain_;
+};
+
+}  // namespace internal
+
+}  // namespace coppice::http
