@@ -8,8 +8,11 @@
 #include <coppice/http/date.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
+#include <coppice/http/form.hpp>
 #include <coppice/http/handler.hpp>
+#include <coppice/http/json.hpp>
 #include <coppice/http/message.hpp>
+#include <coppice/http/multipart.hpp>
 #include <coppice/http/next.hpp>
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
