@@ -28,6 +28,19 @@ task<> write_and_read(io::context& loop, const std::string& path) {
 }
 // [/files]
 
+// [whole]
+task<> keep_settings(io::context& loop, const std::string& path) {
+    constexpr std::string_view settings = "color = green\n";
+    co_await io::write_file(loop, path, std::as_bytes(std::span(settings)), {.sync = true});
+    std::printf("%s", (co_await io::read_file(loop, path)).c_str());
+    try {
+        co_await io::read_file(loop, "/nowhere/settings");
+    } catch (const std::system_error& error) {
+        std::printf("%s\n", error.what());
+    }
+}
+// [/whole]
+
 }  // namespace
 
 int main() {
@@ -38,6 +51,8 @@ int main() {
     std::thread runner([&loop] { loop.run(); });
     this_thread::sync_wait(
         execution::starts_on(loop.get_scheduler(), write_and_read(loop, path.string())));
+    this_thread::sync_wait(
+        execution::starts_on(loop.get_scheduler(), keep_settings(loop, path.string())));
     guard.reset();
     runner.join();
     std::filesystem::remove(path);

@@ -19,3 +19,4 @@
 #include <coppice/http/pause.hpp>
 #include <coppice/http/router.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/http/url.hpp>

@@ -1,9 +1,11 @@
 // Umbrella of room io/: loops, sockets, timers and signals.
 #pragma once
 
+#include <coppice/io/authority.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/context_pool.hpp>
+#include <coppice/io/copy.hpp>
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/io/file.hpp>
@@ -14,4 +16,6 @@
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
+#include <coppice/io/tcp.hpp>
 #include <coppice/io/timer.hpp>
+#include <coppice/io/whole_file.hpp>

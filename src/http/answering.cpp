@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -208,12 +209,16 @@ response connection::interim_answer(exchange& e) {
 }
 
 // The answer in place of one that was not made: what a status_error says, or 500.
-response connection::answer_to(exchange& e, const std::exception_ptr& error) {
+response connection::answer_to(exchange& e, const std::exception_ptr& error) noexcept {
     try {
         std::rethrow_exception(error);
     } catch (const status_error& known) {
         if (content_of(known.status()) != answer_content::any) return response(known.status());
-        return response::text(std::string(known.what()), known.status());
+        try {
+            return response::text(std::string(known.what()), known.status());
+        } catch (const std::bad_alloc&) {
+            return response::status(known.status());
+        }
     } catch (...) {
         report_exception(e, error);
     }

@@ -342,7 +342,8 @@ private:
     [[gnu::cold, gnu::noinline]] response interim_answer(exchange& e);
     static response refusal(exchange& e, int status, const char* reason);
     [[gnu::cold, gnu::noinline]] void refuse(exchange& e, int status, const char* reason);
-    [[gnu::cold, gnu::noinline]] response answer_to(exchange& e, const std::exception_ptr& error);
+    [[gnu::cold, gnu::noinline]] response answer_to(exchange& e,
+                                                    const std::exception_ptr& error) noexcept;
     [[gnu::cold, gnu::noinline]] void report_exception(exchange& e,
                                                        std::exception_ptr error) noexcept;
     [[gnu::cold, gnu::noinline]] void decide_about_rest(exchange& e, const request_head* head);

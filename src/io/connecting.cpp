@@ -75,6 +75,8 @@ bool is_local(std::error_code error) noexcept {
            error == std::errc::address_family_not_supported;
 }
 
+constexpr std::size_t told_max = 4;  // addresses in a message
+
 struct attempt_socket {
     explicit attempt_socket(context& owner) noexcept : socket(owner) {}
     stream socket;
@@ -115,8 +117,26 @@ connect_race_request::~connect_race_request() {
     COPPICE_CHECK(pending_ == 0, "a connect_race_request ended early");
 }
 
+std::string connect_race_request::subject() const {
+    std::string text;
+    if (asked_.addresses.empty()) {
+        const bool bare = asked_.host.find(':') == asked_.host.npos || asked_.host.front() == '[';
+        text.append(bare ? "" : "[").append(asked_.host).append(bare ? ":" : "]:");
+        return text + std::to_string(asked_.port);
+    }
+    for (const endpoint& e : asked_.addresses.first(std::min(asked_.addresses.size(), told_max))) {
+        text.append(text.empty() ? "" : ", ").append(e.to_string());
+    }
+    return asked_.addresses.size() > told_max ? text + ", ..." : text;
+}
+
 bool connect_race_request::submit() noexcept {
     asked_.target->close();
+    if (asked_.refused) {
+        failure_ = asked_.refused;
+        set_outcome(-EINVAL);
+        return true;
+    }
     if (asked_.addresses.empty()) {
         look_up_.reset(
             try_new<look_up>(*this, resolve_request::arguments{owner(), asked_.host, asked_.port}));

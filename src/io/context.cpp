@@ -76,8 +76,8 @@ context::~context() {
         if (moved && !d.idle()) (void)system_->shutdown(d.fd, shutdown_direction::both);
     });
     cancel_everything();
-    ending_ = true;     // for those who start something in what follows, though nobody should
-    drivers_.wait();    // their operations have just ended
+    ending_ = true;   // for those who start something in what follows, though nobody should
+    drivers_.wait();  // their operations have just ended
     take_posted();
     ring_ = nullptr;
     for_each_descriptor([this](descriptor& d) { system_->close(d.fd); });  // their owners live on
@@ -158,7 +158,7 @@ bool context::run_until(time_point limit, until_idle guards) {
 void context::drive(block_latch& done) noexcept {
     const in_flight::entry driver(drivers_);
     const no_fork_context none;  // the waiting thread runs the operations of others, too
-    if (is_current()) {  // inside a completion
+    if (is_current()) {          // inside a completion
         while (!done.is_set()) (void)turn(time_point::max(), until_idle::alone, &done);
         return;
     }
@@ -339,6 +339,7 @@ void context::close_here(descriptor& d) noexcept {
 
 void context::recycle(descriptor& d) noexcept {
     ring_->detach(d);
+    d.name.reset();
     const std::lock_guard lock(descriptors_);
     d.fd = -1;
     d.next = free_;

@@ -4,24 +4,16 @@
 #include <coppice/base/check.hpp>
 
 #include <arpa/inet.h>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
+
+#include "port.hpp"
 
 namespace coppice::io {
 
 using namespace internal;
 
 namespace {
-
-// 0 to 65535, decimal digits alone.
-result<std::uint16_t> parse_port(std::string_view text) noexcept {
-    std::uint16_t port = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (!whole || (text.size() > 1 && text.front() == '0')) return std::errc::invalid_argument;
-    return port;
-}
 
 constexpr std::string_view unix_prefix = "unix:";
 

@@ -2,6 +2,7 @@
 #include <coppice/io/file.hpp>
 
 #include <coppice/base/file_name.hpp>
+#include <coppice/io/whole_file.hpp>
 
 #include <fcntl.h>
 #include <system_error>
@@ -29,15 +30,10 @@ int flags_of(open_mode mode) noexcept {
 }
 
 open_file open(context& owner, const std::string& path, open_mode mode, unsigned permissions) {
-    const int fd = owner.system()
-                       .open(whole_name(path), flags_of(mode), permissions)
-                       .value_or_throw("a file could not be opened");
-    const result<descriptor*> adopted = owner.adopt(fd, false);
-    if (!adopted) {
-        owner.system().close(fd);
-        throw std::system_error(adopted.error(), "a loop could not take the file");
-    }
-    return open_file(owner, adopted.value());
+    whole_name(path);
+    const result<descriptor*> opened = open_by_name(owner, path, flags_of(mode), permissions);
+    if (!opened) throw std::system_error(opened.error(), "open " + path);
+    return open_file(owner, opened.value());
 }
 
 }  // namespace

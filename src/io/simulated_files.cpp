@@ -21,6 +21,12 @@ using namespace internal;
 
 result<int> simulation::world::open(const char* path, int flags, unsigned) noexcept {
     if (const int failure = begin(system_call::open)) return system_error(failure);
+    if ((flags & O_DIRECTORY) != 0) {
+        object& folder = make(AF_UNSPEC, 0);
+        folder.is = state::file;
+        folder.content = &folder_;
+        return static_cast<int>(end(system_call::open, 0, give_descriptor(folder)));
+    }
     auto found = files_.find(path);
     if (found == files_.end()) {
         if ((flags & O_CREAT) == 0) return system_error(ENOENT);
@@ -44,6 +50,18 @@ std::error_code simulation::world::resize(int fd, std::uint64_t size) noexcept {
     if (o == nullptr || o->content == nullptr) return system_error(EBADF);
     if (const int failure = resize_content(*o->content, size)) return system_error(failure);
     return {};
+}
+std::error_code simulation::world::replace(const char* from, const char* to) noexcept {
+    if (const int failure = begin(system_call::file)) return system_error(failure);
+    auto moved = files_.extract(from);
+    if (moved.empty()) return system_error(ENOENT);
+    remove(to);
+    moved.key() = to;
+    files_.insert(std::move(moved));
+    return {};
+}
+void simulation::world::remove(const char* path) noexcept {
+    if (auto gone = files_.extract(path)) removed_.push_back(std::move(gone));
 }
 // 0, or why not; the file is then as it was.
 int simulation::world::resize_content(bytes& content, std::uint64_t size) noexcept {

@@ -75,6 +75,8 @@ public:
     result<int> open(const char* path, int flags, unsigned mode) noexcept override;
     result<std::uint64_t> file_size(int fd) noexcept override;
     std::error_code resize(int fd, std::uint64_t size) noexcept override;
+    std::error_code replace(const char* from, const char* to) noexcept override;
+    void remove(const char* path) noexcept override;
     void close(int fd) noexcept override;
     result<received_signals*> receive_signals(std::span<const int> signals) noexcept override;
     std::optional<duration> look_up_delay(const std::string& host) noexcept override;
@@ -215,6 +217,8 @@ private:
     std::map<std::pair<time_point, std::uint64_t>, event> events_;
     std::vector<identity> poked_;
     std::map<std::string, bytes, std::less<>> files_;
+    std::vector<decltype(files_)::node_type> removed_;  // files without a name; some may be open
+    bytes folder_;                                      // what an open folder holds
     std::map<std::string, known_host, std::less<>> hosts_;
     std::uint64_t signals_ = 0;  // have come, and no set was there
     std::vector<std::unique_ptr<signal_source>> signal_sources_;

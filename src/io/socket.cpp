@@ -18,6 +18,9 @@ namespace {
 void check(std::error_code error, const char* what) {
     if (error) fail(error, what);
 }
+void check_at(std::error_code error, const char* what, const endpoint& at) {
+    if (error) throw std::system_error(error, what + at.to_string());
+}
 
 // A socket without an owner yet; closed unless it was given away.
 class loose_socket : immovable {
@@ -74,9 +77,9 @@ open_socket listen_at(context& owner, const endpoint& at, const acceptor_options
     }
     const bool first = options.share_port && options.first_sharer;
     if (options.share_port && !first) s.set(reuse_port(true), "SO_REUSEPORT");
-    check(owner.system().bind(s.get(), at), "bind");
+    check_at(owner.system().bind(s.get(), at), "bind ", at);
     if (first) s.set(reuse_port(true), "SO_REUSEPORT");
-    check(owner.system().listen(s.get(), options.backlog), "listen");
+    check_at(owner.system().listen(s.get(), options.backlog), "listen ", at);
     return s.give();
 }
 
@@ -84,7 +87,7 @@ open_socket listen_at(context& owner, const endpoint& at, const acceptor_options
 
 open_socket bind_datagrams(context& owner, const endpoint& at) {
     loose_socket s(owner, at.family(), SOCK_DGRAM);
-    check(owner.system().bind(s.get(), at), "bind");
+    check_at(owner.system().bind(s.get(), at), "bind ", at);
     return s.give();
 }
 

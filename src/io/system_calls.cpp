@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstdio>
 #include <ctime>
 #include <new>
 
@@ -85,6 +86,15 @@ public:
     std::error_code resize(int fd, std::uint64_t size) noexcept override {
         return outcome(::ftruncate(fd, static_cast<off_t>(size)));
     }
+    std::error_code replace(const char* from, const char* to) noexcept override {
+        struct stat about{};
+        if (::stat(to, &about) == 0 && !S_ISREG(about.st_mode)) {
+            return std::make_error_code(S_ISDIR(about.st_mode) ? std::errc::is_a_directory
+                                                               : std::errc::invalid_argument);
+        }
+        return outcome(::rename(from, to));
+    }
+    void remove(const char* path) noexcept override { ::unlink(path); }
     void close(int fd) noexcept override { ::close(fd); }
     result<received_signals*> receive_signals(std::span<const int> signals) noexcept override {
         return receive_process_signals(signals);

@@ -169,6 +169,29 @@ TEST_P(every_operation_of_io, names) {
     check(waits_never_again(
         "socket::connect by name", [&] { return socket.connect("slow", port); },
         [&] { return socket.connect("here", port); }));
+    const std::string slow = "slow:" + std::to_string(port), here = "here:" + std::to_string(port);
+    check(waits_never_again(
+        "connect to text", [&] { return io::tcp::connect(*loop, slow); },
+        [&] { return io::tcp::connect(*loop, here); }));
+}
+
+TEST_P(every_operation_of_io, copies) {
+    make_pair();
+    check(waits(
+        "copy", [this] { return io::copy(*far, *far); },
+        [this]() -> task<> {
+            near->shutdown_send();
+            co_return;
+        }));
+    make_pair();
+    on_loop{*loop}(connect_near_pair());
+    check(waits(
+        "copy_both", [this] { return io::copy_both(*far, *writing); },
+        [this]() -> task<> {
+            near->shutdown_send();
+            reading->shutdown_send();
+            co_return;
+        }));
 }
 
 TEST_P(every_operation_of_io, datagrams) {

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -48,6 +49,7 @@ public:
         peer = to_.data();
         peer_size = to_.size();
     }
+    std::string subject() const { return to_.to_string(); }
 
 protected:
     ~connect_request() = default;
@@ -88,15 +90,20 @@ public:
             : target(&s), host(h), port(p), options(o) {}
         arguments(stream& s, std::span<const endpoint> to, const connect_options& o) noexcept
             : target(&s), addresses(to), options(o) {}
+        // Asked for by text that names no place: fails at once.
+        arguments(stream& s, std::error_code why) noexcept : target(&s), refused(why) {}
         stream* target;
         std::string_view host;  // empty: the addresses are given
         std::uint16_t port = 0;
         std::span<const endpoint> addresses;
         connect_options options;
+        std::error_code refused;
     };
     explicit connect_race_request(const arguments& a) noexcept;
 
     std::error_code error() const noexcept { return failure_ ? failure_ : base::error(); }
+    // "name:port", or the addresses.
+    std::string subject() const;
 
 protected:
     ~connect_race_request();
@@ -124,8 +131,8 @@ private:
     std::size_t pending_ = 0;                         // the look-up or the attempts under way
     // when to try the next address
     internal::time_point next_at_ = internal::time_point::min();
-    std::error_code first_failure_;                   // of the addresses, the most telling
-    std::error_code failure_;                         // the operation's
+    std::error_code first_failure_;  // of the addresses, the most telling
+    std::error_code failure_;        // the operation's
     bool won_ = false;
     bool halted_ = false;  // nothing more is tried
     inplace_stop_source halt_;

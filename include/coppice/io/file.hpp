@@ -5,12 +5,14 @@
 // may be pending on one file. A stop request ends what has not begun; once the kernel reads or
 // writes the memory, the operation is waited for, and ends with its result.
 
+#include <coppice/io/file_transfer.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/open_file.hpp>
 #include <coppice/io/request.hpp>
 #include <coppice/io/workers.hpp>
 
 #include <cerrno>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -48,6 +50,7 @@ public:
         size = a.bytes.size();
         offset = a.offset;
     }
+    std::string subject() const { return file_name(); }
     std::size_t take() const noexcept { return bytes(); }
 
 protected:
@@ -75,13 +78,16 @@ public:
     };
     explicit file_sync_request(const arguments& a) noexcept
         : descriptor_request<file_operation>(a.file, opcode::sync) {}
+    std::string subject() const { return file_name(); }
 
 protected:
     ~file_sync_request() = default;
 };
 
 // A regular file. Opening, size() and resize() are done at once and may wait for the disk.
-// Errors of the constructor: std::system_error; also for a name with a NUL in it.
+// Errors of the constructor: std::system_error, which names the path; also for a name with a NUL in
+// it, and, invalid_seek, for what has no offsets: a pipe, a terminal. What operations throw names
+// the path as it was given: "read_at /data/x: Input/output error".
 class file : public open_file {
 public:
     file(context& owner, const std::string& path, open_mode mode, unsigned permissions = 0644);
@@ -100,6 +106,34 @@ public:
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<file_transfer_request<opcode::write_at>>({reference(), offset, bytes},
                                                                  static_cast<Token&&>(token));
+    }
+    // Reads until `bytes` is full; gives how many, fewer only at the end of the file. Stopped in
+    // the middle, the memory has some. Errors: as read_at(); callbacks get what was read before.
+    template <class Token = use_await_t>
+    auto read_all(std::uint64_t offset, std::span<std::byte> bytes,
+                  Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<fill_request>({reference(), offset, bytes}, static_cast<Token&&>(token));
+    }
+    // Reads to the end of the file, wherever that is when it comes there: files that grow or
+    // shrink meanwhile, and those of /proc, which tell no size. Gives the bytes, as a std::string
+    // or the named container: file.read_all<std::vector<std::byte>>(). Errors: as read_at();
+    // file_too_large for more than options.size_max; not_enough_memory. Cost: allocates.
+    template <class Bytes = std::string, class Token = use_await_t>
+    auto read_all(const read_options& options, Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<read_all_request<Bytes>>({reference(), options},
+                                                 static_cast<Token&&>(token));
+    }
+    template <class Bytes = std::string, class Token = use_await_t>
+        requires(!std::convertible_to<Token, const read_options&>)
+    auto read_all(Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return read_all<Bytes>(read_options(), static_cast<Token&&>(token));
+    }
+    // Writes all of `bytes`. After an error, or stopped in the middle, it has written some.
+    template <class Token = use_await_t>
+    auto write_all(std::uint64_t offset, std::span<const std::byte> bytes,
+                   Token&& token = {}) noexcept(nothrow_token<Token>) {
+        return initiate<write_all_request>({reference(), offset, bytes},
+                                           static_cast<Token&&>(token));
     }
     // Data and size to the disk: fsync.
     template <class Token = use_await_t>

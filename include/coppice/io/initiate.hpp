@@ -11,11 +11,17 @@
 //   context& owner()                             whose loop completes it; may be protected
 //   arguments::owner, ::file.owner or ::target->owner()    the same, before it is constructed
 //   static constexpr const char* name            for messages
+//   std::string subject()                        if there is: what it was for, asked on a failure
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/token/transform.hpp>
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
 
 namespace coppice::io {
 
@@ -44,6 +50,32 @@ auto* loop_of(const Arguments& arguments) noexcept {
     }
 }
 
+template <class Request>
+concept has_subject = requires(const Request& request) { request.subject(); };
+
+// What an operation that has failed says: "read_at /etc/passwd". Nothing until it has, nor without
+// memory for it: then its name alone is said.
+class failure_text {
+public:
+    failure_text() noexcept = default;
+    failure_text(const failure_text&) noexcept {}  // copied before the operation begins
+    template <class Request>
+    [[gnu::cold, gnu::noinline]] void note(const Request& request) noexcept {
+        try {
+            const std::string text = std::string(Request::name) + ' ' + request.subject();
+            if (text.back() == ' ') return;
+            text_ = std::make_unique<char[]>(text.size() + 1);
+            std::memcpy(text_.get(), text.c_str(), text.size() + 1);
+        } catch (const std::exception&) {  // no memory
+        }
+    }
+    const char* get_or(const char* name) const noexcept { return text_ ? text_.get() : name; }
+
+private:
+    std::unique_ptr<char[]> text_;
+};
+struct no_failure_text {};
+
 }  // namespace internal
 
 // What such an operation says as a sender: where timers are, for timeout where nobody else says it.
@@ -64,15 +96,33 @@ class request_initiation {
     using results = request_results<typename Request::value_type>;
     using completion_type = typename results::completion_type;
 
+    static constexpr bool tells = internal::has_subject<Request>;
+    using text_type = std::conditional_t<tells, internal::failure_text, internal::no_failure_text>;
+
+    // Where a request that tells notes its failure.
+    struct written_to {
+        written_to(text_type& t) noexcept : text(&t) {}
+        text_type& get() const noexcept { return *text; }
+        text_type* text;
+    };
+    struct not_written {
+        not_written(text_type&) noexcept {}
+    };
+    using text_reference = std::conditional_t<tells, written_to, not_written>;
+
     class running final : public Request {
     public:
-        running(const arguments_type& of, completion_type done) noexcept
-            : Request(of), done_(done) {}
+        running(const arguments_type& of, completion_type done, text_type& text) noexcept
+            : Request(of), done_(done), text_(text) {}
         // Last of all: ends this, and the memory that it is in may be gone.
         void deliver() noexcept {
             completion_type done = done_;
             const std::error_code error = Request::error();
-            if (Request::stopped()) done.tell_stopped();
+            if (Request::stopped()) {
+                done.tell_stopped();
+            } else if constexpr (tells) {
+                if (error.value() != 0) text_.get().note(*this);
+            }
             if constexpr (std::is_void_v<typename Request::value_type>) {
                 this->~running();
                 std::move(done)(error);
@@ -88,6 +138,7 @@ class request_initiation {
     private:
         void completed() noexcept override { deliver(); }
         completion_type done_;
+        [[no_unique_address]] text_reference text_;
     };
 
 public:
@@ -98,7 +149,7 @@ public:
 
     void operator()(completion_type done) noexcept {
         const internal::completion_env env = execution::get_env(done);
-        running& request = request_.construct(arguments_, done);
+        running& request = request_.construct(arguments_, done, text_);
         loop_ = &request.loop();
         if (request.begin(env.query(get_stop_token),
                           static_cast<internal::time_point>(env.query(execution::get_deadline)))) {
@@ -106,6 +157,12 @@ public:
         }
     }
 
+    // For messages: the operation has failed.
+    const char* failure() const noexcept
+        requires(tells)
+    {
+        return text_.get_or(name);
+    }
     auto get_env() const noexcept { return loop_attributes(internal::loop_of(arguments_)); }
 
     // Waits for the operation; runs the loop meanwhile if nobody else does.
@@ -116,6 +173,7 @@ private:
 
     arguments_type arguments_;
     loop_type* loop_ = nullptr;
+    [[no_unique_address]] text_type text_;
     manual_lifetime<running> request_;
 };
 

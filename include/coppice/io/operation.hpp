@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 namespace coppice::io {
 
@@ -84,7 +86,8 @@ struct descriptor : operation {
     int fd = -1;
     std::uint32_t generation = 0;  // counts the files that this slot has had
     context* owner = nullptr;
-    ring_operation* reading = nullptr;  // at most one pending operation for each direction
+    std::unique_ptr<const std::string> name;  // of a file, as it was opened; for messages
+    ring_operation* reading = nullptr;        // at most one pending operation for each direction
     ring_operation* writing = nullptr;
     intrusive_list<ring_operation, of_one_file> file_operations;
     bool readable = false;  // epoll: reading may succeed; cleared by EAGAIN and short reads

@@ -18,6 +18,7 @@
 #include <coppice/io/stop_relay.hpp>
 #include <coppice/token/completion.hpp>
 
+#include <string>
 #include <system_error>
 
 namespace coppice::io {
@@ -158,6 +159,11 @@ protected:
     // What was received or sent; 0 after an error.
     std::size_t bytes() const noexcept {
         return this->outcome() < 0 ? 0 : static_cast<std::size_t>(this->outcome());
+    }
+    // The name of the file, as it was opened; empty if there is none, or it is closed.
+    std::string file_name() const {
+        const bool known = this->on != nullptr && this->on->generation == generation_;
+        return known && this->on->name != nullptr ? *this->on->name : std::string();
     }
     // For a request that opens its file.
     void refer_to(internal::descriptor& d) noexcept {

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace coppice::io {
@@ -35,6 +36,7 @@ public:
         : base(*a.owner), timer_entry(&expire), host_(a.host), port_(a.port) {}
 
     std::error_code error() const noexcept;
+    std::string subject() const { return std::string(host_); }
     std::vector<endpoint> take() noexcept { return std::move(found_); }
 
 protected:

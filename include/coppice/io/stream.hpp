@@ -45,6 +45,8 @@ static_assert(sizeof(mutable_buffer) == sizeof(iovec) && sizeof(const_buffer) ==
 
 namespace internal {
 
+class copying;
+
 struct transfer_arguments {
     transfer_arguments(const descriptor_reference& f, std::span<std::byte> bytes) noexcept
         : file(f), data(bytes.data()), size(bytes.size()) {}
@@ -287,6 +289,9 @@ public:
     }
     // The same for sending, for those to whom a connection that is gone is no news.
     void shutdown_send() noexcept { (void)shutdown(internal::shutdown_direction::send); }
+
+private:
+    friend class internal::copying;
 };
 
 }  // namespace coppice::io

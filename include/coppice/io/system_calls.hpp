@@ -68,6 +68,10 @@ public:
     virtual result<int> open(const char* path, int flags, unsigned mode) noexcept = 0;
     virtual result<std::uint64_t> file_size(int fd) noexcept = 0;
     virtual std::error_code resize(int fd, std::uint64_t size) noexcept = 0;
+    // Gives one file the name of another, which goes. Errors: also invalid_argument if `to` leads
+    // to something that is no regular file.
+    virtual std::error_code replace(const char* from, const char* to) noexcept = 0;
+    virtual void remove(const char* path) noexcept = 0;
     virtual void close(int fd) noexcept = 0;
     // Receives the signals from now on, and those that wait already. Errors: also invalid_argument
     // for what is no signal, or cannot be waited for.

@@ -95,6 +95,10 @@ private:
 template <class T>
 concept keeps_scheduler = requires { typename std::remove_cvref_t<T>::keeps_scheduler; };
 
+// Senders that say as awaiters what has failed and on what, which no error of a sender does.
+template <class T>
+concept tells_failure = requires { requires T::tells_failure; };
+
 // Types whose awaiters call tasks: only those leave the awaiting task attached.
 template <class T>
 concept awaits_tasks = requires { typename std::remove_cvref_t<T>::awaits_tasks; };
@@ -256,6 +260,8 @@ public:
                              std::same_as<typename task_context<Env>::scheduler_type,
                                           inline_scheduler>) {
             return execution::awaited_as_it_is(static_cast<V&&>(value), promise);
+        } else if constexpr (tells_failure<Plain> && awaited_by_stand_in<V, Derived, Env>) {
+            return returning_await<V, Derived, Env>(static_cast<V&&>(value), promise);
         } else if constexpr (!is_sender<Plain> || !awaited_affine<V, Derived>) {
             return came_back(static_cast<V&&>(value), promise);
         } else if constexpr (requires { static_cast<V&&>(value).affine(); }) {

@@ -38,6 +38,8 @@ public:
         return outcome_.error();
     }
     outcome_t<R...> take() { return outcome_.take(); }
+    // For messages, after run().
+    const char* name() const noexcept { return operation_name(this->initiation()); }
 
 private:
     static void completed(completion_state<R...>& state, std::error_code error,
@@ -91,7 +93,7 @@ struct block_t {
         internal::blocked_operation<Env, kept, R...> operation(
             env, static_cast<Initiation&&>(initiation));
         if (const std::error_code error = operation.run(); error.value() != 0) {
-            internal::throw_error(error, internal::operation_name<kept>());
+            internal::throw_error(error, operation.name());
         }
         return operation.take();
     }

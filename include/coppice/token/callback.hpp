@@ -182,6 +182,9 @@ private:
     void call(std::error_code error, R... results) noexcept {
         link_.reset();
         const auto allocator = callback_allocator(callable_);
+        if constexpr (requires { callable_.note_failure(error, this->initiation()); }) {
+            if (error.value() != 0) callable_.note_failure(error, this->initiation());
+        }
         Callable callable(static_cast<Callable&&>(callable_));
         execution::internal::delete_with(allocator, this);
         static_cast<Callable&&>(callable)(error, static_cast<R&&>(results)...);

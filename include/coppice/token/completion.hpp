@@ -239,10 +239,12 @@ private:
     [[no_unique_address]] std::conditional_t<remembers, flag, no_flag> full_;
 };
 
-// What std::system_error says first: the initiation's `name`, if it has one.
+// What std::system_error says first: what the initiation says of its failure, or its `name`.
 template <class Initiation>
-constexpr const char* operation_name() noexcept {
-    if constexpr (requires { static_cast<const char*>(Initiation::name); }) {
+constexpr const char* operation_name(const Initiation& initiation) noexcept {
+    if constexpr (requires { static_cast<const char*>(initiation.failure()); }) {
+        return initiation.failure();
+    } else if constexpr (requires { static_cast<const char*>(Initiation::name); }) {
         return Initiation::name;
     } else {
         return "asynchronous operation";

@@ -14,8 +14,9 @@
 // stays until the operation completes. So it may hold what the operating system needs while the
 // operation runs, and nothing else has to be allocated.
 //
-// What else an initiation may say: `name`, for messages (completion.hpp); `get_env()`, its
-// attributes as a sender (use_await.hpp); `drive()`, how a blocked thread runs what completes it
+// What else an initiation may say: `name`, for messages, or `failure()`, once the operation has
+// failed, what failed and on what (completion.hpp); `get_env()`, its attributes as a sender
+// (use_await.hpp); `drive()`, how a blocked thread runs what completes it
 // (block.hpp); `completes_inside = false`, for cheaper waiting (inline_start.hpp).
 //
 // A token is use_await or use_await[ec] (use_await.hpp), a callable void(std::error_code, R...)

@@ -117,6 +117,9 @@ class [[nodiscard("await it or connect it: it has not begun")]] await_operation 
     : initiated_state<Initiation, R...> {
 public:
     using sender_concept = execution::sender_tag;
+    // What it throws says more than the error that it sends: tasks await it as an awaitable.
+    static constexpr bool tells_failure =
+        Errors::throws && requires(const Initiation& initiation) { initiation.failure(); };
 
     template <class From>
     await_operation(From&& initiation, Errors errors) noexcept
@@ -149,7 +152,7 @@ public:
         }
     }
     outcome_t<R...> await_resume() {
-        errors_.report(outcome_.error(), operation_name<Initiation>());
+        errors_.report(outcome_.error(), operation_name(this->initiation()));
         return outcome_.take();
     }
     // In a task whose stop token is of another kind: as a sender.

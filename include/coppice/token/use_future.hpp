@@ -6,7 +6,10 @@
 #include <coppice/token/bind_env.hpp>
 #include <coppice/token/callback.hpp>
 
+#include <exception>
 #include <future>
+#include <system_error>
+#include <utility>
 
 namespace coppice {
 
@@ -19,10 +22,13 @@ public:
     explicit promise_callback(const Env& env) : env_(env) {}
     auto get_future() { return promise_.get_future(); }
     const Env& get_env() const noexcept { return env_; }
+    // Called before operator(), while the initiation exists.
+    void note_failure(std::error_code error, const Initiation& initiation) noexcept {
+        failure_ = std::make_exception_ptr(std::system_error(error, operation_name(initiation)));
+    }
     void operator()(std::error_code error, R... results) && noexcept {
         if (error.value() != 0) {
-            promise_.set_exception(
-                std::make_exception_ptr(std::system_error(error, operation_name<Initiation>())));
+            promise_.set_exception(std::move(failure_));
         } else if constexpr (sizeof...(R) == 0) {
             promise_.set_value();
         } else {
@@ -33,6 +39,7 @@ public:
 private:
     [[no_unique_address]] Env env_;
     std::promise<outcome_t<R...>> promise_;
+    std::exception_ptr failure_;
 };
 
 }  // namespace internal

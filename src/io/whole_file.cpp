@@ -1,0 +1,150 @@
+// Opening by name, and the files that io/whole_file.hpp writes.
+#include <coppice/io/whole_file.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace coppice::io {
+
+using namespace internal;
+
+namespace {
+
+constexpr unsigned attempts_max = 16;  // at a name for a new file
+
+// For calls that take a name as C has it.
+int whole(std::string_view path) noexcept {
+    return path.find('\0') == path.npos ? 0 : EINVAL;
+}
+
+}  // namespace
+
+namespace internal {
+
+result<descriptor*> open_by_name(context& owner, std::string_view path, int flags,
+                                 unsigned permissions) noexcept {
+    if (whole(path) != 0) return std::errc::invalid_argument;
+    try {
+        auto name = std::make_unique<const std::string>(path);
+        // Nothing that is no file makes the loop wait.
+        const result<int> fd = owner.system().open(name->c_str(), flags | O_NONBLOCK, permissions);
+        if (!fd) return fd.error();
+        const bool simulated = owner.kind() == backend::sim;
+        std::error_code failure;
+        if (!simulated && ::lseek(fd.value(), 0, SEEK_CUR) < 0) {
+            failure = {errno, std::system_category()};
+        }
+        result<descriptor*> adopted = failure;
+        if (!failure) adopted = owner.adopt(fd.value(), false);
+        if (!adopted) {
+            owner.system().close(fd.value());
+            return adopted.error();
+        }
+        adopted.value()->name = std::move(name);
+        return adopted;
+    } catch (const std::bad_alloc&) {
+        return std::errc::not_enough_memory;
+    }
+}
+
+result<descriptor*> open_to_read(context& owner, std::string_view path) noexcept {
+    return open_by_name(owner, path, O_RDONLY, 0);
+}
+
+}  // namespace internal
+
+write_file_request::~write_file_request() {
+    if (opened_ != nullptr) owner().close(*opened_);
+    if (!new_file_.empty()) owner().system().remove(new_file_.c_str());
+}
+
+bool write_file_request::submit() noexcept {
+    if (whole(path_) != 0) {
+        set_outcome(-EINVAL);
+        return true;
+    }
+    coppice::internal::result<descriptor*> made = std::errc::file_exists;
+    try {
+        for (unsigned i = 0; i != attempts_max && made.error() == std::errc::file_exists; ++i) {
+            name_new_file(i);
+            made =
+                open_by_name(owner(), new_file_, O_WRONLY | O_CREAT | O_EXCL, options_.permissions);
+        }
+    } catch (const std::bad_alloc&) {
+        made = std::errc::not_enough_memory;
+    }
+    if (!made) {
+        new_file_.clear();
+        set_outcome(-made.error().value());
+        return true;
+    }
+    use(*made.value());
+    return write_all_request::submit();
+}
+
+void write_file_request::use(descriptor& d) noexcept {
+    if (opened_ != nullptr) owner().close(*opened_);
+    opened_ = &d;
+    refer_to(d);
+}
+
+std::string_view write_file_request::folder() const noexcept {
+    const std::size_t slash = path_.rfind('/');
+    return slash == path_.npos ? std::string_view() : path_.substr(0, slash + 1);
+}
+
+// Two processes, or two operations, hardly ever choose the same name; then one takes another.
+void write_file_request::name_new_file(unsigned attempt) {
+    constexpr char digits[] = "0123456789abcdef";
+    const auto ticks = static_cast<std::uint64_t>(owner().now().time_since_epoch().count());
+    std::uint64_t value = ticks ^ static_cast<std::uint64_t>(::getpid()) << 40 ^
+                          reinterpret_cast<std::uintptr_t>(this) << 8;
+    value = (value + attempt) * 0x9e3779b97f4a7c15;
+    new_file_ = folder();
+    new_file_ += ".coppice-";
+    for (int shift = 60; shift >= 0; shift -= 4) new_file_ += digits[value >> shift & 15];
+}
+
+int write_file_request::judge(int returned) noexcept {
+    if (stage_ == stage::writing) return write_all_request::judge(returned);
+    if (returned == -EINTR) return -EAGAIN;
+    if (returned < 0 || stage_ == stage::renamed) return returned;
+    return rename();
+}
+
+int write_file_request::written() noexcept {
+    if (!options_.sync) return rename();
+    stage_ = stage::syncing;
+    code = opcode::sync;
+    return -EAGAIN;
+}
+
+int write_file_request::rename() noexcept {
+    try {
+        const std::string path(path_);
+        const std::error_code error = owner().system().replace(new_file_.c_str(), path.c_str());
+        if (error) return -error.value();
+    } catch (const std::bad_alloc&) {
+        return -ENOMEM;
+    }
+    new_file_.clear();
+    return options_.sync ? sync_folder() : 0;
+}
+
+// The name is in the folder, which has to be on the disk too.
+int write_file_request::sync_folder() noexcept {
+    stage_ = stage::renamed;
+    const std::string_view where = folder();
+    const coppice::internal::result<descriptor*> opened =
+        open_by_name(owner(), where.empty() ? "." : where, O_RDONLY | O_DIRECTORY, 0);
+    if (!opened) return -opened.error().value();
+    use(*opened.value());
+    return -EAGAIN;
+}
+
+}  // namespace coppice::io

@@ -1,0 +1,433 @@
+// io/whole_file.hpp, and the operations of io/file.hpp that go on until all is done.
+#include <coppice/io/file.hpp>
+#include <coppice/io/simulation.hpp>
+#include <coppice/io/timer.hpp>
+#include <coppice/io/whole_file.hpp>
+#include <coppice/token/block.hpp>
+
+#include "detached.hpp"
+#include "outcome.hpp"
+#include "rings.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+namespace ex = coppice::execution;
+namespace fs = std::filesystem;
+using coppice::test::bytes_of;
+using coppice::test::detached;
+using coppice::test::outcome;
+using coppice::test::outcome_receiver;
+using coppice::test::text_of;
+
+// Bytes of which no two places look the same.
+std::string lot(std::size_t size) {
+    std::string text(size, ' ');
+    std::uint32_t state = 1;
+    for (char& c : text) {
+        state = state * 1664525 + 1013904223;
+        c = static_cast<char>(state >> 24);
+    }
+    return text;
+}
+
+std::string content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <class F>
+std::string what_is_thrown(F f) {
+    try {
+        f();
+    } catch (const std::system_error& error) {
+        return error.what();
+    }
+    return "nothing";
+}
+
+class whole_file_on : public testing::TestWithParam<io::backend> {
+protected:
+    whole_file_on() { fs::create_directory(folder); }
+    ~whole_file_on() override { fs::remove_all(folder); }
+    std::size_t files_there() const {
+        return static_cast<std::size_t>(
+            std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    }
+    const bool real = GetParam() != io::backend::sim;
+    const std::string folder = testing::TempDir() + "coppice_whole_file_" +
+                               std::to_string(::getpid()) + "_" + test::ring_name({GetParam(), 0});
+    const std::string path = folder + "/x";
+    io::context loop{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(rings, whole_file_on, test::all_rings, test::ring_name);
+
+TEST_P(whole_file_on, what_is_written_is_read_back_however_long_it_is) {
+    for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 3u * 1024 * 1024 + 5}) {
+        const std::string text = lot(size);
+        io::write_file(loop, path, bytes_of(text), block);
+        EXPECT_EQ(io::read_file(loop, path, block), text) << size;
+        const std::vector<std::byte> same =
+            io::read_file<std::vector<std::byte>>(loop, path, block);
+        EXPECT_EQ(text_of(same), text) << size;
+    }
+}
+
+TEST_P(whole_file_on, write_all_and_read_all_go_on_until_all_is_done) {
+    const std::string text = lot(2u * 1024 * 1024 + 7);
+    io::file f(loop, path, io::open_mode::create_only);
+    f.write_all(3, bytes_of(text), block);
+    EXPECT_EQ(f.size().value(), text.size() + 3);
+    EXPECT_EQ(f.read_all({.offset = 3}, block), text);
+    EXPECT_EQ(f.read_all(block), std::string(3, '\0') + text);
+    std::string part(text.size() - 10, ' ');
+    EXPECT_EQ(f.read_all(13, std::as_writable_bytes(std::span(part)), block), part.size());
+    EXPECT_EQ(part, text.substr(10));
+    EXPECT_EQ(f.read_all(text.size(), std::as_writable_bytes(std::span(part)), block), 3u);
+    EXPECT_EQ(f.read_all(0, std::span<std::byte>(), block), 0u);
+    f.write_all(0, std::span<const std::byte>(), block);
+}
+
+TEST_P(whole_file_on, at_the_end_and_behind_it_there_is_nothing_to_read) {
+    io::file f(loop, path, io::open_mode::create_only);
+    EXPECT_EQ(f.read_all(block), "");
+    f.write_all(0, bytes_of("four"), block);
+    EXPECT_EQ(f.read_all({.offset = 3}, block), "r");
+    EXPECT_EQ(f.read_all({.offset = 4}, block), "");
+    EXPECT_EQ(f.read_all({.offset = std::uint64_t{1} << 62}, block), "");
+    std::error_code ec;
+    EXPECT_EQ(f.read_all({.offset = ~std::uint64_t{0}}, block[ec]), "");
+    EXPECT_EQ(ec, std::errc::invalid_argument);
+    f.write_all(~std::uint64_t{0}, bytes_of("x"), block[ec]);
+    EXPECT_EQ(ec, std::errc::invalid_argument);
+    std::byte one{};
+    EXPECT_EQ(f.read_all(~std::uint64_t{0}, std::span(&one, 1), block[ec]), 0u);
+    EXPECT_EQ(ec, std::errc::invalid_argument);
+    EXPECT_EQ(f.size().value(), 4u);
+}
+
+TEST_P(whole_file_on, a_file_of_more_than_size_max_is_too_large) {
+    io::write_file(loop, path, bytes_of(lot(10'000)), block);
+    std::error_code ec;
+    for (const std::size_t max : {0u, 1u, 4096u, 9'999u}) {
+        EXPECT_EQ(io::read_file(loop, path, {.size_max = max}, block[ec]), "");
+        EXPECT_EQ(ec, std::errc::file_too_large) << max;
+    }
+    for (const std::size_t max : {std::size_t{10'000}, std::size_t{10'001}, SIZE_MAX}) {
+        EXPECT_EQ(io::read_file(loop, path, {.size_max = max}, block[ec]).size(), 10'000u);
+        EXPECT_FALSE(ec) << max;
+    }
+    EXPECT_EQ(io::read_file(loop, path, {.offset = 9'000, .size_max = 1'000}, block).size(),
+              1'000u);
+    EXPECT_EQ(io::read_file(loop, path, {.offset = 10'000, .size_max = 0}, block), "");
+}
+
+TEST_P(whole_file_on, files_that_tell_no_size_or_have_no_end_are_read_too) {
+    if (!real) GTEST_SKIP() << "the simulation has no such files";
+    EXPECT_EQ(io::read_file(loop, "/proc/version", block), content("/proc/version"));
+    EXPECT_GT(io::read_file(loop, "/proc/self/maps", block).size(), 4096u);
+    EXPECT_EQ(io::read_file(loop, "/dev/null", block), "");
+    std::error_code ec;
+    (void)io::read_file(loop, "/dev/zero", {.size_max = 100'000}, block[ec]);
+    EXPECT_EQ(ec, std::errc::file_too_large);
+    std::string zeros(70'000, 'x');
+    io::file endless(loop, "/dev/zero", io::open_mode::read_only);
+    EXPECT_EQ(endless.read_all(0, std::as_writable_bytes(std::span(zeros)), block), zeros.size());
+    EXPECT_EQ(zeros, std::string(zeros.size(), '\0'));
+}
+
+TEST_P(whole_file_on, what_is_no_file_is_an_error_and_makes_nothing_wait) {
+    if (!real) GTEST_SKIP() << "the simulation has regular files alone";
+    const std::string pipe = folder + "/pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::error_code ec;
+    (void)io::read_file(loop, pipe, block[ec]);
+    EXPECT_EQ(ec, std::errc::invalid_seek);
+    EXPECT_THROW(io::file(loop, pipe, io::open_mode::read_only), std::system_error);
+    (void)io::read_file(loop, folder, block[ec]);
+    EXPECT_EQ(ec, std::errc::is_a_directory);
+    for (const std::string& to : {pipe, folder, folder + "/", std::string("/dev/null")}) {
+        io::write_file(loop, to, bytes_of("x"), block[ec]);
+        EXPECT_TRUE(ec) << to;
+    }
+    EXPECT_TRUE(fs::is_fifo(pipe));
+    EXPECT_TRUE(fs::is_character_file("/dev/null"));
+    EXPECT_EQ(files_there(), 1u);
+}
+
+TEST_P(whole_file_on, bad_names_are_errors_and_leave_nothing_behind) {
+    std::error_code ec;
+    using namespace std::string_literals;
+    for (const std::string& name :
+         {""s, folder + "/none/x", folder + "/a\0b"s, folder + "/" + std::string(300, 'n')}) {
+        (void)io::read_file(loop, name, block[ec]);
+        EXPECT_TRUE(ec) << name;
+        if (!real && name.find('\0') == name.npos) continue;  // any name is one there
+        io::write_file(loop, name, bytes_of("x"), block[ec]);
+        EXPECT_TRUE(ec) << name;
+    }
+    EXPECT_EQ(files_there(), 0u);
+}
+
+TEST_P(whole_file_on, a_written_file_replaces_the_old_one_and_open_files_keep_theirs) {
+    io::write_file(loop, path, bytes_of("old"), {.permissions = 0600}, block);
+    io::file old(loop, path, io::open_mode::read_only);
+    io::write_file(loop, path, bytes_of("new"), {.sync = true, .permissions = 0640}, block);
+    EXPECT_EQ(old.read_all(block), "old");
+    EXPECT_EQ(io::read_file(loop, path, block), "new");
+    if (!real) return;
+    struct stat about{};
+    ASSERT_EQ(::stat(path.c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0640u & ~(::umask(::umask(0)) & 0777u));
+    EXPECT_EQ(files_there(), 1u);
+}
+
+TEST_P(whole_file_on, many_writers_of_one_name_leave_what_one_of_them_wrote) {
+    int ended = 0;
+    std::vector<std::string> texts;
+    for (char c = 'a'; c != 'u'; ++c) texts.push_back(std::string(50'000, c));
+    for (const std::string& text : texts) {
+        io::write_file(loop, path, bytes_of(text), [&](std::error_code ec) {
+            EXPECT_FALSE(ec);
+            ++ended;
+        });
+    }
+    loop.run();
+    EXPECT_EQ(ended, 20);
+    const std::string left = io::read_file(loop, path, block);
+    EXPECT_NE(std::find(texts.begin(), texts.end(), left), texts.end());
+    if (real) {
+        EXPECT_EQ(files_there(), 1u);
+    }
+}
+
+TEST_P(whole_file_on, errors_name_the_operation_and_the_path) {
+    const std::string none = folder + "/none/x";
+    const std::string why = ": No such file or directory";
+    if (real) {
+        EXPECT_EQ(what_is_thrown([&] { io::file(loop, none, io::open_mode::create); }),
+                  "open " + none + why);
+        EXPECT_EQ(what_is_thrown([&] { io::write_file(loop, none, {}, block); }),
+                  "write_file " + none + why);
+    }
+    EXPECT_EQ(what_is_thrown([&] { (void)io::read_file(loop, none, block); }),
+              "read_file " + none + why);
+    EXPECT_EQ(what_is_thrown([&] {
+                  auto future = io::read_file(loop, none, use_future);
+                  loop.run();
+                  (void)future.get();
+              }),
+              "read_file " + none + why);
+    io::file f(loop, path, io::open_mode::create);
+    const std::string bad_offset = path + ": Invalid argument";
+    constexpr std::uint64_t beyond = ~std::uint64_t{0};
+    std::byte one{};
+    const std::span<std::byte> some(&one, 1);
+    EXPECT_EQ(what_is_thrown([&] { (void)f.read_at(beyond, some, block); }),
+              "read_at " + bad_offset);
+    EXPECT_EQ(what_is_thrown([&] { (void)f.write_at(beyond, some, block); }),
+              "write_at " + bad_offset);
+    EXPECT_EQ(what_is_thrown([&] { f.write_all(beyond, some, block); }), "write_all " + bad_offset);
+    EXPECT_EQ(what_is_thrown([&] { (void)f.read_all(beyond, some, block); }),
+              "read_all " + bad_offset);
+    EXPECT_EQ(what_is_thrown([&] { (void)f.read_all({.offset = beyond}, block); }),
+              "read_all " + bad_offset);
+    std::string awaited;
+    auto wait = [&]() -> detached {
+        try {
+            co_await f.write_all(beyond, some);
+        } catch (const std::system_error& error) {
+            awaited = error.what();
+        }
+    };
+    wait();
+    loop.run();
+    EXPECT_EQ(awaited, "write_all " + bad_offset);
+    f.close();
+    EXPECT_EQ(what_is_thrown([&] { (void)f.read_all(block); }), "read_all: Bad file descriptor");
+}
+
+// ---- Stops, deadlines and failures, by the clock of a simulation -----------------------------
+
+constexpr const char* name = "/data/x";
+const std::string old_text = lot(5'000);
+const std::string new_text = lot(9'000).substr(1'000);
+
+// Writes old_text, then new_text under `hindrance`; the file is then one or the other.
+template <class Hinder>
+outcome write_hindered(io::simulation& world, io::context& loop, Hinder hinder) {
+    io::write_file(loop, name, bytes_of(old_text), block);
+    const std::size_t open = world.open_descriptors();
+    outcome ended;
+    hinder(ended);
+    EXPECT_EQ(ended.ends(), 1);
+    const std::string_view left = world.content(name);
+    EXPECT_TRUE(left == old_text || left == new_text);
+    EXPECT_EQ(world.open_descriptors(), open);
+    if (ended.values == 1) {
+        EXPECT_EQ(left, new_text);
+    }
+    return ended;
+}
+
+TEST(whole_file_simulated, a_stopped_or_late_write_leaves_the_old_file_or_the_new_one) {
+    int whole = 0, stopped = 0;
+    for (std::uint64_t seed = 1; seed != 200; ++seed) {
+        const auto after = std::chrono::microseconds(seed * 131 % 20'000);
+        const bool by_deadline = seed % 2 == 0;
+        io::simulation world(seed);
+        io::context loop(world);
+        const outcome ended = write_hindered(world, loop, [&](outcome& o) {
+            inplace_stop_source source;
+            const ex::instant deadline =
+                by_deadline ? ex::instant(loop.now() + after) : ex::instant::never();
+            auto op =
+                ex::connect(io::write_file(loop, name, bytes_of(new_text), {.sync = seed % 3 == 0}),
+                            outcome_receiver(o, source.get_token(), deadline));
+            ex::start(op);
+            io::timer timer(loop);
+            if (!by_deadline)
+                timer.wait_for(after, [&](std::error_code) { source.request_stop(); });
+            loop.run();
+        });
+        EXPECT_EQ(ended.errors, 0) << ended.error.message();
+        (ended.values == 1 ? whole : stopped) += 1;
+    }
+    EXPECT_GT(whole, 0);
+    EXPECT_GT(stopped, 0);
+}
+
+TEST(whole_file_simulated, whichever_call_fails_the_file_is_the_old_one_or_the_new_one) {
+    for (const bool sync : {false, true}) {
+        int failures = 0;
+        for (std::uint64_t n = 1;; ++n) {
+            io::simulation world(3, io::simulated_faults::none());
+            io::context loop(world);
+            const outcome ended = write_hindered(world, loop, [&](outcome& o) {
+                world.fail_call(n);
+                auto op =
+                    ex::connect(io::write_file(loop, name, bytes_of(new_text), {.sync = sync}),
+                                outcome_receiver(o));
+                ex::start(op);
+                loop.run();
+            });
+            if (!world.failed()) break;
+            failures += ended.errors;
+        }
+        EXPECT_GE(failures, sync ? 5 : 3);
+    }
+}
+
+TEST(whole_file_simulated, a_file_that_grows_or_shrinks_is_read_as_far_as_it_was) {
+    int longer = 0, shorter = 0;
+    const std::string text = lot(20'000);
+    for (std::uint64_t seed = 1; seed != 200; ++seed) {
+        io::simulation world(seed);
+        io::context loop(world);
+        io::file f(loop, name, io::open_mode::create);
+        f.write_all(0, bytes_of(std::string_view(text).substr(0, 10'000)), block);
+        std::string read;
+        f.read_all([&](std::error_code ec, std::string bytes) {
+            EXPECT_FALSE(ec);
+            read = std::move(bytes);
+        });
+        io::timer timer(loop);
+        timer.wait_for(std::chrono::microseconds(seed * 17 % 4'000), [&](std::error_code) {
+            if (seed % 2 == 0) {
+                EXPECT_FALSE(f.resize(100));
+            } else {
+                f.write_all(10'000, bytes_of(std::string_view(text).substr(10'000)),
+                            [](std::error_code) {});
+            }
+        });
+        loop.run();
+        EXPECT_EQ(read, text.substr(0, read.size()));
+        EXPECT_GE(read.size(), seed % 2 == 0 ? 100u : 10'000u);
+        longer += read.size() > 10'000;
+        shorter += read.size() < 10'000;
+    }
+    EXPECT_GT(longer, 0);
+    EXPECT_GT(shorter, 0);
+}
+
+TEST(whole_file_simulated, a_stop_ends_reading_and_writing_between_two_pieces) {
+    int ends[2] = {0, 0};
+    const std::string text = lot(30'000);
+    std::string memory(text.size(), ' ');
+    for (std::uint64_t seed = 1; seed != 150; ++seed) {
+        io::simulation world(seed);
+        io::context loop(world);
+        io::file f(loop, name, io::open_mode::create);
+        f.write_all(0, bytes_of(text), block);
+        inplace_stop_source source;
+        outcome read, filled, written;
+        auto a = ex::connect(f.read_all(), outcome_receiver(read, source.get_token()));
+        auto b = ex::connect(f.read_all(0, std::as_writable_bytes(std::span(memory))),
+                             outcome_receiver(filled, source.get_token()));
+        auto c = ex::connect(f.write_all(0, bytes_of(text)),
+                             outcome_receiver(written, source.get_token()));
+        ex::start(a);
+        ex::start(b);
+        ex::start(c);
+        io::timer timer(loop);
+        timer.wait_for(std::chrono::microseconds(seed * 37 % 9'000),
+                       [&](std::error_code) { source.request_stop(); });
+        loop.run();
+        for (const outcome& o : {read, filled, written}) {
+            EXPECT_EQ(o.ends(), 1);
+            EXPECT_EQ(o.errors, 0);
+            ends[o.stops] += 1;
+        }
+        EXPECT_EQ(f.read_all(block), text);
+    }
+    EXPECT_GT(ends[0], 0);
+    EXPECT_GT(ends[1], 0);
+}
+
+TEST(whole_file_simulated, a_file_that_is_closed_or_a_context_that_ends_cancels_it) {
+    for (const bool close : {true, false}) {
+        io::simulation world(1);
+        std::optional<io::context> loop(std::in_place, world);
+        std::optional<io::file> f(std::in_place, *loop, name, io::open_mode::create);
+        f->write_all(0, bytes_of(old_text), block);
+        outcome read, whole, written;
+        auto a = ex::connect(f->read_all(), outcome_receiver(read));
+        auto b = ex::connect(io::read_file(*loop, name), outcome_receiver(whole));
+        auto c =
+            ex::connect(io::write_file(*loop, name, bytes_of(new_text)), outcome_receiver(written));
+        ex::start(a);
+        ex::start(b);
+        ex::start(c);
+        if (close) {
+            f.reset();
+            loop->run();
+            EXPECT_EQ(whole.values, 1);
+            EXPECT_EQ(written.values, 1);
+        } else {
+            EXPECT_FALSE(loop->drain(0ms));
+            EXPECT_EQ(whole.error, std::errc::operation_canceled);
+            EXPECT_EQ(written.error, std::errc::operation_canceled);
+            EXPECT_EQ(world.content(name), old_text);
+            f.reset();
+        }
+        EXPECT_EQ(read.error, std::errc::operation_canceled);
+        EXPECT_EQ(read.ends() + whole.ends() + written.ends(), 3);
+    }
+}
+
+}  // namespace
