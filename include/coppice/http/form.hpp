@@ -17,6 +17,7 @@ namespace coppice::http {
 // The fields of a request's body. Lifetime: views into the body, which outlives this.
 class urlencoded_form {
 public:
+    // How many fields a form may have where nothing else is said.
     static constexpr std::size_t fields_max_default = 1000;
 
     // For handlers that get the body whole. Errors: status_error: 415 unless the media type is

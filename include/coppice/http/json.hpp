@@ -1,5 +1,4 @@
-// JSON bodies by the library of one's choice: json_codec is the hook, and no library is needed
-// here.
+// JSON bodies by a library of one's choice: json_codec is the hook, and none is needed here.
 #pragma once
 // A program says once how its library reads and writes, for one type or for all that it takes:
 //

@@ -35,7 +35,7 @@ namespace coppice::http {
 // What a client may send; beyond it the request is refused with 413.
 struct multipart_limits {
     std::size_t part_head_bytes_max = 8u << 10;  // the fields of one part
-    std::size_t parts_max = 1000;
+    std::size_t parts_max = 1000;                // of one body
     std::size_t bytes_max = 8u << 20;  // kept by parse_multipart() and read_multipart(), all parts
 };
 
