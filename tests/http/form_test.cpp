@@ -95,7 +95,8 @@ TEST(urlencoded_form, a_malformed_escape_or_a_nul_anywhere_is_refused) {
         EXPECT_EQ(posted(body).refused(), 400) << body;
     EXPECT_EQ(posted(std::string(1, '\0')).refused(), 400);
     for (int c = 1; c != 0x100; ++c) {
-        if (c != '%') EXPECT_EQ(posted(std::string(3, static_cast<char>(c))).refused(), 0) << c;
+        if (c == '%') continue;
+        EXPECT_EQ(posted(std::string(3, static_cast<char>(c))).refused(), 0) << c;
     }
 }
 
