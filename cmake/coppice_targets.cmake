@@ -1,4 +1,4 @@
-# Functions that give the project's own targets their flags, and tests their names.
+# Functions that give the project's own targets their flags, and say what is left out.
 
 # Warnings and sanitizers, for targets built from this tree.
 function(coppice_flags target)
@@ -31,4 +31,32 @@ function(coppice_executable target)
     add_executable(${target} ${ARGN})
     target_link_libraries(${target} PRIVATE coppice::coppice)
     coppice_flags(${target})
+endfunction()
+
+# Turns a part off that is AUTO if its package is not found, and says so; notes it as missing if the
+# part was asked for.
+function(coppice_needs part package debian what)
+    if(NOT ${part})
+        return()
+    endif()
+    find_package(${package} QUIET)
+    if(${package}_FOUND)
+        return()
+    endif()
+    if(${part} STREQUAL "AUTO")
+        message(STATUS "${what} are left out: ${package} (${debian}) is not installed")
+        set(${part} OFF PARENT_SCOPE)
+    else()
+        set_property(GLOBAL APPEND PROPERTY coppice_missing "${debian} (${package}) for ${what}")
+    endif()
+endfunction()
+
+# Ends the configuration if coppice_needs() has noted anything, naming all of it.
+function(coppice_refuse_missing)
+    get_property(missing GLOBAL PROPERTY coppice_missing)
+    if(missing)
+        list(JOIN missing "\n  " lines)
+        message(FATAL_ERROR "These packages are not installed:\n  ${lines}\n"
+            "Install them, or turn off what needs them: -DCOPPICE_APPS=OFF, -DCOPPICE_TESTS=OFF")
+    endif()
 endfunction()

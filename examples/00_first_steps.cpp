@@ -1,4 +1,5 @@
 // The first ten minutes: compute on a pool, wait without a thread, stop what takes too long.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <chrono>
@@ -8,6 +9,7 @@
 using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
+// [/top]
 
 namespace {
 

@@ -1,4 +1,5 @@
 // A web server whose handlers compute on a pool; a client asks it three questions and stops it.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <cstdio>
@@ -6,6 +7,7 @@
 #include <thread>
 
 using namespace coppice;
+// [/top]
 
 namespace {
 

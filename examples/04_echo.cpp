@@ -1,4 +1,5 @@
 // An echo server and its client on one loop, with a timer: every wait is a co_await.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <array>
@@ -9,6 +10,7 @@
 
 using namespace coppice;
 using namespace std::chrono_literals;
+// [/top]
 
 namespace {
 

@@ -1,4 +1,5 @@
 // A queue for one producer and one consumer, consumed by several threads without a lock.
+// [top]
 #include <coppice/contract.hpp>
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <vector>
 
 using namespace coppice;
+// [/top]
 
 namespace {
 

@@ -1,5 +1,6 @@
 // A scope that ends by itself: in a task, and as a sender. Whatever happens in it, what was spawned
 // has ended afterwards.
+// [top]
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 
@@ -11,6 +12,7 @@
 namespace ex = coppice::execution;
 using coppice::task;
 using coppice::this_thread::sync_wait;
+// [/top]
 
 task<void> count_words(const std::string& text, int& words) {
     for (const char c : text) words += c == ' ' ? 1 : 0;

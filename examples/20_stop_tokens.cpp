@@ -1,4 +1,5 @@
 // Stopping work: a source per kind of owner, and what a stop_source can do beyond the standard's.
+// [top]
 #include <coppice/stop_token.hpp>
 
 #include <chrono>
@@ -6,9 +7,10 @@
 #include <exception>
 #include <stdexcept>
 
-namespace {
-
 using namespace std::chrono_literals;
+// [/top]
+
+namespace {
 
 // [single]
 // An operation with one child: 8 bytes, one callback at a time, no allocation.

@@ -1,4 +1,5 @@
 // Fork-join: plain functions, loops and sums side by side, without grain sizes.
+// [top]
 #include <coppice/pool.hpp>
 
 #include <cstdio>
@@ -6,6 +7,7 @@
 #include <vector>
 
 using namespace coppice;
+// [/top]
 
 namespace {
 

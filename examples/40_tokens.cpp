@@ -1,4 +1,5 @@
 // One function, every completion token: await, sender, callback, future, block.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <chrono>
@@ -7,6 +8,7 @@
 
 using namespace coppice;
 using namespace std::chrono_literals;
+// [/top]
 
 namespace {
 

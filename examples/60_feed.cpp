@@ -1,4 +1,5 @@
 // A UDP feed: work contracts keep the books, and hand what they find to tasks.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <array>
@@ -16,6 +17,7 @@
 
 using namespace coppice;
 namespace ex = coppice::execution;
+// [/top]
 
 namespace {
 

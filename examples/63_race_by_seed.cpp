@@ -1,4 +1,5 @@
 // A simulation finds a race between coroutines: some seed shows it, and shows it again each time.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <array>
@@ -9,6 +10,7 @@
 
 using namespace coppice;
 namespace ex = coppice::execution;
+// [/top]
 
 namespace {
 

@@ -1,4 +1,5 @@
 // What a user of Asio writes: an acceptor's loop, a read with a timeout, a strand, a signal.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <array>
@@ -11,6 +12,7 @@
 using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
+// [/top]
 
 namespace {
 

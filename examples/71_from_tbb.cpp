@@ -1,4 +1,5 @@
 // What a user of oneTBB writes: loops, reductions, a task group, an arena, a cancelled group.
+// [top]
 #include <coppice/pool.hpp>
 #include <coppice/task.hpp>
 
@@ -8,6 +9,7 @@
 
 using namespace coppice;
 namespace ex = coppice::execution;
+// [/top]
 
 namespace {
 

@@ -1,4 +1,5 @@
 // What a user of std::thread and std::stop_token writes, and the same with fewer threads.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
+// [/top]
 
 namespace {
 

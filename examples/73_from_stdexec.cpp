@@ -1,4 +1,5 @@
 // What a user of stdexec writes: the same names, and what stdexec leaves to others.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <chrono>
@@ -8,6 +9,7 @@
 
 namespace ex = coppice::execution;  // namespace ex = stdexec;
 using namespace std::chrono_literals;
+// [/top]
 
 namespace {
 

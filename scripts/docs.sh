@@ -16,12 +16,30 @@ version=$(sed -nE 's/^#define COPPICE_VERSION_[A-Z]+ ([0-9]+)$/\1/p' \
     "$root/include/coppice/base/version.hpp" | paste -sd.)
 
 say "the guide"
-mkdocs build --quiet --clean --config-file "$root/scripts/site/mkdocs.yml" --site-dir "$site"
+# Pages that the navigation does not list yet come last, under their titles.
+guide=$root/build/mkdocs.yml
+{
+    sed -E -e "s#^docs_dir: .*#docs_dir: $root/docs#" \
+        -e "s#custom_dir: .*#custom_dir: $root/scripts/site/theme#" "$root/scripts/site/mkdocs.yml"
+    for page in "$root"/docs/*.md; do
+        grep -q ": $(basename "$page")\$" "$root/scripts/site/mkdocs.yml" && continue
+        title=$(sed -n 's/^# //p' "$page" | head -n 1 | tr -d '"')
+        printf '  - "%s": %s\n' "${title:-$(basename "$page" .md)}" "$(basename "$page")"
+    done
+} >"$guide"
+mkdocs build --quiet --clean --config-file "$guide" --site-dir "$site"
+# A page that was opened as a file may not read other files: the search's index is a script, too.
+{
+    printf 'window.search_index = '
+    cat "$site/search/search_index.json"
+} >"$site/search/search_index.js"
 # Debian's theme has another version of it than its pages name.
 wanted=$site/js/jquery-3.6.0.min.js
 [ -e "$wanted" ] || cp "$site"/js/jquery-*.min.js "$wanted"
-# What pages link to outside of docs/.
+# What pages link to outside of docs/ lies beside them in the site.
 (cd "$root" && cp --parents -t "$site" examples/*.cpp include/coppice/*/PROTOCOL.md)
+find "$site" -maxdepth 2 -name '*.html' -not -path "$site/reference/*" -exec \
+    sed -i -E 's#href="\.\./((\.\./)?(examples|include)/)#href="\1#g' {} +
 say "the reference"
 (cd "$root" && doxygen - <<END
 @INCLUDE = scripts/site/Doxyfile

@@ -56,6 +56,7 @@ constexpr check checks[] = {
     {"long_functions", long_functions},
     {"header_shape", header_shape},
     {"quotes", quotes},
+    {"bare_snippets", bare_snippets},
     {"dead_links", dead_links},
     {"proven_conformance", proven_conformance},
     {"undocumented_names", undocumented_names},
@@ -103,7 +104,9 @@ const tree& project() {
         tree all;
         for (const fs::path& path : paths) {
             std::string name = fs::relative(path, root).generic_string();
-            if (!fs::is_regular_file(path) || !is_covered(name)) continue;
+            if (!fs::is_regular_file(path)) continue;
+            if (name.starts_with("docs/images/")) all.emplace_back(name, "");  // links lead there
+            if (!is_covered(name)) continue;
             std::ifstream in(path, std::ios::binary);
             all.emplace_back(std::move(name), std::string(std::istreambuf_iterator<char>(in), {}));
         }
@@ -727,6 +730,28 @@ const std::vector<example> document_examples = {
      {1, 3}},
     {"quotes", "typed by hand", {{"README.md", "```sh\n./run\n```\n\n```cpp\nf();\n```\n"}}, {5}},
     {"quotes", "typed by hand in a decision", {{"docs/decisions/1.md", "```cpp\nf();\n```\n"}}, {}},
+    {"bare_snippets",
+     "includes and a using, then a part without",
+     {{"docs/a.md",
+       "```sh\n./run\n```\n```cpp\n#include <coppice/io.hpp>\nusing namespace coppice;\n```\n"
+       "```cpp\nf();\n```\n"}},
+     {}},
+    {"bare_snippets",
+     "an alias will do",
+     {{"docs/a.md",
+       "```cpp\n#include <coppice/io.hpp>\nnamespace ex = coppice::execution;\n```\n"}},
+     {}},
+    {"bare_snippets", "no includes", {{"docs/a.md", "# A\n```cpp\nusing x = int;\n```\n"}}, {2}},
+    {"bare_snippets",
+     "no using, and an include of a later block",
+     {{"docs/a.md", "```cpp\n#include <coppice/io.hpp>\n```\n```cpp\nusing x = int;\n```\n"}},
+     {1}},
+    {"bare_snippets",
+     "not of pages without C++, elsewhere, or in a decision",
+     {{"docs/a.md", "```sh\n./run\n```\n"},
+      {"README.md", "```cpp\nf();\n```\n"},
+      {"docs/decisions/1.md", "```cpp\nf();\n```\n"}},
+     {}},
     {"dead_links",
      "to pages, folders, headers, parts and other places",
      {{"README.md",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <system_error>
 #include <thread>
 
@@ -175,6 +176,7 @@ int main(int argc, char** argv) {
         return refuse(e.what());
     }
     world.server = &*server;
+    world.board = std::make_unique<serve::live_board>(*server);
     const reloading reload(world, log, options);
     return serve_until_stopped(*server, options.drain, reload);
 }

@@ -116,7 +116,49 @@ task<response> limited(shared_limit limit, task<response> (*workload)(const worl
     co_return co_await workload(w, r);
 }
 
-void add_workloads(http::router& routes, const world& w, std::uint64_t most) {
+// The handler, counted under the route's name.
+template <class F>
+auto counted(world& w, const char* name, F function) {
+    route_count& count = w.routes.emplace_back(name);
+    if constexpr (http::is_declared_handler<F>) {
+        return http::declare(
+            [&count, f = std::move(function.function)](request& r) {
+                count.add();
+                return f(r);
+            },
+            function.needs);
+    } else {
+        return [&count, f = std::move(function)](request& r) {
+            count.add();
+            return f(r);
+        };
+    }
+}
+
+// What does not change while the server runs, as members of /live's answer.
+std::string about(const world& w, const options& o) {
+    static constexpr const char* models[] = {"single", "multi", "worker", "async"};
+    const char* const ring = w.server->backend() == io::backend::uring ? "io_uring" : "epoll";
+    return std::string(",\"program\":\"" COPPICE_VERSION "\",\"model\":\"") +
+           models[static_cast<std::size_t>(o.server.model)] + "\",\"ring\":\"" + ring +
+           "\",\"processors\":" + std::to_string(std::thread::hardware_concurrency());
+}
+
+// The page at /, and what it asks for twice a second. What is asked by it is counted apart.
+void add_page(http::router& routes, world& w, const options& o) {
+    routes.get("/", [&w](request& r) {
+        w.board->add_own(r.loop());
+        return response::html(live_page);
+    });
+    routes.get("/live", [&w, o](request& r) {
+        response answer = response::json(w.board->look(w.routes, about(w, o)));
+        answer.add("Cache-Control", "no-store");
+        w.board->add_own(r.loop());  // behind the look, which it is not in either
+        return answer;
+    });
+}
+
+void add_workloads(http::router& routes, world& w, std::uint64_t most) {
     if (most == 0) most = std::numeric_limits<std::uint64_t>::max();
     const auto limit = std::make_shared<workload_limit>(most);
     const auto at_once = [limit](response (*workload)(request&)) {
@@ -128,10 +170,10 @@ void add_workloads(http::router& routes, const world& w, std::uint64_t most) {
     const auto suspending = [limit, &w](task<response> (*workload)(const world&, request&)) {
         return [limit, workload, &w](request& r) { return limited(limit, workload, w, r); };
     };
-    routes.get("/cpu", http::offload(suspending(cpu)))
-        .get("/io", at_once(hold_thread))
-        .get("/io-async", suspending(wait_on_timer))
-        .post("/echo", at_once(echo));
+    routes.get("/cpu", counted(w, "/cpu", http::offload(suspending(cpu))))
+        .get("/io", counted(w, "/io", at_once(hold_thread)))
+        .get("/io-async", counted(w, "/io-async", suspending(wait_on_timer)))
+        .post("/echo", counted(w, "/echo", at_once(echo)));
 }
 
 }  // namespace
@@ -144,18 +186,23 @@ http::router make_routes(world& w, const options& o) {
     http::router routes;
     if (!o.cors.empty()) routes.use(http::cors({.origins = o.cors}));
     if (o.compress) routes.use(http::compression());
-    routes.get("/", [](request&) { return response::html(live_page); })
-        .get("/plaintext", [](request&) { return response::text("Hello, World!"); })
-        .get("/json", [](request&) { return response::json(R"({"message":"Hello, World!"})"); })
-        .get("/healthz", [](request&) { return response::text("ok\n"); })
-        .get("/metrics", [&w](request&) {
-            return response(200)
-                .body(metrics(w))
-                .content_type("text/plain; version=0.0.4; charset=utf-8");
-        });
+    add_page(routes, w, o);
+    const auto plain = [](request&) { return response::text("Hello, World!"); };
+    const auto json = [](request&) { return response::json(R"({"message":"Hello, World!"})"); };
+    const auto health = [](request&) { return response::text("ok\n"); };
+    const auto scrape = [&w](request&) {
+        return response(200)
+            .body(metrics(w))
+            .content_type("text/plain; version=0.0.4; charset=utf-8");
+    };
+    routes.get("/plaintext", counted(w, "/plaintext", plain))
+        .get("/json", counted(w, "/json", json))
+        .get("/healthz", counted(w, "/healthz", health))
+        .get("/metrics", counted(w, "/metrics", scrape));
     if (o.workloads) add_workloads(routes, w, o.workload_max);
     if (w.files.get() != nullptr) {
-        routes.get("/static/{path...}", [&w](request& r) { return (*w.files.get())(r); });
+        const auto file = [&w](request& r) { return (*w.files.get())(r); };
+        routes.get("/static/{path...}", counted(w, "/static", file));
     }
     return routes;
 }

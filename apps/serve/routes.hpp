@@ -1,11 +1,13 @@
 // The endpoints of coppice-serve.
 #pragma once
 
+#include "live.hpp"
 #include "options.hpp"
 
 #include <coppice/http/files.hpp>
 #include <coppice/http/server.hpp>
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,10 +34,13 @@ private:
     std::shared_ptr<const coppice::http::files> files_;
 };
 
-// What handlers use. Lifetime: outlives the server, which is set once it exists.
+// What handlers use. Lifetime: outlives the server; server and board are set once it exists, before
+// it runs.
 struct world {
     served_files files;  // nothing in it: no files are served
     const coppice::http::server* server = nullptr;
+    std::unique_ptr<live_board> board;
+    std::deque<route_count> routes;  // filled by make_routes()
 };
 
 // The directory that the options name. Errors: std::system_error if it cannot be opened.

@@ -430,7 +430,7 @@ server_statistics server::statistics() const {
         }
         s.requests += requests;
         c.latency.add_to(s.latency);
-        s.loops.push_back({requests, open});
+        s.loops.push_back({requests, open, &l->context});
     }
     return s;
 }

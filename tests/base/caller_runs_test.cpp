@@ -2,14 +2,13 @@
 #include <coppice/base/caller_runs.hpp>
 
 #include "sanitizers.hpp"
+#include "small_stack.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 #include <vector>
-
-#include <pthread.h>
 
 namespace {
 
@@ -67,17 +66,7 @@ void use(void* memory) {
 // Runs f on a thread with a small stack.
 template <class F>
 void on_small_stack(F f) {
-    pthread_attr_t attributes;
-    ASSERT_EQ(pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&attributes, test::sanitized ? 1 << 19 : 1 << 16), 0);
-    pthread_t thread;
-    const auto run = [](void* what) -> void* {
-        (*static_cast<F*>(what))();
-        return nullptr;
-    };
-    ASSERT_EQ(pthread_create(&thread, &attributes, run, &f), 0);
-    ASSERT_EQ(pthread_join(thread, nullptr), 0);
-    pthread_attr_destroy(&attributes);
+    test::on_a_stack_of(test::sanitized ? 1 << 19 : 1 << 16, f);
 }
 
 TEST(caller_runs, items_run_inside_each_other_only_while_there_is_stack) {

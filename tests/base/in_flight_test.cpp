@@ -1,6 +1,8 @@
 // base/in_flight.hpp: the end comes after the calls.
 #include <coppice/base/in_flight.hpp>
 
+#include "emulated.hpp"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,7 +22,7 @@ TEST(in_flight, an_object_may_end_as_soon_as_the_work_of_a_call_is_seen) {
         coppice::internal::in_flight calls;
         coppice::internal::atomic<int> touched{0};
     };
-    for (int i = 0; i != 2000; ++i) {
+    for (int i = 0; i != coppice::test::repeated(2000); ++i) {
         coppice::internal::atomic<int> done{0};
         auto o = std::make_unique<object>();
         std::thread caller([&done, &o = *o] { o.call(done); });

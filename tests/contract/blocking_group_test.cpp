@@ -2,6 +2,8 @@
 #include <coppice/contract/blocking_group.hpp>
 #include <coppice/contract/sleeping_workers.hpp>
 
+#include "emulated.hpp"
+
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
@@ -69,7 +71,7 @@ TEST(blocking_group, every_sleeper_hears_the_stop_request) {
 
 // Ping-pong between sleeping threads: each schedule wakes a worker, or the test hangs.
 TEST(blocking_group, each_schedule_wakes_a_sleeping_worker) {
-    constexpr int rounds = 3000;
+    constexpr int rounds = coppice::test::repeated(3000);
     for (const int workers : {1, 3}) {
         blocking_work_contract_group group(64);
         coppice::inplace_stop_source source;
@@ -135,7 +137,7 @@ TEST(blocking_group, an_idle_worker_sleeps_once_until_it_is_woken) {
 
 // Each worker runs one contract and leaves: nobody may rely on another worker to come back.
 TEST(blocking_group, as_many_workers_wake_as_contracts_are_scheduled) {
-    for (int round = 0; round != 300; ++round) {
+    for (int round = 0; round != coppice::test::repeated(300); ++round) {
         constexpr int count = 4;
         blocking_work_contract_group group(64);
         coppice::internal::atomic<int> runs{0};

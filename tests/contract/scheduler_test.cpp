@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocations.hpp"
+#include "emulated.hpp"
 
 namespace {
 
@@ -189,7 +190,7 @@ TEST(contract_completion, completes_when_the_release_has_run) {
 // Nothing but the completion orders what the release wrote before what its waiter reads and ends:
 // not in a contract that is gone before the wait begins, nor if its place has a new contract.
 TEST(contract_completion, of_a_contract_that_is_gone_shows_what_its_release_did) {
-    for (int round = 0; round != 300; ++round) {
+    for (int round = 0; round != coppice::test::repeated(300); ++round) {
         work_contract_group group(1);
         auto released = std::make_unique<int>(0);
         work_contract contract = group.create_contract([] {}, [to = released.get()] { *to = 1; });
@@ -271,7 +272,7 @@ TEST(contract_completion, the_end_of_the_group_completes_it) {
 }
 
 TEST(contract_completion, stop_and_release_race_and_one_of_them_completes) {
-    for (int i = 0; i != 500; ++i) {
+    for (int i = 0; i != coppice::test::repeated(500); ++i) {
         work_contract_group group(4);
         work_contract contract = group.create_contract([] {});
         coppice::internal::atomic<int> values{0}, stops{0};
@@ -328,7 +329,7 @@ TEST(contract_completion, finds_the_place_free_where_it_completes) {
 // A call on the handle may be inside of the contract while it ends: then that call frees the place.
 TEST(contract_completion, finds_the_place_free_on_another_thread) {
     served_group served(1, 1);
-    for (int round = 0; round != 300; ++round) {
+    for (int round = 0; round != coppice::test::repeated(300); ++round) {
         work_contract contract = served.group.create_contract([] {});
         ASSERT_TRUE(contract.valid()) << round;
         std::thread visitor([&] {

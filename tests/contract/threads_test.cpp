@@ -3,6 +3,8 @@
 #include <coppice/contract/life.hpp>
 #include <coppice/execution.hpp>
 
+#include "emulated.hpp"
+
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -118,7 +120,7 @@ TEST(contract_threads, each_schedule_is_followed_by_a_run_that_sees_what_came_be
 
 // The talk's consumer: a queue for one producer and one consumer, worked by many threads.
 TEST(contract_threads, many_workers_consume_a_queue_for_one_consumer_in_order) {
-    constexpr int items = 50'000, size = 64;
+    constexpr int items = coppice::test::repeated(50'000), size = 64;
     int queue[size];
     coppice::internal::atomic<int> head{0}, tail{0};
     coppice::internal::atomic<bool> done{false};
@@ -146,7 +148,7 @@ TEST(contract_threads, many_workers_consume_a_queue_for_one_consumer_in_order) {
 }
 
 TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
-    constexpr int creators = 3, each = 10'000;
+    constexpr int creators = 3, each = coppice::test::repeated(10'000);
     work_contract_group group(16, 64);
     coppice::internal::atomic<int> created{0}, released{0}, late{0};
     struct life {
@@ -201,7 +203,7 @@ TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
 }
 
 TEST(contract_threads, a_stale_handle_that_is_scheduled_all_the_time_never_runs_a_stranger) {
-    for (int i = 0; i != 300; ++i) {
+    for (int i = 0; i != coppice::test::repeated(300); ++i) {
         bool ended = false;
         coppice::internal::atomic<bool> stop{false};
         work_contract_group group(1);
@@ -230,7 +232,7 @@ TEST(contract_threads, a_stale_handle_that_is_scheduled_all_the_time_never_runs_
 }
 
 TEST(contract_threads, handles_may_be_used_while_the_group_is_destroyed) {
-    for (int i = 0; i != 200; ++i) {
+    for (int i = 0; i != coppice::test::repeated(200); ++i) {
         auto group = std::make_unique<work_contract_group>(64);
         coppice::internal::atomic<int> releases{0};
         std::vector<work_contract> handles;
@@ -317,7 +319,7 @@ TEST(contract_threads, a_stop_stands_though_others_begin_to_drain) {
 // Whichever of them has returned, by whichever thread: the gate is closed.
 TEST(contract_threads, whoever_ends_a_group_finds_it_ended) {
     using namespace coppice::execution;
-    for (int round = 0; round != 500; ++round) {
+    for (int round = 0; round != coppice::test::repeated(500); ++round) {
         work_contract_group group(1);
         std::barrier together(3);
         std::vector<std::thread> threads;

@@ -13,6 +13,7 @@
 #include <coppice/exec/when_any.hpp>
 #include <coppice/exec/write_env.hpp>
 
+#include "emulated.hpp"
 #include "probes.hpp"
 #include "sanitizers.hpp"
 
@@ -30,9 +31,10 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using namespace std::chrono_literals;
 using coppice::internal::acq_rel;
+using coppice::test::repeated;
 using coppice::test::sanitized;
 
-constexpr int rounds = sanitized ? 200 : 2'000;
+constexpr int rounds = repeated(sanitized ? 200 : 2'000);
 
 // A sender as others write it: registers Count callbacks on whatever token it is given, and
 // completes when all of them have run, or when the first has, from inside it.

@@ -3,6 +3,7 @@
 #include <coppice/execution.hpp>
 
 #include "allocations.hpp"
+#include "emulated.hpp"
 
 #include <gtest/gtest.h>
 
@@ -214,7 +215,7 @@ struct uses_it_at_exit {
 };
 
 TEST(exec_par_scheduler, destructors_of_static_objects_may_use_it) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
     EXPECT_EXIT(
         {
             static uses_it_at_exit made_first;
@@ -226,7 +227,7 @@ TEST(exec_par_scheduler, destructors_of_static_objects_may_use_it) {
 }
 
 TEST(exec_par_scheduler, destructors_of_static_objects_may_be_the_first_to_use_it) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
     EXPECT_EXIT(
         {
             static uses_it_at_exit made_first;
@@ -236,7 +237,7 @@ TEST(exec_par_scheduler, destructors_of_static_objects_may_be_the_first_to_use_i
 }
 
 TEST(exec_par_scheduler, its_work_may_exit_the_process) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
     EXPECT_EXIT(
         {
             sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
@@ -246,7 +247,7 @@ TEST(exec_par_scheduler, its_work_may_exit_the_process) {
 }
 
 TEST(exec_par_scheduler, its_idle_threads_do_not_disturb_exit) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
     EXPECT_EXIT(
         {
             sync_wait(ex::schedule(ex::get_parallel_scheduler()));

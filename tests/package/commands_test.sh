@@ -43,4 +43,9 @@ ends_with 2 'no such commit' "$source/bench" --compare bogus
 ends_with 2 'nothing to compare' "$source/bench" --tiny --compare HEAD
 ends_with 2 "unknown package set 'bogus'" "$source/scripts/packages.sh" bogus
 ends_with 2 'usage:' "$source/scripts/packages.sh"
+
+# The workflow runs each stage of ./test, and no other.
+stages=$(sed -n 's/^stages=(\(.*\))$/\1/p' "$source/test")
+matrix=$(sed -n 's/^ *stage: \[\(.*\)\]$/\1/p' "$source/.github/workflows/test.yml")
+[ "$stages" = "${matrix//,/}" ] || fail "the workflow's stages are '$matrix', ./test has '$stages'"
 echo "commands: all as expected"

@@ -21,6 +21,7 @@
 #include <coppice/token/transform.hpp>
 
 #include "sanitizers.hpp"
+#include "small_stack.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,8 +31,6 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
-
-#include <pthread.h>
 
 namespace {
 
@@ -121,21 +120,6 @@ int nested(const Wait& wait, int levels) {
     wait([&] { below = nested<Bytes>(wait, levels - 1); });
     return below + 1;
 }
-// On a stack whose size is known, whichever thread runs the test.
-template <class F>
-void on_a_stack_of(std::size_t bytes, F f) {
-    pthread_attr_t attributes;
-    ASSERT_EQ(pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
-    pthread_t thread;
-    const auto run = [](void* what) -> void* {
-        (*static_cast<F*>(what))();
-        return nullptr;
-    };
-    ASSERT_EQ(pthread_create(&thread, &attributes, run, &f), 0);
-    ASSERT_EQ(pthread_join(thread, nullptr), 0);
-    pthread_attr_destroy(&attributes);
-}
 
 // A receiver that tells a function when its operation has ended.
 template <class Done>
@@ -171,7 +155,7 @@ void block_for(const Scheduler& sch, F f) {
 
 // Whichever way a thread waits for what it submits to an ended pool, and however deep: it runs.
 TYPED_TEST(ended, a_hundred_levels_may_block_for_each_other) {
-    on_a_stack_of(8 << 20, [] {
+    test::on_a_stack_of(8 << 20, [] {
         TypeParam pool(2);
         thread_pool other(2);
         pool.request_stop();
@@ -213,7 +197,7 @@ TYPED_TEST(ended, a_hundred_levels_may_block_for_each_other) {
 }
 
 TYPED_TEST(ended, ten_thousand_flat_operations_need_a_small_stack) {
-    on_a_stack_of(test::sanitized ? 1 << 20 : 1 << 17, [] {
+    test::on_a_stack_of(test::sanitized ? 1 << 20 : 1 << 17, [] {
         TypeParam pool(2);
         pool.request_stop();
         const auto sch = pool.get_scheduler();

@@ -29,20 +29,31 @@ SLOW_MS = 150
 SLOW_MAX = 1000  # more than PATIENCE lets pass
 SKIPPED = 77
 
-# What the page shows. Bars are the heights of the histogram's rectangles, line the points of rates.
+# What the page shows. Bars are the heights of the histogram's rectangles; line holds the heights of
+# the points that are drawn of rates; ticks are the labels of each plot's axes, units its unit.
 READ = """(() => {
   if (document.readyState !== 'complete') return null;
   const text = id => document.getElementById(id).textContent;
   const rows = id => [...document.querySelectorAll('#' + id + ' tr')]
+    .filter(r => r.children.length > 1)
     .map(r => [...r.children].map(c => Number(c.textContent.replaceAll(',', ''))));
   const number = id => Number(text(id).replaceAll(',', ''));
-  const line = document.querySelector('#rates polyline');
+  const of_plots = f => Object.fromEntries(plots.map(p => [p.id, f(p.id)]));
   return { state: text('state'), rate: number('rate'), total: number('total'),
     open: number('open'), p50: text('p50'), p99: text('p99'), loops: rows('loops'),
     workers: rows('workers'), title: document.title,
-    bars: [...document.querySelectorAll('#latency rect')].map(r => r.height.baseVal.value),
-    line: line ? [...line.points].map(p => p.y) : [] };
+    routes: Object.fromEntries([...document.querySelectorAll('#routes tr')]
+      .map(r => [...r.children].map(c => c.textContent)).map(r => [r[0], r.slice(1)])),
+    bars: [...document.querySelectorAll('#latency .bar')].map(r => r.height.baseVal.value),
+    line: [...document.querySelectorAll('#rates .line')].flatMap(p =>
+      p.getAttribute('d').slice(1).split('L').map(xy => Number(xy.split(' ')[1]))),
+    ticks: of_plots(id => [...document.querySelectorAll('#' + id + ' .tick')]
+      .map(t => t.textContent)),
+    units: of_plots(id => text('unit-' + id)),
+    gaps: document.querySelectorAll('.gap').length,
+    points: live.points.map(p => [p.requests, p.gap]) };
 })()"""
+PLOTS_OF_TIME = ("rates", "processors", "delays", "connections", "network")
 
 
 class Failure(Exception):
@@ -83,6 +94,15 @@ class Server:
         for name, labels, value in re.findall(r"^(\w+)(\{.*\})? (\S+)$", text, re.M):
             samples.setdefault(name, {})[labels] = float(value)
         return samples
+
+    def look(self):
+        """The answer of /live, which the page draws."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.request("GET", "/live")
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        check(answer["version"] == 1, f"/live is of version {answer['version']}")
+        return answer
 
     def drain(self):
         self.process.send_signal(signal.SIGTERM)
@@ -163,10 +183,13 @@ class Browser:
     def exceptions(self):
         return [error for error in self.errors if error[0] == "exception"]
 
-    def read(self):
-        answer = self.call("Runtime.evaluate", expression=READ, returnByValue=True)
+    def evaluate(self, script):
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
         check("exceptionDetails" not in answer, f"the page cannot be read: {answer}")
-        return answer["result"]["value"]
+        return answer["result"].get("value")
+
+    def read(self):
+        return self.evaluate(READ)
 
     def await_page(self, what, holds):
         """What the page shows when `holds` is true of it for the first time."""
@@ -209,13 +232,19 @@ def drive(clients):
                                                      b"Hello, World!"), "a wrong answer")
 
 
+def sum_of_others(look):
+    """The requests in an answer of /live that are not a page's own."""
+    return look["requests"] - sum(loop["own"] for loop in look["loops"])
+
+
 def check_between(server, browser):
     """What the page shows lies between what the server said before and after it looked."""
     def total(samples):
         return sum(samples["coppice_http_requests_total"].values())
 
-    before = server.metrics()
-    page = browser.await_page("a look of the page", lambda p: p["total"] > total(before) + 1)
+    asked = sum_of_others(server.look())
+    before = server.metrics()  # one request more: a look that has it is later
+    page = browser.await_page("a look of the page", lambda p: p["total"] > asked)
     after = server.metrics()
     check(page["total"] <= total(after), f"{page['total']} requests, but {total(after)} answered")
     for column, name in enumerate(("runs", "steals", "failed_steals", "parks"), 1):
@@ -227,8 +256,7 @@ def check_between(server, browser):
 
 def follow_latency(server, browser):
     """Requests that take their time move the histogram and the 99th percentile."""
-    buckets = server.metrics()["coppice_http_request_duration_seconds_bucket"]
-    bounds = [float(re.search('"(.*)"', labels)[1]) for labels in buckets]
+    bounds = [bound / 1e9 for bound in server.look()["latency"]["bounds_ns"]] + [float("inf")]
     seen = threading.Event()
 
     def slow():
@@ -257,15 +285,54 @@ def follow_latency(server, browser):
         thread.join(PATIENCE)
 
 
+def check_axes(page):
+    """Every plot says its unit, and both of its axes have labels."""
+    for plot, ticks in page["ticks"].items():
+        check(page["units"][plot], f"{plot} has no unit")
+        of_time = [t for t in ticks if re.fullmatch(r"\u2212\d+ s|now", t)]
+        if plot in PLOTS_OF_TIME:
+            check({"now", "\u221260 s"} <= set(of_time), f"{plot}: its axis of time has {ticks}")
+            check(len(ticks) - len(of_time) >= 3, f"{plot}: its scale has {ticks}")
+    check({"10 \u00b5s", "1 ms", "1 s", "0 %"} <= set(page["ticks"]["latency"]),
+          f"latency: {page['ticks']['latency']}")
+
+
+def stall(server, browser):
+    """Answers that come late and all at once make the rates that the server had."""
+    rate = 66_000
+    browser.evaluate("live.paused = true")
+    look = server.look()
+    for seconds in (.001, .5, .5, 7, .5, .5):  # the first ends what the server itself has done
+        look["now_ns"] += int(seconds * 1e9)
+        look["requests"] += int(rate * seconds)
+        look["status"]["200"] += int(rate * seconds)
+        look["loops"][0]["requests"] += int(rate * seconds)
+        browser.evaluate(f"live.take({json.dumps(look)})")
+    page = browser.read()
+    last = page["points"][-5:]
+    check(all(abs(r - rate) < 1 for r, _ in last), f"{rate} requests per second became {last}")
+    check([gap for _, gap in last] == [False, False, True, False, False], f"gaps: {last}")
+    check(page["gaps"] >= len(PLOTS_OF_TIME), f"{page['gaps']} gaps are drawn")
+    check(page["rate"] == rate, f"the page shows {page['rate']} requests per second")
+    browser.evaluate("live.paused = false")
+    # The server's own answers are older than those: the page takes them for another server's.
+    browser.await_page("the server again", lambda p: p["points"] and len(p["points"]) < 5
+                       and p["points"][-1][0] < rate / 2)
+
+
 def follow(server, browser, model):
     loops = THREADS if model in ("multi", "async") else 1
     workers = 0 if model == "single" else THREADS
     browser.open(f"http://127.0.0.1:{server.port}/")
     # Quiet: only the page itself asks.
     quiet = browser.await_page("a page that is live", lambda p: p["state"] == "live"
-                               and len(p["line"]) >= 2 and len(p["loops"]) == loops)
+                               and len(p["line"]) >= 4 and len(p["loops"]) == loops)
     check(quiet["title"] == "coppice", quiet["title"])
-    check(quiet["total"] >= 2 and quiet["open"] >= 1, f"not even itself: {quiet}")
+    check(quiet["open"] >= 1, f"not even itself: {quiet}")
+    check(quiet["total"] == quiet["rate"] == 0 and quiet["p50"] == "-"
+          and all(rate == 0 for rate, _ in quiet["points"])
+          and all(row[1] == 0 for row in quiet["loops"]), f"its own requests show: {quiet}")
+    check_axes(quiet)
     check(len(quiet["workers"]) == workers, f"{workers} workers wanted: {quiet['workers']}")
 
     clients = clients_at(server.port)
@@ -282,9 +349,13 @@ def follow(server, browser, model):
             runs = sum(r[1] for r in busy["workers"]) - sum(r[1] for r in quiet["workers"])
             check(runs >= sent, f"{runs} runs of the pool for {sent / 2} computations")
         check_between(server, browser)
-        # A picture is 40 high: the busiest half second is at its top, the quiet ones at its bottom.
-        check(min(busy["line"]) < 5 and max(busy["line"]) > 20, f"rates: {busy['line']}")
+        # The busiest half second is high up, the quiet ones are at the bottom.
+        check(max(busy["line"]) - min(busy["line"]) > 20, f"rates: {busy['line']}")
+        half = CLIENTS * EACH // 2
+        check([busy["routes"][r][1] for r in ("/plaintext", "/cpu", "/echo")]
+              == [str(half), str(half), "0"], f"routes: {busy['routes']}")
         follow_latency(server, browser)
+        stall(server, browser)
     finally:
         for client in clients:
             client.close()

@@ -106,6 +106,7 @@ TEST_P(serve_on, every_endpoint_answers_as_documented) {
     EXPECT_EQ(body_of(s.get("/plaintext")), "Hello, World!");
     EXPECT_EQ(body_of(s.get("/json")), R"({"message":"Hello, World!"})");
     EXPECT_NE(s.get("/").find("<!doctype html>"), std::string::npos);
+    EXPECT_TRUE(body_of(s.get("/live")).starts_with("{\"version\":1,\"now_ns\":"));
     EXPECT_EQ(body_of(s.get("/cpu")), "35422");
     EXPECT_EQ(body_of(s.get("/cpu?n=1")), "2");
     EXPECT_EQ(body_of(s.get("/cpu?n=0")), "0");

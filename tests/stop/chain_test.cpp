@@ -1,6 +1,8 @@
 // Chains of linked stop sources: however long, they are stopped, asked and destroyed in a small
 // stack.
+#include "emulated.hpp"
 #include "sanitizers.hpp"
+#include "small_stack.hpp"
 
 #include <coppice/stop_token.hpp>
 
@@ -14,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include <pthread.h>
 #include <unistd.h>
 
 namespace {
@@ -22,22 +23,12 @@ namespace {
 using namespace coppice;
 using namespace coppice::test;
 
-constexpr int links = sanitized ? 50'000 : 500'000;
+constexpr int links = repeated(sanitized ? 50'000 : 500'000);
 
 // Runs f on a thread with a stack of 64 KiB, or 1 MiB where a sanitizer's frames need more.
 template <class F>
 void on_small_stack(F f) {
-    pthread_attr_t attributes;
-    ASSERT_EQ(pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&attributes, sanitized ? 1 << 20 : 1 << 16), 0);
-    pthread_t thread;
-    const auto run = [](void* what) -> void* {
-        (*static_cast<F*>(what))();
-        return nullptr;
-    };
-    ASSERT_EQ(pthread_create(&thread, &attributes, run, &f), 0);
-    ASSERT_EQ(pthread_join(thread, nullptr), 0);
-    pthread_attr_destroy(&attributes);
+    on_a_stack_of(sanitized ? 1 << 20 : 1 << 16, f);
 }
 
 // The last of `count` sources linked to `first`, each to the one before; the others' handles are
@@ -278,7 +269,7 @@ TEST(stop_chain, a_request_within_a_chain_does_not_return_early) {
 
 // The stop shows on the whole way down before the callbacks further down run.
 TEST(stop_chain, two_threads_stop_and_drop_a_chain_at_once) {
-    constexpr int rounds = sanitized ? 20 : 200;
+    constexpr int rounds = repeated(sanitized ? 20 : 200);
     for (int round = 0; round != rounds; ++round) {
         stop_source first;
         stop_source middle = chain(first, 50);

@@ -3,6 +3,7 @@
 #include <coppice/stop_token.hpp>
 
 #include "allocations.hpp"
+#include "emulated.hpp"
 #include "sanitizers.hpp"
 
 #include <gtest/gtest.h>
@@ -107,7 +108,7 @@ TEST(stop_deadline, is_taken_back_by_reset) {
 }
 
 TEST(stop_deadline, races_with_reset_and_one_of_them_wins) {
-    for (int round = 0; round != 300; ++round) {
+    for (int round = 0; round != test::repeated(300); ++round) {
         stop_source source;
         source.request_stop_after(std::chrono::microseconds(round % 60));
         const bool reset = source.try_reset();
@@ -116,7 +117,7 @@ TEST(stop_deadline, races_with_reset_and_one_of_them_wins) {
 }
 
 TEST(stop_deadline, races_with_the_end_of_its_source) {
-    for (int round = 0; round != 300; ++round) {
+    for (int round = 0; round != test::repeated(300); ++round) {
         stop_source source;
         stop_callback callback(source.get_token(), [] {});
         source.request_stop_after(std::chrono::microseconds(round % 60));
@@ -184,6 +185,7 @@ TEST(stop_deadline, arming_again_allocates_nothing) {
 
 // A child of fork() has no timer thread until it asks for one.
 TEST(stop_deadline, works_in_a_forked_child) {
+    if (test::emulated) GTEST_SKIP() << test::no_threads_there;
     if (test::under_thread_sanitizer)
         GTEST_SKIP() << "the thread sanitizer lets no forked child start threads";
     stop_source before;
@@ -203,7 +205,7 @@ TEST(stop_deadline, works_in_a_forked_child) {
 
 // The end of the process joins the thread, also with deadlines pending.
 TEST(stop_deadline, exit_ends_the_timer) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_EXIT(
         {
             static stop_source pending;
@@ -237,7 +239,7 @@ private:
 
 // As exit() destroys them, the youngest first: the first call stands between the two.
 TEST(stop_deadline, serves_destructors_of_static_objects_that_are_younger_than_its_first_call) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_EXIT(
         {
             static const checks_the_timer older(true);
@@ -249,7 +251,7 @@ TEST(stop_deadline, serves_destructors_of_static_objects_that_are_younger_than_i
 }
 
 TEST(stop_deadline, that_is_first_set_in_a_destructor_of_a_static_object_comes_while_it_runs) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_EXIT(
         {
             static const checks_the_timer first(false);
@@ -259,7 +261,7 @@ TEST(stop_deadline, that_is_first_set_in_a_destructor_of_a_static_object_comes_w
 }
 
 TEST(stop_deadline, exit_may_be_called_by_a_callback) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_EXIT(
         {
             static stop_source source;

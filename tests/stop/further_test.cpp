@@ -1,5 +1,6 @@
 // The tolerant sources: any number of callbacks on a token that takes one elsewhere.
 #include "allocations.hpp"
+#include "emulated.hpp"
 #include "sanitizers.hpp"
 
 #include <coppice/stop_token.hpp>
@@ -318,7 +319,7 @@ TYPED_TEST(stop_further, two_hundred_thousand_callbacks_leave_in_any_order_in_no
 
 // Two threads come and go at one token while a third stops it.
 TYPED_TEST(stop_further, threads_register_remove_and_stop_at_once) {
-    constexpr int rounds = sanitized ? 200 : 2'000;
+    constexpr int rounds = repeated(sanitized ? 200 : 2'000);
     for (int round = 0; round != rounds; ++round) {
         typename TypeParam::source source;
         auto come_and_go = [&](int times) {

@@ -1,4 +1,5 @@
 // The in-place families, clause by clause: [stoptoken.concepts], and P3409R1 where it adds.
+#include "emulated.hpp"
 #include "families.hpp"
 
 #include "allocations.hpp"
@@ -199,7 +200,7 @@ TYPED_TEST(stop_family, a_new_source_in_the_old_place_waits_as_it_should) {
 
 // [stoptoken.concepts]: deregistration waits for its own callback on another thread.
 TYPED_TEST(stop_family, destruction_waits_for_the_callback_on_another_thread) {
-    for (int round = 0; round != 200; ++round) {
+    for (int round = 0; round != repeated(200); ++round) {
         typename TypeParam::source source;
         atomic<bool> entered{false};
         bool returned = false;
@@ -219,7 +220,7 @@ TYPED_TEST(stop_family, destruction_waits_for_the_callback_on_another_thread) {
 }
 
 TYPED_TEST(stop_family, exactly_one_of_racing_requests_wins) {
-    for (int round = 0; round != 500; ++round) {
+    for (int round = 0; round != repeated(500); ++round) {
         typename TypeParam::source source;
         int runs = 0;
         auto f = [&] { ++runs; };
@@ -244,7 +245,7 @@ TYPED_TEST(stop_family, exactly_one_of_racing_requests_wins) {
 
 // Either the request runs the callback, or the constructor does, or it is destroyed first.
 TYPED_TEST(stop_family, registration_races_with_the_request) {
-    for (int round = 0; round != 2'000; ++round) {
+    for (int round = 0; round != repeated(2'000); ++round) {
         typename TypeParam::source source;
         int runs = 0;
         bool requested_before = false;

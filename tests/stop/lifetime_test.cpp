@@ -1,6 +1,7 @@
 // When a source may go: as soon as no callback is registered, though a request_stop() that has run
 // callbacks has not returned. A source here has a page of its own, which can be neither read nor
 // written once the source is destroyed.
+#include "emulated.hpp"
 #include "sanitizers.hpp"
 
 #include <coppice/stop_token.hpp>
@@ -22,7 +23,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-constexpr int rounds = sanitized ? 300 : 3'000;
+constexpr int rounds = repeated(sanitized ? 300 : 3'000);
 
 template <class Source>
 class guarded_source {

@@ -1,5 +1,6 @@
 // Races of the stop sources on real threads, and what must hold whoever wins: the shapes of the
 // models (tests/model/stop_model.hpp), in numbers that a sanitizer can watch.
+#include "emulated.hpp"
 #include "families.hpp"
 
 #include "allocations.hpp"
@@ -22,7 +23,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-constexpr int many = sanitized ? 5'000 : 100'000;
+constexpr int many = repeated(sanitized ? 5'000 : 100'000);
 
 // All threads of one round begin at once, as far as the machine has processors for them.
 class start_line {
@@ -75,7 +76,7 @@ TYPED_TEST(stop_race, the_last_completion_frees_everything) {
             delete this;
         }
     };
-    for (int round = 0; round != 1'000; ++round) {
+    for (int round = 0; round != repeated(1'000); ++round) {
         inplace_stop_source parent;
         int freed = 0;
         auto* const op = new operation(&freed);
@@ -97,7 +98,7 @@ TYPED_TEST(stop_race, the_last_completion_frees_everything) {
 // Register, remove and request at once; a callback that stays is run exactly once, one that is
 // removed at most once, and never after its end.
 TYPED_TEST(stop_race, a_callback_that_stays_is_run_exactly_once) {
-    for (int round = 0; round != 1'000; ++round) {
+    for (int round = 0; round != repeated(1'000); ++round) {
         typename TypeParam::source source;
         int runs = 0;
         auto count = [&] { ++runs; };
@@ -124,7 +125,7 @@ TYPED_TEST(stop_race, a_callback_that_stays_is_run_exactly_once) {
 
 // Every slot: callbacks of all of them run once, on the thread of the one request that wins.
 TEST(stop_race_finite, the_winner_runs_every_slot_on_its_own_thread) {
-    for (int round = 0; round != 300; ++round) {
+    for (int round = 0; round != repeated(300); ++round) {
         finite_inplace_stop_source<3> source;
         std::array<std::thread::id, 3> ran_on;
         std::array<int, 3> runs{};
@@ -294,7 +295,7 @@ TEST(stop_race_shared, a_callback_is_removed_without_a_search) {
 
 // Handles of all kinds end on other threads than they began, while parents stop and deadlines come.
 TEST(stop_race_shared, everything_at_once_ends_in_any_order) {
-    for (int round = 0; round != 200; ++round) {
+    for (int round = 0; round != repeated(200); ++round) {
         stop_source parent;
         stop_source linked = stop_source::linked_to(parent.get_token());
         linked.request_stop_after(std::chrono::microseconds(round % 50));

@@ -3,6 +3,7 @@
 #include <coppice/stop_token.hpp>
 
 #include "allocations.hpp"
+#include "emulated.hpp"
 
 #include <gtest/gtest.h>
 
@@ -164,7 +165,7 @@ TEST(stop_shared, the_last_source_may_be_destroyed_inside_its_callback) {
 }
 
 TEST(stop_shared, destruction_waits_for_the_callback_on_another_thread) {
-    for (int round = 0; round != 200; ++round) {
+    for (int round = 0; round != test::repeated(200); ++round) {
         stop_source source;
         atomic<bool> entered{false};
         bool returned = false;
@@ -239,7 +240,7 @@ TEST(stop_shared, many_threads_register_and_remove_while_one_requests) {
 }
 
 TEST(stop_shared, exactly_one_of_racing_requests_wins_and_gives_the_cause) {
-    for (int round = 0; round != 300; ++round) {
+    for (int round = 0; round != test::repeated(300); ++round) {
         stop_source source;
         std::array<bool, 3> won{};
         std::array<std::thread, 3> threads;
@@ -346,7 +347,7 @@ TEST(stop_linked, may_die_inside_its_parents_callback) {
 }
 
 TEST(stop_linked, dies_while_its_parent_stops) {
-    for (int round = 0; round != 500; ++round) {
+    for (int round = 0; round != test::repeated(500); ++round) {
         stop_source parent;
         std::optional<stop_source> linked(stop_source::linked_to(parent.get_token()));
         std::thread requester([&] { parent.request_stop(); });

@@ -2,6 +2,8 @@
 // function, however many links lie between, and all functions run.
 #include <coppice/stop_token.hpp>
 
+#include "emulated.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -164,7 +166,7 @@ TEST(stop_throwing, the_request_that_wins_a_linked_source_gets_what_it_throws) {
 }
 
 TEST(stop_throwing, two_requests_at_once_share_a_chain_out) {
-    for (int round = 0; round != 200; ++round) {
+    for (int round = 0; round != test::repeated(200); ++round) {
         stop_source top;
         stop_source middle = stop_source::linked_to(top.get_token());
         const stop_source bottom = stop_source::linked_to(middle.get_token());

@@ -80,6 +80,26 @@ inline void dead_links(const tree& files, findings& out) {
     }
 }
 
+// The first C++ of a page has its includes and usings, so that a reader can compile what follows.
+inline void bare_snippets(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (!file.is_document() || !file.under("docs/") || file.under("docs/decisions/")) continue;
+        const auto open = std::find_if(file.lines.begin(), file.lines.end(), [](const auto& line) {
+            return line.starts_with("```cpp") || line.starts_with("```c++");
+        });
+        if (open == file.lines.end()) continue;
+        const auto end = std::find_if(open + 1, file.lines.end(),
+                                      [](const auto& line) { return line.starts_with("```"); });
+        const auto has = [&](std::string_view beginning) {
+            return std::any_of(open, end,
+                               [&](const auto& line) { return line.starts_with(beginning); });
+        };
+        if (has("#include <coppice/") && (has("using ") || has("namespace ex ="))) continue;
+        out.push_back(file.found(static_cast<std::size_t>(open - file.lines.begin()) + 1,
+                                 "the first snippet of a page has its includes and usings"));
+    }
+}
+
 inline void quotes(const tree& files, findings& out) {
     static constexpr std::string_view open = "<!-- example: ";
     for (const source_file& file : files) {

@@ -122,6 +122,8 @@ struct server_statistics {
     struct loop {
         std::uint64_t requests = 0;
         std::uint64_t connections = 0;  // open now
+        // Where work can be posted, to measure how late it runs. Lifetime: the server's.
+        io::context* context = nullptr;
     };
     std::uint64_t accepted = 0;        // connections
     std::uint64_t refused = 0;         // over a limit of connections, or no file was left for them

@@ -54,7 +54,7 @@ protected:
 private:
     // Makes the memory so many bytes long; gives where it is, nullptr if there is not so much.
     // Making it shorter always works.
-    virtual std::byte* resize(std::size_t size) noexcept = 0;
+    virtual std::byte* resize(std::size_t length) noexcept = 0;
     int judge(int returned) noexcept final;
     bool reserve(std::size_t room) noexcept;
 
@@ -87,9 +87,9 @@ protected:
     ~read_all_request() = default;
 
 private:
-    std::byte* resize(std::size_t size) noexcept final {
+    std::byte* resize(std::size_t length) noexcept final {
         try {
-            bytes_.resize(size);
+            bytes_.resize(length);
         } catch (const std::exception&) {  // too long for any memory, or for this
             return nullptr;
         }

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# A plain `cmake -S . -B build`: configures with whatever is installed. What lacks its package is
+# left out with one line; what was asked for by name and lacks its package is an error, and one
+# error names all that is missing.
+#
+#   plain_test.sh CMAKE SOURCE COMPILER
+set -euo pipefail
+
+cmake=$1 source=$2 compiler=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() {
+    echo "plain: FAILED: $*"
+    cat "$work/said"
+    exit 1
+}
+# configure FLAG...: says what CMake said, whether or not it worked.
+configure() {
+    rm -rf "$work/build"
+    env -u CMAKE_GENERATOR "$cmake" -S "$source" -B "$work/build" "-DCMAKE_CXX_COMPILER=$compiler" \
+        "$@" >"$work/said" 2>&1
+}
+without() { printf -- '-DCMAKE_DISABLE_FIND_PACKAGE_%s=ON\n' "$@"; }
+says() { tr -s ' \n' ' ' <"$work/said" | grep -qF -- "$1" || fail "it does not say '$1'"; }
+
+mapfile -t none < <(without ZLIB CLI11 GTest SQLite3 PostgreSQL)
+configure "${none[@]}" || fail "without any package it ends with $?"
+says 'they need zlib (zlib1g-dev)'
+says 'the tests are left out: GTest (libgtest-dev) is not installed'
+
+mapfile -t some < <(without CLI11 SQLite3)
+configure "${some[@]}" || fail "without CLI11 it ends with $?"
+says 'coppice-serve and coppice-notes are left out: CLI11 (libcli11-dev) is not installed'
+
+mapfile -t two < <(without CLI11 GTest)
+! configure "${two[@]}" -DCOPPICE_APPS=ON -DCOPPICE_TESTS=ON || fail "what was asked for is missing"
+says 'libcli11-dev (CLI11) for coppice-serve and coppice-notes'
+says 'libgtest-dev (GTest) for the tests'
+echo "plain: as expected"
