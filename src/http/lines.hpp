@@ -1,6 +1,7 @@
-// find_line: looks a field up among lines of text; for what has no request_head.
+// Fields among lines of text, one or all; for what has no request_head.
 #pragma once
 
+#include <coppice/http/parse.hpp>
 #include <coppice/http/scan.hpp>
 
 #include <optional>
@@ -21,6 +22,18 @@ inline std::optional<std::string_view> find_line(std::string_view lines,
         lines.remove_prefix(end + 2);
     }
     return std::nullopt;
+}
+
+// Visits each of such lines as a field, in order.
+template <class Visit>
+void for_each_line(std::string_view lines, Visit visit) {
+    while (!lines.empty()) {
+        const std::size_t end = lines.find("\r\n");
+        const std::string_view line = lines.substr(0, end);
+        const std::size_t colon = line.find(':');
+        visit(field{line.substr(0, colon), trim(line.substr(colon + 1))});
+        lines.remove_prefix(end + 2);
+    }
 }
 
 }  // namespace coppice::http

@@ -51,6 +51,10 @@ client_options checked(client_options o) {
     check_option("client_options::answer", o.answer);
     check_option("client_options::body", o.body);
     check_option("client_options::idle", o.idle);
+    check_option("client_options::retry_delay", o.retry_delay);
+    check_option("client_options::retry_delay_max", o.retry_delay_max);
+    check_option("client_options::retry_after_max", o.retry_after_max);
+    o.retry_delay = std::min(o.retry_delay, o.retry_delay_max);
     bring_into_range(o.limits);
     return o;
 }

@@ -64,6 +64,7 @@ inline constexpr excuse excuses[] = {
     {"produced_body::write_to", "the producer's own task"},
     {"read_whole", "as body_reader::read"},
     {"read_json", "as body_reader::read"},
+    {"client_call::read", "as client_answer::read, which is nothing else"},
     {"just", "completes at once"},
     {"just_error", "completes at once"},
     {"just_stopped", "completes at once"},

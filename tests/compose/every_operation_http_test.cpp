@@ -125,6 +125,69 @@ TEST_P(every_operation_of_http, requests) {
     });
 }
 
+TEST_P(every_operation_of_http, an_answer_that_is_read_by_pieces) {
+    bool more = false;
+    http::router routes;
+    routes.get("/", [&more](request& q) {
+        const auto produce = [loop = &q.loop(), &more](http::body_writer& out) -> task<> {
+            io::timer timer(*loop);
+            for (;;) {
+                co_await out.write("a piece");
+                co_await out.flush();
+                while (!more) co_await timer.wait_for(1ms);
+                more = false;
+            }
+        };
+        return response(200).body(http::stream(produce));
+    });
+    serve(std::move(routes), [this, &more](io::context& loop, io::endpoint to) -> task<> {
+        http::client client(loop);
+        io::tcp::acceptor silent(loop, io::loopback(0));
+        const io::endpoint nobody = silent.local();
+        const auto asks = [](io::endpoint where) {
+            http::client_request r;
+            r.to = where;
+            return r;
+        };
+        http::client_answer answer = co_await client.open(asks(to));
+        const std::string_view first = co_await answer.read();
+        EXPECT_EQ(first, "a piece");
+        co_await stop_in_every_way(loop,
+                                   waits(
+                                       "client_answer::read", [&] { return answer.read(); },
+                                       [&]() -> task<> {
+                                           more = true;
+                                           co_return;
+                                       }),
+                                   real);
+        more = true;
+        const std::string_view last = co_await answer.read();
+        EXPECT_EQ(last, "a piece");
+        EXPECT_EQ(client.connections_made(), 1u);
+        more = true;
+        co_await stop_in_every_way(loop,
+                                   waits_never_again(
+                                       "client::open", [&] { return client.open(asks(nobody)); },
+                                       [&] { return client.open(asks(to)); }),
+                                   real);
+        // Whoever waits for a place at a host.
+        http::client_options one;
+        one.connections_per_host_max = 1;
+        http::client limited(loop, one);
+        std::optional<http::client_answer> holds(co_await limited.open(asks(to)));
+        co_await stop_in_every_way(
+            loop,
+            waits(
+                "client::open, in its turn", [&] { return limited.open(asks(to)); },
+                [&]() -> task<> {
+                    holds.reset();
+                    co_return;
+                }),
+            real);
+        EXPECT_EQ(limited.connections_made(), 2u);
+    });
+}
+
 TEST_P(every_operation_of_http, a_handlers_pause) {
     http::router routes;
     routes.get("/", [this](request& q) -> task<response> {

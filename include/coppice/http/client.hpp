@@ -6,6 +6,9 @@
 // token of its own; then it ends as stopped, and its connection is closed. The server may have
 // acted on it, docs/stopping.md. Being stoppable allocates nothing.
 //
+// A request has an endpoint and a target, or a URL: its host is looked up, and its addresses raced
+// (io/connecting.hpp). https is errc::protocol_not_supported: there is no TLS here.
+//
 // Nothing is sent unless it is exactly one request. Method, target, host and fields may come from a
 // stranger: what would be malformed or would end the request elsewhere is errc::invalid_argument.
 //
@@ -17,6 +20,17 @@
 // A kept connection may have been closed by the server meanwhile. A request that finds that out
 // before any byte of an answer has come is sent once more, on a new connection, if its method is
 // idempotent and its body is not streamed (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
+//
+// If it is told so, a client follows redirects (RFC 9110 section 15.4). 303 asks for the other URL
+// with GET, as 301 and 302 do after POST; 307 and 308 repeat the request. Authorization, Cookie and
+// Proxy-Authorization go to no other scheme, host or port. A streamed body cannot be repeated: then
+// the redirect is the answer, as it is without a Location. One redirect more than allowed is
+// errc::too_many_links; a Location that is no URL is bad_message.
+//
+// If it is told so, it tries again what is idempotent and has no streamed body: when no connection
+// can be made, when one is lost before a byte of an answer, and after 429, 502, 503 and 504, not
+// before the time that Retry-After says. Never when that would be after the deadline; then, and
+// when it has tried often enough, the last answer or error is the result.
 //
 // Answers are read as strictly as the server reads requests: what two programs could read
 // differently is an error. Errors are thrown as std::system_error: those of the sockets; timed_out;
@@ -30,82 +44,55 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
-#include <coppice/http/body.hpp>
-#include <coppice/http/parse.hpp>
+#include <coppice/http/client_call.hpp>
+#include <coppice/http/client_message.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
-#include <coppice/io/socket.hpp>
 #include <coppice/stop/concepts.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/stop/never.hpp>
 #include <coppice/task/task.hpp>
 
-#include <chrono>
-#include <functional>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace coppice::http {
 
-struct client_options {
-    internal::duration connect = std::chrono::seconds(10);  // until connected
-    // from connected, or all sent, to the head
-    internal::duration answer = std::chrono::seconds(60);
-    internal::duration body = std::chrono::seconds(60);  // without a byte of a body, either way
-    internal::duration idle = std::chrono::seconds(20);  // older connections are not used again
-    std::size_t idle_connections_max = 64;               // kept; beyond, the oldest is closed
-    http::limits limits = {};  // of an answer's head, and of a collected body
+// A request whose answer is read piece by piece, in memory of its own.
+struct client_opened;
+
+// Ends it on its loop, now or in a coming turn, which resets its connection unless all was read.
+struct client_opened_end {
+    void operator()(client_opened* opened) const noexcept;
 };
 
-// Takes a streamed body, piece by piece; nothing is received while its task runs.
-using body_sink = std::function<task<>(std::string_view piece)>;
-
-// What to ask. Views: they outlive the request.
-struct client_request {
-    io::endpoint to;
-    std::string_view target = "/";
-    std::string_view method = "GET";
-    std::string_view host = {};  // the Host field; "": the endpoint's text
-    // More lines, each ended by CRLF; see response::add() to make them. Not those that only the
-    // client writes: Host, Content-Length, Transfer-Encoding, Upgrade, Connection but for close.
-    std::string_view fields = {};
-    std::string_view body = {};
-    std::shared_ptr<body_source> source = nullptr;  // in place of `body`
-    body_sink sink = nullptr;                       // empty: the body is collected
-};
-
-// A whole answer.
-class client_response {
+// An answer whose body is read as far as it is wanted. Nothing is received while nobody reads, so a
+// slow reader slows its server. Threads: any, one at a time; the loop receives. Lifetime: the loop
+// outlives it, and the client its reading; it may be moved and destroyed at any time but while
+// read() is awaited. Destroyed before the body's end it resets the connection.
+class client_answer : public client_head {
 public:
-    // The code, 100 to 599, and the body. Lifetime: the view is the response's.
-    int status() const noexcept { return status_; }
-    std::string_view body() const& noexcept { return body_; }
-    std::string body() && noexcept { return std::move(body_); }
-    // The first field of that name, whatever its case.
-    std::optional<std::string_view> find(std::string_view name) const noexcept;
-    // Behind a chunked body.
-    std::optional<std::string_view> trailer(std::string_view name) const noexcept;
+    client_answer(client_answer&&) noexcept = default;
+    client_answer& operator=(client_answer&&) noexcept = default;
+
+    // Gives the next piece of the body, "" at its end and from then on; valid until the next call.
+    // Errors: as those of the client, and then always; client_options::body limits each wait. Cost:
+    // allocates only where the input grows.
+    task<std::string_view> read();
 
 private:
-    friend class client_call;
-    int status_ = 0;
-    std::string head_;  // the field lines
-    std::string body_;
-    std::string trailers_;
-};
+    friend class client;
+    client_answer(std::unique_ptr<client_opened, client_opened_end> opened,
+                  client_head&& head) noexcept
+        : client_head(std::move(head)), opened_(std::move(opened)) {}
 
-// An open connection, in use or kept.
-struct client_connection : immovable {
-    client_connection(io::context& loop, const io::endpoint& peer) : socket(loop), to(peer) {}
-
-    io::tcp::socket socket;
-    io::endpoint to;
-    std::string input;  // received, not yet consumed
-    internal::time_point used{};
-    bool fresh = true;
+    std::unique_ptr<client_opened, client_opened_end> opened_;
 };
 
 // Threads: any may await a request. One that begins off the loop is posted to it and runs there,
@@ -114,12 +101,12 @@ struct client_connection : immovable {
 // Lifetime: outlives its requests; the loop outlives it.
 class client : immovable {
 public:
-    // Connects to nobody yet.
+    // Connects to nobody yet. Errors: std::invalid_argument for an option out of its range.
     explicit client(io::context& loop, client_options options = {});
     ~client();
 
     // Errors: see above; a request stopped by its token ends as by set_stopped. Cost: off the loop,
-    // a frame more and what posting costs.
+    // a frame more and what posting costs; with a URL, what its text and its look-up allocate.
     template <stoppable_token Token = never_stop_token>
     task<client_response> send(client_request r, Token token = {});
     template <stoppable_token Token = never_stop_token>
@@ -127,6 +114,12 @@ public:
         client_request r;
         r.to = to;
         r.target = target;
+        return send(std::move(r), token);
+    }
+    template <stoppable_token Token = never_stop_token>
+    task<client_response> get(std::string_view url, Token token = {}) {
+        client_request r;
+        r.url = url;
         return send(std::move(r), token);
     }
     // Asks with POST. Lifetime: `target` and `body` outlive the task.
@@ -140,6 +133,26 @@ public:
         r.body = body;
         return send(std::move(r), token);
     }
+    template <stoppable_token Token = never_stop_token>
+    task<client_response> post(std::string_view url, std::string_view body, Token token = {}) {
+        client_request r;
+        r.url = url;
+        r.method = "POST";
+        r.body = body;
+        return send(std::move(r), token);
+    }
+    // Gives the answer once its head has come; its body is read from it. A body of the request that
+    // is streamed, or larger than 16 KiB, is sent before that, unless the answer refuses it.
+    // Lifetime: the request's views outlive the answer. Errors: as send(); invalid_argument for a
+    // sink. Cost: allocates the call.
+    template <stoppable_token Token = never_stop_token>
+    task<client_answer> open(client_request r, Token token = {});
+    template <stoppable_token Token = never_stop_token>
+    task<client_answer> open(std::string_view url, Token token = {}) {
+        client_request r;
+        r.url = url;
+        return open(std::move(r), token);
+    }
 
     // Closes the kept connections; the destructor does too, and so belongs to the loop's thread
     // while any are kept and the loop runs.
@@ -150,111 +163,26 @@ public:
 private:
     friend class client_call;
     friend class client_writer;
+    friend struct client_opened;
     template <class Token>
     task<client_response> send_on_loop(client_request r, Token token);
-    std::unique_ptr<client_connection> take(const io::endpoint& to);
+    template <class Token>
+    task<client_answer> open_on_loop(client_request r, Token token);
+    template <class Token>
+    task<> finish(client_call& call, Token token);
+    std::unique_ptr<client_opened, client_opened_end> begin_open(client_request&& r);
+    static client_call& call_of(client_opened& opened) noexcept;
+    std::unique_ptr<client_connection> take(const io::endpoint* to, std::string_view name,
+                                            std::uint16_t port);
     void keep(std::unique_ptr<client_connection> used);
+    std::uint64_t random() noexcept;
 
     io::context& loop_;
     const client_options options_;
     std::vector<std::unique_ptr<client_connection>> idle_;  // oldest first
     std::size_t made_ = 0;
-};
-
-// One request under way, while it is awaited.
-class client_call : io::timer_entry {
-public:
-    client_call(client& owner, const client_request& r) noexcept;
-    ~client_call();
-
-    // Ends with the answer, or with nothing if what it awaits was stopped by `stop`. A stop of the
-    // request by its own token or a time that is up ends it early, with an error.
-    task<std::optional<client_response>> perform(inplace_stop_token stop,
-                                                 execution::instant deadline);
-
-    // The stop callback. Threads: any.
-    class on_stop {
-    public:
-        explicit on_stop(client_call& call) noexcept : call_(&call) {}
-        void operator()() const noexcept { call_->stop(); }
-
-    private:
-        client_call* call_;
-    };
-    // It has been told to end, by any of those who may.
-    bool stopped() const noexcept;
-
-    // Once the callback is gone: awaits what it may have posted.
-    class settled {
-    public:
-        explicit settled(client_call& call) noexcept : call_(call) {}
-        bool await_ready() const noexcept { return !call_.posted_ || call_.arrived_; }
-        void await_suspend(std::coroutine_handle<> h) noexcept { call_.waiter_ = h; }
-        void await_resume() const noexcept {}
-
-    private:
-        client_call& call_;
-    };
-
-private:
-    friend class client_writer;
-    struct posted_stop : io::operation {
-        explicit posted_stop(client_call& c) noexcept : operation(&arrive), call(c) {}
-        static void arrive(operation* op) noexcept;
-        client_call& call;
-    };
-    void stop() noexcept;
-    void interrupt() noexcept;
-    static void expired(io::timer_entry* entry) noexcept;
-    void limit(internal::duration time) noexcept;
-    [[noreturn]] void fail(std::error_code error, const char* what) const;
-
-    task<client_response> request();
-    task<bool> attempt(client_response& answer, bool may_fail);
-    void write_request();
-    bool body_apart() const noexcept;
-    task<bool> exchange(client_response& answer);
-    task<bool> send_body(inplace_stop_token enough);
-    task<bool> send_pieces();
-    task<bool> send_piece(std::string_view piece);
-    task<bool> send_output();
-    task<bool> receive_answer(client_response& answer);
-    task<bool> receive_head(client_response& answer);
-    task<> receive_body(client_response& answer);
-    task<> receive_chunked(client_response& answer);
-    task<> deliver(client_response& answer, std::string_view piece);
-    task<bool> receive_more();
-    void check_beginning(std::string_view news) const;
-    void read_head(client_response& answer, std::string_view head);
-    void read_framing_field(std::string_view name, std::string_view value);
-
-    client& client_;
-    const client_request& request_;
-    inplace_stop_token outer_;  // of what awaits the request, as the next
-    execution::instant deadline_ = execution::instant::never();
-    std::unique_ptr<client_connection> connection_;
-    std::string output_;
-    // The answer's framing.
-    std::optional<std::uint64_t> length_;
-    bool chunked_ = false;
-    bool closes_ = false;
-    bool version_1_0_ = false;
-    bool keep_alive_ = false;
-    std::size_t collected_ = 0;
-    std::error_code ended_by_;  // none: a proper end of the stream
-    std::error_code send_error_;
-    std::size_t sent_ = 0;                       // of the last piece
-    std::optional<inplace_stop_source> enough_;  // of a body that is sent beside its answer
-    bool sending_ = false;                       // it is, and the source may be asked to stop
-    bool head_received_ = false;
-    bool in_sink_ = false;
-
-    posted_stop posted_operation_{*this};
-    std::coroutine_handle<> waiter_;
-    bool posted_ = false;  // written by the callback, read when it is gone
-    bool arrived_ = false;
-    bool stopped_ = false;
-    bool late_ = false;
+    std::uint64_t random_;
+    std::shared_ptr<client_hosts> hosts_;  // if the connections to each are limited
 };
 
 template <stoppable_token Token>
@@ -265,27 +193,64 @@ task<client_response> client::send(client_request r, Token token) {
     client_call call(*this, r);
     const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
     const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
-    std::optional<client_response> answer;
+    bool answered = false;
     std::exception_ptr error;
     {
         const stop_callback_for_t<Token, client_call::on_stop> callback(token,
                                                                         client_call::on_stop(call));
         try {
-            answer = co_await call.perform(outer, deadline);
+            answered = co_await call.perform(outer, deadline);
         } catch (...) {
             error = std::current_exception();
         }
     }
     co_await client_call::settled(call);
-    if (!answer && (call.stopped() || !error)) co_await execution::just_stopped();
+    if (!answered && (call.stopped() || !error)) co_await execution::just_stopped();
     if (error) std::rethrow_exception(error);
-    co_return std::move(*answer);
+    co_return std::move(call.answer());
 }
 
 template <class Token>
 task<client_response> client::send_on_loop(client_request r, Token token) {
     co_return co_await execution::starts_on(loop_.get_scheduler(),
                                             send(std::move(r), std::move(token)));
+}
+
+template <stoppable_token Token>
+task<client_answer> client::open(client_request r, Token token) {
+    if (!loop_.is_current()) [[unlikely]]
+        co_return co_await open_on_loop(std::move(r), std::move(token));
+    auto opened = begin_open(std::move(r));
+    client_call& call = call_of(*opened);
+    co_await finish(call, std::move(token));
+    co_return client_answer(std::move(opened), std::move(call.answer()));
+}
+
+// What send() does for a call in its own frame.
+template <class Token>
+task<> client::finish(client_call& call, Token token) {
+    const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
+    const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
+    bool answered = false;
+    std::exception_ptr error;
+    {
+        const stop_callback_for_t<Token, client_call::on_stop> callback(token,
+                                                                        client_call::on_stop(call));
+        try {
+            answered = co_await call.perform(outer, deadline);
+        } catch (...) {
+            error = std::current_exception();
+        }
+    }
+    co_await client_call::settled(call);
+    if (!answered && (call.stopped() || !error)) co_await execution::just_stopped();
+    if (error) std::rethrow_exception(error);
+}
+
+template <class Token>
+task<client_answer> client::open_on_loop(client_request r, Token token) {
+    co_return co_await execution::starts_on(loop_.get_scheduler(),
+                                            open(std::move(r), std::move(token)));
 }
 
 }  // namespace coppice::http

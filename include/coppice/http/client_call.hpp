@@ -1,0 +1,250 @@
+// One request of a client under way, its connection, and its turn where connections are limited.
+#pragma once
+// A call asks until there is an answer to give:
+//
+//   aimed -> admitted -> connected -> asked -> answered        the head is the caller's
+//     ^  a redirect, a retry                    |
+//     +---- its body is dropped <---------------+
+//
+// Whoever waits, for a turn, a name or a time, waits for a sender that its environment can stop,
+// and that interrupt() ends through waiting_.
+
+#include <coppice/base/intrusive.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/deadline.hpp>
+#include <coppice/http/client_message.hpp>
+#include <coppice/http/url.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/io/socket.hpp>
+#include <coppice/stop/inplace.hpp>
+
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+namespace coppice::http {
+
+class client;
+
+// An open connection, in use or kept.
+struct client_connection : immovable {
+    client_connection(io::context& loop, const io::endpoint& peer, std::string_view host,
+                      std::uint16_t port_of_host)
+        : socket(loop), to(peer), name(host), port(port_of_host) {}
+
+    io::tcp::socket socket;
+    io::endpoint to;
+    std::string name;  // that was looked up; "": `to` was given
+    std::uint16_t port;
+    std::string input;  // received, not yet consumed
+    internal::time_point used{};
+    bool fresh = true;
+};
+
+// Who waits for a connection to one host, in the call's task.
+struct client_waiter : list_hook<> {
+    explicit client_waiter(class client_call& c) noexcept : call(&c) {}
+    client_call* call;
+};
+
+// The connections in use to one host.
+struct client_host {
+    struct client_hosts* all = nullptr;
+    const std::string* name = nullptr;  // among all
+    std::size_t in_use = 0;
+    intrusive_list<client_waiter> waiting;  // none while in_use is below the maximum
+};
+
+// Of all hosts, where they are limited. Used on the loop.
+struct client_hosts {
+    std::size_t in_use_max = 0;
+    std::size_t hosts_max = 0;  // that stay here though they have none
+    std::unordered_map<std::string, client_host> by_name;
+};
+
+// Where a request goes that has a URL, from its beginning or by a redirect.
+struct client_route {
+    explicit client_route(http::url u) : url(std::move(u)) {}
+    http::url url;
+    io::endpoint to;     // unspecified: the host is looked up
+    std::string fields;  // what a redirect leaves of the request's
+};
+
+// One request under way, while it is awaited.
+class client_call : io::timer_entry {
+public:
+    // How its body is given.
+    enum class bodies : unsigned char { whole, by_pieces };
+    client_call(client& owner, const client_request& r, bodies how = bodies::whole) noexcept;
+    ~client_call();
+
+    // Ends with true, and the answer in answer(), or with false if what it awaits was stopped by
+    // `stop`. A stop of the request by its own token or a time that is up ends it early, with an
+    // error.
+    task<bool> perform(inplace_stop_token stop, execution::instant deadline);
+    client_response& answer() noexcept { return answer_; }
+
+    // The next piece of the body, "" at its end; valid until the next call. Only by_pieces, after
+    // perform(). Heeds the stop and the deadline of what awaits it, and loses nothing by them.
+    task<std::string_view> read();
+    // Nothing of the answer is under way.
+    bool finished() const noexcept { return connection_ == nullptr; }
+    io::context& loop() const noexcept { return loop_; }
+
+    // The stop callback. Threads: any.
+    class on_stop {
+    public:
+        explicit on_stop(client_call& call) noexcept : call_(&call) {}
+        void operator()() const noexcept { call_->stop(); }
+
+    private:
+        client_call* call_;
+    };
+    // It has been told to end, by any of those who may.
+    bool stopped() const noexcept;
+
+    // Once the callback is gone: awaits what it may have posted.
+    class settled {
+    public:
+        explicit settled(client_call& call) noexcept : call_(call) {}
+        bool await_ready() const noexcept { return !call_.posted_ || call_.arrived_; }
+        void await_suspend(std::coroutine_handle<> h) noexcept { call_.waiter_ = h; }
+        void await_resume() const noexcept {}
+
+    private:
+        client_call& call_;
+    };
+
+private:
+    friend class client_writer;
+    enum class outcome : unsigned char { answered, redirected, failed };
+    enum class step : unsigned char { piece, more, end };
+    struct posted_stop : io::operation {
+        explicit posted_stop(client_call& c) noexcept : operation(&arrive), call(c) {}
+        static void arrive(operation* op) noexcept;
+        client_call& call;
+    };
+    void stop() noexcept;
+    void interrupt() noexcept;
+    static void expired(io::timer_entry* entry) noexcept;
+    void limit(internal::duration time) noexcept;
+    void unlimit() noexcept;
+    [[noreturn]] void fail(std::error_code error, const char* what) const;
+
+    // client.cpp
+    task<bool> request();
+    task<> ask();
+    task<bool> attempt(bool may_fail);
+    task<> connect_by_name(std::error_code& ec);
+    void let_go() noexcept;
+
+    // client_route.cpp
+    void aim();
+    void aim_at(const url& at);
+    url current_url() const;
+    outcome judge();
+    bool may_repeat() const noexcept;
+    bool answer_repeats();
+    bool answer_redirects();
+    void follow();
+    std::string remaining_fields(bool other_origin, bool without_body) const;
+    std::optional<internal::duration> retry_after() const;
+    bool before_deadline(internal::duration time) const noexcept;
+    internal::duration next_delay() noexcept;
+    task<> wait(internal::duration time);
+    task<> admit();
+    void release() noexcept;
+
+    // client_request.cpp
+    void write_request();
+    bool body_apart() const noexcept;
+    task<bool> exchange();
+    task<bool> send_body(inplace_stop_token enough);
+    task<bool> send_pieces();
+    task<bool> send_piece(std::string_view piece);
+    task<bool> send_output();
+
+    // client_answer.cpp
+    task<bool> receive_answer();
+    task<bool> receive_head();
+    void begin_body();
+    task<> receive_body();
+    task<> drop_body();
+    task<std::string_view> next_piece();
+    step next_step(std::string_view& piece);
+    step next_chunk(std::string_view& piece);
+    void end_of_stream();
+    task<> deliver(std::string_view piece);
+    task<bool> receive_more();
+    void finish();
+    bool collects() const noexcept;
+    void check_beginning(std::string_view news) const;
+    void read_head(std::string_view head);
+    void read_framing_field(std::string_view name, std::string_view value);
+
+    client& client_;
+    io::context& loop_;
+    const client_request& request_;
+    const bodies how_;
+    inplace_stop_token outer_;  // of what awaits the request, as the next
+    execution::instant deadline_ = execution::instant::never();
+
+    // Where and what is asked: the request's, or a redirect's.
+    std::unique_ptr<client_route> route_;  // of a request with a URL
+    const io::endpoint* to_ = nullptr;
+    std::string_view name_;  // of the host, if it is looked up
+    std::uint16_t port_ = 0;
+    std::string_view host_field_;
+    std::string_view target_;
+    std::string_view method_;
+    std::string_view fields_;
+    bool without_body_ = false;  // a redirect has made a GET of it
+
+    std::size_t redirects_left_ = 0;
+    std::size_t retries_left_ = 0;
+    internal::duration delay_{};  // before the next try; grows
+    internal::duration asked_delay_{};
+    bool lost_ = false;  // the connection, before a byte of an answer
+
+    client_host* host_ = nullptr;  // where this has a connection, if they are limited
+    inplace_stop_source* waiting_ = nullptr;
+
+    std::unique_ptr<client_connection> connection_;
+    std::string output_;
+    client_response answer_;
+    // The answer's framing.
+    std::optional<std::uint64_t> length_;
+    bool chunked_ = false;
+    bool closes_ = false;
+    bool version_1_0_ = false;
+    bool keep_alive_ = false;
+    // Its body.
+    std::optional<chunk_decoder> decoder_;
+    std::uint64_t left_ = 0;    // of a body that is not chunked
+    std::size_t consumed_ = 0;  // of the input, by the piece that was given last
+    bool last_chunk_ = false;
+    outcome outcome_ = outcome::answered;
+    std::size_t collected_ = 0;
+    std::error_code ended_by_;  // none: a proper end of the stream
+    std::error_code send_error_;
+    std::size_t sent_ = 0;                       // of the last piece
+    std::optional<inplace_stop_source> enough_;  // of a body that is sent beside its answer
+    bool sending_ = false;                       // it is, and the source may be asked to stop
+    bool head_received_ = false;
+    bool heard_ = false;  // something of an answer
+    bool in_sink_ = false;
+
+    posted_stop posted_operation_{*this};
+    std::coroutine_handle<> waiter_;
+    bool posted_ = false;  // written by the callback, read when it is gone
+    bool arrived_ = false;
+    bool stopped_ = false;
+    bool late_ = false;
+};
+
+}  // namespace coppice::http

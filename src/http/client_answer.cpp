@@ -1,0 +1,349 @@
+// What a client receives: the answer's head, and its body, whole or piece by piece.
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/http/client.hpp>
+#include <coppice/http/message.hpp>
+#include <coppice/http/scan.hpp>
+#include <coppice/http/uri.hpp>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "lines.hpp"
+#include "until_stopped.hpp"
+
+namespace coppice::http {
+
+using namespace internal;
+
+namespace {
+
+constexpr int interim_answers_max = 100;
+// Of the body of an answer that is not given to anyone: beyond, another connection is cheaper.
+constexpr std::size_t dropped_bytes_max = 64 * 1024;
+
+}  // namespace
+
+std::optional<std::string_view> client_head::find(std::string_view name) const noexcept {
+    return find_line(head_, name);
+}
+std::optional<std::string_view> client_head::trailer(std::string_view name) const noexcept {
+    return find_line(trailers_, name);
+}
+std::vector<field> client_head::fields() const {
+    std::vector<field> all;
+    for_each_line(head_, [&](const field& f) { all.push_back(f); });
+    return all;
+}
+std::vector<std::string_view> client_head::find_all(std::string_view name) const {
+    std::vector<std::string_view> values;
+    for_each_line(head_, [&](const field& f) {
+        if (equals_ignoring_case(f.name, name)) values.push_back(f.value);
+    });
+    return values;
+}
+
+task<std::string_view> client_call::read() {
+    if (!loop_.is_current()) {
+        co_return co_await execution::starts_on(loop_.get_scheduler(), read());
+    }
+    const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
+    const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
+    std::optional<std::string_view> piece;
+    std::exception_ptr error;
+    try {
+        piece = co_await result_on_loop({{stop, loop_}, deadline}, next_piece());
+    } catch (...) {
+        error = std::current_exception();
+    }
+    unlimit();  // the reader's time is its own
+    if (error) std::rethrow_exception(error);
+    if (!piece) co_await execution::just_stopped();
+    co_return *piece;
+}
+
+// False: nothing came.
+task<bool> client_call::receive_answer() {
+    const bool answered = co_await receive_head();
+    head_received_ = answered;
+    // Only an answer that is no success says that the rest of the body is not wanted; to one that
+    // is, a server may need all of it. What cannot be answered any more is not wanted either.
+    if (sending_ && (!answered || answer_.status() >= 300)) enough_->request_stop();
+    if (answered) {
+        outcome_ = judge();
+        begin_body();
+        if (outcome_ != outcome::answered) {
+            co_await drop_body();
+        } else if (how_ == bodies::whole) {
+            co_await receive_body();
+        }
+    }
+    if (sending_) {
+        if (closes_ && how_ == bodies::whole) enough_->request_stop();
+        limit(client_.options_.body);  // of a server that has answered and reads no more
+    }
+    co_return answered;
+}
+
+task<bool> client_call::receive_more() {
+    ended_by_ = std::make_error_code(std::errc::connection_aborted);
+    if (!connection_->socket.is_open()) co_return false;
+    std::error_code ec;
+    const io::pooled_buffer received = co_await connection_->socket.receive_pooled(use_await[ec]);
+    ended_by_ = ec;
+    if (ec || received.empty()) co_return false;
+    heard_ = true;
+    const auto bytes = received.bytes();
+    connection_->input.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    co_return true;
+}
+
+// The final answer's head; a few interim ones (1xx) are passed over. 101 is final: what follows it
+// would be another protocol, for which nobody has asked. False: nothing came.
+task<bool> client_call::receive_head() {
+    std::string& input = connection_->input;
+    int interim = 0;
+    do {
+        if (interim++ == interim_answers_max) {
+            fail(std::make_error_code(std::errc::message_size), "the interim answers");
+        }
+        std::size_t searched = 0;
+        for (;;) {
+            const std::size_t end = input.find("\r\n\r\n", searched);
+            // With its status line; so that it does not matter how the head arrives.
+            const std::size_t size = end == input.npos ? input.size() : end + 4;
+            if (size > client_.options_.limits.header_bytes_max) {
+                fail(std::make_error_code(std::errc::message_size), "the answer's head");
+            }
+            if (end != input.npos) {
+                read_head(std::string_view(input).substr(0, end + 2));
+                input.erase(0, end + 4);
+                break;
+            }
+            check_beginning(std::string_view(input).substr(searched));
+            searched = input.size() < 3 ? 0 : input.size() - 3;
+            if (!co_await receive_more()) co_return false;
+        }
+        if (answer_.status() == 101) {
+            fail(std::make_error_code(std::errc::bad_message), "an upgrade that was not asked for");
+        }
+    } while (answer_.status() < 200);
+    co_return true;
+}
+
+// What cannot become a head is not waited for. `news`: what has come, with the three bytes before.
+void client_call::check_beginning(std::string_view news) const {
+    constexpr std::string_view start = "HTTP/1.";
+    const std::string_view begun = std::string_view(connection_->input).substr(0, start.size());
+    bool good = start.starts_with(begun);
+    for (std::size_t i = 1; i < news.size(); ++i)
+        good = good && (news[i] != '\n' || news[i - 1] == '\r');
+    if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
+}
+
+// status-line *( field-line CRLF ) (RFC 9112 sections 4 and 5).
+void client_call::read_head(std::string_view head) {
+    const auto require = [&](bool good) {
+        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
+    };
+    length_.reset();
+    chunked_ = closes_ = keep_alive_ = false;
+    const std::size_t line_end = head.find("\r\n");
+    const std::string_view line = head.substr(0, line_end);
+    require(line.size() >= 12 && (line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 ")));
+    require(line.size() == 12 || line[12] == ' ');
+    require(std::ranges::all_of(line.substr(12), [](char c) { return is(c, value_byte); }));
+    version_1_0_ = line[7] == '0';
+    const std::optional<int> status = parse_integer<int>(line.substr(9, 3));
+    require(status && *status >= 100 && *status <= 599 && is(line[9], digit_byte));
+    answer_.status_ = *status;
+    answer_.head_.assign(head.substr(line_end + 2));
+    std::size_t fields = 0;
+    for (std::string_view left = answer_.head_; !left.empty();) {
+        const std::size_t end = left.find("\r\n");
+        const std::string_view each = left.substr(0, end);
+        left.remove_prefix(end + 2);
+        const std::size_t colon = each.find(':');
+        if (++fields > client_.options_.limits.fields_max) {
+            fail(std::make_error_code(std::errc::message_size), "the answer's fields");
+        }
+        require(colon != each.npos && colon != 0);
+        require(
+            std::ranges::all_of(each.substr(0, colon), [](char c) { return is(c, token_byte); }));
+        require(
+            std::ranges::all_of(each.substr(colon + 1), [](char c) { return is(c, value_byte); }));
+        read_framing_field(each.substr(0, colon), trim(each.substr(colon + 1)));
+    }
+}
+
+void client_call::read_framing_field(std::string_view name, std::string_view value) {
+    const auto require = [&](bool good) {
+        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's framing");
+    };
+    if (equals_ignoring_case(name, "content-length")) {
+        require(!length_ && !chunked_);
+        length_ = parse_integer<std::uint64_t>(value);
+        require(length_.has_value());
+    } else if (equals_ignoring_case(name, "transfer-encoding")) {
+        // Only what was not asked for could be anything else than chunked.
+        require(!length_ && !chunked_ && !version_1_0_ && equals_ignoring_case(value, "chunked"));
+        chunked_ = true;
+    } else if (equals_ignoring_case(name, "connection")) {
+        for_each_member(value, [&](std::string_view member) {
+            closes_ = closes_ || equals_ignoring_case(member, "close");
+            keep_alive_ = keep_alive_ || equals_ignoring_case(member, "keep-alive");
+            return true;
+        });
+    }
+}
+
+// RFC 9112 section 6.3.
+void client_call::begin_body() {
+    consumed_ = 0;
+    collected_ = 0;
+    last_chunk_ = false;
+    decoder_.reset();
+    answer_.trailers_.clear();
+    answer_.body_.clear();
+    if (method_ == "HEAD" || bodyless(answer_.status())) {
+        left_ = 0;
+    } else if (chunked_) {
+        limits wide = client_.options_.limits;
+        if (!collects()) wide.body_bytes_max = ~std::size_t{0};
+        decoder_.emplace(wide);
+        decoder_->keep_trailers(answer_.trailers_);
+    } else {
+        left_ = length_.value_or(~std::uint64_t{0});
+        if (!length_) closes_ = true;
+        if (collects() && length_ && left_ > client_.options_.limits.body_bytes_max) {
+            fail(std::make_error_code(std::errc::message_size), "the answer's body");
+        }
+    }
+}
+
+// The body goes into the answer, whose size is limited.
+bool client_call::collects() const noexcept {
+    return how_ == bodies::whole && request_.sink == nullptr && outcome_ == outcome::answered;
+}
+
+// What of the body has come and was not given yet. Without waiting.
+client_call::step client_call::next_step(std::string_view& piece) {
+    std::string& input = connection_->input;
+    input.erase(0, std::exchange(consumed_, 0));
+    if (decoder_) return next_chunk(piece);
+    if (left_ == 0) return step::end;
+    if (input.empty()) return step::more;
+    consumed_ = static_cast<std::size_t>(std::min<std::uint64_t>(left_, input.size()));
+    left_ -= consumed_;
+    piece = std::string_view(input).substr(0, consumed_);
+    return step::piece;
+}
+
+client_call::step client_call::next_chunk(std::string_view& piece) {
+    std::string& input = connection_->input;
+    if (last_chunk_) return step::end;
+    if (input.empty()) return step::more;
+    const chunk_decoder::result r = decoder_->decode(std::span(input));
+    if (r.status == parse_status::error) {
+        fail(
+            std::make_error_code(r.error == 400 ? std::errc::bad_message : std::errc::message_size),
+            "the answer's body");
+    }
+    last_chunk_ = r.status == parse_status::complete;
+    if (r.produced == 0) {
+        input.erase(0, r.consumed);
+        return last_chunk_ ? step::end : step::more;
+    }
+    consumed_ = r.consumed;
+    piece = std::string_view(input).substr(0, r.produced);
+    return step::piece;
+}
+
+// Nothing more comes. Returns if that is the body's proper end.
+void client_call::end_of_stream() {
+    if (decoder_ || length_ || stopped_ || late_ || ended_by_) {
+        fail(std::make_error_code(std::errc::connection_aborted), "the answer's body");
+    }
+    left_ = 0;
+}
+
+task<> client_call::receive_body() {
+    for (;;) {
+        std::string_view piece;
+        const step reached = next_step(piece);
+        if (reached == step::end) co_return;
+        if (reached == step::piece) {
+            co_await deliver(piece);
+            continue;
+        }
+        limit(client_.options_.body);
+        const bool more = co_await receive_more();
+        if (!more) end_of_stream();
+    }
+}
+
+// The body of an answer that is passed over: so that its connection can be used again, if that does
+// not take long.
+task<> client_call::drop_body() {
+    const bool short_enough = decoder_ || left_ <= dropped_bytes_max;
+    std::size_t dropped = 0;
+    bool whole = false;
+    limit(client_.options_.body);  // for all of it
+    try {
+        while (short_enough && dropped <= dropped_bytes_max) {
+            std::string_view piece;
+            const step reached = next_step(piece);
+            whole = reached == step::end;
+            if (whole) break;
+            dropped += piece.size();
+            if (reached == step::piece) continue;
+            const bool more = co_await receive_more();
+            if (!more) end_of_stream();
+        }
+    } catch (const std::system_error&) {
+        whole = false;
+    }
+    unlimit();
+    if (!whole && connection_->socket.is_open()) interrupt();
+    late_ = false;
+}
+
+// The next piece for read(), "" at the end.
+task<std::string_view> client_call::next_piece() {
+    while (!finished()) {
+        std::string_view piece;
+        const step reached = next_step(piece);
+        if (reached == step::piece) co_return piece;
+        if (reached == step::end) {
+            finish();
+            break;
+        }
+        limit(client_.options_.body);
+        const bool more = co_await receive_more();
+        // The reader was stopped, and not the call, whose socket would be closed: nothing is lost.
+        const bool stopped =
+            ended_by_ == std::errc::operation_canceled && connection_->socket.is_open();
+        if (!more && stopped) co_await execution::just_stopped();
+        if (!more) end_of_stream();
+    }
+    co_return std::string_view();
+}
+
+task<> client_call::deliver(std::string_view piece) {
+    if (request_.sink != nullptr) {
+        unlimit();  // the sink's time is its own
+        in_sink_ = true;
+        co_await request_.sink(piece);
+        in_sink_ = false;
+        co_return;
+    }
+    collected_ += piece.size();
+    if (collected_ > client_.options_.limits.body_bytes_max) {
+        fail(std::make_error_code(std::errc::message_size), "the answer's body");
+    }
+    answer_.body_.append(piece);
+}
+
+}  // namespace coppice::http

@@ -1,0 +1,249 @@
+// Where a client's request goes: URLs, redirects, retries, and turns at a host that has a limit.
+#include <coppice/base/saturating.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/stop_when.hpp>
+#include <coppice/exec/stopped_as.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/http/client.hpp>
+#include <coppice/http/date.hpp>
+#include <coppice/http/scan.hpp>
+#include <coppice/http/uri.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "idempotent.hpp"
+#include "lines.hpp"
+
+namespace coppice::http {
+
+using namespace internal;
+
+namespace {
+
+bool is_credential(std::string_view name) noexcept {
+    constexpr std::string_view names[] = {"Authorization", "Cookie", "Proxy-Authorization"};
+    return std::ranges::any_of(names, [&](auto n) { return equals_ignoring_case(name, n); });
+}
+bool describes_a_body(std::string_view name) noexcept {
+    constexpr std::string_view beginning = "content-";
+    return equals_ignoring_case(name.substr(0, beginning.size()), beginning);
+}
+
+}  // namespace
+
+// At what the caller has asked for.
+void client_call::aim() {
+    const client_options& o = client_.options_;
+    redirects_left_ = request_.redirects_max.value_or(o.redirects_max);
+    retries_left_ = request_.retries.value_or(o.retries);
+    delay_ = o.retry_delay;
+    method_ = request_.method;
+    fields_ = request_.fields;
+    if (request_.url.empty()) {
+        to_ = &request_.to;
+        target_ = request_.target;
+        host_field_ = request_.host;
+        return;
+    }
+    if (request_.target != "/" || !request_.host.empty()) {
+        fail(std::make_error_code(std::errc::invalid_argument),
+             "http request: with a URL there is no target and no host beside it");
+    }
+    route_ = std::make_unique<client_route>(url(request_.url));
+    route_->to = request_.to;
+    aim_at(route_->url);
+}
+
+// `at` is the route's.
+void client_call::aim_at(const url& at) {
+    if (at.scheme() != "http") {
+        fail(std::make_error_code(std::errc::protocol_not_supported),
+             "http request: https is not supported, there is no TLS; use http");
+    }
+    host_field_ = at.authority();
+    target_ = at.target();
+    port_ = at.port();
+    if (route_->to.family() == AF_UNSPEC) {
+        if (auto literal = io::endpoint::parse(at.host(), at.port())) route_->to = *literal;
+    }
+    const bool looked_up = route_->to.family() == AF_UNSPEC;
+    to_ = looked_up ? nullptr : &route_->to;
+    name_ = looked_up ? at.host() : std::string_view();
+}
+
+// What relative references are relative to. Errors: std::errc::invalid_argument.
+url client_call::current_url() const {
+    if (route_ != nullptr) return route_->url;
+    std::string text("http://");
+    if (!host_field_.empty()) {
+        text.append(host_field_);
+    } else if (to_->is_unix()) {
+        text.append("localhost");
+    } else {
+        text.append(to_->to_string());
+    }
+    return url(text.append(target_));
+}
+
+// What becomes of the answer whose head has come.
+client_call::outcome client_call::judge() {
+    if (answer_repeats()) return outcome::failed;
+    return answer_redirects() ? outcome::redirected : outcome::answered;
+}
+
+bool client_call::may_repeat() const noexcept {
+    return retries_left_ != 0 && !stopped() && idempotent(method_) &&
+           (without_body_ || request_.source == nullptr);
+}
+
+bool client_call::answer_repeats() {
+    constexpr int passing[] = {429, 502, 503, 504};
+    if (!may_repeat() || std::ranges::find(passing, answer_.status()) == std::end(passing)) {
+        return false;
+    }
+    const std::optional<duration> asked = retry_after();
+    asked_delay_ = asked.value_or(duration(0));
+    if (asked_delay_ > client_.options_.retry_after_max) return false;
+    return before_deadline(std::max(asked_delay_, delay_));
+}
+
+// Seconds, or a date (RFC 9110 section 10.2.3). Nothing for anything else.
+std::optional<duration> client_call::retry_after() const {
+    const std::optional<std::string_view> value = answer_.find("Retry-After");
+    if (!value) return std::nullopt;
+    const auto most = std::chrono::duration_cast<std::chrono::seconds>(duration::max()).count();
+    if (std::ranges::all_of(*value, [](char c) { return is(c, digit_byte); }) && !value->empty()) {
+        const auto seconds = parse_integer<std::uint64_t>(*value);
+        if (!seconds || *seconds > static_cast<std::uint64_t>(most)) return duration::max();
+        return std::chrono::seconds(*seconds);
+    }
+    const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count();
+    const std::optional<std::int64_t> at = parse_date(*value, now);
+    if (!at) return std::nullopt;
+    return std::chrono::seconds(std::clamp<std::int64_t>(*at - now, 0, most));
+}
+
+bool client_call::before_deadline(duration time) const noexcept {
+    return deadline_ == execution::instant::never() ||
+           execution::instant(saturating_add(loop_.now(), time)) < deadline_;
+}
+
+// Between half of the delay and all of it: so that those who failed together do not come together.
+duration client_call::next_delay() noexcept {
+    const duration half = delay_ / 2;
+    const auto span = static_cast<std::uint64_t>((delay_ - half).count()) + 1;
+    const duration chosen = half + duration(static_cast<std::int64_t>(client_.random() % span));
+    delay_ = std::min(saturating_add(delay_, delay_), client_.options_.retry_delay_max);
+    return chosen;
+}
+
+// A redirect that can be followed. Without a Location there is nowhere to go, and a streamed body
+// is gone.
+bool client_call::answer_redirects() {
+    const int status = answer_.status();
+    const bool repeats = status == 307 || status == 308;
+    if (!repeats && status != 301 && status != 302 && status != 303) return false;
+    if (request_.redirects_max.value_or(client_.options_.redirects_max) == 0) return false;
+    if (repeats && !without_body_ && request_.source != nullptr) return false;
+    // 301 and 302 repeat what is no POST.
+    const bool to_get = status == 303 || method_ == "POST";
+    if (!to_get && !without_body_ && request_.source != nullptr) return false;
+    return answer_.find("Location").has_value();
+}
+
+// Aims at where the answer points.
+void client_call::follow() {
+    if (redirects_left_ == 0) {
+        fail(std::make_error_code(std::errc::too_many_links),
+             "http request: more redirects than redirects_max allows");
+    }
+    --redirects_left_;
+    const std::vector<std::string_view> locations = answer_.find_all("Location");
+    const url from = current_url();
+    auto resolved = from.resolve(locations.front());
+    if (locations.size() != 1 || !resolved) {
+        fail(std::make_error_code(std::errc::bad_message),
+             "http request: a redirect's Location is no URL of http");
+    }
+    const int status = answer_.status();
+    const bool get = method_ != "HEAD" && method_ != "GET" &&
+                     (status == 303 || (status < 303 && method_ == "POST"));
+    const bool other_origin = !from.same_origin(*resolved);
+    auto next = std::make_unique<client_route>(std::move(*resolved));
+    if (!other_origin) next->to = route_ != nullptr ? route_->to : request_.to;
+    next->fields = remaining_fields(other_origin, get);
+    route_ = std::move(next);
+    fields_ = route_->fields;
+    if (get) {
+        method_ = "GET";
+        without_body_ = true;
+    }
+    aim_at(route_->url);
+}
+
+std::string client_call::remaining_fields(bool other_origin, bool without_body) const {
+    std::string left;
+    for_each_line(fields_, [&](const field& f) {
+        if (other_origin && is_credential(f.name)) return;
+        if (without_body && describes_a_body(f.name)) return;
+        left.append(f.name).append(": ").append(f.value).append("\r\n");
+    });
+    return left;
+}
+
+// Lets the time pass. Errors: operation_canceled for a stop of the request's own.
+task<> client_call::wait(duration time) {
+    inplace_stop_source over;
+    waiting_ = &over;
+    const scope_exit done([this] { waiting_ = nullptr; });
+    auto passed = loop_.get_scheduler().schedule_after(time) |
+                  execution::then([]() noexcept { return true; });
+    const std::optional<bool> ended =
+        co_await (execution::stop_when(std::move(passed), over.get_token()) |
+                  execution::stopped_as_optional());
+    if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "http request");
+    // A call that was admitted goes on, though its wait was ended for that.
+    if (!ended && host_ == nullptr) co_await execution::just_stopped();
+}
+
+// Takes a connection's place at the host, or waits for one.
+task<> client_call::admit() {
+    client_hosts& hosts = *client_.hosts_;
+    std::string key = name_.empty() ? to_->to_string() : std::string("//").append(name_);
+    if (!name_.empty()) key.append(":").append(std::to_string(port_));
+    const auto found = hosts.by_name.try_emplace(std::move(key)).first;
+    client_host& host = found->second;
+    host.all = &hosts;
+    host.name = &found->first;
+    if (host.in_use < hosts.in_use_max) {
+        ++host.in_use;
+        host_ = &host;
+        co_return;
+    }
+    client_waiter self(*this);
+    host.waiting.push_back(self);
+    const scope_exit leave([&] {
+        if (self.linked()) host.waiting.erase(self);
+    });
+    while (host_ == nullptr) co_await wait(duration::max());
+}
+
+// The next who waits takes the place over; its task goes on in a coming turn.
+void client_call::release() noexcept {
+    if (host_ == nullptr) return;
+    client_host& host = *std::exchange(host_, nullptr);
+    if (client_waiter* const next = host.waiting.pop_front()) {
+        next->call->host_ = &host;
+        next->call->waiting_->request_stop();
+        return;
+    }
+    if (--host.in_use != 0) return;
+    client_hosts& all = *host.all;
+    if (all.by_name.size() > all.hosts_max) all.by_name.erase(all.by_name.find(*host.name));
+}
+
+}  // namespace coppice::http
