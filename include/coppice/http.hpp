@@ -4,11 +4,15 @@
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/cookie.hpp>
 #include <coppice/http/date.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
+#include <coppice/http/form.hpp>
 #include <coppice/http/handler.hpp>
+#include <coppice/http/json.hpp>
 #include <coppice/http/message.hpp>
+#include <coppice/http/multipart.hpp>
 #include <coppice/http/next.hpp>
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>

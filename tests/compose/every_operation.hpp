@@ -62,6 +62,8 @@ inline constexpr excuse excuses[] = {
     {"next_handler::operator", "the next filter's own task, or the handler's"},
     {"body_source::write_to", "the producer's own task"},
     {"produced_body::write_to", "the producer's own task"},
+    {"read_whole", "as body_reader::read"},
+    {"read_json", "as body_reader::read"},
     {"client_call::read", "as client_answer::read, which is nothing else"},
     {"just", "completes at once"},
     {"just_error", "completes at once"},

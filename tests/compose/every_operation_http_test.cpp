@@ -239,6 +239,66 @@ TEST_P(every_operation_of_http, the_reading_of_a_body) {
     });
 }
 
+// The client sends the rest of a form when the handler has been stopped in every way.
+TEST_P(every_operation_of_http, the_reading_of_a_form) {
+    const std::string begin = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n";
+    const std::string rest = "x\r\n--B--\r\n";
+    std::optional<io::tcp::socket> client;
+    const auto send = [&](std::string_view text) {
+        return [&client, text]() -> task<> { co_await client->send_all(bytes_of(text)); };
+    };
+    http::router routes;
+    routes.post(
+        "/", http::read_body([&](request& q) -> task<response> {
+            http::multipart_reader parts(q);
+            co_await stop_in_every_way(
+                q.loop(),
+                waits("multipart_reader::next", [&] { return parts.next(); }, send(begin)), real);
+            std::string_view piece;
+            const auto read = [&]() -> task<> { piece = co_await parts.read(); };
+            co_await stop_in_every_way(q.loop(), waits("multipart_reader::read", read, send(rest)),
+                                       real);
+            EXPECT_EQ(piece, "x");
+            const std::string_view end = co_await parts.read();
+            EXPECT_EQ(end, "");
+            const http::multipart_head* const last = co_await parts.next();
+            EXPECT_EQ(last, nullptr);
+            co_return response::text("whole");
+        }));
+    // What these keep is lost when they are stopped: nothing has come yet.
+    routes.post(
+        "/kept", http::read_body([&](request& q) -> task<response> {
+            const auto both = [&]() -> task<> {
+                co_await client->send_all(bytes_of(begin));
+                co_await client->send_all(bytes_of(rest));
+            };
+            co_await stop_in_every_way(
+                q.loop(),
+                waits("read_multipart", [&] { return http::read_multipart(q); }, both), real);
+            co_return response::text("whole");
+        }));
+    serve(std::move(routes), [&](io::context& loop, io::endpoint to) -> task<> {
+        const std::string length = std::to_string(begin.size() + rest.size());
+        for (const char* const path : {"/", "/kept"}) {
+            client.emplace(loop);
+            co_await client->connect(to);
+            const std::string head = std::string("POST ") + path +
+                                     " HTTP/1.1\r\nHost: a\r\nContent-Length: " + length +
+                                     "\r\nContent-Type: multipart/form-data; boundary=B\r\n\r\n";
+            co_await client->send_all(bytes_of(head));
+            std::string answer;
+            std::array<std::byte, 512> memory;
+            while (!answer.ends_with("whole")) {
+                const std::size_t n = co_await client->receive(memory);
+                if (n == 0) break;
+                answer += text_of(std::span(memory).first(n));
+            }
+            EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK")) << answer;
+        }
+        client.reset();
+    });
+}
+
 // Nothing of what was taken is lost, and the framing holds: the client sees one whole body.
 TEST_P(every_operation_of_http, the_writing_of_a_body) {
     // A Unix socket: what the client does not read fills memory that is known.

@@ -1,0 +1,184 @@
+// A REST service: notes in memory, JSON by nlohmann-json, errors as JSON, a login by a cookie, and
+// a graceful end.
+#include <coppice/coppice.hpp>
+
+#include <sys/types.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace coppice;
+
+// [note]
+struct note {
+    int id = 0;
+    std::string title;
+    std::string text;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(note, id, title, text)
+// [/note]
+
+// [codec]
+// How coppice reads and writes everything that nlohmann-json does.
+template <class T>
+    requires nlohmann::detail::is_compatible_type<nlohmann::json, T>::value
+struct coppice::http::json_codec<T> {
+    using malformed = nlohmann::json::exception;  // the client's fault: 400
+    static T parse(std::string_view text) { return nlohmann::json::parse(text).get<T>(); }
+    static std::string print(const T& value) { return nlohmann::json(value).dump(); }
+};
+// [/codec]
+
+namespace {
+
+// [notes]
+class notes {
+public:
+    std::vector<note> all() const {
+        const std::lock_guard lock(mutex_);
+        std::vector<note> copies;
+        for (const auto& [id, n] : notes_) copies.push_back(n);
+        return copies;
+    }
+    note find(int id) const {
+        const std::lock_guard lock(mutex_);
+        const auto at = notes_.find(id);
+        if (at == notes_.end()) throw http::status_error(404, "there is no such note");
+        return at->second;
+    }
+    // A new note has the id 0.
+    note put(note n) {
+        const std::lock_guard lock(mutex_);
+        if (n.id == 0) n.id = ++last_;
+        return notes_.insert_or_assign(n.id, std::move(n)).first->second;
+    }
+    void remove(int id) {
+        const std::lock_guard lock(mutex_);
+        if (notes_.erase(id) == 0) throw http::status_error(404, "there is no such note");
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::map<int, note> notes_;
+    int last_ = 0;
+};
+// [/notes]
+
+// [filters]
+// Refusals as JSON, of the filters and handlers within.
+task<http::response> errors_as_json(http::request&, http::next_handler next) {
+    try {
+        co_return co_await next();
+    } catch (const http::status_error& error) {
+        const std::map<std::string, std::string> body = {{"error", error.what()}};
+        co_return http::json_response(body, error.status());
+    }
+}
+// A real service looks for a random name in a table of sessions.
+task<http::response> logged_in(http::request& r, http::next_handler next) {
+    if (http::cookie(r, "sid") != "s3cret") throw http::status_error(401, "log in first");
+    co_return co_await next();
+}
+// [/filters]
+
+note checked_note(http::request& r) {
+    note n = http::json_body<note>(r);
+    n.id = 0;
+    if (n.title.empty() || n.title.size() > 80) {
+        throw http::status_error(422, "title must have 1 to 80 bytes");
+    }
+    return n;
+}
+
+// [routes]
+http::router routes(notes& store) {
+    http::router routes;
+    routes.use(errors_as_json);
+    routes.post("/login", [](http::request& r) {
+        const http::urlencoded_form form(r);
+        if (form.require("password") != "open") throw http::status_error(403, "wrong password");
+        return http::add_cookie(http::response(204), {.name = "sid", .value = "s3cret"});
+    });
+    auto api = routes.group("/notes").use(logged_in);
+    api.get("", [&](http::request&) { return http::json_response(store.all()); });
+    api.get("/{id:int}", [&](http::request& r) {
+        return http::json_response(store.find(r.require_parameter<int>("id")));
+    });
+    api.post(
+        "", [&](http::request& r) { return http::json_response(store.put(checked_note(r)), 201); });
+    api.put("/{id:int}", [&](http::request& r) {
+        note n = checked_note(r);
+        n.id = store.find(r.require_parameter<int>("id")).id;
+        return http::json_response(store.put(std::move(n)));
+    });
+    api.del("/{id:int}", [&](http::request& r) {
+        store.remove(r.require_parameter<int>("id"));
+        return http::response(204);
+    });
+    return routes;
+}
+// [/routes]
+
+// Sends one request, its fields and its body behind `line`, and prints the answer.
+task<> ask(io::context& loop, io::endpoint to, std::string line, std::string fields = {},
+           std::string body = {}) {
+    io::tcp::socket socket(loop);
+    co_await socket.connect(to);
+    const std::string request = line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
+                                fields + "Content-Length: " + std::to_string(body.size()) +
+                                "\r\n\r\n" + body;
+    co_await socket.send_all(std::as_bytes(std::span(request)));
+    std::string answer;
+    for (;;) {
+        const io::pooled_buffer some = co_await socket.receive_pooled();
+        if (some.empty()) break;
+        answer.append(reinterpret_cast<const char*>(some.bytes().data()), some.bytes().size());
+    }
+    const std::string text = answer.substr(answer.find("\r\n\r\n") + 4);
+    std::printf("%s: %s %s\n", line.c_str(), answer.substr(9, 3).c_str(), text.c_str());
+}
+
+task<> visit(io::context& loop, io::endpoint to) {
+    const std::string form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    const std::string sid = "Cookie: sid=s3cret\r\n";
+    const std::string json = "Content-Type: application/json\r\n" + sid;
+    co_await ask(loop, to, "GET /notes");
+    co_await ask(loop, to, "POST /login", form, "password=open");
+    co_await ask(loop, to, "POST /notes", json, R"({"title": "one", "text": "1"})");
+    co_await ask(loop, to, "POST /notes", json, R"({"title": ""})");
+    co_await ask(loop, to, "POST /notes", json, R"({"title": 1})");
+    co_await ask(loop, to, "POST /notes", sid, "title=one");
+    co_await ask(loop, to, "PUT /notes/1", json, R"({"title": "two"})");
+    co_await ask(loop, to, "GET /notes", sid);
+    co_await ask(loop, to, "DELETE /notes/1", sid);
+    co_await ask(loop, to, "GET /notes/1", sid);
+    ::kill(::getpid(), SIGINT);  // as Ctrl-C
+}
+
+}  // namespace
+
+int main() {
+    notes store;
+    http::server server({.endpoint = io::loopback(0), .threads = 2}, routes(store));
+    server.drain_on({SIGINT, SIGTERM});
+    std::thread visitor([&] {
+        io::context loop;
+        std::optional<io::context::work_guard> guard(loop);
+        std::thread network([&] { loop.run(); });
+        this_thread::sync_wait(
+            execution::starts_on(loop.get_scheduler(), visit(loop, server.local())));
+        guard.reset();
+        network.join();
+    });
+    server.run();
+    visitor.join();
+    std::puts("drained");
+}

@@ -1,0 +1,76 @@
+// Forms without files: application/x-www-form-urlencoded bodies, with values as types.
+#pragma once
+// Values are those of query parameters: see request::query() for the types, of one's own too.
+
+#include <coppice/http/message.hpp>
+#include <coppice/http/parameters.hpp>
+#include <coppice/http/uri.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coppice::http {
+
+// The fields of a request's body. Lifetime: views into the body, which outlives this.
+class urlencoded_form {
+public:
+    // How many fields a form may have where nothing else is said.
+    static constexpr std::size_t fields_max_default = 1000;
+
+    // For handlers that get the body whole. Errors: status_error: 415 unless the media type is
+    // application/x-www-form-urlencoded; 413 for more fields than `fields_max`; 400 for a malformed
+    // escape or a NUL, in any of them. Cost: O(bytes), no allocation.
+    explicit urlencoded_form(const request& r, std::size_t fields_max = fields_max_default);
+
+    // The number of fields, also of those that have a name in common.
+    std::size_t size() const noexcept { return size_; }
+    // The first value of that name as sent; "" for a name without '='; nothing if it is absent.
+    std::optional<std::string_view> find(std::string_view name) const noexcept {
+        return query_value(text_, name);
+    }
+    // The same as a T. Nothing if it is absent or is no T; find() tells which.
+    template <class T = std::string>
+    std::optional<T> get(std::string_view name) const {
+        const std::optional<std::string_view> raw = find(name);
+        if (!raw) return std::nullopt;
+        return internal::parse_value<T>(*raw, internal::plus_sign::space);
+    }
+    // The same for a field that must be there. Errors: status_error, 400, if it is absent or no T.
+    template <class T = std::string>
+    T require(std::string_view name) const {
+        return checked<T>(name, find(name));
+    }
+    // The same for one that may be absent: nothing. Errors: status_error, 400, if it is no T.
+    template <class T = std::string>
+    std::optional<T> get_optional(std::string_view name) const {
+        const std::optional<std::string_view> raw = find(name);
+        if (!raw) return std::nullopt;
+        return checked<T>(name, raw);
+    }
+    // Every value of that name, in order. Errors: status_error, 400, if one is no T.
+    template <class T = std::string>
+    std::vector<T> get_all(std::string_view name) const {
+        std::vector<T> all;
+        std::string_view rest = text_;
+        while (const auto raw = internal::next_query_value(rest, name))
+            all.push_back(checked<T>(name, raw));
+        return all;
+    }
+
+private:
+    template <class T>
+    static T checked(std::string_view name, std::optional<std::string_view> raw) {
+        std::optional<T> value;
+        if (raw) value = internal::parse_value<T>(*raw, internal::plus_sign::space);
+        if (!value) internal::refuse_parameter("form", name, raw, internal::form_of<T>());
+        return *std::move(value);
+    }
+
+    std::string_view text_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace coppice::http

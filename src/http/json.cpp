@@ -1,0 +1,55 @@
+// What JSON bodies are, and their refusals.
+#include "media_type.hpp"
+
+#include <coppice/http/body.hpp>
+#include <coppice/http/json.hpp>
+
+namespace coppice::http::internal {
+
+namespace {
+
+bool ends_ignoring_case(std::string_view text, std::string_view suffix) noexcept {
+    return text.size() > suffix.size() &&
+           equals_ignoring_case(text.substr(text.size() - suffix.size()), suffix);
+}
+
+bool is_json(std::string_view content_type) {
+    std::string_view parameters;
+    const std::optional<std::string_view> type = take_media_type(content_type, parameters);
+    if (!type) return false;
+    if (!equals_ignoring_case(*type, "application/json") && !ends_ignoring_case(*type, "+json")) {
+        return false;
+    }
+    return for_each_parameter(parameters, [](std::string_view name, const std::string& value) {
+        return !equals_ignoring_case(name, "charset") || equals_ignoring_case(value, "utf-8");
+    });
+}
+
+}  // namespace
+
+void require_json(const request& r) {
+    const std::optional<std::string_view> type = r.find("Content-Type");
+    if (!type || !is_json(*type)) {
+        throw status_error(415, "the body must be application/json in UTF-8");
+    }
+}
+
+void refuse_json() {
+    throw bad_request("the body is not the JSON that is expected here");
+}
+
+task<std::string> read_whole(request& r, std::size_t bytes_max) {
+    body_reader& body = r.incoming();
+    const std::optional<std::uint64_t> length = r.head().content_length();
+    if (length.value_or(0) > bytes_max) throw status_error(413, "the body is too large");
+    std::string text;
+    for (;;) {
+        const std::string_view piece = co_await body.read();
+        if (piece.empty()) co_return text;
+        if (piece.size() > bytes_max - text.size())
+            throw status_error(413, "the body is too large");
+        text.append(piece);
+    }
+}
+
+}  // namespace coppice::http::internal

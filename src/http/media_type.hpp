@@ -1,0 +1,89 @@
+// Values with parameters, `type/subtype; name=value`; for what reads bodies by their media type.
+#pragma once
+
+#include <coppice/http/scan.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace coppice::http::internal {
+
+// Takes a token from the front of `text`; "": there is none.
+inline std::string_view take_token(std::string_view& text) noexcept {
+    const char* const end = scalar_scan::token(text.data(), text.data() + text.size());
+    const std::string_view token = text.substr(0, static_cast<std::size_t>(end - text.data()));
+    text.remove_prefix(token.size());
+    return token;
+}
+
+// Takes the rest of a quoted string, behind its first quote, and appends what it says to `out`.
+// A backslash stands before a quote and before itself; any other is a byte of its own, as browsers
+// send it in the names of files. False: it has no end, or a byte that no field may have.
+inline bool take_quoted(std::string_view& text, std::string& out) {
+    for (std::size_t i = 0; i != text.size(); ++i) {
+        if (text[i] == '"') {
+            text.remove_prefix(i + 1);
+            return true;
+        }
+        const bool escapes =
+            text[i] == '\\' && i + 1 != text.size() && (text[i + 1] == '"' || text[i + 1] == '\\');
+        if (escapes) ++i;
+        if (!is(text[i], value_byte)) return false;
+        out.push_back(text[i]);
+    }
+    return false;
+}
+
+// Calls visit(name, value) for each `; name=value` of `text`, until it returns false. False: it
+// has, or the text is malformed. The value is unquoted, and visit may move from it.
+template <class Visit>
+bool for_each_parameter(std::string_view text, Visit visit) {
+    for (;;) {
+        text = trim(text);
+        if (text.empty()) return true;
+        if (text.front() != ';') return false;
+        text = trim(text.substr(1));
+        if (text.empty() || text.front() == ';') continue;  // RFC 9110 section 5.6.6 allows it
+        const std::string_view name = take_token(text);
+        if (name.empty() || !text.starts_with('=')) return false;
+        text.remove_prefix(1);
+        std::string value;
+        if (text.starts_with('"')) {
+            text.remove_prefix(1);
+            if (!take_quoted(text, value)) return false;
+        } else {
+            value = take_token(text);
+            if (value.empty()) return false;
+        }
+        if (!visit(name, value)) return false;
+    }
+}
+
+// A media type's name without its parameters, which become `rest`. Nothing: it is malformed.
+inline std::optional<std::string_view> take_media_type(std::string_view text,
+                                                       std::string_view& rest) noexcept {
+    rest = text = trim(text);
+    if (take_token(rest).empty() || !rest.starts_with('/')) return std::nullopt;
+    rest.remove_prefix(1);
+    if (take_token(rest).empty()) return std::nullopt;
+    return text.substr(0, text.size() - rest.size());
+}
+
+// The value of a media type's parameter. Nothing: it is absent, it is there twice, or the text is
+// malformed.
+inline std::optional<std::string> media_parameter(std::string_view parameters,
+                                                  std::string_view name) {
+    std::optional<std::string> found;
+    const bool good = for_each_parameter(parameters, [&](std::string_view n, std::string& value) {
+        if (!equals_ignoring_case(n, name)) return true;
+        if (found) return false;
+        found = std::move(value);
+        return true;
+    });
+    if (!good) found.reset();
+    return found;
+}
+
+}  // namespace coppice::http::internal

@@ -1,0 +1,142 @@
+// http/json.hpp: the hook for JSON libraries, and what clients are told by it.
+#include <coppice/http/json.hpp>
+
+#include "running_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace {
+
+// Stand for what a JSON library reads.
+struct by_exception {
+    int value;
+};
+struct by_nothing {
+    int value;
+};
+struct unreadable {};
+struct library_error {};
+
+}  // namespace
+
+template <>
+struct coppice::http::json_codec<by_exception> {
+    using malformed = library_error;
+    static by_exception parse(std::string_view text) {
+        if (text == "fault") throw std::runtime_error("the program's own");
+        if (text == "told") throw status_error(422, "the value is odd");
+        const auto value = parse_integer<int>(text);
+        if (!value) throw library_error();
+        return {*value};
+    }
+    static std::string print(const by_exception& v) { return std::to_string(v.value); }
+};
+template <>
+struct coppice::http::json_codec<by_nothing> {
+    static std::optional<by_nothing> parse(std::string_view text) {
+        const auto value = parse_integer<int>(text);
+        if (!value) return std::nullopt;
+        return by_nothing{*value};
+    }
+};
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::test;
+using http::request;
+using http::response;
+
+static_assert(http::json_readable<by_exception> && http::json_writable<by_exception>);
+static_assert(http::json_readable<by_nothing> && !http::json_writable<by_nothing>);
+static_assert(!http::json_readable<unreadable> && !http::json_writable<unreadable>);
+
+http::router json_routes() {
+    http::router routes;
+    routes
+        .post("/whole",
+              [](request& r) { return http::json_response(http::json_body<by_exception>(r), 201); })
+        .post("/optional",
+              [](request& r) {
+                  const int value = http::json_body<by_nothing>(r).value;
+                  return response::text(std::to_string(value));
+              })
+        .post("/late", http::read_body([](request& r) -> task<response> {
+                  const by_exception v = co_await http::read_json<by_exception>(r, 10);
+                  co_return http::json_response(v, 201);
+              }));
+    return routes;
+}
+std::string message(std::string_view path, std::string_view body,
+                    std::string_view type = "application/json") {
+    std::string text = "POST ";
+    text.append(path).append(" HTTP/1.1\r\nHost: a\r\n");
+    if (!type.empty()) text.append("Content-Type: ").append(type).append("\r\n");
+    text.append("Content-Length: ").append(std::to_string(body.size())).append("\r\n\r\n");
+    return text.append(body);
+}
+
+std::string ask(test::client& c, std::string_view bytes) {
+    EXPECT_TRUE(c.send(bytes));
+    return c.receive();
+}
+
+class json_on : public testing::TestWithParam<way> {
+protected:
+    void expect(int status, const std::string& bytes, const char* body = nullptr) {
+        test::client c(server_.port());
+        const std::string answer = ask(c, bytes);
+        EXPECT_TRUE(has_status(answer, status)) << bytes << "\n" << answer;
+        if (body == nullptr) return;
+        EXPECT_EQ(body_of(answer), body);
+    }
+
+private:
+    running_server server_{options_of(GetParam()), json_routes()};
+};
+
+TEST_P(json_on, values_go_both_ways) {
+    for (const char* const path : {"/whole", "/late"}) {
+        expect(201, message(path, "42"), "42");
+        expect(201, message(path, "-7", "Application/JSON; charset=\"UTF-8\""), "-7");
+        expect(201, message(path, "1", "application/problem+json"), "1");
+    }
+    expect(200, message("/optional", "42"), "42");
+    expect(201,
+           "POST /late HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+           "Transfer-Encoding: chunked\r\n\r\n1\r\n4\r\n1\r\n2\r\n0\r\n\r\n",
+           "42");
+}
+
+TEST_P(json_on, what_the_client_did_wrong_is_never_the_servers_fault) {
+    for (const char* const path : {"/whole", "/optional", "/late"}) {
+        expect(400, message(path, "x"), "the body is not the JSON that is expected here");
+        expect(400, message(path, ""));
+        for (const char* const type :
+             {"", "text/plain", "application/jsonx", "application/x", "json", "+json",
+              "application/json; charset=latin1", "application/json; charset", "application/json,"})
+            expect(415, message(path, "1", type));
+    }
+    for (const char* const path : {"/whole", "/late"})
+        expect(422, message(path, "told"), "the value is odd");
+}
+
+TEST_P(json_on, what_the_program_did_wrong_is) {
+    for (const char* const path : {"/whole", "/late"}) expect(500, message(path, "fault"));
+}
+
+TEST_P(json_on, a_body_beyond_its_limit_is_refused_declared_or_not) {
+    expect(201, message("/late", "0000000001"), "1");
+    expect(413, message("/late", "00000000001"));
+    expect(413,
+           "POST /late HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+           "Transfer-Encoding: chunked\r\n\r\n6\r\n000000\r\n5\r\n00001\r\n0\r\n\r\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(ways, json_on, testing::ValuesIn(every_way), name_of_way);
+
+}  // namespace
