@@ -113,15 +113,16 @@ const sum = list => list.reduce((a, b) => a + b, 0);
 const own = s => sum(s.loops.map(l => l.own));
 const errors = s => sum(Object.entries(s.status).filter(([c]) => c >= 500).map(([, n]) => n));
 // The difference of a histogram, each bucket for itself, without the page's own requests: each of
-// these is taken from the first bucket that its time allows, and is not empty.
+// these is taken from the nearest bucket that is not empty, first upwards from its time.
 const latency_between = (from, to) => {
   const upto = to.latency.up_to.map((n, i) => n - from.latency.up_to[i]);
   const counts = upto.map((n, i) => n - (i ? upto[i - 1] : 0));
   counts.push(to.latency.all - from.latency.all - upto[upto.length - 1]);
   const bounds = to.latency.bounds_ns.map(b => b / 1e9);
+  const first = Math.max(0, bounds.findIndex(b => b * 1e9 >= to.look_ns));
+  const below = counts.map((_, i) => i).slice(0, first).reverse();
   let mine = own(to) - own(from);
-  for (let i = Math.max(0, bounds.findIndex(b => b * 1e9 >= to.look_ns)); mine > 0; ++i) {
-    if (i >= counts.length) break;
+  for (const i of counts.map((_, i) => i).slice(first).concat(below)) {
     const less = Math.min(mine, counts[i]);
     counts[i] -= less;
     mine -= less;
