@@ -238,7 +238,8 @@ void client_call::release() noexcept {
     client_host& host = *std::exchange(host_, nullptr);
     if (client_waiter* const next = host.waiting.pop_front()) {
         next->call->host_ = &host;
-        next->call->waiting_->request_stop();
+        // Null: it is leaving by itself, and gives the place back.
+        if (next->call->waiting_ != nullptr) next->call->waiting_->request_stop();
         return;
     }
     if (--host.in_use != 0) return;
