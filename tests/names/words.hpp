@@ -86,7 +86,6 @@ struct tag {};
 struct label {};
 struct name {};
 struct path {};
-struct url {};
 struct host {};
 struct port {};
 struct address {};
@@ -218,7 +217,7 @@ using common_words = std::tuple<
     graph, tree, leaf, root, parent, child, parser, lexer, scanner, reader, writer, input, output,
     row, column, cell, table, offset, interval, rate, delay, deadline, timestamp, tick, cache,
     registry, factory, builder, visitor, observer, listener, callback, action, command, query,
-    answer, reply, record, tag, label, name, path, url, host, port, address, peer, packet, header,
+    answer, reply, record, tag, label, name, path, host, port, address, peer, packet, header,
     body, payload, chunk, page, segment, region, arena, ring, topic, group, batch, plan, stage,
     pipeline, flow, source, sink, target, origin, level, logger, gauge, metric, monitor, probe,
     strategy, rule, mask, flag, bits, vec, color, vertex, mesh, camera, scene, player, score,
