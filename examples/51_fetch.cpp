@@ -1,5 +1,6 @@
 // Fetches URLs, at most eight at once, each with a time limit, retries and redirects; Ctrl-C stops
 // all. Without arguments it fetches from a server of its own.
+// [top]
 #include <coppice/coppice.hpp>
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <vector>
 
 using namespace coppice;
+// [/top]
 
 namespace {
 
