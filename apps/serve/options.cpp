@@ -227,7 +227,7 @@ std::variant<options, int> parse(int argc, char** argv) {
     options o;
     int port = o.port;
     CLI::App app("An HTTP/1.1 server on the coppice runtime.", "coppice-serve");
-    app.set_version_flag("--version", "coppice-serve " COPPICE_VERSION);
+    app.set_version_flag("--version", "coppice-serve " COPPICE_SERVE_VERSION);
     add_place(app, o, port);
     add_content(app, o);
     add_limits(app, o);

@@ -139,7 +139,7 @@ auto counted(world& w, const char* name, F function) {
 std::string about(const world& w, const options& o) {
     static constexpr const char* models[] = {"single", "multi", "worker", "async"};
     const char* const ring = w.server->backend() == io::backend::uring ? "io_uring" : "epoll";
-    return std::string(",\"program\":\"" COPPICE_VERSION "\",\"model\":\"") +
+    return std::string(",\"program\":\"" COPPICE_SERVE_VERSION "\",\"model\":\"") +
            models[static_cast<std::size_t>(o.server.model)] + "\",\"ring\":\"" + ring +
            "\",\"processors\":" + std::to_string(std::thread::hardware_concurrency());
 }

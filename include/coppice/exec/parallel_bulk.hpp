@@ -141,7 +141,8 @@ private:
         if (failed_.load(internal::relaxed)) return;
         try {
             values_.visit([this, begin, end](auto& values) {
-                values.apply([this, begin, end](auto&... args) { call(begin, end, args...); });
+                values.apply(
+                    [this, begin, end](auto&... args) { this->call(begin, end, args...); });
             });
         } catch (...) {
             // relaxed: says only who stores; the backend orders all calls before set_value
