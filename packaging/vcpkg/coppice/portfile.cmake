@@ -14,6 +14,7 @@ vcpkg_cmake_configure(
         -DCOPPICE_APPS=OFF
         -DCOPPICE_TESTS=OFF
         -DCOPPICE_EXAMPLES=OFF
+        -DCOPPICE_HTTP=ON
         -DCOPPICE_WARNINGS=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/coppice)
