@@ -61,13 +61,11 @@ public:
           on_exception_(std::forward<E>(on_exception)) {}
 
     void run(work_contract_token& token) {
-        guarded([this, &token] {
-            if constexpr (std::invocable<Work&, work_contract_token&>) {
-                execution::internal::invoke(work_, token);
-            } else {
-                work_();
-            }
-        });
+        if constexpr (std::invocable<Work&, work_contract_token&>) {
+            guarded([this, &token] { execution::internal::invoke(work_, token); });
+        } else {
+            guarded([this] { work_(); });
+        }
     }
     void release() {
         guarded([this] { release_(); });
