@@ -6,11 +6,12 @@
 //
 // clang and g++ may both define one inline function, and the linker keeps one definition for the
 // callers of both. clang's has another name (abi_tag), so a caller reaches a callee that saves what
-// the caller expects. For the same reason no cold call is defined in the library.
+// the caller expects. For the same reason no cold call is defined in the library. clang 16 makes such
+// a function save the register of its own result, and so lose the result: it is left out.
 
 #include <coppice/base/version.hpp>
 
-#if defined(__clang__)
+#if defined(__clang__) && __clang_major__ >= 17
 #define COPPICE_COLD_CALL [[gnu::noinline, clang::preserve_most, gnu::abi_tag("cold")]]
 #else
 #define COPPICE_COLD_CALL [[gnu::noinline]]
