@@ -200,7 +200,7 @@ TEST_P(whole_file_on, a_written_file_replaces_the_old_one_and_open_files_keep_th
 TEST_P(whole_file_on, many_writers_of_one_name_leave_what_one_of_them_wrote) {
     int ended = 0;
     std::vector<std::string> texts;
-    for (char c = 'a'; c != 'u'; ++c) texts.push_back(std::string(50'000, c));
+    for (char c = 'a'; c != 'u'; ++c) texts.emplace_back(50'000, c);
     for (const std::string& text : texts) {
         io::write_file(loop, path, bytes_of(text), [&](std::error_code ec) {
             EXPECT_FALSE(ec);
