@@ -6,8 +6,8 @@
 //
 // clang and g++ may both define one inline function, and the linker keeps one definition for the
 // callers of both. clang's has another name (abi_tag), so a caller reaches a callee that saves what
-// the caller expects. For the same reason no cold call is defined in the library. clang 16 lets such a
-// function save the register of its own result, and so lose the result: it goes without.
+// the caller expects. For the same reason no cold call is defined in the library. clang 16 goes
+// without: there such a function saves the register of its own result, and loses the result.
 
 #include <coppice/base/version.hpp>
 
