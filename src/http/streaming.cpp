@@ -199,8 +199,7 @@ private:
             broken_ = !c.socket_.is_open();
             if (!written) co_return false;
         }
-        // Only the time that the client takes counts, not the handler's.
-        const duration handler_left = exchange_.origin.deadline - c.loop_.context.turn_time();
+        // The time that the client takes is not the handler's, and the other way round.
         const time_point began = c.loop_.context.turn_time();
         const duration allowed = c.transfer_time(c.loop_.options.timeouts.body, received_);
         c.enter(connection::phase::body, saturating_sub(allowed, taken_));
@@ -213,9 +212,12 @@ private:
         const bool full = std::exchange(exchange_.out_of_room, false);
         broken_ = !more && !full && !listening.stopped();
         if (broken_) co_return false;
-        taken_ += c.loop_.context.turn_time() - began;
+        const duration waited = c.loop_.context.turn_time() - began;
+        taken_ += waited;
         received_ += exchange_.input.size();
-        c.enter(connection::phase::handling, handler_left);
+        exchange_.origin.deadline = saturating_add(exchange_.origin.deadline, waited);
+        c.enter(connection::phase::handling,
+                saturating_sub(exchange_.origin.deadline, c.loop_.context.turn_time()));
         if (c.socket_.is_open()) c.watch();
         if (full) throw refused{503, no_room_reason};
         if (!more) co_return false;
