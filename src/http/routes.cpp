@@ -70,6 +70,11 @@ void router::add_to(std::size_t scope, std::optional<method> verb, std::string_v
     std::string whole;
     if (scope < scopes_.size()) {
         const route_scope& s = *scopes_[scope];
+        // Else it would go on with the last segment of the prefix.
+        if (!s.prefix.empty() && !pattern.empty() && pattern.front() != '/') {
+            throw std::invalid_argument("route \"" + std::string(pattern) +
+                                        "\" of a group: it does not start with '/'");
+        }
         whole = s.prefix + std::string(pattern);
         pattern = whole;
         if (!s.chain.filters.empty() || !s.chain.tasks.empty()) {
@@ -124,6 +129,7 @@ void router::add_filter_to(std::size_t scope, std::shared_ptr<const filter> f) {
 }
 
 void router::add_filter_to(std::size_t scope, std::shared_ptr<const filter_task> f) {
+    if (f == nullptr) throw std::invalid_argument("a filter is an empty function");
     insert_filter(scope, true, std::move(f), &filter_chain::tasks);
 }
 

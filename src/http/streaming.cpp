@@ -199,8 +199,7 @@ private:
             broken_ = !c.socket_.is_open();
             if (!written) co_return false;
         }
-        // Only the time that the client takes counts, not the handler's.
-        const duration handler_left = exchange_.origin.deadline - c.loop_.context.turn_time();
+        // The time that the client takes is not the handler's, and the other way round.
         const time_point began = c.loop_.context.turn_time();
         const duration allowed = c.transfer_time(c.loop_.options.timeouts.body, received_);
         c.enter(connection::phase::body, saturating_sub(allowed, taken_));
@@ -213,9 +212,12 @@ private:
         const bool full = std::exchange(exchange_.out_of_room, false);
         broken_ = !more && !full && !listening.stopped();
         if (broken_) co_return false;
-        taken_ += c.loop_.context.turn_time() - began;
+        const duration waited = c.loop_.context.turn_time() - began;
+        taken_ += waited;
         received_ += exchange_.input.size();
-        c.enter(connection::phase::handling, handler_left);
+        exchange_.origin.deadline = saturating_add(exchange_.origin.deadline, waited);
+        c.enter(connection::phase::handling,
+                saturating_sub(exchange_.origin.deadline, c.loop_.context.turn_time()));
         if (c.socket_.is_open()) c.watch();
         if (full) throw refused{503, no_room_reason};
         if (!more) co_return false;
@@ -257,34 +259,39 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
     begin_run(e);
     e.origin.body = &body;
     e.origin.pool = loop_.on_pool(*e.match.handler) ? loop_.shared.pool : nullptr;
-    request r(e.parser.head(), {}, e.match.parameters, &e.origin);
-    std::optional<response> made;
-    std::exception_ptr error;
-    if (loop_.on_pool(*e.match.handler)) {
-        co_await loop_.shared.pool->get_scheduler().schedule();
+    step reached = step::gone;
+    {
+        request r(e.parser.head(), {}, e.match.parameters, &e.origin);
+        std::optional<response> made;
+        std::exception_ptr error;
+        if (loop_.on_pool(*e.match.handler)) {
+            co_await loop_.shared.pool->get_scheduler().schedule();
+        }
+        try {
+            const handler& h = *e.match.handler;
+            made = co_await result_of({e.origin.stop, loop_.context, loop_.team_of(h)}, h.start(r));
+        } catch (const refused& why) {
+            made.emplace(why.status == 503 ? no_room(e) : refusal(e, why.status, why.reason));
+        } catch (...) {
+            error = std::current_exception();
+        }
+        co_await come_home();
+        e.origin.body = nullptr;
+        if (body.is_broken() || e.given_up) {
+            if (!e.given_up) ++e.stops;
+        } else {
+            if (body.is_complete()) {
+                e.rest = body.take_rest();
+                e.end.read_to_end();
+            } else {
+                e.end.abandoned();
+            }
+            reached = conclude(e, std::move(made), error, r);
+        }
     }
-    try {
-        const handler& h = *e.match.handler;
-        made = co_await result_of({e.origin.stop, loop_.context, loop_.team_of(h)}, h.start(r));
-    } catch (const refused& why) {
-        made.emplace(why.status == 503 ? no_room(e) : refusal(e, why.status, why.reason));
-    } catch (...) {
-        error = std::current_exception();
-    }
-    co_await come_home();
-    e.origin.body = nullptr;
-    if (body.is_broken() || e.given_up) {
-        if (!e.given_up) ++e.stops;
-        end_run(e);
-        co_return step::gone;
-    }
-    if (body.is_complete()) {
-        e.rest = body.take_rest();
-        e.end.read_to_end();
-    } else {
-        e.end.abandoned();
-    }
-    co_return conclude(e, std::move(made), error, r);
+    // Behind all that may refer to the stop source: the request's values, the answer, the error.
+    if (reached != step::stream) end_run(e);
+    co_return reached;
 }
 
 // What a producer writes goes from here to the output, in chunks if need be, and to the client.
@@ -379,7 +386,9 @@ private:
 // Sends an answer whose body comes in pieces.
 task<connection::step> connection::send_stream(exchange& e) {
     if (away_) co_await come_home();
-    const response answer = *std::exchange(e.streamed, std::nullopt);
+    std::optional<response> kept = std::exchange(e.streamed, std::nullopt);
+    const response& answer = *kept;
+    const int status = answer.status();
     const request_head& head = e.parser.head();
     const serialize_options how = framing(e, answer, &head);
     e.streaming = true;
@@ -404,9 +413,10 @@ task<connection::step> connection::send_stream(exchange& e) {
         error = std::current_exception();
     }
     co_await come_home();
+    note(e, status, out.written(), &head);
+    if (error) report_exception(e, std::exchange(error, nullptr));
+    kept.reset();  // what it owns may refer to the stop source
     end_run(e);
-    note(e, answer.status(), out.written(), &head);
-    if (error) report_exception(e, error);
     if (!whole) ++e.stops;
     if (whole && socket_.is_open() && out.finish()) {
         e.streaming = false;

@@ -335,22 +335,29 @@ task<connection::step> connection::run_handler(exchange& e) {
     const bool departed = away_;
     if (departed) e.right.begin(true);  // all that was ready has been sent
     e.origin.pool = loop_.on_pool(h) ? loop_.shared.pool : nullptr;
-    request r(e.parser.head(), e.body, e.match.parameters, &e.origin);
-    std::optional<response> made;
-    std::exception_ptr error;
-    try {
-        made = co_await result_of({e.origin.stop, loop_.context, loop_.team_of(h)}, h.start(r));
-    } catch (...) {
-        error = std::current_exception();
+    step reached = step::gone;
+    {
+        request r(e.parser.head(), e.body, e.match.parameters, &e.origin);
+        std::optional<response> made;
+        std::exception_ptr error;
+        try {
+            made = co_await result_of({e.origin.stop, loop_.context, loop_.team_of(h)}, h.start(r));
+        } catch (...) {
+            error = std::current_exception();
+        }
+        const bool may_answer = !departed || e.right.end();
+        // The task may have ended anywhere.
+        if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
+        const bool answers = may_answer && (away_ || !e.given_up);
+        if (answers) reached = conclude(e, std::move(made), error, r);
     }
-    const bool may_answer = !departed || e.right.end();
-    // The task may have ended anywhere.
-    if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
-    if (!may_answer || (!away_ && e.given_up)) co_return step::gone;
-    co_return conclude(e, std::move(made), error, r);
+    // Behind all that may refer to the stop source: the request's values, the answer, the error.
+    if (!away_ && reached != step::stream) end_run(e);
+    co_return reached;
 }
 
-// What comes after a handler that was awaited: its answer, or one in its place.
+// What comes after a handler that was awaited: its answer, or one in its place. The run is ended by
+// the caller, once the request is gone.
 connection::step connection::conclude(exchange& e, std::optional<response> made,
                                       const std::exception_ptr& error, const request& r) {
     if (!away_ && !socket_.is_open()) return step::gone;  // cut off meanwhile
@@ -362,9 +369,7 @@ connection::step connection::conclude(exchange& e, std::optional<response> made,
         if (e.stop->stop_requested() && !late) return step::gone;
         made = response::status(503, static_text::promised(overdue_reason));
     }
-    const step reached = finish(e, std::move(*made), r);
-    if (!away_ && reached != step::stream) end_run(e);
-    return reached;
+    return finish(e, std::move(*made), r);
 }
 
 // Engages the stop source and starts to look for the client's end, or for its next requests.
@@ -378,6 +383,7 @@ void connection::begin_run(exchange& e) {
 }
 
 void connection::end_run(exchange& e) noexcept {
+    e.streamed.reset();  // its body may refer to the source
     e.origin.stop = {};
     e.stop.reset();
 }

@@ -4,13 +4,17 @@
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/pool/thread_pool.hpp>
+#include <coppice/stop/inplace.hpp>
 
 #include "running_server.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -335,6 +339,80 @@ struct endless {
         co_return co_await next();
     }
 };
+
+// Waits for the stop of its request, which it refers to, as long as it lives.
+class listener {
+public:
+    explicit listener(const request& r)
+        : callback_(std::make_unique<callback>(r.stop_token(), nothing{})) {}
+
+private:
+    struct nothing {
+        void operator()() const noexcept {}
+    };
+    using callback = inplace_stop_callback<nothing>;
+    std::unique_ptr<callback> callback_;
+};
+
+// Owns its listener, as what a producer calls may.
+class listening_body final : public http::body_source {
+public:
+    explicit listening_body(const request& r) : listener_(r) {}
+    task<> write_to(http::body_writer& out) override { co_await out.write("text"); }
+    std::optional<std::uint64_t> length() const noexcept override { return 4; }
+
+private:
+    listener listener_;
+};
+
+struct listening_error : std::runtime_error {
+    explicit listening_error(const request& r)
+        : std::runtime_error("a fault"), of(std::make_shared<listener>(r)) {}
+    std::shared_ptr<listener> of;
+};
+
+TEST_P(filter_tasks_on, what_listens_for_the_stop_of_a_request_may_live_as_long_as_the_request) {
+    http::router r;
+    const auto ok = [](request&) { return response::text("ok"); };
+    const auto later = [](request& q) -> task<response> {
+        co_await http::pause(q, 1ms);
+        co_return response::text("ok");
+    };
+    const auto streams = [](request& q) -> task<response> {
+        co_return response().body(std::make_shared<listening_body>(q));
+    };
+    const auto throws = [](request& q) -> task<response> {
+        throw listening_error(q);
+        co_return response();
+    };
+    const auto listens = [](request& q, next_handler next) -> task<response> {
+        q.set(listener(q));
+        co_return co_await next();
+    };
+    const auto add = [&](auto&& to) {
+        to.any("/plain", ok).any("/task", later).any("/offloaded", http::offload(ok));
+        to.any("/offloaded-task", http::offload(later)).any("/read", http::read_body(later));
+        to.any("/read-offloaded", http::offload(http::read_body(later)));
+        to.any("/stream", streams).any("/stream-offloaded", http::offload(streams));
+        to.any("/stream-read", http::read_body(streams));
+        to.any("/throw", throws).any("/throw-offloaded", http::offload(throws));
+        to.any("/throw-read", http::read_body(throws));
+    };
+    add(r.with(listens));
+    running_server server(options(), std::move(r));
+    client all(server.port());
+    for (const std::string path :
+         {"/plain", "/task", "/offloaded", "/offloaded-task", "/read", "/read-offloaded", "/stream",
+          "/stream-offloaded", "/stream-read", "/throw", "/throw-offloaded", "/throw-read"}) {
+        const int status = path.starts_with("/throw") ? 500 : 200;
+        for (const std::string verb : {"GET ", "HEAD "}) {
+            SCOPED_TRACE(verb + path);
+            ASSERT_TRUE(all.send(verb + path + " HTTP/1.1\r\nHost: a\r\n\r\n"));
+            EXPECT_TRUE(has_status(all.receive(verb == "HEAD "), status));
+        }
+        EXPECT_TRUE(has_status(ask(server.port(), "GET " + path), status)) << path;
+    }
+}
 
 TEST_P(filter_tasks_on, a_client_that_goes_away_stops_the_filter_and_its_values_are_destroyed) {
     atomic<int> alive{0}, entered{0}, reached{0};

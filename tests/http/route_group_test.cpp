@@ -8,9 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -115,6 +117,61 @@ TEST(route_group, a_prefix_may_have_parameters_and_routes_are_as_strict_as_witho
     EXPECT_THROW(user.use(std::shared_ptr<http::filter>()), std::invalid_argument);
     EXPECT_EQ(at(routes, "/users/7"), "7");
 }
+
+TEST(route_group, a_pattern_never_goes_on_with_the_last_segment_of_its_prefix) {
+    router routes;
+    EXPECT_THROW(routes.group("/api").get("items", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("/api").any("{id}", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("/{i").get("d}", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("/{i").get("", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("/{i").get("/d}", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("/a").group("/b").get("c", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("/a").group("").get("c", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("").get("c", show), std::invalid_argument);
+    EXPECT_THROW(routes.group("").get("", show), std::invalid_argument);
+    EXPECT_EQ(at(routes, "/apiitems"), "none");
+    EXPECT_EQ(at(routes, "/api7"), "none");
+    EXPECT_EQ(at(routes, "/7"), "none");
+    EXPECT_EQ(at(routes, "/a/bc"), "none");
+    EXPECT_EQ(at(routes, "/ac"), "none");
+    routes.group("/api").get("/items", show).get("", show).get("/", show);
+    EXPECT_NE(at(routes, "/api/items"), "none");
+    EXPECT_NE(at(routes, "/api"), "none");
+    EXPECT_NE(at(routes, "/api/"), "none");
+}
+
+TEST(route_group, a_chain_of_calls_gives_a_group_that_is_kept) {
+    router routes;
+    auto api = routes.group("/api").use(named{"1"}).get("/a", show).use(named{"2"});
+    static_assert(std::is_same_v<decltype(api), http::route_group>);
+    static_assert(std::is_same_v<decltype(api.use(named{"3"})), http::route_group>);
+    static_assert(std::is_same_v<decltype(api.get("/a", show)), http::route_group>);
+    static_assert(std::is_same_v<decltype(routes.get("/a", show)), router&>);
+    auto same = api.get("/b", show);
+    same.use(named{"3"});
+    EXPECT_EQ(at(routes, "/api/a"), "123|321");
+    EXPECT_EQ(at(routes, "/api/b"), "123|321");
+}
+
+TEST(route_group, an_empty_function_is_no_filter) {
+    router routes;
+    routes.get("/", show);
+    using function = task<response>(request&, next_handler);
+    std::function<function> empty;
+    function* const none = nullptr;
+    EXPECT_THROW(routes.use(empty), std::invalid_argument);
+    EXPECT_THROW(routes.use(std::function<function>()), std::invalid_argument);
+    EXPECT_THROW(routes.use(none), std::invalid_argument);
+    EXPECT_THROW(routes.group("/g").use(empty), std::invalid_argument);
+    EXPECT_THROW(routes.with(empty), std::invalid_argument);
+    EXPECT_EQ(at(routes, "/"), "|");
+    empty = named{"1"};
+    routes.use(empty);
+    EXPECT_EQ(at(routes, "/"), "1|1");
+}
+
+static_assert(!std::is_copy_constructible_v<next_handler>);
+static_assert(std::is_nothrow_move_constructible_v<next_handler>);
 
 TEST(route_group, every_method_can_be_added_to_a_group) {
     router routes;

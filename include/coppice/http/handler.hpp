@@ -148,7 +148,9 @@ public:
     // is there: body() is "", and what has not been received is not waited for.
     virtual std::optional<response> before(const request&) const { return std::nullopt; }
     // May change the answer, also one that another filter or the server gave to this request. What
-    // is no request, because its head or its body is malformed, is refused without filters.
+    // is no request, because its head or its body is malformed, is refused without filters. So is
+    // what the connection cuts off: a chunked body over the limit that it receives for a handler
+    // (413), and a handler that goes on when it was stopped since its time was up (503).
     virtual void after(const request&, response&) const {}
 };
 
@@ -163,36 +165,37 @@ struct route_scope {
     filter_chain chain;
 };
 
-// The functions by which routers and groups take handlers and filters.
-// Errors: std::invalid_argument for a malformed pattern, one that exists, or a filter that is null;
-// what allocation throws. Then nothing has changed.
-template <class Self>
+// The functions by which routers and groups take handlers and filters. They return what a chain of
+// calls goes on with: a router itself, and a group by value, since it may be a temporary one.
+// Errors: std::invalid_argument for a malformed pattern, one that exists, or a filter that is null
+// or an empty function; what allocation throws. Then nothing has changed.
+template <class Self, class Chained>
 class route_adder {
 public:
     // A handler of one method at the pattern. GET's also answers HEAD where that has none.
-    Self& get(std::string_view pattern, handler h) {
+    Chained get(std::string_view pattern, handler h) {
         return self().add(method::get, pattern, std::move(h));
     }
-    Self& post(std::string_view pattern, handler h) {
+    Chained post(std::string_view pattern, handler h) {
         return self().add(method::post, pattern, std::move(h));
     }
-    Self& put(std::string_view pattern, handler h) {
+    Chained put(std::string_view pattern, handler h) {
         return self().add(method::put, pattern, std::move(h));
     }
-    Self& del(std::string_view pattern, handler h) {
+    Chained del(std::string_view pattern, handler h) {
         return self().add(method::del, pattern, std::move(h));
     }
-    Self& patch(std::string_view pattern, handler h) {
+    Chained patch(std::string_view pattern, handler h) {
         return self().add(method::patch, pattern, std::move(h));
     }
-    Self& options(std::string_view pattern, handler h) {
+    Chained options(std::string_view pattern, handler h) {
         return self().add(method::options, pattern, std::move(h));
     }
-    Self& head(std::string_view pattern, handler h) {
+    Chained head(std::string_view pattern, handler h) {
         return self().add(method::head, pattern, std::move(h));
     }
     // Every method that has no handler of its own there.
-    Self& any(std::string_view pattern, handler h) {
+    Chained any(std::string_view pattern, handler h) {
         return self().add(std::nullopt, pattern, std::move(h));
     }
 
@@ -200,14 +203,18 @@ public:
     // task<response>, see next.hpp. It is for the requests that a handler answers, of routes that
     // were added before as well. The first that was given is the outermost.
     template <filtering_function F>
-    Self& use(F&& function) {
-        self().add_filter(std::make_shared<const filter_task_of<std::decay_t<F>>>(
-            std::in_place, std::forward<F>(function)));
+    Chained use(F&& function) {
+        std::shared_ptr<const filter_task_of<std::decay_t<F>>> made;
+        if (!is_empty_function<std::decay_t<F>>(function)) {
+            made = std::make_shared<const filter_task_of<std::decay_t<F>>>(
+                std::in_place, std::forward<F>(function));
+        }
+        self().add_filter(std::shared_ptr<const filter_task>(std::move(made)));
         return self();
     }
     // A filter that looks at heads, before any that is a task begins, and at answers, after all of
     // those have ended. Before in the order in which they were given, after in the opposite order.
-    Self& use(std::shared_ptr<const filter> f) {
+    Chained use(std::shared_ptr<const filter> f) {
         self().add_filter(std::move(f));
         return self();
     }
@@ -231,7 +238,7 @@ private:
 }  // namespace internal
 
 // Collects handlers before a server starts. Patterns: see router.hpp.
-class router : public internal::route_adder<router> {
+class router : public internal::route_adder<router, router&> {
 public:
     // Filters for every request, also those that no handler answers, in the order of use().
     const std::vector<std::shared_ptr<const filter>>& filters() const noexcept { return filters_; }
@@ -247,7 +254,7 @@ public:
     }
 
 private:
-    friend class internal::route_adder<router>;
+    friend class internal::route_adder<router, router&>;
     friend class route_group;
 
     router& add(std::optional<method> verb, std::string_view pattern, handler&& h) {
@@ -285,10 +292,10 @@ private:
 // the groups around it come first. A request that none of its handlers answers (404, 405, the
 // answer to OPTIONS) passes only the filters of the router that are no tasks.
 // Lifetime: the router outlives it, and is not moved before it was last used.
-class route_group : public internal::route_adder<route_group> {
+class route_group : public internal::route_adder<route_group, route_group> {
 private:
     friend class router;
-    friend class internal::route_adder<route_group>;
+    friend class internal::route_adder<route_group, route_group>;
 
     route_group(router& of, std::size_t scope) noexcept : router_(&of), scope_(scope) {}
     route_group& add(std::optional<method> verb, std::string_view pattern, handler&& h) {

@@ -123,7 +123,8 @@ public:
     inplace_stop_token stop_token() const noexcept {
         return origin_ == nullptr ? inplace_stop_token() : origin_->stop;
     }
-    // When the answer must be there.
+    // When the answer must be there. A read() of incoming() moves it later by the time for which it
+    // has waited for the client: so no other thread may ask for it during a read().
     internal::time_point deadline() const noexcept {
         return origin_ == nullptr ? internal::time_point::max() : origin_->deadline;
     }
@@ -195,8 +196,9 @@ public:
 
     // Hands a value to what comes behind in this request: the next filters and the handler. One of
     // each type; a second replaces the first. It is destroyed with the request, also when that is
-    // stopped. Errors: what moving it throws, and std::bad_alloc; then nothing has changed.
-    // Cost: one allocation.
+    // stopped; and before the producer of a streamed body begins, as are a filter's and a handler's
+    // locals: what the producer needs it owns. Errors: what moving it throws, and std::bad_alloc;
+    // then nothing has changed. Cost: one allocation.
     template <class T>
     T& set(T value) {
         return values_.set<T>(std::move(value));

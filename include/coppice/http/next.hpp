@@ -47,10 +47,13 @@ public:
 
 }  // namespace internal
 
-// What is behind a filter: the next one, or the handler. Threads: the filter's. Lifetime: of the
-// filter's call, and shorter than the request.
+// What is behind a filter: the next one, or the handler. Threads: the filter's. A filter takes it
+// by value, so that it lives as long as the filter's frame. Lifetime: shorter than the request.
 class next_handler {
 public:
+    next_handler(next_handler&&) noexcept = default;
+    next_handler& operator=(next_handler&&) noexcept = default;
+
     // Gives the answer of what is behind the filter. It starts when the task is awaited, and does
     // not if it never is; a second call runs it again, without a body that a handler has read.
     // Cost: one frame of the next filter; for the handler one more than its own.
@@ -79,17 +82,43 @@ public:
 template <class F>
 concept filtering_function = std::is_invocable_v<const std::decay_t<F>&, request&, next_handler>;
 
+// Whether a filter takes a reference to its next_handler, which is gone when its task starts.
+template <class F>
+inline constexpr bool refers_to_next =
+    std::is_invocable_v<const F&, request&, const next_handler&> ||
+    std::is_same_v<F, task<response> (*)(request&, next_handler&&)>;
+template <class F>
+    requires requires { &F::operator(); }
+inline constexpr bool refers_to_next<F> =
+    std::is_invocable_v<const F&, request&, const next_handler&> ||
+    std::is_same_v<decltype(&F::operator()), task<response> (F::*)(request&, next_handler&&) const>;
+
+// Whether it is a function pointer or a wrapper of a function, and has none.
+template <class F>
+bool is_empty_function(const F& function) noexcept {
+    if constexpr (std::is_pointer_v<F> || std::is_assignable_v<F&, std::nullptr_t>) {
+        return function == nullptr;
+    } else {
+        return false;
+    }
+}
+
 template <class F>
 class filter_task_of final : public filter_task {
     static_assert(
         std::same_as<std::invoke_result_t<const F&, request&, next_handler>, task<response>>,
         "coppice::http: a filter that is a function must return a task<response>, since "
         "next() gives a task; one that is no task derives from http::filter");
+    static_assert(!refers_to_next<F>,
+                  "coppice::http: a filter takes its next_handler by value, since a reference "
+                  "would be to what is gone when the filter's task starts");
 
 public:
     template <class G>
     explicit filter_task_of(std::in_place_t, G&& g) : function_(std::forward<G>(g)) {}
-    task<response> run(request& r, next_handler next) const override { return function_(r, next); }
+    task<response> run(request& r, next_handler next) const override {
+        return function_(r, std::move(next));
+    }
 
 private:
     F function_;

@@ -56,7 +56,8 @@ struct timeouts {
     internal::duration body = std::chrono::seconds(30);   // plus what has come of it at rate_min
     internal::duration write = std::chrono::seconds(30);  // plus the length at rate_min
     std::size_t rate_min = 16 * 1024;  // bytes per second; 0: the two have no end
-    internal::duration handler = std::chrono::seconds(60);  // until it has made its answer
+    // until it has made its answer, without the time that it waits for the body that it reads
+    internal::duration handler = std::chrono::seconds(60);
     // then it is stopped, and has so long to end
     internal::duration handler_stop = std::chrono::seconds(1);
     // for a request half received at drain()
