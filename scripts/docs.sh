@@ -23,7 +23,7 @@ guide=$root/build/mkdocs.yml
         -e "s#custom_dir: .*#custom_dir: $root/scripts/site/theme#" "$root/scripts/site/mkdocs.yml"
     for page in "$root"/docs/*.md; do
         grep -q ": $(basename "$page")\$" "$root/scripts/site/mkdocs.yml" && continue
-        title=$(sed -n 's/^# //p' "$page" | head -n 1 | tr -d '"')
+        title=$(sed -n '/^# /{s///p;q}' "$page" | tr -d '"')
         printf '  - "%s": %s\n' "${title:-$(basename "$page" .md)}" "$(basename "$page")"
     done
 } >"$guide"

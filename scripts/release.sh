@@ -45,7 +45,8 @@ git rev-parse --quiet --verify "$commit^{commit}" >/dev/null || die "there is no
 version=$(git show "$commit:include/coppice/base/version.hpp" |
     sed -n 's/^#define COPPICE_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' | paste -sd.)
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "commit $commit states no version: '$version'"
-git show "$commit:CHANGELOG.md" | grep -q "^## ${version//./\\.}\( \|$\)" ||
+changes=$(git show "$commit:CHANGELOG.md")
+grep -q "^## ${version//./\\.}\( \|$\)" <<<"$changes" ||
     die "CHANGELOG.md of $commit has no heading for $version"
 
 mkdir -p "$folder"

@@ -47,12 +47,15 @@ std::unique_ptr<client_connection> client::take(const io::endpoint* to, std::str
                                                port);
 }
 
-void client::keep(std::unique_ptr<client_connection> used) {
+void client::keep(std::unique_ptr<client_connection> used) noexcept {
     if (options_.idle_connections_max == 0) return;
     if (idle_.size() == options_.idle_connections_max) idle_.erase(idle_.begin());
     used->used = loop_.now();
     used->fresh = false;
-    idle_.push_back(std::move(used));
+    try {
+        idle_.push_back(std::move(used));
+    } catch (const std::bad_alloc&) {  // then it is closed
+    }
 }
 
 // Marsaglia's xorshift. Clients of one simulation draw what their time says.

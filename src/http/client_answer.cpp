@@ -52,14 +52,16 @@ task<std::string_view> client_call::read() {
     const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
     const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
     std::optional<std::string_view> piece;
-    std::exception_ptr error;
-    try {
-        piece = co_await result_on_loop({{stop, loop_}, deadline}, next_piece());
-    } catch (...) {
-        error = std::current_exception();
+    if (!broken_) {
+        try {
+            piece = co_await result_on_loop({{stop, loop_}, deadline}, next_piece());
+        } catch (...) {
+            broken_ = std::current_exception();
+            interrupt();
+        }
+        unlimit();  // the reader's time is its own
     }
-    unlimit();  // the reader's time is its own
-    if (error) std::rethrow_exception(error);
+    if (broken_) std::rethrow_exception(broken_);
     if (!piece) co_await execution::just_stopped();
     co_return *piece;
 }

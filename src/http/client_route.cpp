@@ -141,17 +141,20 @@ duration client_call::next_delay() noexcept {
     return chosen;
 }
 
-// A redirect that can be followed. Without a Location there is nowhere to go, and a streamed body
-// is gone.
-bool client_call::answer_redirects() {
+// Whether the redirect that has come asks for a GET without a body, in place of the same request.
+bool client_call::becomes_get() const noexcept {
     const int status = answer_.status();
-    const bool repeats = status == 307 || status == 308;
-    if (!repeats && status != 301 && status != 302 && status != 303) return false;
+    if (status == 303) return method_ != "GET" && method_ != "HEAD";
+    return (status == 301 || status == 302) && method_ == "POST";
+}
+
+// Whether the answer is a redirect that can be followed. Without a Location there is nowhere to go,
+// and a streamed body cannot be sent again.
+bool client_call::answer_redirects() {
+    constexpr int redirects[] = {301, 302, 303, 307, 308};
+    if (std::ranges::find(redirects, answer_.status()) == std::end(redirects)) return false;
     if (request_.redirects_max.value_or(client_.options_.redirects_max) == 0) return false;
-    if (repeats && !without_body_ && request_.source != nullptr) return false;
-    // 301 and 302 repeat what is no POST.
-    const bool to_get = status == 303 || method_ == "POST";
-    if (!to_get && !without_body_ && request_.source != nullptr) return false;
+    if (!becomes_get() && !without_body_ && request_.source != nullptr) return false;
     return answer_.find("Location").has_value();
 }
 
@@ -169,9 +172,7 @@ void client_call::follow() {
         fail(std::make_error_code(std::errc::bad_message),
              "http request: a redirect's Location is no URL of http");
     }
-    const int status = answer_.status();
-    const bool get = method_ != "HEAD" && method_ != "GET" &&
-                     (status == 303 || (status < 303 && method_ == "POST"));
+    const bool get = becomes_get();
     const bool other_origin = !from.same_origin(*resolved);
     auto next = std::make_unique<client_route>(std::move(*resolved));
     if (!other_origin) next->to = route_ != nullptr ? route_->to : request_.to;
@@ -200,6 +201,7 @@ task<> client_call::wait(duration time) {
     inplace_stop_source over;
     waiting_ = &over;
     const scope_exit done([this] { waiting_ = nullptr; });
+    if (stopped_) over.request_stop();  // since interrupt() came too early for this
     auto passed = loop_.get_scheduler().schedule_after(time) |
                   execution::then([]() noexcept { return true; });
     const std::optional<bool> ended =

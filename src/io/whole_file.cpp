@@ -43,6 +43,7 @@ result<descriptor*> open_by_name(context& owner, std::string_view path, int flag
         if (!failure) adopted = owner.adopt(fd.value(), false);
         if (!adopted) {
             owner.system().close(fd.value());
+            if ((flags & O_EXCL) != 0) owner.system().remove(name->c_str());
             return adopted.error();
         }
         adopted.value()->name = std::move(name);
@@ -114,7 +115,8 @@ int write_file_request::judge(int returned) noexcept {
     if (stage_ == stage::writing) return write_all_request::judge(returned);
     if (returned == -EINTR) return -EAGAIN;
     if (returned < 0 || stage_ == stage::renamed) return returned;
-    return rename();
+    // The bytes are on the disk though the operation was told to stop: the old file stays.
+    return stop_came() ? -ECANCELED : rename();
 }
 
 int write_file_request::written() noexcept {

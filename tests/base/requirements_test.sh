@@ -21,7 +21,7 @@ refused() {
         >"$work/log" 2>&1; then
         fail "<coppice/$header> compiles with $*"
     fi
-    grep -m 1 'error:' "$work/log" | grep -qF "$sentence" || {
+    grep -qF "$sentence" <<<"$(grep -m 1 'error:' "$work/log")" || {
         head -n 5 "$work/log" >&2
         fail "<coppice/$header> with $* is refused without: $sentence"
     }
@@ -33,7 +33,7 @@ for header in *.hpp base/*.hpp; do
     [[ $header == *_model.hpp ]] || refused 'coppice needs C++20' "$header" -std=c++17
 done
 refused 'coppice needs exceptions' coppice.hpp -std=c++20 -fno-exceptions
-if "$compiler" --version | grep -q clang; then
+if grep -q clang <<<"$("$compiler" --version)"; then
     refused 'coppice needs clang 16 or newer' coppice.hpp -std=c++20 -U__clang_major__ \
         -D__clang_major__=15 -Wno-builtin-macro-redefined
 else

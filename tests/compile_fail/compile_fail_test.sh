@@ -18,7 +18,7 @@ if said=$("$compiler" "${flags[@]}" -I "$include" "$file" 2>&1); then
     exit 1
 fi
 # Only what the compiler calls an error counts: a regex may not match a line that it merely quotes.
-if ! grep -E '(fatal )?error:' <<<"$said" | grep -Eq -- "$expected"; then
+if ! grep -Eq -- "$expected" <<<"$(grep -E '(fatal )?error:' <<<"$said")"; then
     printf '%s: refused, but not with "%s":\n%s\n' "$file" "$expected" "$said"
     exit 1
 fi

@@ -212,6 +212,24 @@ TEST_P(client_open, a_body_that_breaks_is_an_error_each_time_it_is_read) {
     }(net.loop, server.where));
 }
 
+TEST_P(client_open, a_reset_is_an_error_each_time_though_only_the_end_ends_the_body) {
+    scripted_server server({"HTTP/1.1 200 OK\r\n\r\npart"}, scripted_server::ending::reset);
+    network net(GetParam());
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        http::client client(loop);
+        http::client_answer answer = co_await client.open(asks(to, "/"));
+        for (int i = 0; i != 3; ++i) {
+            bool failed = false;
+            try {
+                const std::string all = co_await rest_of(answer);
+            } catch (const std::system_error&) {
+                failed = true;
+            }
+            EXPECT_TRUE(failed) << i;
+        }
+    }(net.loop, server.where));
+}
+
 task<> ask_one(http::client& client, io::endpoint to, int number, std::vector<int>& order) {
     const auto got = co_await client.get(to, "/pause");
     EXPECT_EQ(got.body(), "after a pause");

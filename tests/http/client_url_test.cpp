@@ -1,5 +1,6 @@
 // The client asked by URL: names, redirects, retries, limits of connections; against our server.
 #include <coppice/exec/stopped_as.hpp>
+#include <coppice/exec/then.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/http/client.hpp>
@@ -68,6 +69,17 @@ protected:
             response later(503);
             if (const auto after = q.find("X-After")) later.add("Retry-After", *after);
             return later;
+        });
+        r.get("/stalls", [](request& q) {
+            return response(503)
+                .add("Retry-After", "3600")
+                .body(http::stream(
+                    [&q](http::body_writer& out) -> task<> {
+                        co_await out.write("part");
+                        co_await out.flush();
+                        co_await http::pause(q, 1h);
+                    },
+                    10));
         });
         r.get("/cookies", [](request&) {
             return response(200).add("Set-Cookie", "a=1").add("X", "y").add("Set-Cookie", "b=2");
@@ -259,9 +271,45 @@ TEST_P(client_url, redirects_that_lead_nowhere_are_errors_or_the_answer) {
         to_get.source =
             http::stream([](http::body_writer& out) -> task<> { co_await out.write("body"); });
         EXPECT_TRUE((co_await client.send(std::move(to_get))).body().starts_with("GET /echo\n"));
+        // Nor for a 303 that leaves the method as it is.
+        int written = 0;
+        http::client_request stays = asks(at(port, "/to/303"), "GET");
+        stays.source = http::stream([&written](http::body_writer& out) -> task<> {
+            ++written;
+            co_await out.write("body");
+        });
+        const auto kept = co_await client.send(std::move(stays));
+        EXPECT_EQ(kept.status(), 303);
+        EXPECT_EQ(written, 1);
         // A body that is long to read costs its connection, not the request.
         const auto large = co_await client.get(at(port, "/large"));
         EXPECT_EQ(large.status(), 200);
+    }(net.loop, server.port()));
+}
+
+// The body of an answer that passes is read to its end first, and this one has none.
+TEST_P(client_url, a_stop_ends_a_request_that_would_wait_for_its_next_try) {
+    running_server server(options(), routes());
+    network net(GetParam());
+    net.run([](io::context& loop, std::uint16_t port) -> task<> {
+        http::client_options o;
+        o.retries = 1;
+        o.retry_after_max = 2h;
+        http::client client(loop, o);
+        inplace_stop_source source;
+        const auto ask = [](http::client& c, std::string url, inplace_stop_token token) -> task<> {
+            co_await c.get(url, token);
+        };
+        const auto stop = [](io::context& l, inplace_stop_source& s) -> task<> {
+            co_await execution::schedule_after(l.get_scheduler(), 50ms);
+            s.request_stop();
+        };
+        const std::string url = at(port, "/stalls");
+        const auto ended = co_await execution::when_all(
+            execution::stopped_as_optional(ask(client, url, source.get_token()) |
+                                           execution::then([] { return 1; })),
+            stop(loop, source));
+        EXPECT_FALSE(ended.has_value());
     }(net.loop, server.port()));
 }
 

@@ -18,6 +18,7 @@ struct by_exception {
 struct by_nothing {
     int value;
 };
+struct by_any_exception {};
 struct unreadable {};
 struct library_error {};
 
@@ -34,6 +35,14 @@ struct coppice::http::json_codec<by_exception> {
         return {*value};
     }
     static std::string print(const by_exception& v) { return std::to_string(v.value); }
+};
+template <>
+struct coppice::http::json_codec<by_any_exception> {
+    using malformed = std::exception;
+    static by_any_exception parse(std::string_view text) {
+        if (text == "told") throw status_error(422, "the value is odd");
+        throw std::runtime_error("no JSON");
+    }
 };
 template <>
 struct coppice::http::json_codec<by_nothing> {
@@ -54,6 +63,20 @@ using http::response;
 static_assert(http::json_readable<by_exception> && http::json_writable<by_exception>);
 static_assert(http::json_readable<by_nothing> && !http::json_writable<by_nothing>);
 static_assert(!http::json_readable<unreadable> && !http::json_writable<unreadable>);
+
+int status_of(std::string_view text) {
+    try {
+        http::internal::parse_json<by_any_exception>(text);
+        return 200;
+    } catch (const http::status_error& error) {
+        return error.status();
+    }
+}
+
+TEST(json_codecs, answer_with_a_status_of_their_own_whatever_their_malformed_is) {
+    EXPECT_EQ(status_of("told"), 422);
+    EXPECT_EQ(status_of("else"), 400);
+}
 
 http::router json_routes() {
     http::router routes;

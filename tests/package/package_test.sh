@@ -89,7 +89,7 @@ fi
 
 # The library serves programs of the other compiler; compilers_test.sh goes through its rooms.
 others=(clang++-19 clang++)
-if "$compiler" --version | grep -q clang; then others=(g++-12 g++); fi
+if grep -q clang <<<"$("$compiler" --version)"; then others=(g++-12 g++); fi
 other=$(command -v "${others[@]}" | head -n 1) || true
 if [ -n "$other" ]; then
     own=$compiler compiler=$other

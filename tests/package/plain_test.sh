@@ -21,7 +21,7 @@ configure() {
         "$@" >"$work/said" 2>&1
 }
 without() { printf -- '-DCMAKE_DISABLE_FIND_PACKAGE_%s=ON\n' "$@"; }
-says() { tr -s ' \n' ' ' <"$work/said" | grep -qF -- "$1" || fail "it does not say '$1'"; }
+says() { grep -qF -- "$1" <<<"$(tr -s ' \n' ' ' <"$work/said")" || fail "it does not say '$1'"; }
 
 mapfile -t none < <(without ZLIB CLI11 GTest SQLite3 PostgreSQL)
 configure "${none[@]}" || fail "without any package it ends with $?"

@@ -274,8 +274,10 @@ public:
     decltype(auto) await_ready() noexcept(noexcept(std::declval<Awaiter&>().await_ready())) {
         return awaiter_.await_ready();
     }
-    template <class Promise>
-    decltype(auto) await_suspend(std::coroutine_handle<Promise> h) noexcept(
+    // What the awaiter returns may depend on the compiler, and so this function's name does too.
+    template <class Promise, class Result = decltype(std::declval<Awaiter&>().await_suspend(
+                                 std::declval<std::coroutine_handle<Promise>>()))>
+    Result await_suspend(std::coroutine_handle<Promise> h) noexcept(
         noexcept(std::declval<Awaiter&>().await_suspend(h))) {
         return awaiter_.await_suspend(h);
     }

@@ -174,7 +174,7 @@ private:
     static client_call& call_of(client_opened& opened) noexcept;
     std::unique_ptr<client_connection> take(const io::endpoint* to, std::string_view name,
                                             std::uint16_t port);
-    void keep(std::unique_ptr<client_connection> used);
+    void keep(std::unique_ptr<client_connection> used) noexcept;
     std::uint64_t random() noexcept;
 
     io::context& loop_;
@@ -191,22 +191,7 @@ task<client_response> client::send(client_request r, Token token) {
     if (!loop_.is_current()) [[unlikely]]
         co_return co_await send_on_loop(std::move(r), std::move(token));
     client_call call(*this, r);
-    const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
-    const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
-    bool answered = false;
-    std::exception_ptr error;
-    {
-        const stop_callback_for_t<Token, client_call::on_stop> callback(token,
-                                                                        client_call::on_stop(call));
-        try {
-            answered = co_await call.perform(outer, deadline);
-        } catch (...) {
-            error = std::current_exception();
-        }
-    }
-    co_await client_call::settled(call);
-    if (!answered && (call.stopped() || !error)) co_await execution::just_stopped();
-    if (error) std::rethrow_exception(error);
+    co_await finish(call, std::move(token));
     co_return std::move(call.answer());
 }
 
@@ -226,7 +211,7 @@ task<client_answer> client::open(client_request r, Token token) {
     co_return client_answer(std::move(opened), std::move(call.answer()));
 }
 
-// What send() does for a call in its own frame.
+// Asks, stopped by the token too, until the call has its answer.
 template <class Token>
 task<> client::finish(client_call& call, Token token) {
     const inplace_stop_token outer = co_await execution::read_env(get_stop_token);

@@ -20,6 +20,7 @@
 
 #include <coroutine>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -151,6 +152,7 @@ private:
     outcome judge();
     bool may_repeat() const noexcept;
     bool answer_repeats();
+    bool becomes_get() const noexcept;
     bool answer_redirects();
     void follow();
     std::string remaining_fields(bool other_origin, bool without_body) const;
@@ -229,6 +231,7 @@ private:
     std::uint64_t left_ = 0;    // of a body that is not chunked
     std::size_t consumed_ = 0;  // of the input, by the piece that was given last
     bool last_chunk_ = false;
+    std::exception_ptr broken_;  // what read() has thrown, and throws from then on
     outcome outcome_ = outcome::answered;
     std::size_t collected_ = 0;
     std::error_code ended_by_;  // none: a proper end of the stream

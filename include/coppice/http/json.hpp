@@ -71,6 +71,8 @@ T parse_json(std::string_view text) {
     std::optional<T> value;
     try {
         value = json_codec<T>::parse(text);
+    } catch (const status_error&) {
+        throw;  // though `malformed` may be a base of it
     } catch (const typename malformed_of<json_codec<T>>::type&) {
         value.reset();
     }

@@ -64,6 +64,8 @@ public:
         }
     }
     bool await_ready() { return is_direct_ ? direct_.awaiter.await_ready() : false; }
+    // What it returns depends on the compiler, and so does its name: transfer.hpp.
+    template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> h) {
         using result = decltype(direct_.awaiter.await_suspend(h));
         if constexpr (is_coroutine_handle<result>) {

@@ -231,6 +231,8 @@ public:
         return is_direct_ ? static_cast<bool>(direct_.awaiter.await_ready())
                           : static_cast<bool>(away_.awaited.awaiter.await_ready());
     }
+    // What it returns depends on the compiler, and so does its name: transfer.hpp.
+    template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> task) {
         if (is_direct_) return direct_.template suspend<transfers>(task, task);
         return away_.awaited.template suspend<transfers>(away_.way.stand_in_for(task), task);
