@@ -168,9 +168,9 @@ inline void umbrellas_only_include(const tree& files, findings& out) {
 
 // Whether `user` includes the header at `path`: by its library name, or quoted and relative.
 inline bool includes(const source_file& user, std::string_view path) {
-    static constexpr std::string_view library = "include/";
+    static constexpr std::string_view front = "include/";
     return std::any_of(user.includes.begin(), user.includes.end(), [&](const include& i) {
-        if (path.starts_with(library)) return i.target == path.substr(library.size());
+        if (path.starts_with(front)) return i.target == path.substr(front.size());
         std::string_view target = i.target;
         while (target.starts_with("../")) target.remove_prefix(3);
         return i.quoted && ("/" + std::string(path)).ends_with("/" + std::string(target));
