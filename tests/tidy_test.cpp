@@ -56,6 +56,7 @@ constexpr check checks[] = {
     {"reserved_names", reserved_names},
     {"banned_habits", banned_habits},
     {"implicit_captures", implicit_captures},
+    {"piped_grep", piped_grep},
     {"long_lines", long_lines},
     {"long_headers", long_headers},
     {"long_functions", long_functions},

@@ -113,6 +113,21 @@ inline const std::vector<example> text_examples = {
      {{library, "f([&x, y, this] {});\nf([] {});\n"}, {source, "f([&] {});\n"}},
      {}},
 
+    {"piped_grep",
+     "on one line, after a broken one, and with other options",
+     {{"test",
+       "a | grep -q x\n# a | grep -q x\nif ! a | b |\n\n    # as above\n    grep -E --quiet x; "
+       "then\na | grep -vFq -- \"$x\" || b\na | \\\n  egrep -e x -q\na |& grep -q x\n"}},
+     {1, 6, 7, 9, 10}},
+    {"piped_grep",
+     "of a text, of a file, not quiet, and elsewhere",
+     {{"scripts/x.sh",
+       "grep -q x <<<\"$a\"\na || grep -q x b\na | grep x\na | grep -c x | wc -q\n"
+       "a | b; grep -q x c\na |\n  b\ngrep -q x c\n"},
+      {"docs/a.md", "a | grep -q x\n"},
+      {"CMakeLists.txt", "a | grep -q x\n"}},
+     {}},
+
     {"long_lines", "101 columns", {{library, lines_of(1, std::string(101, 'x'))}}, {1}},
     {"long_lines",
      "100 columns, some of two bytes",
