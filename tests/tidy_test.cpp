@@ -43,6 +43,7 @@ constexpr check checks[] = {
     {"dead_headers", dead_headers},
     {"whole_umbrella", whole_umbrella},
     {"untested_headers", untested_headers},
+    {"threads_of_single_threaded", threads_of_single_threaded},
     {"atomics_outside_the_seam", atomics_outside_the_seam},
     {"implicit_orders", implicit_orders},
     {"operators_on_atomics", operators_on_atomics},

@@ -191,6 +191,20 @@ inline const std::vector<example> house_examples = {
      "listed, but its test is gone",
      {{"include/coppice/base/futex.hpp", ""}},
      {1}},
+
+    {"threads_of_single_threaded",
+     "none",
+     {{"tests/single_threaded.cmake", "list(APPEND left_out\n    io/x io/y)\n"},
+      {"tests/io/x_test.cpp", "// A thread.\nnamespace this_thread {}\n"},
+      {"tests/io/y_test.cpp", ""},
+      {"tests/io/z_test.cpp", "std::thread t;\n"}},
+     {}},
+    {"threads_of_single_threaded",
+     "a thread, a pool, and a test that is gone",
+     {{"tests/single_threaded.cmake", "list(APPEND left_out\n    io/x\n    io/y io/z)\n"},
+      {"tests/io/x_test.cpp", "\nstd::thread t;\n"},
+      {"tests/io/z_test.cpp", "coppice::thread_pool pool(2);\n"}},
+     {2, 3, 1}},
 };
 
 }  // namespace tidy
