@@ -94,8 +94,14 @@ inline constexpr unplain unplain_list[] = {
 
 // The beginnings of the paths whose prose is plain.
 inline constexpr std::string_view plain_places[] = {
-    "docs/glossary.md", "include/coppice/trace/",          "src/trace/",
-    "tests/trace/",     "tests/model/event_log_model.cpp",
+    "docs/glossary.md",
+    "include/coppice/trace/",
+    "src/trace/",
+    "tests/trace/",
+    "tests/model/event_log_model.cpp",
+    "include/coppice/signal/",
+    "tests/signal/",
+    "tests/model/signal_tree_model.cpp",
 };
 inline bool is_plain(const source_file& file) {
     return std::any_of(std::begin(plain_places), std::end(plain_places),
