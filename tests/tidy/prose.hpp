@@ -102,6 +102,11 @@ inline constexpr std::string_view plain_places[] = {
     "include/coppice/signal/",
     "tests/signal/",
     "tests/model/signal_tree_model.cpp",
+    "include/coppice/contract/",
+    "src/contract/",
+    "tests/contract/",
+    "tests/model/contract_model.cpp",
+    "tests/model/sleep_model.cpp",
 };
 inline bool is_plain(const source_file& file) {
     return std::any_of(std::begin(plain_places), std::end(plain_places),
