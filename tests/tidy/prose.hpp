@@ -107,6 +107,7 @@ inline constexpr std::string_view plain_places[] = {
     "tests/contract/",
     "tests/model/contract_model.cpp",
     "tests/model/sleep_model.cpp",
+    "docs/contracts.md",
 };
 inline bool is_plain(const source_file& file) {
     return std::any_of(std::begin(plain_places), std::end(plain_places),
