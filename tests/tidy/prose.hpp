@@ -95,6 +95,8 @@ inline constexpr unplain unplain_list[] = {
 inline constexpr std::string_view plain_places[] = {
     "docs/glossary.md",
     "docs/contracts.md",
+    "docs/stop-tokens.md",
+    "docs/stopping.md",
     "include/coppice/trace/",
     "src/trace/",
     "tests/trace/",
