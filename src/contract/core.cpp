@@ -159,7 +159,7 @@ std::size_t contract_core::drain() {
         if (now != 0) continue;
         if (entry_.is_quiet() && board_.idle()) return ran;
         if (put_off_work::run_one()) continue;
-        // a contract runs on another thread, or an item is being enqueued
+        // A contract runs on another thread, or an item is being enqueued.
         std::this_thread::yield();
     }
 }

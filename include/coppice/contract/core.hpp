@@ -215,7 +215,7 @@ private:
     void place(std::size_t extra, contract_item& item) noexcept;
     bool stopped() const noexcept { return mode_.is_stopped(); }
 
-    // nullptr: workers of this group never sleep
+    // nullptr if workers of this group never sleep.
     const std::unique_ptr<sleeping_workers> sleepers_;
     const std::uint64_t number_;
     group_mode mode_;

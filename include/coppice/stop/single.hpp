@@ -72,7 +72,7 @@ private:
             reinterpret_cast<std::uintptr_t>(source_) & ~tolerant);
     }
 
-    // marked with bit `tolerant` if the source is tolerant
+    // Marked with bit `tolerant` if the source is tolerant.
     const single_inplace_stop_source* source_ = nullptr;
 };
 

@@ -439,7 +439,7 @@ private:
     }
 
     void destroy_unlinked() noexcept {
-        // relaxed: no other thread is left
+        // Relaxed: no other thread is left.
         stop_deadline* const deadline = deadline_.load(relaxed);
         if (deadline != nullptr) destroy(*deadline);
         delete_nodes(inline_);

@@ -257,7 +257,7 @@ private:
 
     internal::stop_list& list() const noexcept { return node_->stripe->list; }
 
-    // nullptr, or this handle is a member of the node's stripe
+    // nullptr, or this handle is a member of the node's stripe.
     internal::pooled_stop_node* node_ = nullptr;
     std::uint64_t generation_ = removed_before;
 };

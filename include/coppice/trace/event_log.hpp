@@ -90,8 +90,8 @@ private:
         return false;
     }
     void append(const event& e) noexcept {
-        const std::size_t size =
-            size_.load(internal::relaxed);  // relaxed: its own
+        // Relaxed: only the writer changes the word.
+        const std::size_t size = size_.load(internal::relaxed);
         record& r = events_[size];
         r.time_ns.write(e.time_ns);
         r.name.write(e.name);
