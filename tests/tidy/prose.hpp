@@ -94,7 +94,9 @@ inline constexpr unplain unplain_list[] = {
 // The beginnings of the paths whose prose is plain.
 inline constexpr std::string_view plain_places[] = {
     "docs/glossary.md",
+    "docs/base.md",
     "docs/contracts.md",
+    "docs/memory-model.md",
     "docs/stop-tokens.md",
     "docs/stopping.md",
     "include/coppice/trace/",
@@ -112,6 +114,9 @@ inline constexpr std::string_view plain_places[] = {
     "include/coppice/stop/",
     "src/stop/",
     "tests/stop/",
+    "include/coppice/base/",
+    "src/base/",
+    "tests/base/",
     "tests/model/stop_model.hpp",
     "tests/model/asymmetric_model.cpp",
     "tests/model/finite_model.cpp",
@@ -124,6 +129,9 @@ inline constexpr std::string_view plain_places[] = {
     "tests/model/single_model.cpp",
     "tests/model/third_thread_model.cpp",
     "tests/model/way_back_model.cpp",
+    "tests/model/fork_model.cpp",
+    "tests/model/seam_model.cpp",
+    "tests/model/model.hpp",
 };
 inline bool is_plain(const source_file& file) {
     return std::any_of(std::begin(plain_places), std::end(plain_places),
