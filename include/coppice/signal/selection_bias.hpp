@@ -111,8 +111,8 @@ private:
         return found == no_signal ? found : advance(found);
     }
 
-    // Returns a random marked leaf, all equally likely, from the nodes that follow the node of
-    // `leaf`.
+    // Returns a random marked leaf from the node of `leaf` and the nodes behind it, each leaf with
+    // equal probability. Returns `leaf` if too few are marked.
     template <class Leaves>
     std::size_t step_aside(Leaves& leaves, std::size_t leaf) noexcept {
         const auto& nodes = leaves.nodes();
