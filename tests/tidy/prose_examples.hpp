@@ -28,8 +28,8 @@ inline const std::vector<example> prose_examples = {
      "results without a verb",
      {{plain_header,
        "// True: it was set.\nbool f();\n// Whether it is set.\nbool g();\n"
-       "// Returns true: always. It says whether.\n"}},
-     {1, 3}},
+       "// Returns true: always. It says whether.\nint a;  // The same, but later.\n"}},
+     {1, 3, 6}},
     {"unplain_words",
      "spelling",
      {{plain_page, "# Neighbours\n\nIt is cancelled.\n| a | his |\n"}},
