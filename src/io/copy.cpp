@@ -53,8 +53,9 @@ void copying::conclude() noexcept {
     }
 }
 
+// By the clock, not by the turn's time: what else the turn completes may have held the loop.
 void copying::note_activity() noexcept {
-    if (idle_max_ != duration::max()) active_at_ = owner().turn_time();
+    if (idle_max_ != duration::max()) active_at_ = owner().now();
 }
 
 // Until when the next operation may wait.
