@@ -106,10 +106,16 @@ void write_file_request::name_new_file(unsigned attempt) {
 
 int write_file_request::judge(int returned) noexcept {
     if (stage_ == stage::writing) return write_all_request::judge(returned);
-    if (returned == -EINTR) return -EAGAIN;
-    if (returned < 0 || stage_ == stage::renamed) return returned;
+    if (stage_ == stage::renamed) return returned;
+    if (is_interruption(returned)) return -EAGAIN;
+    if (returned < 0) return returned;
     // The bytes are on the disk though the operation was told to stop: the old file stays.
     return stop_came() ? -ECANCELED : rename();
+}
+
+// The new file has the name: too late.
+void write_file_request::interrupt() noexcept {
+    if (stage_ != stage::renamed) write_all_request::interrupt();
 }
 
 int write_file_request::written() noexcept {

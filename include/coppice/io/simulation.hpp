@@ -53,7 +53,8 @@ struct simulated_faults {
     unsigned interrupted = 50;       // a call, or the wait, ends with EINTR
     unsigned try_again = 50;         // a receive, send or accept says EAGAIN though it could
     unsigned reordered = 300;        // an event is passed by later ones
-    unsigned resets = 0;             // a segment becomes a reset of its connection
+    unsigned late_cancels = 300;  // a file operation is stopped too late: it is done all the same
+    unsigned resets = 0;          // a segment becomes a reset of its connection
     unsigned lost_datagrams = 0;
     unsigned doubled_datagrams = 0;
     // of a segment, a datagram, an answer ...
