@@ -46,7 +46,7 @@ constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS,
         }
         e.body = e.left.substr(e.head_bytes, e.end.bytes() - e.head_bytes);
         const step s = settle(e, respond(e));
-        if (s != step::answered) return s;
+        if (s != step::answered || away_) return s;
     }
 }
 
@@ -105,7 +105,7 @@ connection::step connection::admit(exchange& e) {
         if (loop_.on_pool(h)) return step::depart;
         return finish(e, call(e, h, r), r);
     }
-    e.right.begin(e.output.empty());
+    begin_away(e, e.output.empty());
     response made = call(e, h, r);
     if (!e.right.end()) return step::gone;
     return finish(e, std::move(made), r);

@@ -279,6 +279,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
         e.origin.body = nullptr;
         if (body.is_broken() || e.given_up) {
             if (!e.given_up) ++e.stops;
+            if (error) (void)answer_to(e, error);  // nobody gets it, but on_exception hears of it
         } else {
             if (body.is_complete()) {
                 e.rest = body.take_rest();

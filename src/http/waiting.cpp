@@ -117,9 +117,11 @@ task<bool> connection::converse(exchange& e, step s) {
     for (;;) {
         switch (s) {
             case step::admitted:  // advance() keeps it
-            case step::answered:
-                s = advance(e);
+            case step::answered: {
+                const bool goes_on = !away_ || co_await renew_run(e);
+                s = goes_on ? advance(e) : step::gone;
                 break;
+            }
             case step::drop:
                 s = co_await drop_body(e);
                 break;
@@ -333,7 +335,7 @@ task<connection::step> connection::run_handler(exchange& e) {
         begin_run(e);
     }
     const bool departed = away_;
-    if (departed) e.right.begin(true);  // all that was ready has been sent
+    if (departed) begin_away(e, true);  // all that was ready has been sent
     e.origin.pool = loop_.on_pool(h) ? loop_.shared.pool : nullptr;
     step reached = step::gone;
     {
@@ -349,7 +351,11 @@ task<connection::step> connection::run_handler(exchange& e) {
         // The task may have ended anywhere.
         if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
         const bool answers = may_answer && (away_ || !e.given_up);
-        if (answers) reached = conclude(e, std::move(made), error, r);
+        if (answers) {
+            reached = conclude(e, std::move(made), error, r);
+        } else if (error) {
+            (void)answer_to(e, error);  // nobody gets it, but on_exception hears of it
+        }
     }
     // Behind all that may refer to the stop source: the request's values, the answer, the error.
     if (!away_ && reached != step::stream) end_run(e);
@@ -360,10 +366,9 @@ task<connection::step> connection::run_handler(exchange& e) {
 // the caller, once the request is gone.
 connection::step connection::conclude(exchange& e, std::optional<response> made,
                                       const std::exception_ptr& error, const request& r) {
+    if (error) made = answer_to(e, error);
     if (!away_ && !socket_.is_open()) return step::gone;  // cut off meanwhile
-    if (error) {
-        made = answer_to(e, error);
-    } else if (!made) {
+    if (!made) {
         ++e.stops;
         const bool late = loop_.context.now() >= e.origin.deadline;
         if (e.stop->stop_requested() && !late) return step::gone;
@@ -397,7 +402,26 @@ void connection::request_stop() noexcept {
 void connection::prepare_departure(exchange& e) {
     begin_run(e);
     loop_.date().copy(e.date.data(), e.date.size());
+    e.right.depart(e.deadline);
+    e.departing = true;
     away_ = true;
+}
+
+// On the pool: a handler starts. The first one's time has begun with the departure, so that it
+// includes the wait for a thread.
+void connection::begin_away(exchange& e, bool alone) noexcept {
+    if (!std::exchange(e.departing, false)) {
+        e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
+    }
+    e.right.begin(alone, e.origin.deadline);
+}
+
+// On the pool, between two requests: where the one before was told to stop, the batch comes home,
+// so that the next one gets a stop source of its own. False: the connection is over.
+task<bool> connection::renew_run(exchange& e) {
+    if (!e.right.was_told()) co_return true;
+    co_await come_home();
+    co_return socket_.is_open() && !e.given_up;
 }
 
 // Takes the connection back to its loop.
