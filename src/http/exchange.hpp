@@ -64,17 +64,21 @@ struct read_ahead {
 // any.
 class right_to_answer {
 public:
-    // The batch leaves for the pool, where its first handler has to end by `deadline`. On the loop.
-    void depart(time_point deadline) noexcept {
+    // The batch leaves for the pool, where its first handler has to end by `deadline`. `alone`: as
+    // below. On the loop.
+    void depart(bool alone, time_point deadline) noexcept {
+        alone_ = alone;
         deadline_ = deadline;
         told_ = false;
     }
-    // A handler starts, which has to end by `deadline`. `alone`: no earlier answer is waiting to be
-    // sent.
-    void begin(bool alone, time_point deadline) noexcept {
+    // A handler is about to start, which has to end by `deadline`. `alone`: no earlier answer is
+    // waiting to be sent. False: the connection was given up, while the batch waited for a thread.
+    [[nodiscard]] bool begin(bool alone, time_point deadline) noexcept {
         const std::lock_guard lock(mutex_);
+        if (given_up_) return false;
         alone_ = alone;
         deadline_ = deadline;
+        return true;
     }
     // The handler has ended. False: the connection has been given up.
     [[nodiscard]] bool end() noexcept {
@@ -97,8 +101,8 @@ public:
         const std::lock_guard lock(mutex_);
         return told_;
     }
-    // The loop waits no longer. True: a handler is running and its answer is the next: what the
-    // exchange has is the loop's until the batch comes home.
+    // The loop waits no longer. True: a handler is running or about to, and its answer is the next:
+    // what the exchange has is the loop's until the batch comes home.
     [[nodiscard]] bool give_up() noexcept {
         const std::lock_guard lock(mutex_);
         given_up_ = true;

@@ -306,7 +306,7 @@ private:
     void end_run(exchange& e) noexcept;
     void request_stop() noexcept;
     void prepare_departure(exchange& e);
-    void begin_away(exchange& e, bool alone) noexcept;
+    [[nodiscard]] bool begin_away(exchange& e, bool alone) noexcept;
     task<bool> renew_run(exchange& e);
     task<> come_home();
     void at_home() noexcept;

@@ -335,7 +335,7 @@ task<connection::step> connection::run_handler(exchange& e) {
         begin_run(e);
     }
     const bool departed = away_;
-    if (departed) begin_away(e, true);  // all that was ready has been sent
+    if (departed && !begin_away(e, true)) co_return step::gone;  // what was ready has been sent
     e.origin.pool = loop_.on_pool(h) ? loop_.shared.pool : nullptr;
     step reached = step::gone;
     {
@@ -402,18 +402,18 @@ void connection::request_stop() noexcept {
 void connection::prepare_departure(exchange& e) {
     begin_run(e);
     loop_.date().copy(e.date.data(), e.date.size());
-    e.right.depart(e.deadline);
+    e.right.depart(e.output.empty(), e.deadline);
     e.departing = true;
     away_ = true;
 }
 
 // On the pool: a handler starts. The first one's time has begun with the departure, so that it
-// includes the wait for a thread.
-void connection::begin_away(exchange& e, bool alone) noexcept {
+// includes the wait for a thread. False: the loop has answered in its place meanwhile.
+bool connection::begin_away(exchange& e, bool alone) noexcept {
     if (!std::exchange(e.departing, false)) {
         e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
     }
-    e.right.begin(alone, e.origin.deadline);
+    return e.right.begin(alone, e.origin.deadline);
 }
 
 // On the pool, between two requests: where the one before was told to stop, the batch comes home,

@@ -1,8 +1,13 @@
 // Each request has a time limit and a stop of its own, and what is thrown too late is told.
 #include <coppice/base/atomic.hpp>
+#include <coppice/exec/scope.hpp>
+#include <coppice/exec/spawn.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/pool/thread_pool.hpp>
 
 #include "running_server.hpp"
 
@@ -107,6 +112,44 @@ TEST_P(own_time_of, the_stop_of_a_late_request_is_not_that_of_those_behind_it) {
         EXPECT_EQ(body_of(c.receive()), "own");
     }
     EXPECT_EQ(server->statistics().timed_out, 4u);
+}
+
+TEST_P(own_time_of, a_request_that_waits_too_long_for_a_thread_gets_503_and_does_not_begin) {
+    http::server_options o = options();
+    o.timeouts.handler = 20ms;
+    o.timeouts.handler_stop = 1ms;
+    atomic<bool> go_on{false};
+    atomic<int> begun{0};
+    thread_pool pool(1);
+    o.pool = &pool;
+    http::router r;
+    r.get("/plain", http::offload([&](request&) {
+              begun.fetch_add(1, relaxed);
+              return response::text("plain");
+          }))
+        .get("/task", http::offload([&](request&) -> task<response> {
+                 begun.fetch_add(1, relaxed);
+                 co_return response::text("task");
+             }));
+    execution::counting_scope scope;
+    execution::spawn(pool.get_scheduler().schedule() | execution::then([&]() noexcept {
+                         while (!go_on.load(acquire)) std::this_thread::yield();
+                     }),
+                     scope.get_token());
+    {
+        running_server server(std::move(o), std::move(r));
+        if (server->pool() != nullptr) {
+            for (const char* const path : {"/plain", "/task"}) {
+                client c(server.port());
+                ASSERT_TRUE(c.send(get(path)));
+                EXPECT_TRUE(has_status(c.receive(), 503)) << path;
+                EXPECT_TRUE(c.ended());
+            }
+        }
+        go_on.store(true, release);
+    }
+    this_thread::sync_wait(scope.join());
+    EXPECT_EQ(begun.load(relaxed), 0);
 }
 
 // Handlers that throw when nobody waits for them any more.
