@@ -298,6 +298,14 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     note(e, r.status(), sent ? r.body().size() : 0, head);
 }
 
+std::string_view serving_loop::date() noexcept {
+    const time_point turn = context.turn_time();
+    if (turn == dated) [[likely]]
+        return dates.last();
+    dated = turn;
+    return dates.at(context.system().wall_time().time_since_epoch().count());
+}
+
 std::string_view connection::date_for(const exchange& e) noexcept {
     return away_ ? std::string_view(e.date.data(), e.date.size()) : loop_.date();
 }

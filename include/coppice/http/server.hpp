@@ -102,7 +102,8 @@ struct server_options {
     // Where each answered request leaves a line; see access_log.hpp. Lifetime: outlives the server.
     http::access_log* access_log = nullptr;
     // Called on each loop's thread before it serves: for what is to run beside the connections. The
-    // server's run() also waits for what is started here.
+    // server's run() also waits for what is started here. What it throws ends the server, as
+    // drain(0s) does, and leaves run().
     std::function<void(io::context&)> on_loop = {};
     // The world that the server is in, instead of this machine: for tests. Needs one thread without
     // a pool, and is the loop's alone. Lifetime: outlives the server.
@@ -159,6 +160,8 @@ public:
     io::backend backend() const noexcept;
 
     // Serves on this thread and threads - 1 others. Blocks: until drain() has ended. Call once.
+    // Errors: std::system_error if a thread cannot be started; what on_loop throws. The server has
+    // ended then.
     void run();
 
     // Stops accepting, closes idle connections, answers what is under way with Connection: close,
