@@ -56,7 +56,7 @@ struct timeouts {
     internal::duration body = std::chrono::seconds(30);   // plus what has come of it at rate_min
     internal::duration write = std::chrono::seconds(30);  // plus the length at rate_min
     std::size_t rate_min = 16 * 1024;  // bytes per second; 0: the two have no end
-    // until it has made its answer, without the time that it waits for the body that it reads
+    // each, until it has made its answer, without the time that it waits for the body that it reads
     internal::duration handler = std::chrono::seconds(60);
     // then it is stopped, and has so long to end
     internal::duration handler_stop = std::chrono::seconds(1);
@@ -88,10 +88,11 @@ struct server_options {
     // route): a longer rest is not waited for, the connection ends behind the answer. 0: it always
     // does.
     std::size_t dropped_body_bytes_max = 64 * 1024;
-    // What may be kept for all clients together, in bytes: requests that have not come whole, and
-    // answers that their clients do not read. A request beyond it gets 503, a client that does not
-    // read beyond it a reset. Nothing: a quarter of the memory that the process may use (the least
-    // of the machine's, the limits of its cgroups and RLIMIT_AS), and at least 4 MiB.
+    // What may be kept for all clients together, in bytes: requests that have not come whole, what
+    // handlers gather of bodies (body_reader::keep()), and answers that their clients do not read.
+    // A request beyond it gets 503, a client that does not read beyond it a reset. Nothing: a
+    // quarter of the memory that the process may use (the least of the machine's, the limits of its
+    // cgroups and RLIMIT_AS), and at least 4 MiB.
     std::optional<std::size_t> buffered_bytes_max = {};
     // Whether a client that ends its sending side has gone, and its handler is stopped, as after a
     // reset. False: it may still wait for its answer.
@@ -115,7 +116,7 @@ struct server_options {
     // say. Empty: it goes to stderr.
     std::function<void(std::string_view)> on_warning = {};
     // Called with what a handler or a filter threw, unless that is a status_error; its client gets
-    // 500. Empty: the message goes to stderr.
+    // 500, unless it is gone or has got 503 meanwhile. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
 
