@@ -307,7 +307,6 @@ private:
     void request_stop() noexcept;
     void prepare_departure(exchange& e);
     [[nodiscard]] bool begin_away(exchange& e, bool alone) noexcept;
-    task<bool> renew_run(exchange& e);
     task<> come_home();
     void at_home() noexcept;
     void watch() noexcept;

@@ -117,11 +117,19 @@ task<bool> connection::converse(exchange& e, step s) {
     for (;;) {
         switch (s) {
             case step::admitted:  // advance() keeps it
-            case step::answered: {
-                const bool goes_on = !away_ || co_await renew_run(e);
-                s = goes_on ? advance(e) : step::gone;
+            case step::answered:
+                // The next request is not to see the stop or the time of the one before. On the
+                // pool a source that was not asked to stop serves on.
+                if (away_ && e.right.was_told()) {
+                    co_await come_home();
+                    if (!socket_.is_open() || e.given_up) {
+                        s = step::gone;
+                        break;
+                    }
+                }
+                if (!away_) end_run(e);
+                s = advance(e);
                 break;
-            }
             case step::drop:
                 s = co_await drop_body(e);
                 break;
@@ -390,6 +398,7 @@ void connection::begin_run(exchange& e) {
 void connection::end_run(exchange& e) noexcept {
     e.streamed.reset();  // its body may refer to the source
     e.origin.stop = {};
+    e.origin.deadline = time_point::max();
     e.stop.reset();
 }
 
@@ -414,14 +423,6 @@ bool connection::begin_away(exchange& e, bool alone) noexcept {
         e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
     }
     return e.right.begin(alone, e.origin.deadline);
-}
-
-// On the pool, between two requests: where the one before was told to stop, the batch comes home,
-// so that the next one gets a stop source of its own. False: the connection is over.
-task<bool> connection::renew_run(exchange& e) {
-    if (!e.right.was_told()) co_return true;
-    co_await come_home();
-    co_return socket_.is_open() && !e.given_up;
 }
 
 // Takes the connection back to its loop.
