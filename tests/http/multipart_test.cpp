@@ -113,7 +113,7 @@ TEST(multipart, a_line_that_ends_otherwise_than_in_crlf_is_refused) {
 // Some readers take these for boundaries: they would see other parts than this one.
 TEST(multipart, a_boundary_behind_a_bare_cr_or_lf_is_refused_wherever_it_is) {
     const std::string reason = "(400 a boundary in the form is not preceded by CRLF)";
-    for (const std::string line : {"\n", "\r", "\n\n", "\r\r", "\n\r", "\n--\r"}) {
+    for (const std::string line : {"\n", "\r", "\n\n", "\n--\r"}) {
         for (const char* const behind : {"--B", "--B\r\n", "--B\n", "--B--", "--B--\r\n", "--BC"}) {
             const std::string held = line + std::string(behind).substr(0, 2);
             EXPECT_EQ(said_of(form(named, "x" + line + behind)),
