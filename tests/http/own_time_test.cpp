@@ -259,7 +259,9 @@ TEST_P(late_throw_of, what_is_thrown_behind_the_503_is_told_once) {
         go_on.store(true, release);
         c.reset();
         while (server->statistics().open != 0) std::this_thread::yield();
-        EXPECT_EQ(told.load(relaxed), path == "/refuses" ? 0 : 1);
+        // On a loaded machine it may have waited too long for a thread, and does not begin then.
+        const bool begun = entered.load(acquire);
+        EXPECT_EQ(told.load(relaxed), begun && path != "/refuses" ? 1 : 0);
     }
 }
 
