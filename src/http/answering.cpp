@@ -105,7 +105,7 @@ connection::step connection::admit(exchange& e) {
         if (loop_.on_pool(h)) return step::depart;
         return finish(e, call(e, h, r), r);
     }
-    if (!begin_away(e, e.output.empty())) return step::gone;
+    if (!begin_away(e)) return step::gone;
     response made = call(e, h, r);
     if (!e.right.end()) return step::gone;
     return finish(e, std::move(made), r);

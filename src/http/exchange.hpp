@@ -71,8 +71,14 @@ public:
         deadline_ = deadline;
         told_ = false;
     }
-    // A handler is about to start, which has to end by `deadline`. `alone`: no earlier answer is
-    // waiting to be sent. False: the connection was given up, while the batch waited for a thread.
+    // The batch's first handler is about to start. False: the connection was given up while the
+    // batch waited for a thread, and what the exchange has is the loop's.
+    [[nodiscard]] bool begin_first() noexcept {
+        const std::lock_guard lock(mutex_);
+        return !given_up_;
+    }
+    // A later one is, which has to end by `deadline`. `alone`: no earlier answer is waiting to be
+    // sent. False: the connection has been given up.
     [[nodiscard]] bool begin(bool alone, time_point deadline) noexcept {
         const std::lock_guard lock(mutex_);
         if (given_up_) return false;

@@ -343,7 +343,7 @@ task<connection::step> connection::run_handler(exchange& e) {
         begin_run(e);
     }
     const bool departed = away_;
-    if (departed && !begin_away(e, true)) co_return step::gone;  // what was ready has been sent
+    if (departed && !begin_away(e)) co_return step::gone;
     e.origin.pool = loop_.on_pool(h) ? loop_.shared.pool : nullptr;
     step reached = step::gone;
     {
@@ -418,11 +418,10 @@ void connection::prepare_departure(exchange& e) {
 
 // On the pool: a handler starts. The first one's time has begun with the departure, so that it
 // includes the wait for a thread. False: the loop has answered in its place meanwhile.
-bool connection::begin_away(exchange& e, bool alone) noexcept {
-    if (!std::exchange(e.departing, false)) {
-        e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
-    }
-    return e.right.begin(alone, e.origin.deadline);
+bool connection::begin_away(exchange& e) noexcept {
+    if (std::exchange(e.departing, false)) return e.right.begin_first();
+    e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
+    return e.right.begin(e.output.empty(), e.origin.deadline);
 }
 
 // Takes the connection back to its loop.
