@@ -260,7 +260,9 @@ TEST_P(budgets, answers_that_clients_do_not_read_end_with_a_reset_beyond_the_bud
         bool reset = false;
         const std::string answer = c->receive_all(&reset);
         whole += answer.size() > (16u << 20);
-        if (answer.size() <= (16u << 20)) EXPECT_TRUE(reset);
+        if (answer.size() <= (16u << 20)) {
+            EXPECT_TRUE(reset);
+        }
     }
     EXPECT_LT(whole, 8);
     client after(server.port());
