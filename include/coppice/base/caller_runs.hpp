@@ -21,7 +21,7 @@
 namespace coppice::internal {
 
 // The part of this thread's stack that items may use which run inside each other, of whatever kind.
-class caller_stack : immovable {
+class [[gnu::visibility("default")]] caller_stack : immovable {
 public:
     // At the outermost item, the room is measured from here.
     caller_stack() noexcept : outer_(lowest()) {
@@ -72,7 +72,7 @@ private:
 
 // Item: has void (*run)(Item*) noexcept, and a `next` for a queue.
 template <class Item>
-class caller_runs : put_off_work {
+class [[gnu::visibility("default")]] caller_runs : put_off_work {
 public:
     // Runs the item, or puts it off.
     // Threads: any. Lifetime: the item may be gone when this returns, and so may its pool.

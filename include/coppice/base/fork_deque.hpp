@@ -30,6 +30,7 @@
 #include <coppice/base/cold_call.hpp>
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/no_fork_context.hpp>
 
 #include <time.h>
 #include <cstdint>
@@ -88,7 +89,7 @@ struct taken_call {
 
 // The context that forked calls inherit from their forker, on this thread: a pointer of the user's
 // (fork_join: the stop scope). Contexts nest like calls.
-class fork_context : immovable {
+class [[gnu::visibility("default")]] fork_context : immovable {
 public:
     // In force until destroyed, for what this thread calls and pushes.
     explicit inline fork_context(const void* value) noexcept;
@@ -113,7 +114,7 @@ enum class fork_steal { taken, empty, lost };  // lost: another was quicker
 
 // Threads: push, pop, join, and what is said to be the owner's by the owner; the rest by any.
 // Cost of push and pop: three loads, four stores, no fence, no exchange, no allocation.
-class fork_deque : immovable {
+class [[gnu::visibility("default")]] fork_deque : immovable {
 public:
 #if defined(COPPICE_MODEL)
     static constexpr std::uint32_t capacity = 3;

@@ -12,7 +12,7 @@
 
 namespace coppice::internal {
 
-class fork_context;
+class [[gnu::visibility("default")]] fork_context;
 
 // While it lives, what its thread calls and forks finds no context. Nests with fork_contexts, like
 // calls. Cost: a load and a branch if none is in force; else as a fork_context.

@@ -12,7 +12,7 @@
 namespace coppice::internal {
 
 // A place on a thread's stack where items wait. Threads: its own.
-class put_off_work : immovable {
+class [[gnu::visibility("default")]] put_off_work : immovable {
 public:
     // Runs one item that this thread has put off, the innermost place's first. False: there is
     // none. Cost: one load if nothing was put off. Lifetime: what the caller waits for may have

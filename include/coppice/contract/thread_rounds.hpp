@@ -13,7 +13,7 @@ namespace coppice::internal {
 // A thread's rounds through the last few groups that it served. One that serves more of them in
 // turn starts somewhere at random each time: still nothing starves, but it should pass its own
 // bias. The group served last has a fixed place, so that its round is found without a step between.
-class thread_rounds {
+class [[gnu::visibility("default")]] thread_rounds {
 public:
     constexpr thread_rounds() noexcept = default;
 

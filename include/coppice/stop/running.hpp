@@ -34,7 +34,7 @@ struct shared_request {
     linked_states* linked;       // where linked states wait that it has stopped; nullptr: nowhere
 };
 
-class running_request : immovable {
+class [[gnu::visibility("default")]] running_request : immovable {
 public:
     explicit running_request(const void* source, void* callback = nullptr,
                              void* context = nullptr) noexcept

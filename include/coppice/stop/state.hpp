@@ -52,7 +52,7 @@ class stop_deadline;    // deadline.hpp
 struct parents_to_ask;  // links.hpp
 
 // What a linked source holds of its parents; destroyed before the state.
-struct stop_links {
+struct [[gnu::visibility("default")]] stop_links {
     virtual ~stop_links() = default;
     // True: a parent can be stopped. If it is not known yet: `ask` says who has to be asked.
     virtual bool stop_possible(parents_to_ask& ask) const noexcept = 0;
@@ -64,7 +64,7 @@ struct stop_links {
 };
 
 // Linked states that a thread has still to work on, first in, first out. One thread's.
-class linked_states {
+class [[gnu::visibility("default")]] linked_states {
 public:
     inline void push(stop_state& state) noexcept;
     inline stop_state* pop() noexcept;
@@ -82,7 +82,7 @@ void disarm(stop_deadline& deadline) noexcept;
 // The same, and frees it.
 void destroy(stop_deadline& deadline) noexcept;
 
-class stop_state : immovable {
+class [[gnu::visibility("default")]] stop_state : immovable {
 public:
     explicit stop_state(stop_links* links = nullptr) noexcept : links_(links) {
         inline_.state = this;
