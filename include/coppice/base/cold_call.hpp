@@ -6,13 +6,16 @@
 //
 // clang and g++ may both define one inline function, and the linker keeps one definition for the
 // callers of both. clang's has another name (abi_tag), so a caller reaches a callee that saves what
-// the caller expects. For the same reason no cold call is defined in the library. clang 16 goes
-// without: there such a function saves the register of its own result, and loses the result.
+// the caller expects. For the same reason no cold call is defined in the library, and each program
+// or shared library calls its own: the dynamic linker, which looks a function up at its first call,
+// does not save r10. clang 16 goes without: there such a function saves the register of its own
+// result, and loses the result.
 
 #include <coppice/base/version.hpp>
 
 #if defined(__clang__) && __clang_major__ >= 17
-#define COPPICE_COLD_CALL [[gnu::noinline, clang::preserve_most, gnu::abi_tag("cold")]]
+#define COPPICE_COLD_CALL \
+    [[gnu::noinline, clang::preserve_most, gnu::abi_tag("cold"), gnu::visibility("hidden")]]
 #else
 #define COPPICE_COLD_CALL [[gnu::noinline]]
 #endif
