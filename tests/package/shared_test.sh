@@ -43,8 +43,8 @@ diff -u "$listed" "$work/defined" >&2 ||
     fail "the symbols have changed. If that is meant: $0 $library $source $compiler --renew"
 echo "shared: ok: $(wc -l <"$listed") symbols are as listed"
 
-# built EXAMPLE FLAG...: exceptions, virtual functions and variables of a thread pass between program
-# and library.
+# built EXAMPLE FLAG...: exceptions, virtual functions and variables of a thread pass between a
+# program and the library.
 built() {
     local example=$1
     shift
@@ -59,10 +59,11 @@ built() {
 built 22_wait_for_tasks
 for example in 40_tokens 50_client; do
     built "$example" -O0 -fvisibility=hidden -fvisibility-inlines-hidden
-    # What is written at run time is shared whatever the program hides: variables of a thread, locks.
+    # What is written at run time is shared whatever a program hides: thread slots, locks.
     # A constant, and the text of a message that is about to be printed, may be there twice.
     objdump -tC "$work/program.o" | grep -F '.hidden coppice::' | grep -E ' \.t?(bss|data)\b' |
-        grep -vE ' \.data\.rel\.ro|coppice::no_error|join_message\(.*::text$' >"$work/hidden" || true
+        grep -vE ' \.data\.rel\.ro|coppice::no_error|join_message\(.*::text$' \
+            >"$work/hidden" || true
     [ ! -s "$work/hidden" ] || {
         cat "$work/hidden" >&2
         fail "a program that hides its symbols has these a second time: make them visible"

@@ -1,6 +1,6 @@
-// What a part of the seam's program does; each compiler makes one part. compilers_test.sh links
-// them, in both orders, and main.cpp lets each use what the other made.
+// What each of the two parts of seam_test.sh's program can do; for main.cpp and part.cpp.
 #pragma once
+// Each compiler makes one part, and main.cpp lets each use what the other has made.
 
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
