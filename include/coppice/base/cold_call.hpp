@@ -8,8 +8,8 @@
 // the callers of both. clang's definition has another name (abi_tag), so a caller always reaches a
 // callee that saves what the caller expects. For the same reason the library itself defines no cold
 // call, and each program or shared library calls its own, hidden one: the dynamic linker, which
-// resolves a function at its first call, does not save r10. clang 16 is excluded: its functions would also restore the register of their own result,
-// and lose the result.
+// resolves a function at its first call, does not save r10. clang 16 is excluded: its functions
+// would also restore the register of their own result, and lose the result.
 
 #include <coppice/base/version.hpp>
 
