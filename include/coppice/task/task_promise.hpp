@@ -199,7 +199,17 @@ class task_promise_common : public end_of_body<Derived>, public task_promise_bas
 
 public:
     using outcome_type = task_outcome<Value, errors>;
-    using task_promise_base<Env>::task_promise_base;
+    static_assert(alignof(outcome_type) <= internal::frame_pool::class_bytes,
+                  "task: results and errors may be aligned to 64 bytes at most, as the frames of "
+                  "coroutines are; let them be on the heap");
+    task_promise_common() = default;
+    template <class... Args>
+        requires gives_frame<Args...>
+    explicit task_promise_common(const Args&... args) noexcept : task_promise_base<Env>(args...) {
+        static_assert(alignof(outcome_type) <= given_frame_align,
+                      "task: where an allocator gives the frame, results and errors may be aligned "
+                      "to 32 bytes at most; let them be on the heap");
+    }
     [[gnu::always_inline]] ~task_promise_common() {
         if (this->has(this->kept_outcome)) [[unlikely]]
             kept_.destroy();
