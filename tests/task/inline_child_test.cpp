@@ -57,7 +57,7 @@ task<bool> awaits_it(other_thread& other) {
     task<bool, anywhere> named = goes_to(other);
     const bool there_again = co_await std::move(named);
     EXPECT_EQ(std::this_thread::get_id(), home);
-    co_return there && there_again;
+    co_return there&& there_again;
 }
 
 TEST(inline_child, a_task_is_back_at_home_when_it_has_awaited_one) {
