@@ -26,6 +26,14 @@ function(coppice_flags target)
     endif()
 endfunction()
 
+# Compiles a source with -O1 where the build has no optimization: what it promises needs some.
+function(coppice_optimize source)
+    if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR CMAKE_CXX_FLAGS_RELEASE MATCHES "-O0")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O1
+            SKIP_PRECOMPILE_HEADERS ON)  # that header is of other flags
+    endif()
+endfunction()
+
 # An executable linked with the library.
 function(coppice_executable target)
     add_executable(${target} ${ARGN})

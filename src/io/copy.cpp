@@ -8,14 +8,14 @@
 
 namespace coppice::io::internal {
 
-copying::copying(stream& from, stream& to, const copy_options& options, bool both) noexcept
-    : base(from.owner()),
-      idle_max_(options.idle_max),
+copying::copying(const arguments& a, bool both) noexcept
+    : base(a.target->owner()),
+      idle_max_(a.options.idle_max),
       both_(both),
-      there_(*this, from, to),
-      back_(*this, to, from) {
-    COPPICE_CHECK(&from.owner() == &to.owner(), "a copy between streams of two contexts");
-    COPPICE_CHECK(!both || &from != &to, "a copy both ways between a stream and itself");
+      there_(*this, *a.target, *a.to),
+      back_(*this, *a.to, *a.target) {
+    COPPICE_CHECK(&a.target->owner() == &a.to->owner(), "a copy between streams of two contexts");
+    COPPICE_CHECK(!both || a.target != a.to, "a copy both ways between a stream and itself");
     back_.over = !both;
 }
 
@@ -53,8 +53,9 @@ void copying::conclude() noexcept {
     }
 }
 
+// By the clock, not by the turn's time: what else the turn completes may have held the loop.
 void copying::note_activity() noexcept {
-    if (idle_max_ != duration::max()) active_at_ = owner().turn_time();
+    if (idle_max_ != duration::max()) active_at_ = owner().now();
 }
 
 // Until when the next operation may wait.

@@ -38,7 +38,7 @@ bool long_transfer::is_interruption(int returned) noexcept {
 }
 
 bool growing_read::submit() noexcept {
-    if (on == nullptr) return long_transfer::submit();  // nothing is open
+    if (!is_open()) return long_transfer::submit();  // which says so
     std::size_t room = room_min;
     const coppice::internal::result<std::uint64_t> whole = owner().system().file_size(on->fd);
     if (whole && whole.value() > offset) {

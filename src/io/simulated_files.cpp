@@ -81,18 +81,22 @@ int simulation::world::start_file_operation(ring_operation& op) noexcept {
 void simulation::world::cancel_file_operation(ring_operation& op) noexcept {
     for (auto at = events_.begin(); at != events_.end(); ++at) {
         if (at->second.op != &op) continue;
+        at->second.begun = dice_.chance(faults_.late_cancels);
+        if (at->second.begun) return;  // it is waited for
         event e = std::move(at->second);
         events_.erase(at);
         later(std::move(e), now_);  // not begun: it ends now, without having done anything
         return;
     }
 }
-void simulation::world::run_file_operation(ring_operation& op) noexcept {
+void simulation::world::run_file_operation(ring_operation& op, bool begun) noexcept {
     const int failure = begin(system_call::file);
     const int fd = op.on->fd;
     bytes& content = *find(fd)->content;
-    if (op.cancelled || failure != 0) {
-        op.result = op.cancelled ? -ECANCELED : -failure;
+    if (op.cancelled && !begun) {
+        op.result = -ECANCELED;
+    } else if (failure != 0) {
+        op.result = -failure;
     } else if (op.code == opcode::sync) {
         op.result = 0;
     } else if (op.code == opcode::read_at) {

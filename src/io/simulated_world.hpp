@@ -172,6 +172,7 @@ private:
         endpoint sender;
         ring_operation* op = nullptr;
         int signal = 0;
+        bool begun = false;  // of a file, cancelled when the kernel was at it
     };
 
     // Begins a call: time passes. Not 0: it shall fail with this errno.
@@ -200,7 +201,7 @@ private:
     bool bound(const endpoint& at, int type) noexcept;
     long transfer_in(object& o, std::span<std::byte> into) noexcept;
     long transfer_out(object& o, std::span<const std::byte> from);
-    void run_file_operation(ring_operation& op) noexcept;
+    void run_file_operation(ring_operation& op, bool begun) noexcept;
     static int resize_content(bytes& content, std::uint64_t size) noexcept;
     static int write_file(bytes& content, std::uint64_t offset,
                           std::span<const std::byte> from) noexcept;

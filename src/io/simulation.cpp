@@ -58,7 +58,7 @@ int suitable_error(system_call call) noexcept {
 
 simulated_faults simulated_faults::none() noexcept {
     simulated_faults f;
-    f.short_transfers = f.interrupted = f.try_again = f.reordered = 0;
+    f.short_transfers = f.interrupted = f.try_again = f.reordered = f.late_cancels = 0;
     f.delay_max = duration::zero();
     return f;
 }
@@ -394,7 +394,7 @@ int simulation::world::report(ready_event* ready, int most) noexcept {
 
 void simulation::world::happen(event& e) noexcept {
     object* const to = find_id(e.to);
-    if (e.what == event::kind::file) return run_file_operation(*e.op);
+    if (e.what == event::kind::file) return run_file_operation(*e.op, e.begun);
     if (e.what == event::kind::connection) return arrive_connection(e);
     if (e.what == event::kind::signal) return arrive_signal(e.signal);
     if (to == nullptr) return;

@@ -74,8 +74,15 @@ public:
         return static_cast<std::size_t>(n);
     }
     result<int> open(const char* path, int flags, unsigned mode) noexcept override {
-        const int fd = ::open(path, flags | O_CLOEXEC, mode);
+        // A FIFO must not make the loop wait; a terminal must not become the process's.
+        const int fd = ::open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
         if (fd < 0) return last_error();
+        if (::lseek(fd, 0, SEEK_CUR) < 0) {  // nor has it offsets
+            const std::error_code failure = last_error();
+            ::close(fd);
+            return failure;
+        }
+        if (may_wait_for_disk(fd)) ::fcntl(fd, F_SETFL, flags);
         return fd;
     }
     result<std::uint64_t> file_size(int fd) noexcept override {
@@ -124,6 +131,11 @@ public:
     }
 
 private:
+    // With O_NONBLOCK io_uring would make the calls of such a file at once, on the loop.
+    static bool may_wait_for_disk(int fd) noexcept {
+        struct stat about{};
+        return ::fstat(fd, &about) == 0 && (S_ISREG(about.st_mode) || S_ISBLK(about.st_mode));
+    }
     static result<endpoint> name(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
         sockaddr_storage address{};
         socklen_t size = sizeof address;

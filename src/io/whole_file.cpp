@@ -31,16 +31,9 @@ result<descriptor*> open_by_name(context& owner, std::string_view path, int flag
     if (whole(path) != 0) return std::errc::invalid_argument;
     try {
         auto name = std::make_unique<const std::string>(path);
-        // Nothing that is no file makes the loop wait.
-        const result<int> fd = owner.system().open(name->c_str(), flags | O_NONBLOCK, permissions);
+        const result<int> fd = owner.system().open(name->c_str(), flags, permissions);
         if (!fd) return fd.error();
-        const bool simulated = owner.kind() == backend::sim;
-        std::error_code failure;
-        if (!simulated && ::lseek(fd.value(), 0, SEEK_CUR) < 0) {
-            failure = {errno, std::system_category()};
-        }
-        result<descriptor*> adopted = failure;
-        if (!failure) adopted = owner.adopt(fd.value(), false);
+        const result<descriptor*> adopted = owner.adopt(fd.value(), false);
         if (!adopted) {
             owner.system().close(fd.value());
             if ((flags & O_EXCL) != 0) owner.system().remove(name->c_str());
@@ -113,10 +106,16 @@ void write_file_request::name_new_file(unsigned attempt) {
 
 int write_file_request::judge(int returned) noexcept {
     if (stage_ == stage::writing) return write_all_request::judge(returned);
-    if (returned == -EINTR) return -EAGAIN;
-    if (returned < 0 || stage_ == stage::renamed) return returned;
+    if (stage_ == stage::renamed) return returned;
+    if (is_interruption(returned)) return -EAGAIN;
+    if (returned < 0) return returned;
     // The bytes are on the disk though the operation was told to stop: the old file stays.
     return stop_came() ? -ECANCELED : rename();
+}
+
+// The new file has the name: too late.
+void write_file_request::interrupt() noexcept {
+    if (stage_ != stage::renamed) write_all_request::interrupt();
 }
 
 int write_file_request::written() noexcept {

@@ -2,6 +2,9 @@
 // is named: at the timeout, or around the task at the root.
 #include "compose.hpp"
 
+#include <coppice/io/run.hpp>
+#include <coppice/io/simulation.hpp>
+#include <coppice/io/socket.hpp>
 #include <coppice/task.hpp>
 
 #include <system_error>
@@ -207,6 +210,63 @@ TEST(task_timeout, of_an_operation_takes_its_loops_timers_before_those_named_aro
     EXPECT_EQ(this_thread::sync_wait(std::move(root)), std::tuple(true));
 }
 
+task<bool> starts_a_timeout_on(thread_pool& pool, io::context& loop) {
+    const auto wait = [&loop] { return loop.get_scheduler().schedule_after(1h); };
+    try {
+        co_await ex::starts_on(pool.get_scheduler(),
+                               ex::timeout(ex::just() | ex::let_value(wait), 1ms));
+    } catch (const std::system_error& error) {
+        co_return error.code() == std::errc::timed_out;
+    }
+    co_return false;
+}
+
+// No task: the pool's scheduler is all that the sender's environment names.
+TEST(task_timeout, of_a_sender_that_it_starts_on_a_pool_has_the_tasks_timers) {
+    test::clock_loop clock;
+    thread_pool pool(1);
+    EXPECT_EQ(this_thread::sync_wait(ex::starts_on(clock.loop().get_scheduler(),
+                                                   starts_a_timeout_on(pool, clock.loop()))),
+              std::tuple(true));
+    EXPECT_EQ(this_thread::sync_wait(
+                  ex::write_env(starts_a_timeout_on(pool, clock.loop()),
+                                ex::prop(ex::get_timed_scheduler, clock.loop().get_scheduler()))),
+              std::tuple(true));
+    EXPECT_EQ(io::run([&pool](io::context& loop) { return starts_a_timeout_on(pool, loop); }),
+              true);
+}
+
+// The timer is started when the sender has been.
+TEST(task_timeout, of_a_sender_whose_start_takes_long_counts_from_its_end) {
+    io::simulation world(1, io::simulated_faults::none());
+    io::context loop(world);
+    io::tcp::socket socket(loop);
+    const auto pass = [&](std::chrono::nanoseconds time) {
+        const auto until = loop.now() + time;
+        while (loop.now() < until) (void)socket.set(io::no_delay(true));
+    };
+    const auto begin = loop.now();
+    auto end = begin;
+    const auto slow = [&] {
+        pass(20ms);
+        return loop.get_scheduler().schedule_after(1h);
+    };
+    const auto work = [&]() -> task<> {
+        try {
+            co_await ex::timeout(ex::just() | ex::let_value(slow), 10ms);
+        } catch (const std::system_error& error) {
+            if (error.code() == std::errc::timed_out) end = loop.now();
+        }
+    };
+    ex::counting_scope scope;
+    ex::spawn(ex::starts_on(loop.get_scheduler(), work()), scope.get_token(),
+              [](auto&&) noexcept {});
+    loop.run();
+    this_thread::sync_wait(scope.join());
+    EXPECT_GE(end - begin, 30ms);
+    EXPECT_LT(end - begin, 31ms);
+}
+
 // An operation of a loop keeps the deadline by itself; that is a timeout, however short the limit.
 TEST(task_timeout, of_an_operation_and_no_time_is_a_timeout) {
     test::clock_loop clock;
@@ -235,6 +295,14 @@ TEST(task_timeout, where_no_timer_is_stops_the_process) {
                 co_return co_await ex::timeout(two_waits(loop, 1ms), 1s);
             };
             this_thread::sync_wait(ex::starts_on(pool.get_scheduler(), forgets(timers.loop())));
+        },
+        "a timer was asked of a scheduler that has none: name one");
+    EXPECT_DEATH(
+        {
+            test::clock_loop timers;
+            thread_pool pool(1);
+            this_thread::sync_wait(
+                ex::starts_on(pool.get_scheduler(), starts_a_timeout_on(pool, timers.loop())));
         },
         "a timer was asked of a scheduler that has none: name one");
 }

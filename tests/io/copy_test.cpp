@@ -291,6 +291,36 @@ TEST(copy_simulated, it_times_out_only_when_both_ways_were_silent_for_so_long) {
     loop.run();
 }
 
+TEST(copy_simulated, bytes_that_came_before_another_completion_held_the_loop_are_activity) {
+    io::simulation world(1, io::simulated_faults::none());
+    io::context loop(world);
+    joined holder(loop);
+    proxied p(loop);
+    std::string received;
+    bool ended = false, held = false;
+    std::error_code error = std::make_error_code(std::errc::operation_in_progress);
+    io::copy_both(p.from_client(), p.to_server(), {.idle_max = 10ms},
+                  [&](std::error_code ec, io::copied) { error = ec; });
+    std::array<std::byte, 1> one;
+    holder.far.receive(one, [&](std::error_code, std::size_t) {
+        (void)loop.turn_time();  // as a timer that is armed here asks for it
+        const time_point until = loop.now() + 20ms;
+        while (loop.now() < until) (void)holder.far.set(io::no_delay(true));
+        held = true;
+    });
+    // All of it comes in one turn.
+    send_and_end(holder.near, "x");
+    send_and_end(p.client.near, "question");
+    send_and_end(p.server.far, "");
+    receive_all(p.server.far, received, ended);
+    EXPECT_FALSE(loop.run_for(1min));
+    EXPECT_TRUE(held);
+    EXPECT_FALSE(error) << error.message();
+    EXPECT_EQ(received, "question");
+    p.to_server().close();
+    loop.run();
+}
+
 TEST(copy_simulated, a_limit_of_no_time_is_over_at_once) {
     for (const duration none : {duration(0s), duration(-1s), duration::min()}) {
         io::simulation world(1);

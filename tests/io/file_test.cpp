@@ -6,6 +6,7 @@
 #include "outcome.hpp"
 #include "rings.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -86,6 +87,19 @@ TEST_P(file_on, opening_fails_as_its_mode_says) {
     EXPECT_THROW(io::file(loop, path, io::open_mode::create_only), std::system_error);
     EXPECT_EQ(io::file(loop, path, io::open_mode::read_only).size().value(), 1u);
     EXPECT_EQ(io::file(loop, path, io::open_mode::truncate).size().value(), 0u);
+}
+
+TEST_P(file_on, a_regular_file_is_not_asked_to_answer_at_once) {
+    if (GetParam() == io::backend::sim) GTEST_SKIP() << "the simulation has no such files";
+    const auto answers_at_once = [](const io::file& f) {
+        return (::fcntl(f.native(), F_GETFL) & O_NONBLOCK) != 0;
+    };
+    for (const io::open_mode mode : {io::open_mode::create_only, io::open_mode::read_only,
+                                     io::open_mode::read_write, io::open_mode::truncate}) {
+        EXPECT_FALSE(answers_at_once(io::file(loop, path, mode)));
+    }
+    EXPECT_FALSE(answers_at_once(io::file(loop, "/proc/version", io::open_mode::read_only)));
+    EXPECT_TRUE(answers_at_once(io::file(loop, "/dev/zero", io::open_mode::read_only)));
 }
 
 TEST_P(file_on, many_operations_are_pending_on_one_file_at_once) {

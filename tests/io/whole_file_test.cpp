@@ -5,6 +5,7 @@
 #include <coppice/io/whole_file.hpp>
 #include <coppice/token/block.hpp>
 
+#include "allocations.hpp"
 #include "detached.hpp"
 #include "outcome.hpp"
 #include "rings.hpp"
@@ -21,6 +22,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -216,6 +218,36 @@ TEST_P(whole_file_on, many_writers_of_one_name_leave_what_one_of_them_wrote) {
     }
 }
 
+TEST_P(whole_file_on, a_read_of_a_closed_file_does_not_ask_the_one_that_came_in_its_place) {
+    const std::string other = folder + "/y";
+    io::write_file(loop, path, bytes_of("four"), block);
+    io::write_file(loop, other, bytes_of("much more"), block);
+    std::error_code ec;
+    io::file f(loop, path, io::open_mode::read_only);
+    f.read_all({.size_max = 4}, [&](std::error_code e, const std::string&) { ec = e; });
+    f.close();
+    const io::file next(loop, other, io::open_mode::read_only);
+    loop.run();
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+}
+
+TEST_P(whole_file_on, a_write_for_which_there_is_no_memory_leaves_nothing_behind) {
+    if (!real) GTEST_SKIP() << "a simulation does not go on without memory";
+    bool all_work = false;
+    for (std::size_t n = 1; !all_work; ++n) {
+        io::context fresh(GetParam());
+        std::error_code ec;
+        if (!test::fail_allocation(n)) GTEST_SKIP() << "a sanitizer owns operator new";
+        std::thread([&] { io::write_file(fresh, path, bytes_of("x"), block[ec]); }).join();
+        all_work = !test::allocation_has_failed();
+        if (!all_work && ec) {
+            EXPECT_EQ(ec, std::errc::not_enough_memory) << n;
+            EXPECT_EQ(files_there(), 0u) << n;
+        }
+        fs::remove(path);
+    }
+}
+
 TEST_P(whole_file_on, errors_name_the_operation_and_the_path) {
     const std::string none = folder + "/none/x";
     const std::string why = ": No such file or directory";
@@ -282,14 +314,19 @@ outcome write_hindered(io::simulation& world, io::context& loop, Hinder hinder) 
     if (ended.values == 1) {
         EXPECT_EQ(left, new_text);
     }
+    if (ended.stops == 1) {
+        EXPECT_EQ(left, old_text);
+    }
     return ended;
 }
 
-TEST(whole_file_simulated, a_stopped_or_late_write_leaves_the_old_file_or_the_new_one) {
-    int whole = 0, stopped = 0;
-    for (std::uint64_t seed = 1; seed != 200; ++seed) {
-        const auto after = std::chrono::microseconds(seed * 131 % 20'000);
+// Also where the write or the flush that is stopped succeeds, and while the folder is flushed.
+TEST(whole_file_simulated, a_stopped_or_late_write_keeps_the_old_file_or_is_a_success) {
+    int whole = 0, stopped = 0, whole_though_stopped = 0;
+    for (std::uint64_t seed = 1; seed != 400; ++seed) {
+        const auto after = std::chrono::microseconds(seed * 131 % 10'000);
         const bool by_deadline = seed % 2 == 0;
+        bool came = false;
         io::simulation world(seed);
         io::context loop(world);
         const outcome ended = write_hindered(world, loop, [&](outcome& o) {
@@ -301,15 +338,19 @@ TEST(whole_file_simulated, a_stopped_or_late_write_leaves_the_old_file_or_the_ne
                             outcome_receiver(o, source.get_token(), deadline));
             ex::start(op);
             io::timer timer(loop);
-            if (!by_deadline)
-                timer.wait_for(after, [&](std::error_code) { source.request_stop(); });
+            timer.wait_for(after, [&](std::error_code) {
+                came = o.ends() == 0;
+                if (!by_deadline) source.request_stop();
+            });
             loop.run();
         });
         EXPECT_EQ(ended.errors, 0) << ended.error.message();
         (ended.values == 1 ? whole : stopped) += 1;
+        whole_though_stopped += came && ended.values == 1;
     }
     EXPECT_GT(whole, 0);
     EXPECT_GT(stopped, 0);
+    EXPECT_GT(whole_though_stopped, 0);
 }
 
 TEST(whole_file_simulated, whichever_call_fails_the_file_is_the_old_one_or_the_new_one) {

@@ -132,13 +132,16 @@ TEST(thread_pool, awaiting_schedule_moves_a_task_to_a_worker) {
             co_await p.get_scheduler().schedule();
             co_return p.is_current();
         };
-        auto parent = [&](thread_pool& p, coppice::internal::atomic<int>& h) -> detached {
+        // It outlives its lambda, and so captures nothing.
+        auto parent = [](thread_pool& p, auto make_child, bool& all_inside,
+                         coppice::internal::atomic<int>& h) -> detached {
             for (int i = 0; i != 1000; ++i) {
-                if (!co_await child(p)) inside = false;
+                const bool on_worker = co_await make_child(p);
+                if (!on_worker) all_inside = false;
                 h.fetch_add(1, coppice::internal::relaxed);
             }
         };
-        parent(pool, hops);
+        parent(pool, child, inside, hops);
     }
     EXPECT_TRUE(inside);
     EXPECT_EQ(hops.load(coppice::internal::relaxed), 1000);

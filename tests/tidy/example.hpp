@@ -25,5 +25,12 @@ inline std::ostream& operator<<(std::ostream& out, const example& e) {
 }
 
 inline constexpr const char* library = "include/coppice/pool/x.hpp";
+inline constexpr const char* source = "src/pool/x.cpp";
+
+inline std::string lines_of(std::size_t count, const std::string& line) {
+    std::string text;
+    for (std::size_t i = 0; i != count; ++i) text += line + "\n";
+    return text;
+}
 
 }  // namespace tidy

@@ -168,9 +168,9 @@ inline void umbrellas_only_include(const tree& files, findings& out) {
 
 // Whether `user` includes the header at `path`: by its library name, or quoted and relative.
 inline bool includes(const source_file& user, std::string_view path) {
-    static constexpr std::string_view library = "include/";
+    static constexpr std::string_view front = "include/";
     return std::any_of(user.includes.begin(), user.includes.end(), [&](const include& i) {
-        if (path.starts_with(library)) return i.target == path.substr(library.size());
+        if (path.starts_with(front)) return i.target == path.substr(front.size());
         std::string_view target = i.target;
         while (target.starts_with("../")) target.remove_prefix(3);
         return i.quoted && ("/" + std::string(path)).ends_with("/" + std::string(target));
@@ -280,6 +280,48 @@ inline void untested_headers(const tree& files, findings& out) {
             continue;
         out.push_back(file.found(1, "no test: write tests/" + room + "/" + stem(file) +
                                         "_test.cpp, or include it in a test of its room"));
+    }
+}
+
+// The words of a line of a CMake list, without the bracket that ends it.
+inline std::vector<std::string> words_of(std::string_view line) {
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < line.size();) {
+        const std::size_t begin = line.find_first_not_of(" )", at);
+        if (begin == std::string_view::npos) break;
+        at = std::min(line.find_first_of(" )", begin), line.size());
+        words.emplace_back(line.substr(begin, at - begin));
+    }
+    return words;
+}
+
+// Tests that the thread sanitizer need not run start no thread, nor what has threads.
+inline void threads_of_single_threaded(const tree& files, findings& out) {
+    static constexpr std::string_view starters[] = {
+        "thread",         "jthread",      "thread_pool",        "contract_pool",
+        "running_server", "context_pool", "parallel_scheduler", "get_parallel_scheduler"};
+    for (const source_file& list : files) {
+        if (list.path != "tests/single_threaded.cmake") continue;
+        for (std::size_t i = 0; i != list.lines.size(); ++i) {
+            if (!list.lines[i].starts_with("    ")) continue;
+            for (const std::string& name : words_of(list.lines[i])) {
+                const std::string path = "tests/" + name + "_test.cpp";
+                const auto test =
+                    std::find_if(files.begin(), files.end(),
+                                 [&](const source_file& f) { return f.path == path; });
+                if (test == files.end()) {
+                    out.push_back(list.found(i + 1, path + " is gone"));
+                    continue;
+                }
+                for (const token& t : test->tokens) {
+                    const bool starts = std::find(std::begin(starters), std::end(starters),
+                                                  t.text) != std::end(starters);
+                    if (!starts) continue;
+                    out.push_back(
+                        test->found(t.line, t.text + ": strike this test from " + list.path));
+                }
+            }
+        }
     }
 }
 

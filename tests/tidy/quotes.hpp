@@ -131,14 +131,14 @@ inline void quotes(const tree& files, findings& out) {
                 }
                 continue;
             }
-            std::vector<std::string> source;
-            if (!quoted_lines(files, quoted, source)) {
+            std::vector<std::string> expected;
+            if (!quoted_lines(files, quoted, expected)) {
                 out.push_back(file.found(first - 1, quoted + ": no such example"));
                 continue;
             }
-            for (std::size_t n = 0; n != std::max(source.size(), i - first); ++n) {
-                const bool both = n < source.size() && first + n < i;
-                if (both && source[n] == file.lines[first + n]) continue;
+            for (std::size_t n = 0; n != std::max(expected.size(), i - first); ++n) {
+                const bool both = n < expected.size() && first + n < i;
+                if (both && expected[n] == file.lines[first + n]) continue;
                 out.push_back(file.found(first + n + 1, "differs from " + quoted));
                 break;
             }

@@ -101,10 +101,9 @@ inline void banned_habits(const tree& files, findings& out) {
                 out.push_back(file.found(file.tokens[i].line, word + ": " + message));
             };
             // A directive for what is internal reaches no program: not from here.
-            const bool reaches_no_program =
-                ((file.under("src/") || file.under("tests/")) &&
-                 (next(2) == "internal" || next(4) == "internal")) ||
-                file.path == "include/coppice/base/internal.hpp";
+            const bool reaches_no_program = ((file.under("src/") || file.under("tests/")) &&
+                                             (next(2) == "internal" || next(4) == "internal")) ||
+                                            file.path == "include/coppice/base/internal.hpp";
             if (word == "using" && next(1) == "namespace" && file.is_header() &&
                 !reaches_no_program)
                 report("no using namespace in a header");
@@ -144,6 +143,56 @@ inline void implicit_captures(const tree& files, findings& out) {
                 (file.at(i + 2) == "]" || file.at(i + 2) == ","))
                 out.push_back(file.found(file.tokens[i].line,
                                          "name what the lambda captures: compilers order it"));
+        }
+    }
+}
+
+inline bool is_script(const source_file& file) {
+    return file.path.ends_with(".sh") || file.path.find('.', 1) == std::string::npos ||
+           file.path == ".ci/run";
+}
+
+// Whether the command, of which this is the rest of its line, is a grep that ends at the first
+// match.
+inline bool is_quiet_grep(std::string_view command) {
+    command = command.substr(0, command.find_first_of("|;&<>"));
+    bool first = true;
+    while (!blank(command)) {
+        command.remove_prefix(command.find_first_not_of(" \t"));
+        const std::string_view word = command.substr(0, command.find_first_of(" \t"));
+        command.remove_prefix(word.size());
+        if (first && word != "grep" && word != "egrep" && word != "fgrep") return false;
+        first = false;
+        const bool letters = word.size() > 1 && word[0] == '-' && word[1] != '-';
+        if (word == "--quiet" || word == "--silent" ||
+            (letters && word.find('q') != std::string_view::npos))
+            return true;
+    }
+    return false;
+}
+
+// grep -q ends at the first match; a writer that goes on dies of SIGPIPE, and pipefail makes that
+// the pipe's status. Every script sets pipefail.
+inline void piped_grep(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (!is_script(file)) continue;
+        bool piped = false;  // the line before ended with the pipe
+        for (std::size_t i = 0; i != file.lines.size(); ++i) {
+            const std::string_view line = file.lines[i];
+            if (blank(line) || line[line.find_first_not_of(" \t")] == '#') continue;
+            bool found = piped && is_quiet_grep(line);
+            piped = false;
+            for (std::size_t at = line.find('|'); at < line.size(); at = line.find('|', at)) {
+                const bool is_or = at + 1 < line.size() && line[at + 1] == '|';
+                std::string_view rest = line.substr(at + 1);
+                if (rest.starts_with('&')) rest.remove_prefix(1);  // |& pipes the errors too
+                found = found || (!is_or && is_quiet_grep(rest));
+                piped = !is_or && (blank(rest) || rest == " \\");
+                at += is_or ? 2 : 1;
+            }
+            if (found)
+                out.push_back(file.found(
+                    i + 1, "a pipe into grep -q under pipefail may kill the writer: <<<\"$text\""));
         }
     }
 }

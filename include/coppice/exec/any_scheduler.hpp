@@ -131,6 +131,7 @@ private:
 };
 
 class any_scheduler {
+    friend class inherited_timer;
     using schedule_receiver = any_receiver<set_value_t(), set_stopped_t()>;
     using bulk_proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
 
@@ -449,6 +450,11 @@ private:
 inline any_scheduler::sender any_scheduler::schedule() const {
     return sender(*this);
 }
+inline const any_scheduler& inherited_timer::required() const noexcept {
+    any_scheduler::check_timers(scheduler_ != nullptr);
+    return *scheduler_;
+}
+
 inline any_scheduler::timed_sender any_scheduler::schedule_after(time_span span) const {
     return timed_sender(*this, span);
 }

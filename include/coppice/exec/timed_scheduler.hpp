@@ -77,6 +77,8 @@ public:
 
     // nullptr: there is none. Lifetime: of the task that hands it down.
     constexpr const any_scheduler* scheduler() const noexcept { return scheduler_; }
+    // The same, where there has to be one; else the process is stopped with advice.
+    const any_scheduler& required() const noexcept;
     constexpr bool is_named() const noexcept { return is_named_; }
     // Whether it is used in place of a scheduler that may have no timers.
     template <class Sch>
@@ -104,8 +106,10 @@ inline constexpr get_inherited_timer_t get_inherited_timer{};
 // The timed scheduler of an environment: the one it names, or else its start scheduler, its own
 // scheduler or its delegation scheduler, the first of them that is timed for certain. Or else the
 // first that may be, as a task's: before it comes one that was named around the task, or around
-// those that await it; behind it, if it has no timers, the nearest of those tasks' that has. If
-// there is none, that is known only when a timer is asked for, and stops the process.
+// those that await it; behind it, if it has no timers, the nearest of those tasks' that has. So it
+// is, too, where the environment's own scheduler has no timers, but a task, or io::run, is around
+// it: starts_on(pool, timeout(...)) in a task. If there is none, that is known only when a timer is
+// asked for, and stops the process.
 struct get_timed_scheduler_t {
     template <class Env>
     static consteval auto find() noexcept {
@@ -121,6 +125,8 @@ struct get_timed_scheduler_t {
             return get_start_scheduler_t();
         } else if constexpr (names_timed<get_scheduler_t, Env>()) {
             return get_scheduler_t();
+        } else if constexpr (has_query<Env, get_inherited_timer_t>) {
+            return get_inherited_timer_t();
         }
     }
     template <class Env>
@@ -136,11 +142,14 @@ struct get_timed_scheduler_t {
 
 private:
     template <class Sch>
-    static constexpr Sch choose(Sch sch, [[maybe_unused]] inherited_timer inherited) noexcept {
-        if constexpr (std::is_same_v<Sch, any_scheduler>) {
-            if (inherited.is_before(sch)) return *inherited.scheduler();
+    static constexpr auto choose(Sch sch, [[maybe_unused]] inherited_timer inherited) noexcept {
+        if constexpr (std::is_same_v<Sch, inherited_timer>) {
+            return sch.required();
+        } else if constexpr (std::is_same_v<Sch, any_scheduler>) {
+            return inherited.is_before(sch) ? *inherited.scheduler() : sch;
+        } else {
+            return sch;
         }
-        return sch;
     }
     template <class Query, class Env>
     static consteval bool names_timed() noexcept {

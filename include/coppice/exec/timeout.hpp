@@ -7,7 +7,8 @@
 // context's; or else what the task that awaits has: the one that was named around it, or around
 // those that await it, or its scheduler, if that has timers. The sender is started first, whatever
 // the limit: one that completes inside its start needs no timer, and is in time even with a limit
-// of 0 or less. The timer starts next.
+// of 0 or less. The timer starts next: a start that computes or blocks for a while makes the end as
+// much later than the deadline says.
 //
 //   outcome_   running -> finished | expired, by who is first
 //

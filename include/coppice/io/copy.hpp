@@ -47,11 +47,18 @@ class copying : public basic_request<operation> {
     using base = basic_request<operation>;
 
 public:
+    struct arguments {
+        arguments(stream& f, stream& t, const copy_options& o) noexcept
+            : target(&f), to(&t), options(o) {}
+        stream* target;
+        stream* to;
+        copy_options options;
+    };
     std::error_code error() const noexcept { return failure_ ? failure_ : base::error(); }
 
 protected:
     // Streams of one context. `both`: the way back too, and the end of each way is passed on.
-    copying(stream& from, stream& to, const copy_options& options, bool both) noexcept;
+    copying(const arguments& a, bool both) noexcept;
     ~copying();
     copied sent() const noexcept { return {there_.sent, back_.sent}; }
 
@@ -130,15 +137,7 @@ class copy_request : public internal::copying {
 public:
     using value_type = std::uint64_t;
     static constexpr const char* name = "copy";
-    struct arguments {
-        arguments(stream& f, stream& t, const copy_options& o) noexcept
-            : target(&f), to(&t), options(o) {}
-        stream* target;
-        stream* to;
-        copy_options options;
-    };
-    explicit copy_request(const arguments& a) noexcept
-        : internal::copying(*a.target, *a.to, a.options, false) {}
+    explicit copy_request(const arguments& a) noexcept : internal::copying(a, false) {}
     std::uint64_t take() const noexcept { return sent().there; }
 
 protected:
@@ -150,15 +149,7 @@ class copy_both_request : public internal::copying {
 public:
     using value_type = copied;
     static constexpr const char* name = "copy_both";
-    struct arguments {
-        arguments(stream& f, stream& t, const copy_options& o) noexcept
-            : target(&f), to(&t), options(o) {}
-        stream* target;
-        stream* to;
-        copy_options options;
-    };
-    explicit copy_both_request(const arguments& a) noexcept
-        : internal::copying(*a.target, *a.to, a.options, true) {}
+    explicit copy_both_request(const arguments& a) noexcept : internal::copying(a, true) {}
     copied take() const noexcept { return sent(); }
 
 protected:

@@ -139,8 +139,13 @@ protected:
     // operation on the same file.
     virtual int judge(int returned) noexcept { return returned; }
 
+    void interrupt() noexcept override { this->owner().cancel(*this); }
+    // Whether the file is open that the request is for.
+    bool is_open() const noexcept {
+        return this->on != nullptr && this->on->generation == generation_;
+    }
     bool submit() noexcept override {
-        if (this->on == nullptr || this->on->generation != generation_) {
+        if (!is_open()) {
             this->set_outcome(this->on == nullptr ? -EBADF : -ECANCELED);
             return true;
         }
@@ -152,18 +157,14 @@ protected:
     }
     // On the loop, before submit(): whether another operation in this direction is pending, which
     // is the caller's mistake. The loop says so of any descriptor; a request may name its object.
-    bool is_second() const noexcept {
-        return this->on != nullptr && this->on->generation == generation_ &&
-               this->on->slot(this->code) != nullptr;
-    }
+    bool is_second() const noexcept { return is_open() && this->on->slot(this->code) != nullptr; }
     // What was received or sent; 0 after an error.
     std::size_t bytes() const noexcept {
         return this->outcome() < 0 ? 0 : static_cast<std::size_t>(this->outcome());
     }
     // The name of the file, as it was opened; empty if there is none, or it is closed.
     std::string file_name() const {
-        const bool known = this->on != nullptr && this->on->generation == generation_;
-        return known && this->on->name != nullptr ? *this->on->name : std::string();
+        return is_open() && this->on->name != nullptr ? *this->on->name : std::string();
     }
     // For a request that opens its file.
     void refer_to(internal::descriptor& d) noexcept {
@@ -194,7 +195,6 @@ private:
         if (self.timer_entry::armed()) self.owner().disarm(self);
         self.ended();
     }
-    void interrupt() noexcept final { this->owner().cancel(*this); }
     static void expire_deadline(timer_entry* entry) noexcept {
         descriptor_request& self = *static_cast<descriptor_request*>(entry);
         if (!self.owner().ending()) self.stop();

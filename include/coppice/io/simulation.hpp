@@ -48,14 +48,15 @@ enum class system_call : std::uint8_t {
 
 // How hostile a simulated world is. Shares are out of 1000 calls or segments.
 struct simulated_faults {
-    simulated_faults() noexcept {}
+    simulated_faults() noexcept {}   // short transfers and delays, but nothing is lost
     unsigned short_transfers = 300;  // a receive or send moves less than it could
     unsigned interrupted = 50;       // a call, or the wait, ends with EINTR
     unsigned try_again = 50;         // a receive, send or accept says EAGAIN though it could
     unsigned reordered = 300;        // an event is passed by later ones
+    unsigned late_cancels = 300;     // a file operation is stopped too late, and done
     unsigned resets = 0;             // a segment becomes a reset of its connection
-    unsigned lost_datagrams = 0;
-    unsigned doubled_datagrams = 0;
+    unsigned lost_datagrams = 0;     // a datagram does not arrive
+    unsigned doubled_datagrams = 0;  // a datagram arrives twice
     // of a segment, a datagram, an answer ...
     internal::duration delay_max = std::chrono::milliseconds(2);
 

@@ -64,7 +64,8 @@ public:
     // operation_would_block where it cannot be done at once, if ever: read and send then.
     virtual result<std::size_t> send_file(int fd, int file, std::uint64_t offset,
                                           std::size_t size) noexcept = 0;
-    // `flags` and `mode` are those of open(2).
+    // `flags` and `mode` are those of open(2). Errors: also invalid_seek for what has no offsets: a
+    // pipe, a terminal; it is not waited for.
     virtual result<int> open(const char* path, int flags, unsigned mode) noexcept = 0;
     virtual result<std::uint64_t> file_size(int fd) noexcept = 0;
     virtual std::error_code resize(int fd, std::uint64_t size) noexcept = 0;

@@ -104,6 +104,7 @@ protected:
 private:
     enum class stage { writing, syncing, renamed };
     bool submit() noexcept final;
+    void interrupt() noexcept final;
     int judge(int returned) noexcept final;
     int written() noexcept final;
     int rename() noexcept;
@@ -137,7 +138,8 @@ auto read_file(context& loop, std::string_view path,
 }
 
 // Makes the bytes what the file holds, all of them or, after an error or a stop, none: the file is
-// then as it was. (Only if options.sync failed at the folder, or was stopped there, are they in.)
+// then as it was. Once they are in, a stop is too late. (Only if options.sync fails at the folder
+// are they in after an error.)
 // Threads: any. Errors: the system's; invalid_argument if the path leads to something else than a
 // file; not_enough_memory. Cost: allocates. Lifetime: path and bytes outlive the operation.
 template <class Token = use_await_t>
