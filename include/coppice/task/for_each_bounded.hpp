@@ -40,10 +40,11 @@ task<> call_for_next_items(Items& items, std::size_t count, atomic<std::size_t>&
 // Awaits f(item) for each item, at most `at_once_max` of them at a time, begun in their order. `f`
 // gives a task or another sender; its value is dropped. `items` has size() and operator[]: a
 // vector, or a std::span of what lives elsewhere.
-// Threads: on a pool `f` is called on several at once, elsewhere on one. Errors: the first that `f`
-// or what it gives throws; the others are stopped then, and no further item is begun, as after a
-// stop. std::invalid_argument if at_once_max is 0. Cost: allocates a frame for each of at_once_max
-// tasks, and twice for all of them; nothing for an item.
+// Threads: on a pool `f` is called on several at once, if what it gives waits, elsewhere on one;
+// for calls that only compute there is parallel_for. Errors: the first that `f` or what it gives
+// throws; the others are stopped then, and no further item is begun, as after a stop.
+// std::invalid_argument if at_once_max is 0. Cost: allocates a frame for each of at_once_max tasks,
+// and twice for all of them; nothing for an item.
 template <class Items, class F>
 task<> for_each_bounded(Items items, std::size_t at_once_max, F f) {
     internal::check_option("at_once_max of for_each_bounded", at_once_max, 1,
