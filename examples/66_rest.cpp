@@ -27,12 +27,20 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(note, id, title, text)
 // [/note]
 
 // [codec]
-// How coppice reads and writes everything that nlohmann-json does.
+// How coppice reads and writes everything that nlohmann-json does. That copies and writes by
+// recursion, for which a stack has an end: what is nested deeply is refused.
 template <class T>
     requires nlohmann::detail::is_compatible_type<nlohmann::json, T>::value
 struct coppice::http::json_codec<T> {
     using malformed = nlohmann::json::exception;  // the client's fault: 400
-    static T parse(std::string_view text) { return nlohmann::json::parse(text).get<T>(); }
+    static T parse(std::string_view text) {
+        const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+            if (depth > 100) throw http::bad_request("the JSON is nested too deeply");
+            return true;
+        };
+        const nlohmann::json value = nlohmann::json::parse(text, shallow);
+        return value.get<T>();
+    }
     static std::string print(const T& value) { return nlohmann::json(value).dump(); }
 };
 // [/codec]

@@ -4,37 +4,30 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 using namespace coppice;
 using namespace std::chrono_literals;
-namespace ex = coppice::execution;
 
 struct progress {
-    int left = 20, running = 0, running_max = 0;
+    int done = 0, running = 0, running_max = 0;
 };
 
-task<> fetch(io::context& loop, progress& state) {  // stands for a request
+task<> fetch(io::context& loop, const std::string&, progress& state) {  // stands for a request
     state.running_max = std::max(state.running_max, ++state.running);
     io::timer timer(loop);
     co_await timer.wait_for(1ms);
     --state.running;
-}
-
-// Three of these share the list. All run on the loop's thread, so that the list needs no lock.
-task<> worker(io::context& loop, progress& state) {
-    while (state.left > 0) {
-        --state.left;
-        co_await fetch(loop, state);
-    }
+    ++state.done;
 }
 
 int main() {
     progress state;
-    io::run([&](io::context& loop) {
-        std::vector<task<>> workers;
-        for (int i = 0; i != 3; ++i) workers.push_back(worker(loop, state));
-        return ex::when_all_range(std::move(workers));
+    const std::vector<std::string> urls(20, "http://example.org/");
+    io::run([&](io::context& loop) {  // one thread, so that the progress needs no lock
+        return for_each_bounded(urls, 3,
+                                [&](const std::string& url) { return fetch(loop, url, state); });
     });
-    std::printf("%d left, %d at a time\n", state.left, state.running_max);
+    std::printf("%d done, %d at a time\n", state.done, state.running_max);
 }

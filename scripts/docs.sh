@@ -37,7 +37,7 @@ mkdocs build --quiet --clean --config-file "$guide" --site-dir "$site"
 wanted=$site/js/jquery-3.6.0.min.js
 [ -e "$wanted" ] || cp "$site"/js/jquery-*.min.js "$wanted"
 # What pages link to outside of docs/ lies beside them in the site.
-(cd "$root" && cp --parents -t "$site" examples/*.cpp include/coppice/*/PROTOCOL.md)
+(cd "$root" && cp --parents -t "$site" examples/*.cpp include/coppice/*/{PROTOCOL,README}.md)
 find "$site" -maxdepth 2 -name '*.html' -not -path "$site/reference/*" -exec \
     sed -i -E 's#href="\.\./((\.\./)?(examples|include)/)#href="\1#g' {} +
 say "the reference"

@@ -10,6 +10,8 @@
 #include "tidy/name_examples.hpp"
 #include "tidy/operation_examples.hpp"
 #include "tidy/operations.hpp"
+#include "tidy/prose.hpp"
+#include "tidy/prose_examples.hpp"
 #include "tidy/quotes.hpp"
 #include "tidy/text.hpp"
 #include "tidy/text_examples.hpp"
@@ -62,6 +64,7 @@ constexpr check checks[] = {
     {"long_headers", long_headers},
     {"long_functions", long_functions},
     {"header_shape", header_shape},
+    {"unplain_words", unplain_words},
     {"quotes", quotes},
     {"bare_snippets", bare_snippets},
     {"dead_links", dead_links},
@@ -168,8 +171,9 @@ TEST(exceptions, are_all_still_needed) {
 const std::vector<example>& examples() {
     static const std::vector<example> all = [] {
         std::vector<example> gathered = house_examples;
-        for (const auto* const more : {&atomics_examples, &text_examples, &document_examples,
-                                       &name_examples, &member_examples, &operation_examples})
+        for (const auto* const more :
+             {&atomics_examples, &text_examples, &document_examples, &name_examples,
+              &member_examples, &operation_examples, &prose_examples})
             gathered.insert(gathered.end(), more->begin(), more->end());
         return gathered;
     }();

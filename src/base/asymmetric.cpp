@@ -17,10 +17,10 @@ bool membarrier(int command) noexcept {
     return ::syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-// The decision, taken once: from here on heavy fences are system calls, or light ones are not free.
+// Decides once: from here on heavy fences are system calls, or light fences are not free.
 bool asymmetric() noexcept {
     static const bool decided = [] {
-        // The command is tried too: a filter may allow the registration alone.
+        // Try the command too, because a filter may allow the registration only.
         const bool works = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
                            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
         light_fence_is_free.store(works, relaxed);
@@ -39,7 +39,7 @@ bool light_fences_are_free() noexcept {
 
 void heavy_fence() noexcept {
     if (asymmetric()) {
-        // Light fences rely on it by now: without it wake-ups and stops would be lost.
+        // Light fences rely on the call by now. Without it, wake-ups and stops would be lost.
         COPPICE_CHECK(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
                       "membarrier(2) was forbidden after the program had started");
     } else {

@@ -1,4 +1,4 @@
-// Reading the limits of base/memory_limit.hpp.
+// Reads the limits of base/memory_limit.hpp.
 #include <coppice/base/memory_limit.hpp>
 
 #include <sys/resource.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-// The number that the text begins with; unlimited if there is none ("max", for one).
+// Returns the number at the beginning of the text; unlimited if there is none (for example "max").
 std::uint64_t number_in(std::string_view text) noexcept {
     std::uint64_t value = unlimited;
     (void)std::from_chars(text.data(), text.data() + text.size(), value);
@@ -27,7 +27,7 @@ std::uint64_t number_in_file(const std::string& path) {
     return std::getline(file, line) ? number_in(line) : unlimited;
 }
 
-// The limit of the group at `path` below `hierarchy`, and of the groups above it.
+// Returns the limit of the group at `path` below `hierarchy`, and of the groups above it.
 std::uint64_t group_limit(const std::string& hierarchy, std::string path, const char* file) {
     std::uint64_t least = unlimited;
     for (;;) {
@@ -52,8 +52,8 @@ std::uint64_t cgroup_limit(const std::string& root) {
         if (controllers == ",,") {
             least = std::min(least, group_limit(root + "/sys/fs/cgroup", path, "memory.max"));
         } else if (controllers.find(",memory,") != controllers.npos) {
-            least = std::min(least, group_limit(root + "/sys/fs/cgroup/memory", path,
-                                                "memory.limit_in_bytes"));
+            least = std::min(
+                least, group_limit(root + "/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"));
         }
     }
     return least;

@@ -1,4 +1,4 @@
-// The rare half of base/no_fork_context.hpp: a context is in force.
+// The rare half of base/no_fork_context.hpp, for when a context is in force.
 #include <coppice/base/no_fork_context.hpp>
 
 #include <coppice/base/fork_deque.hpp>

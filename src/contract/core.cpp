@@ -1,4 +1,4 @@
-// What a group does seldom: growing, ending, waiting for its contracts to be gone.
+// The rare operations of a group: growing, ending, and waiting for contracts to be gone.
 #include <coppice/base/caller_runs.hpp>
 #include <coppice/base/clock.hpp>
 #include <coppice/base/options.hpp>
@@ -18,7 +18,7 @@ using namespace internal;
 
 namespace {
 
-// For how many contracts there is ever to be room.
+// Returns the number of contracts for which there is ever to be room.
 std::size_t checked(std::size_t capacity, std::size_t capacity_max) {
     constexpr std::uint64_t contracts_most = std::numeric_limits<std::uint32_t>::max();
     check_option("a contract group's capacity", capacity, 1, contracts_most);
@@ -34,7 +34,7 @@ contract_core::contract_core(std::size_t capacity, std::size_t capacity_max, std
               static_cast<std::uint64_t>(monotonic_clock().now().time_since_epoch().count())),
       board_(checked(capacity, capacity_max), sleepers_.get()) {
     board_.grow(capacity);
-    capacity_.store(capacity, relaxed);  // relaxed: the owner hands the core on
+    capacity_.store(capacity, relaxed);  // relaxed: the owner passes the core on
 }
 
 bool contract_core::grow(std::size_t capacity) {
@@ -54,10 +54,11 @@ std::size_t contract_core::take_vacant(selection_bias* near) {
         const std::size_t before = capacity();
         if (const auto index = look()) return *index;
         if (grow(saturating_add(before, before)) || capacity() != before) continue;
-        // Nobody grows it any more; its lock has ordered what the last one to grow it did.
+        // No thread grows the group any longer; its lock has ordered the last growth before this
+        // look.
         if (const auto index = look()) return *index;
-        // Fewer contracts than places: one is on its way back, or was taken and has yet to be
-        // counted. Neither waits for user code, so it will not be long.
+        // There are fewer contracts than slots: a slot is being freed, or was taken and is not
+        // counted yet. Neither waits for user code, so this loop is short.
         if (size() >= before || !is_open()) return no_signal;
         std::this_thread::yield();
     }
@@ -79,13 +80,13 @@ std::size_t contract_core::run_batch(signal_round& round, std::size_t most) {
     const std::size_t first = board_.claim(round);
     if (first == no_signal) return 0;
     const std::size_t leaf = first / board_.width * board_.width;
-    // What is claimed and has yet to be run, and what shall be ready when the batch ends.
+    // Claimed contracts that have not run yet, and those that are to be ready when the batch ends.
     std::uint64_t left =
         board_.ready(first) | board_.claim_behind(first, static_cast<unsigned>(most - 1));
     std::uint64_t done = 0;
     std::uint64_t again = 0;
     std::size_t ran = 0;
-    // However the batch ends: what has not run is pending as before.
+    // However the batch ends, contracts that have not run are pending as before.
     const scope_exit finish([&]() noexcept {
         if ((done | left) != 0) board_.finish_all(leaf, done | left, again | left);
     });
@@ -115,8 +116,8 @@ std::size_t contract_core::run_batch(signal_round& round, std::size_t most) {
     return ran;
 }
 
-// The release runs, the contract is gone, and its slot becomes vacant once no handle is inside.
-// Only then are the watchers told, so that they find its place free: they are user code.
+// Runs the release, after which the contract is gone and its slot becomes vacant once no handle is
+// inside. The watchers are user code; they are told last, so that they find the slot free.
 void contract_core::retire(std::size_t index) {
     const scope_exit gone([&]() noexcept { bury(index); });  // also if the release throws
     board_[index].release();
@@ -135,9 +136,9 @@ void contract_core::bury(std::size_t index) noexcept {
     if (watched) tell_watchers(watchers);
 }
 
-// The mode was changed. The sleepers' end() orders that for those who wait. All of it may be done
-// again: a call that finds the group ended may have overtaken the one that ends it, and shall still
-// find the gate closed when it returns.
+// Called after the mode has changed. The sleepers' end() orders that change for waiting workers.
+// May run more than once: a call that finds the group ended may have overtaken the call that ends
+// it, and must still leave the gate closed when it returns.
 void contract_core::end() noexcept {
     entry_.close();
     if (sleepers_ != nullptr) sleepers_->end();
@@ -158,7 +159,8 @@ std::size_t contract_core::drain() {
         if (now != 0) continue;
         if (entry_.is_quiet() && board_.idle()) return ran;
         if (put_off_work::run_one()) continue;
-        std::this_thread::yield();  // something runs on another thread, or is being enqueued
+        // A contract runs on another thread, or an item is being enqueued.
+        std::this_thread::yield();
     }
 }
 
@@ -173,13 +175,13 @@ void contract_core::close() noexcept {
     for (std::size_t index = 0; index != capacity(); ++index) {
         if (!board_[index].life.vacant()) retire(index);
     }
-    // Who enqueued an item may still be about to wake a worker for it, or to let it wait.
+    // A thread that enqueued an item may still be about to wake a worker, or to let the item wait.
     entry_.wait();
     while (run_items()) {
     }
 }
 
-// Of close(): the items that have a contract. False: there was none.
+// Runs the items that have a contract; for close(). Returns false if there was none.
 bool contract_core::run_items() noexcept {
     bool any = false;
     for (std::size_t i = 0; i != board_.extra; ++i) {
@@ -191,7 +193,7 @@ bool contract_core::run_items() noexcept {
     return any;
 }
 
-// The body of an extra contract: it is released as soon as it is there, and that runs the item.
+// The body of an extra contract. The contract opens as released, and its release runs the item.
 class item_body {
 public:
     explicit item_body(contract_item* item) noexcept : item_(item) {}
@@ -227,8 +229,8 @@ void contract_core::place(std::size_t extra, contract_item& item) noexcept {
     board_.set_ready(extra);
 }
 
-// Gives the vacant extra slots to the items that wait. Whoever makes one vacant later does the same
-// for those that are left.
+// Gives vacant extra slots to waiting items. A thread that frees an extra slot later does the same
+// for the items that remain.
 void contract_core::place_waiting() noexcept {
     const std::lock_guard lock(waiting_mutex_);
     while (!waiting_.empty()) {
@@ -271,7 +273,7 @@ bool contract_core::unlink(contract_watcher& watcher) noexcept {
     return true;
 }
 
-// The slot, which may be another contract's soon, keeps none.
+// Empties the slot's list: the slot may soon hold another contract.
 void contract_core::take_watchers(contract_slot& slot, contract_watcher*& list) noexcept {
     const std::lock_guard lock(watchers_mutex_);
     list = std::exchange(slot.first_watcher, nullptr);
@@ -287,7 +289,7 @@ void contract_core::tell_watchers(contract_watcher*& list) noexcept {
             if (watcher == nullptr) return;
             unlink(*watcher);
         }
-        watcher->gone_(watcher);  // it may be gone afterwards
+        watcher->gone_(watcher);  // the watcher may be destroyed by now
     }
 }
 

@@ -1,8 +1,12 @@
 // Connections, and the course of requests, of http/client.hpp.
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
 #include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/stopped_as.hpp>
+#include <coppice/exec/timed_scheduler.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/write_env.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/io/option.hpp>
 
@@ -10,6 +14,7 @@
 #include <utility>
 
 #include "idempotent.hpp"
+#include "lines.hpp"
 #include "options.hpp"
 #include "until_stopped.hpp"
 
@@ -29,13 +34,13 @@ client::client(io::context& loop, client_options options)
 client::~client() = default;
 
 std::unique_ptr<client_connection> client::take(const io::endpoint* to, std::string_view name,
-                                                std::uint16_t port) {
+                                                std::uint16_t port, connections which) {
     const time_point oldest = saturating_sub(loop_.now(), options_.idle);
     std::erase_if(idle_, [&](const auto& c) { return c->used < oldest; });
     const auto leads_there = [&](const auto& c) {
         return name.empty() ? c->name.empty() && c->to == *to : c->name == name && c->port == port;
     };
-    while (true) {
+    while (which == connections::kept_or_new) {
         const auto found = std::find_if(idle_.rbegin(), idle_.rend(), leads_there);
         if (found == idle_.rend()) break;
         std::unique_ptr<client_connection> c = std::move(*found);
@@ -174,12 +179,40 @@ bool client_call::stopped() const noexcept {
            (deadline_ != execution::instant::never() && loop_.now() >= deadline_);
 }
 
-task<bool> client_call::perform(inplace_stop_token stop, execution::instant deadline) {
-    outer_ = stop;
-    deadline_ = deadline;
+task<bool> client_call::perform() {
+    const duration total = request_.total.value_or(client_.options_.total);
+    if (total < duration(0)) {
+        fail(std::make_error_code(std::errc::invalid_argument),
+             "http request: its total time is negative");
+    }
+    return total == duration::max() ? perform_until_stopped() : perform_in_time(total);
+}
+
+// The timeout ends what waits, the source and the sink by a stop. Its timer is the loop's: what
+// awaits the request may have none.
+task<bool> client_call::perform_in_time(duration total) {
+    end_ = saturating_add(loop_.now(), total);
+    const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
+    const scope_exit forget([&] { outer_ = outer; });  // the timeout's own token has gone
+    try {
+        const std::optional<bool> answered =
+            co_await (execution::timeout(perform_until_stopped(), total) |
+                      execution::write_env(
+                          execution::prop(execution::get_timed_scheduler, loop_.get_scheduler())) |
+                      execution::stopped_as_optional());
+        co_return answered.value_or(false);  // nothing: it was stopped before it began
+    } catch (const std::system_error& error) {
+        if (error.code() != std::errc::timed_out || loop_.now() < end_) throw;
+    }
+    fail(std::make_error_code(std::errc::timed_out), "http request: its total time is over");
+}
+
+task<bool> client_call::perform_until_stopped() {
+    outer_ = co_await execution::read_env(get_stop_token);
+    deadline_ = co_await execution::read_env(execution::get_deadline);
     std::optional<bool> answered;
     try {
-        answered = co_await result_on_loop({{stop, loop_}, deadline}, request());
+        answered = co_await result_on_loop({{outer_, loop_}, deadline_}, request());
     } catch (...) {
         interrupt();
         throw;
@@ -224,16 +257,21 @@ task<bool> client_call::request() {
 // Asks once, and once more if a kept connection turns out to be closed.
 task<> client_call::ask() {
     bool again = idempotent(method_) && (without_body_ || request_.source == nullptr);
+    // Where one kept connection was closed, the others may be, too.
+    client::connections which = client::connections::kept_or_new;
     while (!stopped_) {
         if (client_.hosts_ != nullptr && host_ == nullptr) {
             co_await admit();
             if (stopped_) break;
         }
-        connection_ = client_.take(to_, name_, port_);
+        // Takes the place of the closed one, which goes first: the host's limit counts that place.
+        connection_ = nullptr;
+        connection_ = client_.take(to_, name_, port_, which);
         const bool kept = !connection_->fresh;
         const bool answered = co_await attempt(kept && again);
         if (answered) co_return;
         again = false;
+        which = client::connections::new_only;
     }
     fail(std::make_error_code(std::errc::operation_canceled), "http request");
 }
@@ -276,7 +314,9 @@ task<bool> client_call::attempt(bool may_fail) {
 // The answer's body has ended: the connection is for others.
 void client_call::finish() {
     unlimit();
-    const bool reusable = !closes_ && (!version_1_0_ || keep_alive_) &&
+    // The request's own field can only say close (RFC 9112 section 9.6).
+    const bool asked_to_close = find_line(fields_, "Connection").has_value();
+    const bool reusable = !closes_ && !asked_to_close && (!version_1_0_ || keep_alive_) &&
                           connection_->socket.is_open() && connection_->input.empty();
     if (reusable) client_.keep(std::move(connection_));
     let_go();

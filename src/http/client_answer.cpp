@@ -1,7 +1,11 @@
 // What a client receives: the answer's head, and its body, whole or piece by piece.
+#include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/stop_when.hpp>
+#include <coppice/exec/stopped_as.hpp>
+#include <coppice/exec/then.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/scan.hpp>
@@ -51,19 +55,30 @@ task<std::string_view> client_call::read() {
     }
     const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
     const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
+    if (broken_) throw std::system_error(broken_, broken_by_);
     std::optional<std::string_view> piece;
-    if (!broken_) {
-        try {
-            piece = co_await result_on_loop({{stop, loop_}, deadline}, next_piece());
-        } catch (...) {
-            broken_ = std::current_exception();
-            interrupt();
-        }
-        unlimit();  // the reader's time is its own
+    const scope_exit rest([this] { unlimit(); });  // the reader's time is its own
+    try {
+        piece = co_await result_on_loop({{stop, loop_}, deadline}, next_piece());
+    } catch (const std::system_error& error) {
+        break_off(error.code(), error.what());
+        throw;
+    } catch (...) {
+        break_off(std::make_error_code(std::errc::not_enough_memory), "");
+        throw;
     }
-    if (broken_) std::rethrow_exception(broken_);
     if (!piece) co_await execution::just_stopped();
     co_return *piece;
+}
+
+// What read() has thrown, it throws from then on. Not the same object: readers on other threads may
+// still have that.
+void client_call::break_off(std::error_code error, std::string_view what) {
+    interrupt();
+    broken_ = error;
+    const std::string message = ": " + error.message();  // the next error adds it again
+    if (what.ends_with(message)) what.remove_suffix(message.size());
+    broken_by_ = what;
 }
 
 // False: nothing came.
@@ -154,7 +169,9 @@ void client_call::read_head(std::string_view head) {
     chunked_ = closes_ = keep_alive_ = false;
     const std::size_t line_end = head.find("\r\n");
     const std::string_view line = head.substr(0, line_end);
-    require(line.size() >= 12 && (line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 ")));
+    // A higher minor version is read as 1.1 (RFC 9110 section 2.5).
+    require(line.size() >= 12 && line.starts_with("HTTP/1.") && is(line[7], digit_byte) &&
+            line[8] == ' ');
     require(line.size() == 12 || line[12] == ' ');
     require(std::ranges::all_of(line.substr(12), [](char c) { return is(c, value_byte); }));
     version_1_0_ = line[7] == '0';
@@ -322,7 +339,7 @@ task<std::string_view> client_call::next_piece() {
             finish();
             break;
         }
-        limit(client_.options_.body);
+        limit(std::min(client_.options_.body, saturating_sub(end_, loop_.now())));
         const bool more = co_await receive_more();
         // The reader was stopped, and not the call, whose socket would be closed: nothing is lost.
         const bool stopped =
@@ -333,12 +350,27 @@ task<std::string_view> client_call::next_piece() {
     co_return std::string_view();
 }
 
+// interrupt() stops the sink, which may wait for something else than the socket.
+task<> client_call::give_to_sink(std::string_view piece) {
+    unlimit();  // the sink's time is its own
+    inplace_stop_source given_up;
+    waiting_ = &given_up;
+    in_sink_ = true;
+    const scope_exit done([this] {
+        waiting_ = nullptr;
+        in_sink_ = false;
+    });
+    auto taken = request_.sink(piece) | execution::then([]() noexcept { return true; });
+    const std::optional<bool> ended =
+        co_await (execution::stop_when(std::move(taken), given_up.get_token()) |
+                  execution::stopped_as_optional());
+    if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "http request");
+    if (!ended) co_await execution::just_stopped();
+}
+
 task<> client_call::deliver(std::string_view piece) {
     if (request_.sink != nullptr) {
-        unlimit();  // the sink's time is its own
-        in_sink_ = true;
-        co_await request_.sink(piece);
-        in_sink_ = false;
+        co_await give_to_sink(piece);
         co_return;
     }
     collected_ += piece.size();

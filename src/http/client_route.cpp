@@ -73,9 +73,12 @@ void client_call::aim_at(const url& at) {
     name_ = looked_up ? at.host() : std::string_view();
 }
 
-// What relative references are relative to. Errors: std::errc::invalid_argument.
+// What relative references are relative to: the target URI (RFC 9110 section 7.1). A target in
+// absolute form is one, and "*" is an empty path. Errors: std::errc::invalid_argument.
 url client_call::current_url() const {
     if (route_ != nullptr) return route_->url;
+    const bool asterisk = target_ == "*";
+    if (!asterisk && !target_.starts_with('/')) return url(target_);
     std::string text("http://");
     if (!host_field_.empty()) {
         text.append(host_field_);
@@ -84,7 +87,7 @@ url client_call::current_url() const {
     } else {
         text.append(to_->to_string());
     }
-    return url(text.append(target_));
+    return url(asterisk ? text : text.append(target_));
 }
 
 // What becomes of the answer whose head has come.
@@ -128,8 +131,10 @@ std::optional<duration> client_call::retry_after() const {
 }
 
 bool client_call::before_deadline(duration time) const noexcept {
-    return deadline_ == execution::instant::never() ||
-           execution::instant(saturating_add(loop_.now(), time)) < deadline_;
+    const time_point then = saturating_add(loop_.now(), time);
+    const bool in_total = end_ == time_point::max() || then < end_;
+    return in_total &&
+           (deadline_ == execution::instant::never() || execution::instant(then) < deadline_);
 }
 
 // Between half of the delay and all of it: so that those who failed together do not come together.
@@ -167,7 +172,12 @@ void client_call::follow() {
     --redirects_left_;
     const std::vector<std::string_view> locations = answer_.find_all("Location");
     const url from = current_url();
-    auto resolved = from.resolve(locations.front());
+    std::string location(locations.front());
+    // RFC 9110 section 10.2.2: without a fragment, it has that of what was asked.
+    if (location.find('#') == location.npos && !from.fragment().empty()) {
+        location.append("#").append(from.fragment());
+    }
+    auto resolved = from.resolve(location);
     if (locations.size() != 1 || !resolved) {
         fail(std::make_error_code(std::errc::bad_message),
              "http request: a redirect's Location is no URL of http");

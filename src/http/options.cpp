@@ -50,6 +50,7 @@ client_options checked(client_options o) {
     check_option("client_options::connect", o.connect);
     check_option("client_options::answer", o.answer);
     check_option("client_options::body", o.body);
+    check_option("client_options::total", o.total);
     check_option("client_options::idle", o.idle);
     check_option("client_options::retry_delay", o.retry_delay);
     check_option("client_options::retry_delay_max", o.retry_delay_max);

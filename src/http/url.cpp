@@ -203,6 +203,9 @@ const char* url::read_authority(std::string_view text) {
 result<url> url::resolve(std::string_view reference) const {
     if (reference.size() > bytes_max) return std::errc::invalid_argument;
     const reference_parts r(reference);
+    // "http:/x" names no host. Nor does "http:/.//host", whose path without its dots would look
+    // like an authority (section 5.3).
+    if (r.scheme && !r.authority) return std::errc::invalid_argument;
     std::string whole(r.scheme ? *r.scheme : scheme());
     whole.append(":");
     const bool own_authority = !r.scheme && !r.authority;

@@ -1,4 +1,4 @@
-// The thread that delivers the deadlines of stop sources; its life is told in deadline.hpp.
+// The thread that delivers the deadlines of stop sources; deadline.hpp describes its life.
 #include <coppice/stop/deadline.hpp>
 
 #include <coppice/base/clock.hpp>
@@ -25,7 +25,7 @@ namespace internal {
 
 class deadline_timer : immovable {
 public:
-    // Never destroyed: sources with static lifetime may end after everything else.
+    // Never destroyed, because sources with static lifetime may end after everything else.
     static deadline_timer& instance() noexcept {
         static deadline_timer& timer = *new (storage()) deadline_timer;
         return timer;
@@ -38,7 +38,7 @@ public:
         if (deadline.queued_) erase(deadline);
         deadline.due_ = due;
         deadline.queued_ = true;
-        deadline.pending_.store(true, relaxed);  // relaxed: a source is still there
+        deadline.pending_.store(true, relaxed);  // relaxed: a source still exists
         put(root_, merge(std::exchange(root_, nullptr), &deadline));
         if (root_ == &deadline) earlier_.notify_one();
     }
@@ -52,7 +52,7 @@ public:
         {
             std::unique_lock lock(mutex_);
             take_back(deadline, lock);
-            // On the timer's own thread, inside of the delivery: it shall not come back to it.
+            // On the timer's own thread, inside the delivery: the delivery must not touch it again.
             if (delivering_ == &deadline) delivering_ = nullptr;
         }
         delete &deadline;
@@ -76,7 +76,8 @@ private:
         while (delivering_ == &deadline) delivered_.wait(lock);
     }
 
-    // Under the mutex, as all below. The thread takes no signals: they are for the program's own.
+    // Call this and all below with the mutex. The thread blocks all signals; they are for the
+    // program.
     void start() {
         if (started_) return;
         if (!handlers_installed_) {
@@ -143,7 +144,7 @@ private:
         ::pthread_join(thread_, nullptr);
     }
 
-    // In the child of a fork, whose only thread holds the mutex.
+    // Called in the child of a fork, whose only thread holds the mutex.
     void forget_thread() noexcept {
         started_ = false;
         delivering_ = nullptr;
@@ -156,12 +157,13 @@ private:
         return monotonic_clock().now().time_since_epoch().count();
     }
 
-    // The pairing heap. A tree hangs at a link: the root, a parent's child_, a sibling's sibling_.
+    // The pairing heap. Each tree hangs at a link: root_, a parent's child_, or a sibling's
+    // sibling_.
     static void put(stop_deadline*& link, stop_deadline* tree) noexcept {
         link = tree;
         if (tree != nullptr) tree->link_ = &link;
     }
-    // Two trees without siblings become one.
+    // Merges two trees without siblings into one.
     static stop_deadline* merge(stop_deadline* a, stop_deadline* b) noexcept {
         if (a == nullptr) return b;
         if (b == nullptr) return a;
@@ -170,9 +172,9 @@ private:
         put(a->child_, b);
         return a;
     }
-    // A chain of siblings becomes one tree: in pairs, then all of them.
+    // Merges a chain of siblings into one tree: first in pairs, then all pairs.
     static stop_deadline* merge_chain(stop_deadline* chain) noexcept {
-        stop_deadline* pairs = nullptr;  // by sibling_, the last pair first
+        stop_deadline* pairs = nullptr;  // linked by sibling_, the last pair first
         while (chain != nullptr) {
             stop_deadline* const a = std::exchange(chain, chain->sibling_);
             stop_deadline* const b = chain;
@@ -200,10 +202,10 @@ private:
     }
 
     std::mutex mutex_;
-    std::condition_variable earlier_;    // for the thread: the first deadline changed, or the end
-    std::condition_variable delivered_;  // for take_back(): delivering_ changed
+    std::condition_variable earlier_;    // wakes the thread: the first deadline changed, or the end
+    std::condition_variable delivered_;  // wakes take_back(): delivering_ changed
     stop_deadline* root_ = nullptr;
-    stop_deadline* delivering_ = nullptr;  // what the thread requests a stop for, without the mutex
+    stop_deadline* delivering_ = nullptr;  // the thread is requesting its stop, without the mutex
     bool started_ = false;
     bool ended_ = false;
     bool handlers_installed_ = false;

@@ -1,4 +1,4 @@
-// What is cold of a stop_state.
+// The cold functions of stop_state.
 #include <coppice/stop/deadline.hpp>
 #include <coppice/stop/links.hpp>
 #include <coppice/stop/state.hpp>
@@ -18,13 +18,13 @@ std::size_t stop_state::stripes_grown() noexcept {
     return std::min(std::bit_ceil(wanted), stop_table::stripes_most);
 }
 
-// Depth first. A state below which nothing can be stopped remembers it, so that none is searched
-// twice, however many ways lead to it. The list holds states with two parents or more to be asked:
-// of a chain, none.
+// Searches depth first. A state above which nothing can be stopped remembers that, so no state is
+// searched twice, however many ways lead to it. The list holds states that have two or more parents
+// to ask; a chain has none.
 bool stop_state::stop_possible_above() const noexcept {
     struct branch {
         const stop_state* from;
-        const stop_state* parent;  // is being searched
+        const stop_state* parent;  // being searched
     };
     try {
         std::vector<branch> open;
@@ -47,7 +47,7 @@ bool stop_state::stop_possible_above() const noexcept {
     } catch (const std::bad_alloc&) {
         return true;
     }
-    links_->impossible.store(true, relaxed);  // the same
+    links_->impossible.store(true, relaxed);  // as above
     return false;
 }
 

@@ -1,4 +1,4 @@
-// Writes trace/chrome.hpp's JSON.
+// Writes the JSON of trace/chrome.hpp.
 #include <coppice/trace/chrome.hpp>
 
 #include <coppice/base/file_name.hpp>
@@ -31,10 +31,10 @@ std::string quoted(std::string_view text) {
     return out += '"';
 }
 
-// One event object after another.
+// Appends event objects to a JSON array.
 class event_writer {
 public:
-    // Appends to `out`. Times are written since `origin_ns`.
+    // Appends to `out`. Times are written relative to `origin_ns`.
     event_writer(std::string& out, std::int64_t origin_ns) : out_(out), origin_ns_(origin_ns) {}
 
     void name_track(std::size_t track, std::string_view name) {
@@ -72,7 +72,7 @@ private:
 }  // namespace
 
 std::string chrome_json(std::span<const track> tracks, std::int64_t now_ns) {
-    // More events may come meanwhile: what there is now is what is written.
+    // The logs may grow meanwhile. Write exactly the events that exist now.
     std::vector<std::size_t> sizes;
     std::int64_t origin_ns = now_ns;
     for (const track& each : tracks) {

@@ -1,4 +1,4 @@
-// base/caller_runs.hpp: items run where they are submitted, on a bounded stack.
+// base/caller_runs.hpp: items run on the submitting thread, on a bounded stack.
 #include <coppice/base/caller_runs.hpp>
 
 #include "sanitizers.hpp"
@@ -30,7 +30,7 @@ TEST(caller_runs, an_item_has_run_when_the_call_returns) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST(caller_runs, an_item_that_another_submits_runs_inside_of_it) {
+TEST(caller_runs, an_item_that_another_item_submits_runs_inside_it) {
     std::vector<int> order;
     item inner, outer;
     inner.function = [&] { order.push_back(1); };
@@ -42,7 +42,7 @@ TEST(caller_runs, an_item_that_another_submits_runs_inside_of_it) {
     EXPECT_EQ(order, (std::vector{1, 2}));
 }
 
-TEST(caller_runs, items_that_submit_each_other_for_long_need_little_stack) {
+TEST(caller_runs, a_long_chain_of_submitting_items_needs_little_stack) {
     constexpr int count = 1'000'000;
     int runs = 0;
     item one;
@@ -53,12 +53,12 @@ TEST(caller_runs, items_that_submit_each_other_for_long_need_little_stack) {
     EXPECT_EQ(runs, count);
 }
 
-// Makes the compiler keep that memory, which alloca has put into the frame, whatever sanitizes it.
+// Makes the compiler keep the memory that alloca has put into the frame, under every sanitizer.
 void use(void* memory) {
     asm volatile("" : : "r"(memory) : "memory");
 }
 
-// In a frame of its own: below what its caller has put on the stack.
+// Runs in a frame of its own, below what its caller has put on the stack.
 [[gnu::noinline]] void submit(item& i) {
     caller_runs<item>::run(i);
 }
@@ -69,7 +69,7 @@ void on_small_stack(F f) {
     test::on_a_stack_of(test::sanitized ? 1 << 19 : 1 << 16, f);
 }
 
-TEST(caller_runs, items_run_inside_each_other_only_while_there_is_stack) {
+TEST(caller_runs, items_nest_only_while_the_stack_has_room) {
     on_small_stack([] {
         constexpr int count = 100'000;
         int runs = 0;
@@ -88,8 +88,8 @@ TEST(caller_runs, items_run_inside_each_other_only_while_there_is_stack) {
     });
 }
 
-// Each item waits for the next one, and looks at what was put off when it would sleep.
-TEST(caller_runs, what_was_put_off_runs_before_the_thread_sleeps) {
+// Each item waits for the next one, and runs deferred items when it is about to sleep.
+TEST(caller_runs, deferred_items_run_before_the_thread_sleeps) {
     struct level : item {
         bool done = false;
     };
@@ -116,8 +116,8 @@ TEST(caller_runs, what_was_put_off_runs_before_the_thread_sleeps) {
     EXPECT_FALSE(put_off_work::run_one());
 }
 
-// What was put off by one kind of item is found though another kind runs inside.
-TEST(caller_runs, kinds_of_items_find_what_each_other_put_off) {
+// An item that one kind deferred is found even if another kind runs inside.
+TEST(caller_runs, each_kind_of_item_finds_what_the_other_deferred) {
     struct other_item {
         void (*run)(other_item*) noexcept = &call;
         other_item* next = nullptr;
@@ -145,7 +145,7 @@ TEST(caller_runs, kinds_of_items_find_what_each_other_put_off) {
     EXPECT_TRUE(late_ran);
 }
 
-TEST(caller_runs, an_item_may_submit_many_and_each_runs_once) {
+TEST(caller_runs, an_item_may_submit_many_items_and_each_runs_once) {
     int runs = 0;
     std::vector<item> leaves(100);
     item deep[20];

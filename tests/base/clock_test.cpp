@@ -1,4 +1,4 @@
-// base/clock.hpp: time that is passed in.
+// base/clock.hpp: clocks that are passed in.
 #include <coppice/base/clock.hpp>
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(manual_clock, stands_still_until_it_is_moved) {
+TEST(manual_clock, stands_still_until_it_is_advanced) {
     coppice::manual_clock manual;
     const coppice::internal::clock& time = manual;
     const coppice::internal::time_point start = time.now();
@@ -26,7 +26,7 @@ TEST(monotonic_clock, never_goes_back) {
     }
 }
 
-TEST(monotonic_clock, is_the_kernels) {
+TEST(monotonic_clock, agrees_with_the_kernels_clock) {
     timespec before{}, after{};
     ::clock_gettime(CLOCK_MONOTONIC, &before);
     const coppice::internal::duration now = coppice::monotonic_clock().now().time_since_epoch();

@@ -1,4 +1,4 @@
-// base/file_name.hpp.
+// base/file_name.hpp: file names for system calls.
 #include <coppice/base/file_name.hpp>
 
 #include <gtest/gtest.h>
@@ -10,13 +10,13 @@ namespace {
 
 using coppice::internal::whole_name;
 
-TEST(whole_name, is_the_name_itself) {
+TEST(whole_name, returns_the_name_unchanged) {
     for (const std::string& name : {std::string(), std::string("a"), std::string("/a b/c")}) {
         EXPECT_EQ(whole_name(name), name.c_str());
     }
 }
 
-TEST(whole_name, with_a_nul_anywhere_is_an_error_that_shows_what_is_before_it) {
+TEST(whole_name, rejects_a_nul_anywhere_and_shows_what_precedes_it) {
     for (const std::size_t at : {0u, 1u, 5u}) {
         std::string name = "/file";
         name.insert(at, 1, '\0');

@@ -32,7 +32,7 @@ struct fork_deque_of_one : testing::Test {
     fork_slot* push(int i) { return deque->push(&count, &calls[i]); }
 };
 
-TEST_F(fork_deque_of_one, gives_back_the_newest_and_publishes_nothing_unasked) {
+TEST_F(fork_deque_of_one, pops_the_newest_call_and_publishes_nothing_unless_asked) {
     fork_slot* const a = push(0);
     fork_slot* const b = push(1);
     EXPECT_TRUE(deque->looks_empty());
@@ -68,7 +68,7 @@ TEST_F(fork_deque_of_one, answers_a_request_with_the_oldest_half) {
     EXPECT_EQ(calls[0] + calls[1], 2);
 }
 
-TEST_F(fork_deque_of_one, takes_back_what_was_published_but_not_stolen) {
+TEST_F(fork_deque_of_one, pops_calls_that_were_published_but_not_stolen) {
     deque->ask();
     fork_slot* const a = push(0);
     EXPECT_FALSE(deque->looks_empty());
@@ -76,7 +76,7 @@ TEST_F(fork_deque_of_one, takes_back_what_was_published_but_not_stolen) {
     EXPECT_TRUE(deque->looks_empty());
 }
 
-TEST_F(fork_deque_of_one, is_published_by_a_thief_while_the_owner_is_busy) {
+TEST_F(fork_deque_of_one, a_thief_publishes_calls_while_the_owner_is_busy) {
     fork_slot* const a = push(0);
     taken_call taken;
     EXPECT_EQ(deque->steal(taken, 1), fork_steal::empty);
@@ -88,7 +88,7 @@ TEST_F(fork_deque_of_one, is_published_by_a_thief_while_the_owner_is_busy) {
     EXPECT_EQ(calls[0], 1);
 }
 
-TEST_F(fork_deque_of_one, refuses_when_full_and_works_on) {
+TEST_F(fork_deque_of_one, refuses_a_push_when_full_and_then_continues) {
     std::vector<fork_slot*> slots;
     while (fork_slot* const slot = push(0)) slots.push_back(slot);
     EXPECT_EQ(slots.size(), fork_deque::capacity);
@@ -104,7 +104,7 @@ TEST_F(fork_deque_of_one, refuses_when_full_and_works_on) {
     EXPECT_TRUE(deque->pop(push(1)));
 }
 
-TEST_F(fork_deque_of_one, a_stolen_call_can_be_let_go_and_its_place_is_free_again) {
+TEST_F(fork_deque_of_one, letting_go_of_a_stolen_call_frees_its_slot) {
     fork_slot* const a = push(0);
     fork_slot* const b = push(1);
     deque->grab();

@@ -1,4 +1,4 @@
-// base/in_flight.hpp: the end comes after the calls.
+// base/in_flight.hpp: an object ends after the calls on it.
 #include <coppice/base/in_flight.hpp>
 
 #include "emulated.hpp"
@@ -10,13 +10,13 @@
 
 namespace {
 
-TEST(in_flight, an_object_may_end_as_soon_as_the_work_of_a_call_is_seen) {
+TEST(in_flight, an_object_may_be_destroyed_as_soon_as_a_calls_work_is_visible) {
     struct object {
         ~object() { calls.wait(); }
         void call(coppice::internal::atomic<int>& done) {
             const coppice::internal::in_flight::entry entry(calls);
             done.store(1, coppice::internal::release);
-            // a sanitizer sees it if the end was too early
+            // If the end came too early, a sanitizer reports it.
             touched.fetch_add(1, coppice::internal::relaxed);
         }
         coppice::internal::in_flight calls;

@@ -1,4 +1,4 @@
-// The inner namespaces: a room's sees coppice's, and neither reaches what stands outside.
+// The internal namespaces: a room's can see coppice's, and neither reaches programs.
 #include <coppice/base/internal.hpp>
 
 #include <coppice/base/clock.hpp>
@@ -23,7 +23,7 @@ struct duration {};
 using namespace coppice;
 using namespace coppice::internal;
 
-TEST(internal, leaves_a_name_to_the_program) {
+TEST(internal, leaves_common_names_to_the_program) {
     EXPECT_TRUE((std::is_same_v<decltype(duration()), ::duration>));
 }
 

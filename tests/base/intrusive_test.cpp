@@ -33,7 +33,7 @@ TEST(intrusive_queue, keeps_order_across_append_and_push_front) {
     EXPECT_EQ(first.pop_front(), nullptr);
 }
 
-TEST(intrusive_list, any_member_leaves) {
+TEST(intrusive_list, any_member_can_be_erased) {
     item a(1), b(2), c(3);
     coppice::intrusive_list<item> list;
     for (item* i : {&a, &b, &c}) list.push_back(*i);
@@ -44,7 +44,7 @@ TEST(intrusive_list, any_member_leaves) {
     EXPECT_TRUE(list.empty());
 }
 
-TEST(intrusive_list, the_visited_member_may_leave) {
+TEST(intrusive_list, the_visited_member_may_be_erased) {
     item a(1), b(2), c(3);
     coppice::intrusive_list<item> list;
     for (item* i : {&a, &b, &c}) list.push_back(*i);
@@ -57,7 +57,7 @@ TEST(intrusive_list, the_visited_member_may_leave) {
     EXPECT_TRUE(list.empty());
 }
 
-TEST(intrusive_list, append_moves_all) {
+TEST(intrusive_list, append_moves_every_member) {
     item a(1), b(2);
     coppice::intrusive_list<item> one, two;
     one.push_back(a);

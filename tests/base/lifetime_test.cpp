@@ -11,21 +11,21 @@
 
 namespace {
 
-// Counts those of its kind that are alive.
+// Counts the living objects of its type.
 struct counted : coppice::immovable {
     explicit counted(int& count) : alive(count) { ++alive; }
     ~counted() { --alive; }
     int& alive;
 };
 
-TEST(immovable, is_neither_copied_nor_moved) {
+TEST(immovable, types_can_be_neither_copied_nor_moved) {
     static_assert(!std::is_copy_constructible_v<counted> && !std::is_move_constructible_v<counted>);
     static_assert(!std::is_copy_assignable_v<coppice::immovable>);
     static_assert(!std::is_move_assignable_v<coppice::immovable>);
     static_assert(std::is_empty_v<coppice::immovable>);
 }
 
-TEST(manual_lifetime, constructs_and_destroys_when_told_and_only_then) {
+TEST(manual_lifetime, constructs_and_destroys_only_when_told) {
     int alive = 0;
     {
         coppice::manual_lifetime<counted> storage;
@@ -39,7 +39,7 @@ TEST(manual_lifetime, constructs_and_destroys_when_told_and_only_then) {
     EXPECT_EQ(alive, 1) << "the storage's destructor must destroy nothing";
 }
 
-TEST(manual_lifetime, takes_immovable_results_without_a_move) {
+TEST(manual_lifetime, constructs_from_immovable_results_without_a_move) {
     int alive = 0;
     coppice::manual_lifetime<counted> storage;
     storage.construct_with([&] { return counted(alive); });
@@ -61,7 +61,7 @@ TEST(manual_lifetime, a_throwing_constructor_leaves_the_storage_empty_and_usable
     storage.destroy();
 }
 
-// Without memory for itself, or for what it allocates.
+// There is no memory for the object, or for what its constructor allocates.
 struct needy {
     needy(int& count, std::vector<int>&& taken, bool fails) : counts(count) {
         if (fails) throw std::bad_alloc();
@@ -77,7 +77,7 @@ struct needy {
     std::vector<int> all;
 };
 
-TEST(try_new, gives_the_object_or_nothing_where_memory_ends) {
+TEST(try_new, returns_the_object_or_nullptr_without_memory) {
     int alive = 0;
     const std::vector<int> numbers{1, 2, 3};
     std::vector<int> given = numbers;
@@ -93,7 +93,7 @@ TEST(try_new, gives_the_object_or_nothing_where_memory_ends) {
     EXPECT_EQ(alive, 1);
 }
 
-TEST(scope_exit, runs_once_at_the_end_also_when_an_exception_leaves) {
+TEST(scope_exit, runs_once_at_the_end_of_the_scope_even_after_an_exception) {
     int runs = 0;
     {
         const coppice::scope_exit exit([&] { ++runs; });

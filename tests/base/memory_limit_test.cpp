@@ -1,4 +1,4 @@
-// How base/memory_limit.hpp reads the machine's files, in a folder that stands for the machine.
+// base/memory_limit.hpp: reads the machine's files in a folder that stands for the machine.
 #include <coppice/base/memory_limit.hpp>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using coppice::internal::memory_limit;
 
-// A folder with the files of a machine, which goes with the test.
+// A folder with the files of a machine; removed at the end of the test.
 class machine {
 public:
     machine() {
@@ -37,7 +37,7 @@ private:
     std::string root_;
 };
 
-TEST(memory_limit, nothing_is_known_of_a_machine_without_files) {
+TEST(memory_limit, is_unknown_on_a_machine_without_files) {
     EXPECT_EQ(machine().limit(), UINT64_MAX);
 }
 
@@ -47,7 +47,7 @@ TEST(memory_limit, is_the_machines_memory_without_groups) {
     EXPECT_EQ(m.limit(), 2048u * 1024);
 }
 
-TEST(memory_limit, of_version_2_is_the_least_of_the_group_and_those_above) {
+TEST(memory_limit, of_version_2_is_the_smallest_of_the_group_and_its_ancestors) {
     machine m;
     m.with("/proc/meminfo", "MemTotal: 9999999 kB\n").with("/proc/self/cgroup", "0::/a/b/c\n");
     EXPECT_EQ(m.limit(), 9'999'999ull * 1024);
@@ -70,7 +70,7 @@ TEST(memory_limit, of_version_1_is_that_of_the_memory_controller) {
     EXPECT_EQ(m.limit(), 70'000u);
 }
 
-TEST(memory_limit, files_that_make_no_sense_say_nothing) {
+TEST(memory_limit, ignores_malformed_files) {
     machine m;
     m.with("/proc/meminfo", "MemTotal: none\n").with("/proc/self/cgroup", "\n:\nno group\n0::\n");
     EXPECT_EQ(m.limit(), UINT64_MAX);
@@ -80,7 +80,7 @@ TEST(memory_limit, files_that_make_no_sense_say_nothing) {
     EXPECT_EQ(m.limit(), UINT64_MAX);
 }
 
-TEST(memory_limit, of_this_machine_is_some_amount_within_the_address_space) {
+TEST(memory_limit, of_this_machine_is_within_the_address_space) {
     EXPECT_GT(memory_limit(), 1u << 20);
     rlimit space{};
     ASSERT_EQ(::getrlimit(RLIMIT_AS, &space), 0);

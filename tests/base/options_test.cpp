@@ -1,4 +1,4 @@
-// What base/options.hpp says of a value out of range.
+// base/options.hpp: what it says of a value out of range.
 #include <coppice/base/options.hpp>
 
 #include "extremes.hpp"
@@ -11,7 +11,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-TEST(check_option, refuses_what_is_out_of_range_and_says_the_range) {
+TEST(check_option, rejects_a_value_out_of_range_and_names_the_range) {
     for (const std::uint64_t value : every_number) {
         EXPECT_EQ(refusal_of([&] { check_option("x", value, 0, ~std::uint64_t{0}); }), "");
     }
@@ -22,7 +22,7 @@ TEST(check_option, refuses_what_is_out_of_range_and_says_the_range) {
     expect_refusal(refusal_of([] { check_option("x", 4, 1, 3); }), "x", 4);
 }
 
-TEST(check_option, refuses_negative_times) {
+TEST(check_option, rejects_negative_times) {
     for (const duration time : every_duration) {
         const std::string said = refusal_of([&] { check_option("x", time); });
         if (time >= duration::zero()) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A compiler or a mode that cannot work is refused in one sentence, which is the first error.
+# A compiler or a mode that cannot work is rejected with one sentence, which is the first error.
 #
 #   requirements_test.sh COMPILER INCLUDE
 set -euo pipefail

@@ -1,4 +1,4 @@
-// base/result.hpp: a value or the reason why there is none.
+// base/result.hpp: a value, or the reason why there is none.
 #include <coppice/base/result.hpp>
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(result, holds_an_error) {
     EXPECT_EQ(r.error(), std::make_error_code(std::errc::timed_out));
 }
 
-TEST(result, moves_what_cannot_be_copied) {
+TEST(result, moves_a_value_that_cannot_be_copied) {
     result<std::unique_ptr<int>> r = std::make_unique<int>(5);
     const std::unique_ptr<int> taken = *std::move(r);
     EXPECT_EQ(*taken, 5);
@@ -37,7 +37,7 @@ TEST(result, keeps_the_errors_category_and_number) {
     EXPECT_EQ(r.error().value(), ENOENT);
 }
 
-TEST(result, throws_its_error_with_what_failed) {
+TEST(result, value_or_throw_names_what_failed) {
     try {
         result<int>(std::errc::connection_refused).value_or_throw("connecting");
         FAIL() << "nothing was thrown";

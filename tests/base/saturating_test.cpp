@@ -1,5 +1,5 @@
-// Plan: every pair of 8-bit numbers beside the same computed in int; durations and time points at
-// their ends; rates beside 128-bit arithmetic.
+// Plan: every pair of 8-bit numbers, compared with int arithmetic; durations and time points at
+// their ends; rates, compared with 128-bit arithmetic.
 #include <coppice/base/clock.hpp>
 #include <coppice/base/saturating.hpp>
 
@@ -34,12 +34,12 @@ void expect_wide_arithmetic() {
     }
 }
 
-TEST(saturating, every_sum_difference_and_product_of_bytes_is_the_nearest_there_is) {
+TEST(saturating, every_sum_difference_and_product_of_bytes_is_the_nearest_value) {
     expect_wide_arithmetic<std::int8_t>();
     expect_wide_arithmetic<std::uint8_t>();
 }
 
-TEST(saturating, a_cast_gives_the_nearest_value) {
+TEST(saturating, a_cast_returns_the_nearest_value) {
     for (int v = -70'000; v <= 70'000; ++v) {
         ASSERT_EQ(saturating_cast<std::int8_t>(v), clamp<std::int8_t>(v));
         ASSERT_EQ(saturating_cast<std::uint8_t>(v), clamp<std::uint8_t>(v));
@@ -54,7 +54,7 @@ TEST(saturating, a_cast_gives_the_nearest_value) {
               std::numeric_limits<int>::min());
 }
 
-TEST(saturating, durations_and_deadlines_stop_at_the_ends_of_time) {
+TEST(saturating, durations_and_deadlines_stop_at_the_ends_of_their_range) {
     constexpr time_point now{duration(1'000)};
     static_assert(saturating_add(now, duration::max()) == time_point::max());
     static_assert(saturating_add(now, duration::max() - duration(1'001)) ==
@@ -73,7 +73,7 @@ TEST(saturating, durations_and_deadlines_stop_at_the_ends_of_time) {
                   std::chrono::steady_clock::time_point::max());
 }
 
-TEST(saturating, a_rate_gives_the_time_that_wide_arithmetic_gives) {
+TEST(saturating, time_at_rate_agrees_with_128_bit_arithmetic) {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     const std::uint64_t numbers[] = {0,         1,         2,           999,          1'000,
                                      16 * 1024, 1'000'000, 999'999'999, 1u << 30,     most / 2,
@@ -90,7 +90,7 @@ TEST(saturating, a_rate_gives_the_time_that_wide_arithmetic_gives) {
                 const wide exact = wide{units} * 1'000'000'000 / rate;
                 const auto end = static_cast<wide>(duration::max().count());
                 const auto expected = static_cast<std::int64_t>(std::min(exact, end));
-                // Rates beyond what 64 bits hold in nanoseconds are a nanosecond or two coarse.
+                // Rates beyond what 64 bits hold in nanoseconds are off by a nanosecond or two.
                 const std::int64_t slack = rate > most / 1'000'000'000 ? 2 : 0;
                 ASSERT_LE(std::abs(time.count() - expected), slack) << units << " " << rate;
             }

@@ -1,4 +1,4 @@
-// The version: one number in all its forms.
+// base/version.hpp: the same version in all its forms.
 #include <coppice/version.hpp>
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 namespace {
 
-TEST(version, the_macros_are_what_the_build_calls_this_version) {
+TEST(version, the_macros_match_the_version_of_the_build) {
     EXPECT_EQ(std::to_string(COPPICE_VERSION_MAJOR) + "." + std::to_string(COPPICE_VERSION_MINOR) +
                   "." + std::to_string(COPPICE_VERSION_PATCH),
               COPPICE_TEST_VERSION);
@@ -16,7 +16,7 @@ TEST(version, the_macros_are_what_the_build_calls_this_version) {
     EXPECT_EQ(COPPICE_VERSION % 100, COPPICE_VERSION_PATCH);
 }
 
-TEST(version, headers_and_library_are_of_one_version) {
+TEST(version, headers_and_library_have_the_same_version) {
     const coppice::version linked = coppice::library_version();
     EXPECT_EQ(linked.major_number, coppice::header_version.major_number);
     EXPECT_EQ(linked.minor_number, coppice::header_version.minor_number);

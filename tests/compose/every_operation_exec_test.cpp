@@ -100,9 +100,17 @@ task<> both(io::timer& timer, std::chrono::nanoseconds time) {
     co_await wait_for_tasks(one(timer, time), one(timer, time));
 }
 
+task<> several(io::timer& timer, std::chrono::nanoseconds time) {
+    const auto one = [&timer, time](int) { return timer.wait_for(time); };
+    co_await for_each_bounded(std::vector<int>(1), 2, one);
+}
+
 TEST_F(every_operation_of_exec, of_tasks) {
     check(waits_never_again(
         "wait_for_tasks", [this] { return both(timer, 1h); }, [this] { return both(timer, 0ms); }));
+    check(waits_never_again(
+        "for_each_bounded", [this] { return several(timer, 1h); },
+        [this] { return several(timer, 0ms); }));
 }
 
 TEST_F(every_operation_of_exec, of_a_run_loop_and_a_contract) {

@@ -1,4 +1,4 @@
-// contract.hpp as its users write it: every spelling of the interface, in one place.
+// contract.hpp as users write it: every spelling of the interface, in one place.
 #include <coppice/contract.hpp>
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ concept waits = requires(Group& group, inplace_stop_token token, std::chrono::mi
 };
 static_assert(waits<blocking_work_contract_group> && !waits<work_contract_group>);
 
-TEST(contract_api, the_talks_generic_work_takes_the_token) {
+TEST(contract_api, generic_work_as_in_the_talk_receives_the_token) {
     work_contract_group group(4);
     int runs = 0;
     auto contract = group.create_contract([&](auto& token) mutable {

@@ -1,4 +1,4 @@
-// contract/blocking_group.hpp: idle workers sleep, and none sleeps on when there is work.
+// contract/blocking_group.hpp: idle workers sleep, and no worker sleeps while there is work.
 #include <coppice/contract/blocking_group.hpp>
 #include <coppice/contract/sleeping_workers.hpp>
 
@@ -18,7 +18,7 @@ using coppice::work_contract;
 using coppice::work_contract_token;
 using namespace std::chrono_literals;
 
-TEST(blocking_group, the_forms_without_a_token_or_a_duration_do_not_wait) {
+TEST(blocking_group, calls_without_a_token_or_a_duration_do_not_wait) {
     blocking_work_contract_group group(4);
     coppice::selection_bias bias = coppice::selection_bias::fair();
     EXPECT_FALSE(group.execute_next_contract());
@@ -26,7 +26,7 @@ TEST(blocking_group, the_forms_without_a_token_or_a_duration_do_not_wait) {
     EXPECT_EQ(group.execute_contracts(), 0u);
 }
 
-TEST(blocking_group, a_wait_ends_with_its_time_or_with_work) {
+TEST(blocking_group, a_wait_ends_when_its_time_is_over_or_work_arrives) {
     blocking_work_contract_group group(4);
     int runs = 0;
     work_contract contract = group.create_contract([&] { ++runs; });
@@ -43,7 +43,7 @@ TEST(blocking_group, a_wait_ends_with_its_time_or_with_work) {
     EXPECT_EQ(runs, 3);
 }
 
-TEST(blocking_group, a_stop_request_ends_the_wait_and_comes_before_work) {
+TEST(blocking_group, a_stop_request_ends_the_wait_and_takes_precedence_over_work) {
     blocking_work_contract_group group(4);
     coppice::inplace_stop_source source;
     std::thread stopping([&] { source.request_stop(); });
@@ -54,11 +54,11 @@ TEST(blocking_group, a_stop_request_ends_the_wait_and_comes_before_work) {
     EXPECT_TRUE(group.execute_next_contract());
 }
 
-TEST(blocking_group, every_sleeper_hears_the_stop_request) {
+TEST(blocking_group, a_stop_request_wakes_every_sleeper) {
     blocking_work_contract_group group(4);
     coppice::inplace_stop_source source;
     std::vector<std::thread> sleepers;
-    for (int i = 0; i != 80; ++i) {  // more than a word has bits
+    for (int i = 0; i != 80; ++i) {  // more than one word has bits
         sleepers.emplace_back([&] {
             while (group.execute_next_contract(source.get_token())) {
             }
@@ -69,7 +69,8 @@ TEST(blocking_group, every_sleeper_hears_the_stop_request) {
     SUCCEED();
 }
 
-// Ping-pong between sleeping threads: each schedule wakes a worker, or the test hangs.
+// Two sleeping threads schedule each other in turn. Each schedule must wake a worker, or the test
+// hangs.
 TEST(blocking_group, each_schedule_wakes_a_sleeping_worker) {
     constexpr int rounds = coppice::test::repeated(3000);
     for (const int workers : {1, 3}) {
@@ -98,20 +99,21 @@ TEST(blocking_group, each_schedule_wakes_a_sleeping_worker) {
     }
 }
 
-// How often the calling thread has gone to sleep.
+// Returns how often the calling thread has gone to sleep.
 long sleeps_of_this_thread() {
     rusage used{};
     ::getrusage(RUSAGE_THREAD, &used);
     return used.ru_nvcsw;
 }
 
-// A worker that looked every millisecond, or spun and yielded, would show some fifty here.
+// A worker that looked every millisecond, or that spun and yielded, would show about fifty sleeps
+// here.
 TEST(blocking_group, an_idle_worker_sleeps_once_until_it_is_woken) {
     blocking_work_contract_group group(64);
     blocking_work_contract_group clock(1);
     coppice::inplace_stop_source source;
     coppice::internal::atomic<std::uint32_t> answered{0};
-    std::vector<long> sleeps;  // at each run, by the worker
+    std::vector<long> sleeps;  // one entry per run, from the worker
     work_contract contract = group.create_contract([&] {
         sleeps.push_back(sleeps_of_this_thread());
         answered.fetch_add(1, coppice::internal::release);
@@ -125,7 +127,7 @@ TEST(blocking_group, an_idle_worker_sleeps_once_until_it_is_woken) {
         contract.schedule();
         while (answered.load(coppice::internal::acquire) == i)
             coppice::internal::futex_wait(answered, i);
-        EXPECT_FALSE(clock.execute_next_contract(50ms));  // time passes, and nothing happens
+        EXPECT_FALSE(clock.execute_next_contract(50ms));  // time passes without work
     }
     contract.schedule();
     while (answered.load(coppice::internal::acquire) == 4)
@@ -135,7 +137,7 @@ TEST(blocking_group, an_idle_worker_sleeps_once_until_it_is_woken) {
     for (std::size_t i = 1; i != sleeps.size(); ++i) EXPECT_LE(sleeps[i] - sleeps[i - 1], 4) << i;
 }
 
-// Each worker runs one contract and leaves: nobody may rely on another worker to come back.
+// Each worker runs one contract and leaves, so no wake-up may rely on a worker that comes back.
 TEST(blocking_group, as_many_workers_wake_as_contracts_are_scheduled) {
     for (int round = 0; round != coppice::test::repeated(300); ++round) {
         constexpr int count = 4;
@@ -195,7 +197,7 @@ TEST(blocking_group, more_workers_than_seats_still_find_work_and_stop) {
     for (std::thread& t : workers) t.join();
 }
 
-TEST(blocking_group, stop_and_drain_end_all_waits) {
+TEST(blocking_group, stop_and_drain_end_every_wait) {
     for (const bool drain : {false, true}) {
         blocking_work_contract_group group(4);
         std::vector<std::thread> workers;
@@ -215,7 +217,7 @@ TEST(blocking_group, stop_and_drain_end_all_waits) {
     }
 }
 
-TEST(blocking_group, an_exception_leaves_the_wait) {
+TEST(blocking_group, an_exception_of_a_contract_leaves_the_waiting_call) {
     blocking_work_contract_group group(4);
     const work_contract contract =
         group.create_contract([] { throw std::runtime_error("run"); }, initial_state::scheduled);

@@ -1,4 +1,4 @@
-// Every number and time that a group of contracts takes, at the ends of its type.
+// Every number and every time that a contract group accepts, at the ends of its type.
 #include <coppice/contract.hpp>
 
 #include "extremes.hpp"
@@ -11,7 +11,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-// Runs one contract in the group.
+// Expects that the group can make and run a contract.
 template <class Group>
 void expect_works(Group& group) {
     int runs = 0;
@@ -21,7 +21,7 @@ void expect_works(Group& group) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST(contract_extremes, a_capacity_is_served_or_refused_by_name) {
+TEST(contract_extremes, a_capacity_is_accepted_or_rejected_by_name) {
     for (const std::uint64_t n : every_number) {
         const auto capacity = static_cast<std::size_t>(n);
         const auto served = [&](const char* name, bool good, auto make) {
@@ -57,11 +57,11 @@ TEST(contract_extremes, a_capacity_is_served_or_refused_by_name) {
     }
 }
 
-TEST(contract_extremes, how_many_to_run_may_be_any_number) {
+TEST(contract_extremes, any_number_of_contracts_to_run_is_accepted) {
     work_contract_group group(4);
     for (const std::uint64_t n : every_number) {
         const auto most = static_cast<std::size_t>(n);
-        while (group.execute_contracts() != 0) {  // the releases of the round before
+        while (group.execute_contracts() != 0) {  // the releases of the previous round
         }
         int runs = 0;
         work_contract a = group.create_contract([&] { ++runs; }, initial_state::scheduled);
@@ -80,14 +80,14 @@ TEST(contract_extremes, how_many_to_run_may_be_any_number) {
     }
 }
 
-TEST(contract_extremes, a_wait_of_any_time_finds_work_and_the_short_ones_end_without) {
+TEST(contract_extremes, a_wait_of_any_length_finds_work_and_short_waits_end_without_it) {
     blocking_work_contract_group group(4);
     for (const duration most : every_duration) {
-        while (group.execute_next_contract()) {  // the release of the round before
+        while (group.execute_next_contract()) {  // the release of the previous round
         }
         int runs = 0;
         work_contract c = group.create_contract([&] { ++runs; }, initial_state::scheduled);
-        EXPECT_TRUE(group.execute_next_contract(most));  // work that is there needs no wait
+        EXPECT_TRUE(group.execute_next_contract(most));  // available work needs no wait
         EXPECT_EQ(runs, 1);
         if (most <= duration(1)) {
             EXPECT_FALSE(group.execute_next_contract(most));

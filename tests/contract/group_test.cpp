@@ -1,4 +1,4 @@
-// contract/group.hpp: what is scheduled runs, once each time, and what is released is released
+// contract/group.hpp: a scheduled contract runs once per schedule, and a released one is released
 // once.
 #include <coppice/contract.hpp>
 #include <coppice/contract/batch.hpp>
@@ -27,9 +27,9 @@ using coppice::work_contract;
 using coppice::work_contract_group;
 using coppice::work_contract_token;
 
-// The talk's examples, in its order.
+// The examples of the talk, in its order.
 
-TEST(work_contract_group, runs_what_was_scheduled_and_nothing_else) {
+TEST(work_contract_group, runs_scheduled_contracts_and_no_others) {
     work_contract_group group(4);
     int runs = 0;
     work_contract contract = group.create_contract([&] { ++runs; });
@@ -90,7 +90,7 @@ TEST(work_contract_group, a_running_contract_reschedules_and_releases_itself) {
     EXPECT_FALSE(contract.valid());
 }
 
-TEST(work_contract_group, leaving_scope_releases) {
+TEST(work_contract_group, leaving_the_scope_of_a_handle_releases_its_contract) {
     work_contract_group group(4);
     int releases = 0;
     {
@@ -103,9 +103,9 @@ TEST(work_contract_group, leaving_scope_releases) {
     EXPECT_EQ(group.size(), 0u);
 }
 
-// What the interface promises beyond.
+// Promises of the interface beyond the talk.
 
-TEST(work_contract_group, scheduling_twice_before_a_run_is_one_run) {
+TEST(work_contract_group, scheduling_twice_before_a_run_causes_one_run) {
     work_contract_group group(1);
     int runs = 0;
     work_contract contract = group.create_contract([&] { ++runs; });
@@ -116,7 +116,7 @@ TEST(work_contract_group, scheduling_twice_before_a_run_is_one_run) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST(work_contract_group, scheduling_while_it_runs_is_one_more_run) {
+TEST(work_contract_group, scheduling_during_a_run_causes_one_more_run) {
     work_contract_group group(1);
     int runs = 0;
     work_contract contract;
@@ -152,7 +152,7 @@ TEST(work_contract_group, a_contract_may_be_created_scheduled) {
     EXPECT_EQ(releases + exceptions, 0);
 }
 
-TEST(work_contract_group, a_run_that_is_pending_at_release_does_not_happen) {
+TEST(work_contract_group, a_release_drops_a_pending_run) {
     work_contract_group group(1);
     int runs = 0;
     int releases = 0;
@@ -169,7 +169,7 @@ TEST(work_contract_group, a_run_that_is_pending_at_release_does_not_happen) {
     EXPECT_EQ(executed, 1);
 }
 
-TEST(work_contract_group, a_release_during_a_run_comes_after_it_and_once) {
+TEST(work_contract_group, a_release_during_a_run_runs_once_after_it) {
     work_contract_group group(1);
     std::string log;
     work_contract contract;
@@ -188,7 +188,7 @@ TEST(work_contract_group, a_release_during_a_run_comes_after_it_and_once) {
     EXPECT_EQ(log, "run ran release ");
 }
 
-TEST(work_contract_group, unschedule_takes_back_a_pending_run) {
+TEST(work_contract_group, unschedule_withdraws_a_pending_run) {
     work_contract_group group(1);
     int runs = 0;
     work_contract contract = group.create_contract([&] { ++runs; });
@@ -201,7 +201,7 @@ TEST(work_contract_group, unschedule_takes_back_a_pending_run) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST(work_contract_group, unschedule_takes_back_the_run_that_would_come_once_more) {
+TEST(work_contract_group, unschedule_withdraws_the_second_run_of_a_running_contract) {
     work_contract_group group(1);
     int runs = 0;
     work_contract contract;
@@ -216,12 +216,12 @@ TEST(work_contract_group, unschedule_takes_back_the_run_that_would_come_once_mor
     EXPECT_EQ(runs, 1);
 }
 
-TEST(work_contract_group, refuses_a_capacity_of_none) {
+TEST(work_contract_group, rejects_a_capacity_of_zero) {
     EXPECT_THROW(work_contract_group(0), std::invalid_argument);
     EXPECT_THROW(coppice::blocking_work_contract_group(0), std::invalid_argument);
 }
 
-TEST(work_contract_group, a_full_group_gives_an_invalid_contract) {
+TEST(work_contract_group, a_full_group_returns_an_invalid_contract) {
     for (const std::size_t capacity : {1, 31, 32, 33, 100}) {
         work_contract_group group(capacity);
         EXPECT_EQ(group.capacity(), capacity);
@@ -244,7 +244,7 @@ TEST(work_contract_group, a_full_group_gives_an_invalid_contract) {
     }
 }
 
-TEST(work_contract_group, grows_twofold_up_to_its_greatest_capacity_and_keeps_its_contracts) {
+TEST(work_contract_group, doubles_up_to_its_greatest_capacity_and_keeps_its_contracts) {
     work_contract_group group(2, 70);
     std::vector<work_contract> contracts;
     std::vector<int> runs(71);
@@ -314,7 +314,7 @@ TEST(work_contract_group, a_release_in_the_destructor_may_use_handles_and_the_gr
     EXPECT_FALSE(other.valid());
 }
 
-TEST(work_contract, a_stale_handle_does_nothing_to_the_next_contract_in_its_slot) {
+TEST(work_contract, a_stale_handle_does_not_affect_the_next_contract_in_its_slot) {
     int strangers = 0;
     int releases = 0;
     work_contract_group group(32);
@@ -343,7 +343,7 @@ TEST(work_contract, a_stale_handle_does_nothing_to_the_next_contract_in_its_slot
     EXPECT_EQ(group.size(), 32u);
 }
 
-TEST(work_contract, moving_hands_the_contract_on_and_assigning_releases_what_was_there) {
+TEST(work_contract, moving_transfers_the_contract_and_assigning_releases_the_old_one) {
     work_contract_group group(4);
     int releases = 0;
     const auto make = [&] { return group.create_contract([] {}, [&] { ++releases; }); };
@@ -385,7 +385,7 @@ TEST(work_contract_group, an_exception_without_a_handler_leaves_the_execute_func
     EXPECT_EQ(runs, 5);
 }
 
-TEST(work_contract_group, an_exception_goes_to_the_handler_if_there_is_one) {
+TEST(work_contract_group, an_exception_is_passed_to_the_handler_if_there_is_one) {
     work_contract_group group(2);
     std::vector<std::string> caught;
     work_contract contract = group.create_contract(
@@ -450,7 +450,7 @@ struct throws_when_copied {
     void operator()() const {}
 };
 
-TEST(work_contract_group, a_callable_that_cannot_be_copied_leaves_the_group_as_it_was) {
+TEST(work_contract_group, a_callable_whose_copy_throws_leaves_the_group_unchanged) {
     work_contract_group group(1);
     const throws_when_copied work;
     EXPECT_THROW(group.create_contract(work), std::runtime_error);
@@ -458,7 +458,7 @@ TEST(work_contract_group, a_callable_that_cannot_be_copied_leaves_the_group_as_i
     EXPECT_TRUE(group.create_contract([] {}).valid());
 }
 
-TEST(work_contract_group, callables_may_be_move_only_and_of_40_bytes_without_allocation) {
+TEST(work_contract_group, move_only_callables_of_up_to_40_bytes_do_not_allocate) {
     work_contract_group group(8);
     int runs = 0;
     std::array<std::byte, 32> filling{};
@@ -524,7 +524,7 @@ TEST(work_contract_group, the_callables_are_destroyed_when_the_release_has_run) 
     }
 }
 
-// 64 busy contracts side by side, and one far from them; each counts its runs.
+// Makes 64 busy contracts side by side and one far from them; each counts its runs.
 std::vector<work_contract> neighbours_and_a_lone_one(work_contract_group& group,
                                                      std::map<std::size_t, int>& runs) {
     std::vector<work_contract> contracts;
@@ -571,7 +571,7 @@ TEST(work_contract_group, threads_of_any_pace_are_fair_to_a_lone_contract) {
         std::map<std::size_t, int> runs;
         work_contract_group group(4096);
         const std::vector<work_contract> contracts = neighbours_and_a_lone_one(group, runs);
-        // Two threads' biases, taking turns: one of them runs more.
+        // The biases of two threads take turns; one of them runs more often.
         selection_bias slow = selection_bias::fair();
         selection_bias fast = selection_bias::fair();
         for (int i = 0; i != 65 * 50; ++i) {
@@ -584,7 +584,7 @@ TEST(work_contract_group, threads_of_any_pace_are_fair_to_a_lone_contract) {
     }
 }
 
-TEST(work_contract_group, a_thread_that_serves_many_groups_starves_nobody) {
+TEST(work_contract_group, a_thread_that_serves_many_groups_starves_no_contract) {
     std::vector<std::unique_ptr<work_contract_group>> groups;
     std::vector<work_contract> contracts;
     std::map<std::pair<int, int>, int> runs;
@@ -605,7 +605,7 @@ TEST(work_contract_group, a_thread_that_serves_many_groups_starves_nobody) {
     EXPECT_EQ(runs.size(), 20u * 64u);
 }
 
-TEST(work_contract_group, prefer_runs_the_nearest_first_and_falls_through) {
+TEST(work_contract_group, prefer_runs_the_nearest_contract_first_and_falls_through) {
     work_contract_group group(256);
     std::vector<std::size_t> order;
     std::vector<work_contract> contracts;
@@ -618,7 +618,7 @@ TEST(work_contract_group, prefer_runs_the_nearest_first_and_falls_through) {
     EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 3, 64, 200}));
 }
 
-TEST(work_contract_group, a_contract_can_be_placed_near_an_index) {
+TEST(work_contract_group, a_contract_can_be_created_near_an_index) {
     work_contract_group group(1024);
     std::vector<work_contract> contracts;
     for (int i = 0; i != 5; ++i) contracts.push_back(group.create_contract_near(512, [] {}));
@@ -631,7 +631,7 @@ TEST(work_contract_group, a_contract_can_be_placed_near_an_index) {
     EXPECT_EQ(with_release.index(), 7u);
 }
 
-TEST(work_contract_group, execute_contracts_runs_up_to_that_many_across_leaves) {
+TEST(work_contract_group, execute_contracts_runs_up_to_the_given_number_across_leaves) {
     work_contract_group group(200);
     int runs = 0;
     std::vector<work_contract> contracts;
@@ -645,7 +645,7 @@ TEST(work_contract_group, execute_contracts_runs_up_to_that_many_across_leaves) 
     EXPECT_EQ(runs, 200);
 }
 
-TEST(work_contract_group, execute_contracts_does_not_spin_on_a_contract_that_comes_back) {
+TEST(work_contract_group, execute_contracts_does_not_spin_on_a_rescheduling_contract) {
     work_contract_group group(64);
     int runs = 0;
     const work_contract contract = group.create_contract(
@@ -665,7 +665,7 @@ TEST(work_contract_group, a_batch_claims_one_at_a_time_when_contracts_are_long) 
         contracts.push_back(group.create_contract(
             [](work_contract_token& token) { token.schedule(); }, initial_state::scheduled));
     }
-    // However slow the machine is: all run within an hour, and none within a nanosecond.
+    // On a machine of any speed, all runs fit into an hour and none fits into a nanosecond.
     coppice::contract_batch patient{std::chrono::hours(1)};
     coppice::contract_batch hasty{std::chrono::nanoseconds(1)};
     EXPECT_EQ(patient.size(), 1u);
@@ -678,7 +678,7 @@ TEST(work_contract_group, a_batch_claims_one_at_a_time_when_contracts_are_long) 
     EXPECT_EQ(hasty.size(), 1u);
 }
 
-TEST(work_contract_group, drain_runs_what_is_pending_and_nothing_after) {
+TEST(work_contract_group, drain_runs_pending_contracts_and_none_afterwards) {
     int runs = 0;
     int releases = 0;
     work_contract_group group(64);
@@ -687,7 +687,7 @@ TEST(work_contract_group, drain_runs_what_is_pending_and_nothing_after) {
         contracts.push_back(group.create_contract(
             [&](work_contract_token& token) {
                 ++runs;
-                token.schedule();  // it is refused: the group is draining
+                token.schedule();  // refused: the group is draining
                 contracts[0].schedule();
             },
             [&] { ++releases; }, initial_state::scheduled));
@@ -704,7 +704,7 @@ TEST(work_contract_group, drain_runs_what_is_pending_and_nothing_after) {
     EXPECT_EQ(releases, 2);
 }
 
-TEST(work_contract_group, stop_drops_what_is_pending_but_no_release) {
+TEST(work_contract_group, stop_drops_pending_runs_but_no_release) {
     work_contract_group group(64);
     int runs = 0;
     int releases = 0;
@@ -743,8 +743,8 @@ TEST(work_contract_group, a_contract_may_execute_the_group_it_is_in) {
 }
 
 TEST(work_contract_group, a_million_contracts_take_at_most_96_bytes_each_with_their_handles) {
-    // Counted from the parts: a slot, its share of a leaf's line and of the vacancy's, the nodes
-    // above them, and the handle.
+    // The sum of the parts: a slot, its share of a leaf's line and of the line in the tree of
+    // vacant slots, the nodes above both, and the handle.
     constexpr double slot = sizeof(coppice::internal::contract_slot);
     constexpr double leaf = 64.0 / 32;
     constexpr double vacancy = 64.0 / 64;

@@ -1,5 +1,5 @@
-// contract/scheduler.hpp and completion.hpp: senders and tasks run on a group, and wait for
-// contracts.
+// contract/scheduler.hpp and completion.hpp: senders and tasks run on a group, and wait for the end
+// of contracts.
 #include <coppice/contract.hpp>
 #include <coppice/contract/completion.hpp>
 #include <coppice/contract/scheduler.hpp>
@@ -29,7 +29,7 @@ static_assert(ex::scheduler<
               decltype(std::declval<coppice::blocking_work_contract_group&>().get_scheduler())>);
 static_assert(ex::sender<coppice::internal::contract_completion>);
 
-// A blocking group with its workers.
+// A blocking group together with its workers.
 class served_group {
 public:
     explicit served_group(std::size_t capacity, int workers = 2)
@@ -64,7 +64,7 @@ TEST(contract_scheduler, runs_senders_on_the_groups_workers) {
     EXPECT_NE(there, here);
 }
 
-TEST(contract_scheduler, equals_those_of_its_group_only) {
+TEST(contract_scheduler, equals_schedulers_of_the_same_group_only) {
     work_contract_group a(1), b(1);
     EXPECT_EQ(a.get_scheduler(), a.get_scheduler());
     EXPECT_NE(a.get_scheduler(), b.get_scheduler());
@@ -75,7 +75,7 @@ TEST(contract_scheduler, equals_those_of_its_group_only) {
         a.get_scheduler());
 }
 
-TEST(contract_scheduler, a_full_group_runs_senders_as_well) {
+TEST(contract_scheduler, a_full_group_still_runs_senders) {
     served_group served(1);
     const work_contract only = served.group.create_contract([] {});
     ASSERT_TRUE(only.valid());
@@ -111,7 +111,7 @@ struct counting {
     coppice::inplace_stop_token token;
 };
 
-TEST(contract_scheduler, more_operations_than_there_are_slots_all_complete_once) {
+TEST(contract_scheduler, more_operations_than_slots_each_complete_once) {
     constexpr int operations = 500;
     coppice::internal::atomic<int> values{0}, stops{0};
     using operation =
@@ -134,8 +134,8 @@ TEST(contract_scheduler, more_operations_than_there_are_slots_all_complete_once)
     EXPECT_EQ(stops.load(coppice::internal::relaxed), 0);
 }
 
-// Who starts an operation may still be about to wake a worker when it has completed and the group
-// is destroyed by whoever was told.
+// A thread inside start() may still be about to wake a worker when the operation has completed and
+// the thread that saw the completion destroys the group.
 TEST(contract_scheduler, the_group_may_end_as_soon_as_its_operations_have_completed) {
     coppice::internal::atomic<int> stops{0};
     for (int i = 0; i != 200; ++i) {
@@ -152,7 +152,7 @@ TEST(contract_scheduler, the_group_may_end_as_soon_as_its_operations_have_comple
     EXPECT_EQ(stops.load(coppice::internal::relaxed), 0);
 }
 
-TEST(contract_scheduler, destroying_the_group_runs_what_nobody_ran) {
+TEST(contract_scheduler, destroying_the_group_runs_operations_that_have_not_run) {
     coppice::internal::atomic<int> values{0}, stops{0};
     coppice::inplace_stop_source source;
     using operation =
@@ -184,18 +184,20 @@ TEST(contract_completion, completes_when_the_release_has_run) {
     EXPECT_EQ(released, 1);
     EXPECT_FALSE(contract.valid());
     EXPECT_TRUE(sync_wait(contract.completion()).has_value()) << "gone already";
-    EXPECT_TRUE(sync_wait(work_contract().completion()).has_value()) << "never was";
+    EXPECT_TRUE(sync_wait(work_contract().completion()).has_value())
+        << "there never was a contract";
 }
 
-// Nothing but the completion orders what the release wrote before what its waiter reads and ends:
-// not in a contract that is gone before the wait begins, nor if its place has a new contract.
-TEST(contract_completion, of_a_contract_that_is_gone_shows_what_its_release_did) {
+// Only the completion orders what the release wrote before what the waiter reads and frees. This
+// must hold for a contract that is gone before the wait begins, and for one whose slot has a new
+// contract.
+TEST(contract_completion, after_the_end_of_a_contract_the_effects_of_its_release_are_visible) {
     for (int round = 0; round != coppice::test::repeated(300); ++round) {
         work_contract_group group(1);
         auto released = std::make_unique<int>(0);
         work_contract contract = group.create_contract([] {}, [to = released.get()] { *to = 1; });
         contract.release();
-        coppice::internal::atomic<int> gone{0};  // relaxed: it tells when, and orders nothing
+        coppice::internal::atomic<int> gone{0};  // relaxed: says when, and orders nothing
         std::thread worker([&] {
             group.execute_next_contract();
             gone.store(1, coppice::internal::relaxed);
@@ -223,7 +225,7 @@ coppice::task<void> wait_for(work_contract& contract, coppice::internal::atomic<
     ended.fetch_add(1, coppice::internal::release);
 }
 
-TEST(contract_completion, tells_every_task_that_waits) {
+TEST(contract_completion, completes_for_every_waiting_task) {
     work_contract_group group(4);
     coppice::internal::atomic<int> ended{0};
     work_contract contract = group.create_contract(
@@ -237,7 +239,7 @@ TEST(contract_completion, tells_every_task_that_waits) {
     EXPECT_EQ(ended.load(coppice::internal::relaxed), 3);
 }
 
-TEST(contract_completion, a_stop_request_ends_the_wait_and_not_the_contract) {
+TEST(contract_completion, a_stop_request_ends_the_wait_but_not_the_contract) {
     work_contract_group group(4);
     work_contract contract = group.create_contract([] {});
     coppice::internal::atomic<int> values{0}, stops{0};
@@ -261,7 +263,7 @@ TEST(contract_completion, a_stop_request_ends_the_wait_and_not_the_contract) {
     }
 }
 
-TEST(contract_completion, the_end_of_the_group_completes_it) {
+TEST(contract_completion, the_end_of_the_group_completes_the_wait) {
     coppice::internal::atomic<int> values{0}, stops{0};
     auto group = std::make_unique<work_contract_group>(1);
     work_contract contract = group->create_contract([] {});
@@ -271,7 +273,7 @@ TEST(contract_completion, the_end_of_the_group_completes_it) {
     EXPECT_EQ(values.load(coppice::internal::relaxed), 1);
 }
 
-TEST(contract_completion, stop_and_release_race_and_one_of_them_completes) {
+TEST(contract_completion, a_racing_stop_and_release_complete_the_wait_once) {
     for (int i = 0; i != coppice::test::repeated(500); ++i) {
         work_contract_group group(4);
         work_contract contract = group.create_contract([] {});
@@ -291,7 +293,8 @@ TEST(contract_completion, stop_and_release_race_and_one_of_them_completes) {
     }
 }
 
-// Makes a contract in the group when the watched one is gone, on the thread that says so.
+// Makes a contract in the group when the watched one is gone, on the thread that completes the
+// wait.
 struct makes_the_next {
     using receiver_concept = ex::receiver_tag;
     work_contract_group* group;
@@ -306,7 +309,7 @@ struct makes_the_next {
     void set_stopped() && noexcept {}
 };
 
-TEST(contract_completion, finds_the_place_free_where_it_completes) {
+TEST(contract_completion, the_slot_is_free_when_the_wait_completes) {
     for (const bool by_batch : {false, true}) {
         work_contract_group group(1);
         work_contract first = group.create_contract([] {});
@@ -320,14 +323,14 @@ TEST(contract_completion, finds_the_place_free_where_it_completes) {
         EXPECT_FALSE(group.create_contract([] {}).valid()) << "the group is full";
         first.release();
         EXPECT_EQ(by_batch ? group.execute_contracts() : group.execute_next_contract(), 1u);
-        EXPECT_EQ(made, 1) << "one place, whoever is told first";
+        EXPECT_EQ(made, 1) << "one slot, whichever waiter is told first";
         EXPECT_NE(second.valid(), third.valid());
         EXPECT_EQ(group.size(), 1u);
     }
 }
 
-// A call on the handle may be inside of the contract while it ends: then that call frees the place.
-TEST(contract_completion, finds_the_place_free_on_another_thread) {
+// A call on the handle may be inside the contract while it ends; then that call frees the slot.
+TEST(contract_completion, the_slot_is_free_for_another_thread_when_the_wait_completes) {
     served_group served(1, 1);
     for (int round = 0; round != coppice::test::repeated(300); ++round) {
         work_contract contract = served.group.create_contract([] {});
@@ -340,12 +343,12 @@ TEST(contract_completion, finds_the_place_free_on_another_thread) {
         EXPECT_EQ(served.group.size(), 0u);
         EXPECT_TRUE(served.group.create_contract([] {}).valid()) << round;
         visitor.join();
-        // The one that was just made ends with its handle: wait until it has.
+        // The contract that was just made ends with its handle. Wait until it is gone.
         while (served.group.size() != 0) std::this_thread::yield();
     }
 }
 
-TEST(contract_completion, a_contract_whose_making_fails_leaves_its_place_free) {
+TEST(contract_completion, a_contract_whose_creation_fails_leaves_its_slot_free) {
     struct throws_when_copied {
         throws_when_copied() = default;
         throws_when_copied(const throws_when_copied&) { throw 7; }

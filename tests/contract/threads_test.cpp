@@ -1,4 +1,4 @@
-// contract/ under several threads: one at a time, none lost, none doubled, none a stranger's.
+// contract/ on several threads: runs are exclusive, and none is lost, doubled, or misdirected.
 #include <coppice/contract.hpp>
 #include <coppice/contract/life.hpp>
 #include <coppice/execution.hpp>
@@ -59,7 +59,7 @@ private:
 TEST(contract_threads, a_contract_runs_on_one_thread_at_a_time_and_sees_its_last_run) {
     constexpr int contracts = 40, runs_each = 5000;
     work_contract_group group(contracts);
-    std::vector<long> unguarded(contracts);  // a race if two threads run one contract
+    std::vector<long> unguarded(contracts);  // a data race if two threads run one contract at once
     coppice::internal::atomic<int> done{0};
     std::vector<work_contract> handles;
     for (int i = 0; i != contracts; ++i) {
@@ -85,7 +85,7 @@ TEST(contract_threads, each_schedule_is_followed_by_a_run_that_sees_what_came_be
     work_contract_group group(contracts);
     struct mailbox {
         coppice::internal::atomic<int> posted[producers]{};
-        int seen[producers]{};  // the contract's
+        int seen[producers]{};  // used by the contract only
     };
     std::vector<mailbox> mail(contracts);
     std::vector<work_contract> handles;
@@ -118,13 +118,13 @@ TEST(contract_threads, each_schedule_is_followed_by_a_run_that_sees_what_came_be
     }
 }
 
-// The talk's consumer: a queue for one producer and one consumer, worked by many threads.
+// The talk's consumer: many threads work a queue for one producer and one consumer.
 TEST(contract_threads, many_workers_consume_a_queue_for_one_consumer_in_order) {
     constexpr int items = coppice::test::repeated(50'000), size = 64;
     int queue[size];
     coppice::internal::atomic<int> head{0}, tail{0};
     coppice::internal::atomic<bool> done{false};
-    int expected = 0;  // the consumer's, without a lock
+    int expected = 0;  // the consumer's own, without a lock
     bool in_order = true;
     work_contract_group group(1);
     work_contract consumer = group.create_contract([&](work_contract_token& token) {
@@ -147,7 +147,7 @@ TEST(contract_threads, many_workers_consume_a_queue_for_one_consumer_in_order) {
     EXPECT_TRUE(in_order);
 }
 
-TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
+TEST(contract_threads, each_contract_is_released_once_while_others_come_and_go) {
     constexpr int creators = 3, each = coppice::test::repeated(10'000);
     work_contract_group group(16, 64);
     coppice::internal::atomic<int> created{0}, released{0}, late{0};
@@ -183,7 +183,7 @@ TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
                     if (random() % 4 == 0) contract.unschedule();
                     if (random() % 4 == 0) contract.release();
                     contract.schedule();
-                    // Old handles keep being used while their slots have other contracts.
+                    // Keep using old handles while their slots hold other contracts.
                     for (work_contract& old : stale) old.schedule();
                     if (stale.size() < 8) {
                         stale.push_back(std::move(contract));
@@ -202,7 +202,7 @@ TEST(contract_threads, contracts_come_and_go_and_each_is_released_once) {
     EXPECT_EQ(group.size(), 0u);
 }
 
-TEST(contract_threads, a_stale_handle_that_is_scheduled_all_the_time_never_runs_a_stranger) {
+TEST(contract_threads, scheduling_a_stale_handle_never_runs_another_contract) {
     for (int i = 0; i != coppice::test::repeated(300); ++i) {
         bool ended = false;
         coppice::internal::atomic<bool> stop{false};
@@ -218,9 +218,10 @@ TEST(contract_threads, a_stale_handle_that_is_scheduled_all_the_time_never_runs_
         });
         while (stale.valid()) group.execute_next_contract();
         work_contract stranger;
-        while (!stranger.valid()) {  // until the last visit to the slot is over
-            stranger = group.create_contract([] { ADD_FAILURE() << "nobody scheduled it"; },
-                                             [&] { EXPECT_TRUE(ended) << "nobody released it"; });
+        while (!stranger.valid()) {  // until the last visit to the slot has ended
+            stranger =
+                group.create_contract([] { ADD_FAILURE() << "it was never scheduled"; },
+                                      [&] { EXPECT_TRUE(ended) << "it was never released"; });
         }
         for (int k = 0; k != 100; ++k) EXPECT_FALSE(group.execute_next_contract());
         stop.store(true, coppice::internal::release);
@@ -256,7 +257,7 @@ TEST(contract_threads, handles_may_be_used_while_the_group_is_destroyed) {
     }
 }
 
-TEST(contract_threads, drain_waits_for_what_runs_elsewhere) {
+TEST(contract_threads, drain_waits_for_contracts_that_run_on_other_threads) {
     for (int i = 0; i != 50; ++i) {
         work_contract_group group(64);
         coppice::internal::atomic<int> runs{0};
@@ -275,8 +276,8 @@ TEST(contract_threads, drain_waits_for_what_runs_elsewhere) {
     }
 }
 
-// Many groups, stopped by one thread and told to drain by the others, all in the same order: when
-// the threads have returned, nothing runs, whichever call came first.
+// One thread stops many groups while others begin to drain them, all in the same order. When the
+// threads have returned nothing runs, whichever call came first.
 template <class Group>
 void expect_that_stop_wins(int draining) {
     constexpr std::size_t groups = 200;
@@ -305,19 +306,19 @@ void expect_that_stop_wins(int draining) {
             EXPECT_FALSE(group->execute_next_contract());
             EXPECT_EQ(group->drain(), 0u);
         }
-        ASSERT_EQ(runs, 0) << "a group that was stopped drains";
+        ASSERT_EQ(runs, 0) << "a stopped group drained";
     }
 }
 
-TEST(contract_threads, a_stop_stands_though_others_begin_to_drain) {
+TEST(contract_threads, a_stop_is_not_undone_by_threads_that_begin_to_drain) {
     expect_that_stop_wins<work_contract_group>(1);
     expect_that_stop_wins<work_contract_group>(3);
     expect_that_stop_wins<coppice::blocking_work_contract_group>(1);
     expect_that_stop_wins<coppice::blocking_work_contract_group>(3);
 }
 
-// Whichever of them has returned, by whichever thread: the gate is closed.
-TEST(contract_threads, whoever_ends_a_group_finds_it_ended) {
+// Whichever thread returns from whichever of the calls finds the gate closed.
+TEST(contract_threads, a_thread_that_ends_a_group_finds_it_ended) {
     using namespace coppice::execution;
     for (int round = 0; round != coppice::test::repeated(500); ++round) {
         work_contract_group group(1);
@@ -333,7 +334,7 @@ TEST(contract_threads, whoever_ends_a_group_finds_it_ended) {
                 } else {
                     group.begin_drain();
                 }
-                // Turned away, so it has run here: nobody executes the group.
+                // The gate rejected the item, so it has run here: no thread executes the group.
                 bool ran = false;
                 coppice::this_thread::sync_wait(schedule(group.get_scheduler()) |
                                                 then([&] { ran = true; }));

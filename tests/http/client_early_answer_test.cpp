@@ -7,12 +7,12 @@
 #include <coppice/io/timer.hpp>
 #include <coppice/stop/inplace.hpp>
 
+#include "asking.hpp"
 #include "running_server.hpp"
 #include "scripted_server.hpp"
 
 #include <gtest/gtest.h>
 
-#include <poll.h>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -29,79 +29,9 @@ using namespace coppice::test;
 
 constexpr std::size_t large = 16 * 1024 * 1024;  // more than the kernel's buffers hold
 
-std::string name_of_ring(const testing::TestParamInfo<io::backend>& instance) {
-    return instance.param == io::backend::epoll ? "epoll" : "uring";
-}
 class client_early_answer : public testing::TestWithParam<io::backend> {};
 INSTANTIATE_TEST_SUITE_P(rings, client_early_answer,
                          testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
-
-// One accepted connection, as a thread of the server sees it.
-struct accepted {
-    int fd;
-    std::string received = {};
-
-    bool receive() {
-        char buffer[64 * 1024];
-        const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
-        if (n > 0) received.append(buffer, static_cast<std::size_t>(n));
-        return n > 0;
-    }
-    void receive_head() {
-        while (received.find("\r\n\r\n") == received.npos && receive()) {
-        }
-    }
-    std::size_t body_bytes() const { return received.size() - received.find("\r\n\r\n") - 4; }
-    bool send(std::string_view bytes) const {
-        while (!bytes.empty()) {
-            const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-            if (n <= 0) return false;
-            bytes.remove_prefix(static_cast<std::size_t>(n));
-        }
-        return true;
-    }
-    void receive_all() {
-        while (receive()) {
-        }
-    }
-    // Until the client has closed or reset the connection; reads nothing.
-    void wait_for_end() const {
-        pollfd p{fd, POLLRDHUP, 0};
-        (void)::poll(&p, 1, 60'000);
-    }
-};
-
-// Serves `connections` connections, one after the other, by a function.
-class server_of {
-public:
-    server_of(std::function<void(accepted&)> serve, int connections = 1)
-        : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-        sockaddr_storage at{};
-        const io::endpoint any = io::loopback(0);
-        std::memcpy(&at, any.data(), any.size());
-        socklen_t size = any.size();
-        if (::bind(listener_, reinterpret_cast<sockaddr*>(&at), size) != 0) std::abort();
-        if (::listen(listener_, 16) != 0) std::abort();
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size);
-        where = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size);
-        thread_ = std::thread([this, serve = std::move(serve), connections] {
-            for (int i = 0; i != connections; ++i) {
-                accepted a{::accept(listener_, nullptr, nullptr)};
-                serve(a);
-                ::close(a.fd);
-            }
-        });
-    }
-    ~server_of() {
-        thread_.join();
-        ::close(listener_);
-    }
-    io::endpoint where;
-
-private:
-    int listener_;
-    std::thread thread_;
-};
 
 enum class body_kind { buffered, declared, chunked, waiting };
 constexpr body_kind body_kinds[] = {body_kind::buffered, body_kind::declared, body_kind::chunked,
@@ -282,12 +212,7 @@ TEST_P(client_early_answer, a_connection_that_breaks_without_an_answer_is_an_err
             net.run([](io::context& loop, body_kind k, io::endpoint to) -> task<> {
                 http::client client(loop);
                 upload up(k, to, loop);
-                std::error_code error;
-                try {
-                    (void)co_await client.send(up.request);
-                } catch (const std::system_error& e) {
-                    error = e.code();
-                }
+                const std::error_code error = co_await error_of(client, up.request);
                 EXPECT_TRUE(error);
                 EXPECT_TRUE(up.source_ended);
                 EXPECT_EQ(client.idle_connections(), 0u);
@@ -361,12 +286,7 @@ TEST_P(client_early_answer, a_server_that_reads_nothing_costs_the_body_limit) {
         net.run([](io::context& loop, body_kind k, io::endpoint to) -> task<> {
             http::client client(loop, hasty());
             upload up(k, to, loop);
-            std::error_code error;
-            try {
-                (void)co_await client.send(up.request);
-            } catch (const std::system_error& e) {
-                error = e.code();
-            }
+            const std::error_code error = co_await error_of(client, up.request);
             EXPECT_EQ(error, std::errc::timed_out);
             EXPECT_TRUE(up.source_ended);
         }(net.loop, kind, silent.where));
@@ -377,12 +297,7 @@ TEST_P(client_early_answer, a_server_that_reads_nothing_costs_the_body_limit) {
         net.run([](io::context& loop, body_kind k, io::endpoint to) -> task<> {
             http::client client(loop, hasty());
             upload up(k, to, loop);
-            std::error_code error;
-            try {
-                (void)co_await client.send(up.request);
-            } catch (const std::system_error& e) {
-                error = e.code();
-            }
+            const std::error_code error = co_await error_of(client, up.request);
             // A success for what the server has not taken.
             EXPECT_EQ(error, std::errc::timed_out);
             EXPECT_TRUE(up.source_ended);

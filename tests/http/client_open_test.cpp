@@ -6,6 +6,7 @@
 #include <coppice/http/pause.hpp>
 #include <coppice/stop/inplace.hpp>
 
+#include "asking.hpp"
 #include "running_server.hpp"
 #include "scripted_server.hpp"
 
@@ -67,17 +68,8 @@ protected:
     atomic<std::size_t> written{0};
 };
 INSTANTIATE_TEST_SUITE_P(rings, client_open,
-                         testing::Values(io::backend::epoll, io::backend::uring),
-                         [](const auto& instance) {
-                             return instance.param == io::backend::epoll ? "epoll" : "uring";
-                         });
+                         testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
 
-http::client_request asks(io::endpoint to, std::string_view target) {
-    http::client_request r;
-    r.to = to;
-    r.target = target;
-    return r;
-}
 task<std::string> rest_of(http::client_answer& answer) {
     std::string all;
     for (;;) {
@@ -218,15 +210,19 @@ TEST_P(client_open, a_reset_is_an_error_each_time_though_only_the_end_ends_the_b
     net.run([](io::context& loop, io::endpoint to) -> task<> {
         http::client client(loop);
         http::client_answer answer = co_await client.open(asks(to, "/"));
+        std::string said;
         for (int i = 0; i != 3; ++i) {
-            bool failed = false;
+            std::error_code failed;
             try {
                 const std::string all = co_await rest_of(answer);
-            } catch (const std::system_error&) {
-                failed = true;
+            } catch (const std::system_error& error) {
+                failed = error.code();
+                if (i == 0) said = error.what();
+                EXPECT_EQ(error.what(), said);
             }
-            EXPECT_TRUE(failed) << i;
+            EXPECT_EQ(failed, std::errc::connection_aborted) << i;
         }
+        EXPECT_TRUE(said.starts_with("the answer's body: ")) << said;
     }(net.loop, server.where));
 }
 
@@ -293,12 +289,7 @@ TEST_P(client_open, when_a_request_fails_the_next_has_its_turn) {
         o.idle_connections_max = 0;
         http::client client(loop, o);
         const auto fails = [](http::client& c, io::endpoint where) -> task<> {
-            std::error_code error;
-            try {
-                (void)co_await c.get(where, "/");
-            } catch (const std::system_error& e) {
-                error = e.code();
-            }
+            const std::error_code error = co_await error_of(c, asks(where));
             EXPECT_EQ(error, std::errc::connection_refused);
         };
         co_await execution::when_all(fails(client, to), fails(client, to), fails(client, to));

@@ -1,11 +1,14 @@
 // When http::client uses a connection again: never after its server has said something unasked.
+#include <coppice/exec/when_all.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/io/socket.hpp>
 
+#include "asking.hpp"
 #include "scripted_server.hpp"
 
 #include <gtest/gtest.h>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <string>
@@ -65,10 +68,7 @@ private:
 
 class client_reuse : public testing::TestWithParam<io::backend> {};
 INSTANTIATE_TEST_SUITE_P(rings, client_reuse,
-                         testing::Values(io::backend::epoll, io::backend::uring),
-                         [](const auto& instance) {
-                             return instance.param == io::backend::epoll ? "epoll" : "uring";
-                         });
+                         testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
 
 // Gives the number of connections.
 task<std::size_t> ask(io::context& loop, io::endpoint where, io::endpoint elsewhere) {
@@ -111,6 +111,79 @@ TEST_P(client_reuse, a_connection_is_used_again_unless_its_server_has_ended_it) 
             m = co_await ask(loop, s.where, s.elsewhere);
         }(net.loop, server, made));
         EXPECT_EQ(made, closes ? 3u : 2u);
+    }
+}
+
+TEST_P(client_reuse, rfc9112_9_6_a_connection_that_was_asked_to_close_is_not_used_again) {
+    for (const std::string_view close :
+         {"Connection: close\r\n", "X: y\r\nconnection: CLOSE\r\n"}) {
+        const server_of server(
+            [](accepted& a) {
+                a.receive_head();
+                a.send(answer_of("whole"));
+                a.wait_for_end();
+            },
+            2);
+        network net(GetParam());
+        net.run([](io::context& loop, io::endpoint to, std::string_view fields) -> task<> {
+            http::client client(loop);
+            http::client_request r = asks(to);
+            r.fields = fields;
+            const http::client_response got = co_await client.send(r);
+            EXPECT_EQ(got.body(), "whole");
+            EXPECT_EQ(client.idle_connections(), 0u);
+            http::client_answer opened = co_await client.open(r);
+            for (;;) {
+                const std::string_view piece = co_await opened.read();
+                if (piece.empty()) break;
+            }
+            EXPECT_EQ(client.idle_connections(), 0u);
+            EXPECT_EQ(client.connections_made(), 2u);
+        }(net.loop, server.where, close));
+    }
+}
+
+// Both have been closed by a server that says so only when it is asked again.
+TEST_P(client_reuse, behind_a_closed_connection_comes_a_new_one_and_not_another_kept_one) {
+    for (const std::size_t connections_max : {0, 2}) {
+        SCOPED_TRACE(connections_max);
+        io::endpoint where;
+        const int listener = listen_anywhere(where);
+        int asked_again = 0;
+        std::thread server([&] {
+            pollfd fds[] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}, {listener, POLLIN, 0}};
+            for (int i : {0, 1}) fds[i].fd = ::accept(listener, nullptr, nullptr);
+            for (int i : {0, 1}) EXPECT_TRUE(receive_request(fds[i].fd).starts_with("GET / "));
+            for (int i : {0, 1}) send_to(fds[i].fd, answer_of("first"));
+            while (::poll(fds, 3, -1) >= 0 && fds[2].revents == 0) {
+                for (int i : {0, 1}) {
+                    if (fds[i].revents == 0) continue;
+                    if (!receive_request(fds[i].fd).empty()) ++asked_again;
+                    ::close(std::exchange(fds[i].fd, -1));
+                }
+            }
+            const int last = ::accept(listener, nullptr, nullptr);
+            EXPECT_TRUE(receive_request(last).starts_with("GET / "));
+            send_to(last, answer_of("second"));
+            for (const int fd : {fds[0].fd, fds[1].fd, last}) ::close(fd);
+        });
+        network net(GetParam());
+        net.run([](io::context& loop, io::endpoint to, std::size_t most) -> task<> {
+            http::client_options o;
+            o.connections_per_host_max = most;
+            http::client client(loop, o);
+            const auto get = [](http::client& c, io::endpoint at, const char* body) -> task<> {
+                EXPECT_EQ((co_await c.get(at, "/")).body(), body);
+            };
+            co_await execution::when_all(get(client, to, "first"), get(client, to, "first"));
+            EXPECT_EQ(client.idle_connections(), 2u);
+            co_await get(client, to, "second");
+            EXPECT_EQ(client.connections_made(), 3u);
+            EXPECT_EQ(client.idle_connections(), 2u);
+        }(net.loop, where, connections_max));
+        server.join();
+        ::close(listener);
+        EXPECT_EQ(asked_again, 1);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <coppice/pool/thread_pool.hpp>
 
 #include "allocations.hpp"
+#include "asking.hpp"
 #include "running_server.hpp"
 #include "scripted_server.hpp"
 
@@ -37,23 +38,9 @@ using namespace coppice::test;
 using http::request;
 using http::response;
 
-std::string name_of_ring(const testing::TestParamInfo<io::backend>& instance) {
-    return instance.param == io::backend::epoll ? "epoll" : "uring";
-}
-
 class client_safety : public testing::TestWithParam<io::backend> {};
 INSTANTIATE_TEST_SUITE_P(rings, client_safety,
                          testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
-
-// The error that a request ends with; success if it has an answer.
-task<std::error_code> error_of(http::client& client, const http::client_request& r) {
-    try {
-        (void)co_await client.send(r);
-    } catch (const std::system_error& error) {
-        co_return error.code();
-    }
-    co_return std::error_code();
-}
 
 struct refused_request {
     std::string method = "GET", target = "/", host = {}, fields = {};
@@ -154,6 +141,9 @@ const std::vector<sent_answer> answers = {
     {"HTTP/1.1 200 OK\r\n\r\n", true, false},
     {"HTTP/1.1 200 OK\r\n\r\na part", true, false},
     {"HTTP/1.0 200 OK\r\n\r\na part", true, false},
+    {"HTTP/1.2 200 OK\r\nContent-Length: 6\r\n\r\na part", true, true},
+    {"HTTP/1.10 200 OK\r\nContent-Length: 6\r\n\r\na part", false, false},
+    {"HTTP/1.x 200 OK\r\nContent-Length: 6\r\n\r\na part", false, false},
     {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\na part", true, true},
     {"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\na part", false, false},
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n", false, false},

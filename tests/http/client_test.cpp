@@ -8,6 +8,7 @@
 #include <coppice/stop/inplace.hpp>
 #include <coppice/stop/shared.hpp>
 
+#include "asking.hpp"
 #include "running_server.hpp"
 #include "scripted_server.hpp"
 
@@ -52,9 +53,7 @@ protected:
     atomic<int> entered{0};
 };
 INSTANTIATE_TEST_SUITE_P(rings, client_on, testing::Values(io::backend::epoll, io::backend::uring),
-                         [](const auto& instance) {
-                             return instance.param == io::backend::epoll ? "epoll" : "uring";
-                         });
+                         name_of_ring);
 
 TEST_P(client_on, asks_again_and_again_over_one_connection) {
     running_server server(options(), routes());
@@ -160,16 +159,6 @@ TEST_P(client_on, a_stop_from_any_thread_ends_a_request_that_waits) {
     EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
-task<std::error_code> error_of(http::client& client, io::endpoint to, std::string_view target) {
-    std::error_code error;
-    try {
-        (void)co_await client.get(to, target);
-    } catch (const std::system_error& e) {
-        error = e.code();
-    }
-    co_return error;
-}
-
 TEST_P(client_on, an_answer_that_does_not_come_in_time_is_an_error) {
     running_server server(options(), routes());
     network net(GetParam());
@@ -177,7 +166,7 @@ TEST_P(client_on, an_answer_that_does_not_come_in_time_is_an_error) {
         http::client_options o;
         o.answer = 300ms;  // enough for the second answer on a loaded machine
         http::client client(loop, o);
-        EXPECT_EQ(co_await error_of(client, to, "/pause"), std::errc::timed_out);
+        EXPECT_EQ(co_await error_of(client, asks(to, "/pause")), std::errc::timed_out);
         const http::client_response plain = co_await client.get(to, "/plain");
         EXPECT_EQ(plain.body(), "plain");
     }(net.loop, server->local()));
@@ -230,7 +219,7 @@ TEST_P(client_on, rfc9112_6_3_answers_that_can_be_read_in_two_ways_are_errors) {
     net.run([](io::context& loop, io::endpoint to, std::size_t count) -> task<> {
         for (std::size_t i = 0; i != count; ++i) {
             http::client client(loop);
-            const std::error_code error = co_await error_of(client, to, "/");
+            const std::error_code error = co_await error_of(client, asks(to));
             EXPECT_EQ(error, std::errc::bad_message) << i << error.message();
             EXPECT_EQ(client.idle_connections(), 0u);
         }
@@ -246,7 +235,7 @@ TEST_P(client_on, rfc9112_8_an_answer_that_ends_too_early_is_an_error) {
     net.run([](io::context& loop, io::endpoint to, std::size_t count) -> task<> {
         for (std::size_t i = 0; i != count; ++i) {
             http::client client(loop);
-            EXPECT_EQ(co_await error_of(client, to, "/"), std::errc::connection_aborted) << i;
+            EXPECT_EQ(co_await error_of(client, asks(to)), std::errc::connection_aborted) << i;
         }
     }(net.loop, server.where, early.size()));
 }

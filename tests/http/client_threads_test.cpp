@@ -10,6 +10,7 @@
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/stop/inplace.hpp>
 
+#include "asking.hpp"
 #include "running_server.hpp"
 #include "scripted_server.hpp"
 
@@ -114,10 +115,7 @@ protected:
     http::client asking;
 };
 INSTANTIATE_TEST_SUITE_P(rings, client_elsewhere,
-                         testing::Values(io::backend::epoll, io::backend::uring),
-                         [](const auto& instance) {
-                             return instance.param == io::backend::epoll ? "epoll" : "uring";
-                         });
+                         testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
 
 task<> ask_and_come_back(http::client& c, io::endpoint to, thread_pool& pool) {
     for (int i = 0; i != 20; ++i) {

@@ -1,12 +1,16 @@
 // The client asked by URL: names, redirects, retries, limits of connections; against our server.
+#include <coppice/exec/deadline.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all.hpp>
+#include <coppice/exec/write_env.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/pause.hpp>
+#include <coppice/io/timer.hpp>
 #include <coppice/stop/inplace.hpp>
 
+#include "asking.hpp"
 #include "running_server.hpp"
 #include "scripted_server.hpp"
 
@@ -74,10 +78,11 @@ protected:
             return response(503)
                 .add("Retry-After", "3600")
                 .body(http::stream(
-                    [&q](http::body_writer& out) -> task<> {
+                    [loop = &q.loop()](http::body_writer& out) -> task<> {
                         co_await out.write("part");
                         co_await out.flush();
-                        co_await http::pause(q, 1h);
+                        io::timer never(*loop);
+                        co_await never.wait_for(1h);
                     },
                     10));
         });
@@ -95,25 +100,8 @@ protected:
     atomic<int> busy{0};
 };
 INSTANTIATE_TEST_SUITE_P(rings, client_url, testing::Values(io::backend::epoll, io::backend::uring),
-                         [](const auto& instance) {
-                             return instance.param == io::backend::epoll ? "epoll" : "uring";
-                         });
+                         name_of_ring);
 
-task<std::error_code> error_of(http::client& client, http::client_request r) {
-    std::error_code error;
-    try {
-        (void)co_await client.send(std::move(r));
-    } catch (const std::system_error& e) {
-        error = e.code();
-    }
-    co_return error;
-}
-http::client_request asks(std::string url, std::string_view method = "GET") {
-    http::client_request r;
-    r.url = std::move(url);
-    r.method = method;
-    return r;
-}
 std::string at(std::uint16_t port, std::string_view target, std::string_view host = "127.0.0.1") {
     return "http://" + std::string(host) + ":" + std::to_string(port) + std::string(target);
 }
@@ -221,6 +209,10 @@ TEST_P(client_url, redirects_are_followed_only_if_asked_as_rfc9110_15_4_says) {
         plain.target = "/to/302";
         plain.redirects_max = 1;
         EXPECT_EQ((co_await client.send(std::move(plain))).url(), at(port, "/echo"));
+        // RFC 9110 section 10.2.2.
+        http::client_request part = asks(at(port, "/to/302#part"));
+        part.redirects_max = 1;
+        EXPECT_EQ((co_await client.send(std::move(part))).url(), at(port, "/echo#part"));
     }(net.loop, server.port()));
 }
 
@@ -362,12 +354,19 @@ TEST_P(client_url, a_connection_that_fails_is_tried_again_up_to_the_deadline) {
         const auto refused = co_await error_of(client, asks(at(to.port(), "/")));
         EXPECT_EQ(refused, std::errc::connection_refused);
         EXPECT_EQ(client.connections_made(), 4u);
-        // Nobody waits for what would come after the deadline.
+        // What is not idempotent is never tried again.
         o.retry_delay = o.retry_delay_max = 1h;
         http::client patient(loop, o);
-        const auto late = co_await error_of(patient, asks(at(to.port(), "/"), "POST"));
-        EXPECT_EQ(late, std::errc::connection_refused);
+        const auto posted = co_await error_of(patient, asks(at(to.port(), "/"), "POST"));
+        EXPECT_EQ(posted, std::errc::connection_refused);
         EXPECT_EQ(patient.connections_made(), 1u);
+        // Nobody waits for what would come after the deadline.
+        const execution::instant soon = execution::monotonic_now() + 60s;
+        const auto late =
+            co_await execution::write_env(error_of(patient, asks(at(to.port(), "/"))),
+                                          execution::prop(execution::get_deadline, soon));
+        EXPECT_EQ(late, std::errc::connection_refused);
+        EXPECT_EQ(patient.connections_made(), 2u);
     }(net.loop, nobody));
     // A stop of either kind ends the wait between two tries.
     net.run([](io::context& loop, io::endpoint to) -> task<> {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <stdexcept>
+#include <type_traits>
 
 namespace {
 
@@ -21,6 +24,20 @@ TEST(handler, may_be_a_function_a_move_only_callable_or_a_task) {
     EXPECT_TRUE(later.is_asynchronous());
     static_assert(!std::is_constructible_v<handler, int>);
     static_assert(!std::is_constructible_v<handler, void (*)()>);
+}
+
+TEST(handler, is_no_empty_function) {
+    using function = std::function<response(request&)>;
+    using async_function = std::function<coppice::task<response>(request&)>;
+    EXPECT_THROW(handler{function()}, std::invalid_argument);
+    EXPECT_THROW(handler{async_function()}, std::invalid_argument);
+    EXPECT_THROW(handler{offload(function())}, std::invalid_argument);
+    EXPECT_THROW(handler{read_body(async_function())}, std::invalid_argument);
+    response (*none)(request&) = nullptr;
+    EXPECT_THROW(handler{none}, std::invalid_argument);
+    router routes;
+    EXPECT_THROW(routes.get("/a", function()), std::invalid_argument);
+    routes.get("/a", function([](request&) { return response(200); }));
 }
 
 TEST(router, finds_each_methods_handler_and_says_what_is_allowed) {

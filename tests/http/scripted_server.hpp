@@ -8,14 +8,18 @@
 #include <coppice/task/task.hpp>
 
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace coppice::test {
@@ -64,6 +68,65 @@ inline std::string receive_request(int fd) {
     }
     return asked;
 }
+
+// One accepted connection, as a thread of the server sees it.
+struct accepted {
+    int fd;
+    std::string received = {};
+
+    bool receive() {
+        char buffer[64 * 1024];
+        const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
+        if (n > 0) received.append(buffer, static_cast<std::size_t>(n));
+        return n > 0;
+    }
+    void receive_head() {
+        while (received.find("\r\n\r\n") == received.npos && receive()) {
+        }
+    }
+    std::size_t body_bytes() const { return received.size() - received.find("\r\n\r\n") - 4; }
+    bool send(std::string_view bytes) const {
+        while (!bytes.empty()) {
+            const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (n <= 0) return false;
+            bytes.remove_prefix(static_cast<std::size_t>(n));
+        }
+        return true;
+    }
+    void receive_all() {
+        while (receive()) {
+        }
+    }
+    // Until the client has closed or reset the connection; reads nothing.
+    void wait_for_end() const {
+        pollfd p{fd, POLLRDHUP, 0};
+        (void)::poll(&p, 1, 60'000);
+    }
+};
+
+// Serves `connections` connections, one after the other, by a function.
+class server_of {
+public:
+    explicit server_of(std::function<void(accepted&)> serve, int connections = 1)
+        : listener_(listen_anywhere(where)) {
+        thread_ = std::thread([this, serve = std::move(serve), connections] {
+            for (int i = 0; i != connections; ++i) {
+                accepted a{::accept(listener_, nullptr, nullptr)};
+                serve(a);
+                ::close(a.fd);
+            }
+        });
+    }
+    ~server_of() {
+        thread_.join();
+        ::close(listener_);
+    }
+    io::endpoint where;
+
+private:
+    int listener_;
+    std::thread thread_;
+};
 
 // Answers each connection with one text, whatever it is asked, and then closes it.
 class scripted_server {

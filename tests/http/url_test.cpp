@@ -248,6 +248,23 @@ TEST(url, references_to_other_places_are_as_strict_as_urls) {
     EXPECT_EQ(resolved("http://a/b", std::string(url::bytes_max + 1, 'a')), "none");
 }
 
+TEST(url, rfc3986_5_3_a_path_never_becomes_an_authority) {
+    for (const char* none : {"http:/.//host/x", "http:/..//host/x", "http:/a/..//host/x",
+                             "https:/.//host/x", "http:.//host/x", "http:?//host/x"}) {
+        EXPECT_EQ(resolved("http://a/b", none), "none") << none;
+    }
+    for (const char* rooted : {"/.//host/x", "/..//host/x", "/a/..//host/x"}) {
+        const auto got = url("http://a:81/b").resolve(rooted);
+        ASSERT_TRUE(got) << rooted;
+        EXPECT_EQ(got.value().to_string(), "http://a:81//host/x");
+        EXPECT_EQ(got.value().host(), "a");
+        EXPECT_EQ(got.value().path(), "//host/x");
+        EXPECT_EQ(resolved(got.value().to_string(), "y"), "http://a:81//host/y");
+        EXPECT_EQ(resolved(got.value().to_string(), "..//y"), "http://a:81///y");
+    }
+    EXPECT_EQ(resolved("http://a/b/c", ".//host/x"), "http://a/b//host/x");
+}
+
 TEST(url, origins_differ_by_scheme_host_and_port) {
     const url a("http://a:80/x");
     EXPECT_TRUE(a.same_origin(url("http://A/y?z")));

@@ -1,4 +1,4 @@
-// The asymmetric source: plain stores against a membarrier.
+// The model of the asymmetric source: plain stores against a membarrier.
 #include "stop_model.hpp"
 
 #include <coppice/stop/asymmetric.hpp>
@@ -22,7 +22,7 @@ using second = asymmetric<2, 1>;
 constexpr const char* own = "include/coppice/stop/asymmetric.hpp";
 constexpr const char* waiting = "include/coppice/stop/sleepers.hpp";
 
-// Two slots with an owner each, while a third thread requests.
+// Two slots, each with an owner, while a third thread requests.
 struct two_slots : stop_test<two_slots, 3> {
     asymmetric_inplace_stop_source<2> source;
     plain<int> data[2];

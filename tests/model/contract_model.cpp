@@ -1,4 +1,4 @@
-// The contracts' model: runs and releases are neither lost, doubled nor given to a stranger.
+// The model of contracts: runs and releases are never lost, doubled, or given to another contract.
 #include "model.hpp"
 
 #include <coppice/base/gate.hpp>
@@ -13,12 +13,12 @@ using namespace coppice::internal;
 constexpr const char* board_header = "include/coppice/contract/board.hpp";
 constexpr const char* life_header = "include/coppice/contract/life.hpp";
 
-// How far the thread with the many steps has come. Others wait for a stage of the checker's choice,
-// at their start and wherever a visit begins or ends, or their few steps would always come first.
-// Relaxed, so that nothing rides on it.
+// How far the thread with the most steps has come. The other threads wait for a stage that the
+// checker chooses, at their start and wherever a visit begins or ends; otherwise their few steps
+// would always come first. Relaxed, so that nothing depends on its order.
 struct stages {
     atomic<unsigned> reached{0};
-    unsigned last = 0;  // 0: nobody waits
+    unsigned last = 0;  // 0: no thread waits
     void wait() {
         if (last == 0) return;
         const unsigned chosen = rl::rand(last + 1);
@@ -28,7 +28,7 @@ struct stages {
 
 class staged_life : public life_word {
 public:
-    stages* visitors = nullptr;  // of the second thread
+    stages* visitors = nullptr;  // those of the second thread
     entered enter(std::uint64_t generation) { return staged(life_word::enter(generation)); }
     entered begin_release(std::uint64_t generation) {
         return staged(life_word::begin_release(generation));
@@ -43,10 +43,10 @@ private:
     }
 };
 
-// A contract of the model: plain fields are races if two threads run it at once.
+// A contract of the model. Its plain fields are data races if two threads run it at once.
 struct slot {
     staged_life life;
-    plain<int> owner;  // the generation that was put here, plus 1
+    plain<int> owner;  // 1 + the generation of the contract in the slot
     plain<int> runs;
 };
 using board_type = contract_board<slot, 2>;
@@ -59,8 +59,8 @@ struct handle {
 template <class Derived, int Threads>
 struct board_test : model::test<Derived, Threads> {
     board_type board{4, nullptr};
-    int runs = 0;      // in all
-    int releases = 0;  // in all
+    int runs = 0;      // in total
+    int releases = 0;  // in total
 
     handle create() {
         const auto index = board.take_vacant();
@@ -71,7 +71,7 @@ struct board_test : model::test<Derived, Threads> {
         s.owner.write(static_cast<int>(generation) + 1);
         return {*index, generation};
     }
-    // What a group does with a claimed contract. `release` is what the run asks for.
+    // Does what a group does with a claimed contract. `release` is what the run asks for.
     void run(std::size_t index, bool again, bool release) {
         slot& s = board[index];
         if (s.life.is_released()) {
@@ -104,17 +104,17 @@ struct board_test : model::test<Derived, Threads> {
         while (execute(round)) {
         }
     }
-    // All slots are vacant again, and each can be taken once.
+    // Requires that all slots are vacant again and that each can be taken once.
     void require_whole() {
         for (int i = 0; i != 4; ++i)
             model::require(board.take_vacant().has_value(), "a slot was lost");
-        model::require(!board.take_vacant().has_value(), "a slot is vacant twice");
-        model::require(board.idle(), "an idle board does not say so");
+        model::require(!board.take_vacant().has_value(), "a slot was vacant twice");
+        model::require(board.idle(), "idle() is false for an idle board");
     }
 };
 
-// Two threads schedule one contract and both execute: it runs once or twice, by one at a time, and
-// the run after a schedule sees what came before it.
+// Two threads schedule one contract and both execute. It runs once or twice, on one thread at a
+// time, and a run after a schedule sees what came before the schedule.
 struct schedule_and_run : board_test<schedule_and_run, 2> {
     handle contract;
     plain<int> posted[2];
@@ -133,11 +133,12 @@ struct schedule_and_run : board_test<schedule_and_run, 2> {
     void after() {
         execute_rest();
         model::require(runs >= 1 && runs <= 2, "a run was lost or doubled");
-        model::require(board[contract.index].runs.read() == runs, "two ran it at once");
+        model::require(board[contract.index].runs.read() == runs,
+                       "two threads ran a contract at once");
     }
 };
 
-// One thread runs a contract that reschedules itself once, another schedules and executes.
+// One thread runs a contract that reschedules itself once; another schedules and executes.
 struct reschedule : board_test<reschedule, 2> {
     handle contract;
     bool missed = false;
@@ -151,7 +152,7 @@ struct reschedule : board_test<reschedule, 2> {
         if (index == 0) {
             const std::size_t claimed = board.claim(round);
             if (claimed != no_signal) run(claimed, true, false);
-            // It is available now, unless the other took it.
+            // It is available now, unless the other thread took it.
             missed = !execute(round);
         } else {
             if (board.claim(round) == contract.index) run(contract.index, true, false);
@@ -161,14 +162,15 @@ struct reschedule : board_test<reschedule, 2> {
     void after() {
         const int before_rest = runs;
         execute_rest();
-        model::require(!missed || before_rest == runs, "what was available was not found");
+        model::require(!missed || before_rest == runs, "an available contract was not found");
         model::require(runs >= 2, "a run was lost");
-        model::require(board[contract.index].runs.read() == runs, "two ran it at once");
+        model::require(board[contract.index].runs.read() == runs,
+                       "two threads ran a contract at once");
     }
 };
 
-// A handle is released while another thread schedules it, and a third executes: the release runs
-// once, no run comes after it, and the slot is whole again.
+// One thread releases a handle while another schedules it and a third executes. The release runs
+// once, no run comes after it, and the slot is vacant at the end.
 template <int Threads>
 struct release_and_run : board_test<release_and_run<Threads>, Threads> {
     using base = board_test<release_and_run<Threads>, Threads>;
@@ -205,20 +207,22 @@ struct release_and_run : board_test<release_and_run<Threads>, Threads> {
         this->execute_rest();
         model::require(this->releases == 1, "a release was lost or doubled");
         model::require(this->runs <= 2, "a run was doubled");
-        model::require(!board[contract.index].life.valid(contract.generation), "valid when gone");
+        model::require(!board[contract.index].life.valid(contract.generation),
+                       "a handle was valid after its contract was gone");
         this->require_whole();
     }
 };
 
-// A contract releases itself and its slot goes to another contract, which nobody schedules, while a
-// stale handle of the first one is scheduled, unscheduled and released: the second never runs.
+// A contract releases itself, and its slot goes to another contract, which is never scheduled.
+// Meanwhile a stale handle of the first one is scheduled, unscheduled, and released. The second
+// contract never runs.
 struct stranger : board_test<stranger, 2> {
     static constexpr unsigned last_stage = 4;
     handle first;
     stages stage;
     void reached(unsigned s) { stage.reached.store(s, relaxed); }
     void before() {
-        board.grow(1);  // one slot, so that it is the one that is used again
+        board.grow(1);  // one slot, so that it is used again
         first = create();
         board.set_ready(first.index);
         board[0].life.visitors = &stage;
@@ -230,10 +234,10 @@ struct stranger : board_test<stranger, 2> {
             const std::size_t claimed = board.claim(round);
             if (claimed != no_signal) run(claimed, false, true);
             reached(1);
-            execute(round);  // the release
+            execute(round);  // runs the release
             reached(2);
             const auto slot_index = board.take_vacant();
-            if (!slot_index) {  // a visitor is still inside: it frees the slot
+            if (!slot_index) {  // a visitor is still inside, and frees the slot
                 reached(last_stage);
                 return;
             }
@@ -245,13 +249,13 @@ struct stranger : board_test<stranger, 2> {
             execute(round);
             reached(last_stage);
             execute(round);
-            model::require(s.runs.read() == 100, "a stale handle ran a stranger");
+            model::require(s.runs.read() == 100, "a stale handle ran another contract");
         } else {
             stage.wait();
             board.schedule(first.index, first.generation);
             board.begin_release(first.index, first.generation);
             board.unschedule(first.index, first.generation);
-            // The slot may have been freed here, and is used again here.
+            // The slot may have been freed here; it is then used again here.
             if (const auto slot_index = board.take_vacant()) {
                 plain<int>& owner = board[*slot_index].owner;
                 model::require(owner.read() == 0, "a slot with a contract was vacant");
@@ -263,13 +267,14 @@ struct stranger : board_test<stranger, 2> {
     void after() {
         stage.last = 0;
         execute_rest();
-        model::require(releases == 1, "a stale handle released a stranger");
-        model::require(runs <= 1, "a stale handle ran a stranger");
-        model::require(!board[first.index].life.valid(first.generation), "valid when gone");
+        model::require(releases == 1, "a stale handle released another contract");
+        model::require(runs <= 1, "a stale handle ran another contract");
+        model::require(!board[first.index].life.valid(first.generation),
+                       "a handle was valid after its contract was gone");
     }
 };
 
-// unschedule() takes a run back, but never the release.
+// unschedule() withdraws a run, but never the release.
 struct unschedule : board_test<unschedule, 3> {
     handle contract;
     bool withdrawn = false;
@@ -287,13 +292,13 @@ struct unschedule : board_test<unschedule, 3> {
     void after() {
         execute_rest();
         model::require(releases == 1, "a release was lost or doubled");
-        model::require(!withdrawn || runs == 0, "a run that was withdrawn happened");
+        model::require(!withdrawn || runs == 0, "a withdrawn run happened");
         require_whole();
     }
 };
 
-// Busy threads go through a leaf with finish_and_claim, while a third schedules: every schedule is
-// followed by a run.
+// Two busy threads go through a leaf with finish_and_claim while a third schedules. Every schedule
+// is followed by a run.
 struct fused : board_test<fused, 3> {
     handle contracts[2];
     plain<int> posted;
@@ -332,12 +337,12 @@ struct fused : board_test<fused, 3> {
         model::require(runs >= 2 && runs <= 4, "a run was lost or doubled");
         const int each =
             board[contracts[0].index].runs.read() + board[contracts[1].index].runs.read();
-        model::require(each == runs, "two ran one at once");
-        model::require(board.idle(), "an idle board does not say so");
+        model::require(each == runs, "two threads ran a contract at once");
+        model::require(board.idle(), "idle() is false for an idle board");
     }
 };
 
-// Several contracts are claimed at once and finished at once, while they are scheduled.
+// Several contracts are claimed at once and finished at once while they are scheduled.
 struct batch : board_test<batch, 2> {
     handle contracts[2];
     void before() {
@@ -371,20 +376,20 @@ struct batch : board_test<batch, 2> {
         execute_rest();
         const int each =
             board[contracts[0].index].runs.read() + board[contracts[1].index].runs.read();
-        model::require(each == runs, "two ran one at once");
+        model::require(each == runs, "two threads ran a contract at once");
         model::require(runs >= 2 && runs <= 5, "a run was lost or doubled");
-        model::require(board.idle(), "an idle board does not say so");
+        model::require(board.idle(), "idle() is false for an idle board");
     }
 };
 
-// One thread schedules a contract twice and executes, another only executes; both end with a search
-// that finds nothing. So nothing is left: whatever became available last was so during that search
-// of the same thread.
+// One thread schedules a contract twice and executes; another only executes. Both end with a search
+// that finds nothing. Then nothing may be left: the thread that made the contract available last
+// searched after that, and the contract stayed available during its search.
 struct sight : board_test<sight, 2> {
     handle contract;
     void before() {
         board.grow(4);
-        for (int i = 0; i != 4; ++i) contract = create();  // the last one, not in the first leaf
+        for (int i = 0; i != 4; ++i) contract = create();  // the last one is not in the first leaf
     }
     void thread(unsigned index) {
         signal_round round;
@@ -395,15 +400,15 @@ struct sight : board_test<sight, 2> {
         for (int none = 0; none != 2;) none = execute(round) ? 0 : none + 1;
     }
     void after() {
-        model::require(board.available(contract.index / 2) == 0, "what was ready was not found");
+        model::require(board.available(contract.index / 2) == 0, "a ready contract was not found");
         model::require(runs >= 1 && runs <= 2, "a run was lost or doubled");
-        model::require(board.idle(), "an idle board does not say so");
+        model::require(board.idle(), "idle() is false for an idle board");
     }
 };
 
-// Whoever sees that a contract is gone sees what its release did, and may destroy that: by its
-// handle, by being told, or as a watcher that comes too late. A third thread may have put the next
-// contract into the slot by then.
+// A thread that learns that a contract is gone sees what its release did, and may destroy that. It
+// learns so from its handle, from being told, or as a watcher that comes too late. A third thread
+// may have put the next contract into the slot by then.
 template <bool Watches>
 struct gone : board_test<gone<Watches>, 3> {
     using base = board_test<gone<Watches>, 3>;
@@ -440,13 +445,13 @@ struct gone : board_test<gone<Watches>, 3> {
             }
         } else {
             while (!is_gone()) spin_hint();
-            model::require(effect.read() == 1, "gone before its release has run");
-            effect.write(2);  // the end of what the release has written
+            model::require(effect.read() == 1, "a contract was gone before its release had run");
+            effect.write(2);  // ends the lifetime of what the release wrote
         }
     }
 };
 
-// Slots go from hand to hand.
+// Slots pass from thread to thread.
 struct slots_change_hands : board_test<slots_change_hands, 2> {
     void before() {
         board.grow(1);
@@ -467,10 +472,11 @@ struct slots_change_hands : board_test<slots_change_hands, 2> {
     }
 };
 
-// Three items for two extra slots: whoever finds none waits, and whoever frees one sees to that.
+// Three items for two extra slots. An item that finds none waits, and the thread that frees one
+// places it.
 struct extras : board_test<extras, 3> {
     rl::mutex mutex;
-    int waiting = 0;  // under the mutex
+    int waiting = 0;  // guarded by the mutex
     int placed = 0;
     atomic<int> done{0};
 
@@ -501,11 +507,11 @@ struct extras : board_test<extras, 3> {
         mutex.unlock(source_point().info);
         if (vacancy) place_waiting();
     }
-    void after() { model::require(done.load(relaxed) == 3, "an item waits for ever"); }
+    void after() { model::require(done.load(relaxed) == 3, "an item waits forever"); }
 };
 
-// A group is stopped by one thread while others begin to drain it, and is executed: no run begins
-// once a call to stop() has returned, and a call that has returned has closed the gate.
+// One thread stops a group that is being executed while others begin to drain it. No run begins
+// after a call to stop() has returned, and each call that has returned has closed the gate.
 template <int Drains>
 struct stop_and_drain : board_test<stop_and_drain<Drains>, 2 + Drains> {
     using base = board_test<stop_and_drain<Drains>, 2 + Drains>;
@@ -521,7 +527,7 @@ struct stop_and_drain : board_test<stop_and_drain<Drains>, 2 + Drains> {
         board.set_ready(contract.index);
     }
     void execute(signal_round& round) {
-        const bool late = stopped.load(acquire) != 0;  // what a test's barrier shows
+        const bool late = stopped.load(acquire) != 0;  // what a test's barrier would show
         const std::size_t index = board.claim(round);
         if (index == no_signal) return;
         if (mode.is_stopped()) {
@@ -571,14 +577,14 @@ int main() {
     report.holds<stranger>("a stale handle and the slot's next contract", {200'000});
     report.holds<unschedule>("unschedule, release and run, three threads", {100'000});
     report.holds<fused>("finishing and claiming in one exchange, three threads", {100'000});
-    report.holds<batch>("several at once", {100'000});
-    report.holds<sight>("what is scheduled is found", {100'000});
-    report.holds<gone<false>>("what is gone has had its release run", {50'000});
-    report.holds<gone<true>>("a watcher of what is gone sees that too", {100'000});
-    report.holds<slots_change_hands>("slots change hands", {50'000});
+    report.holds<batch>("several contracts claimed at once", {100'000});
+    report.holds<sight>("a scheduled contract is found", {100'000});
+    report.holds<gone<false>>("a contract that is gone has run its release", {50'000});
+    report.holds<gone<true>>("a late watcher sees what the release did", {100'000});
+    report.holds<slots_change_hands>("slots pass from thread to thread", {50'000});
     report.holds<extras>("items wait for slots", {100'000});
-    report.holds<stop_and_drain<1>>("a stop stands against a drain", {100'000});
-    report.holds<stop_and_drain<2>>("a stop stands against two drains", {100'000});
+    report.holds<stop_and_drain<1>>("a drain does not undo a stop", {100'000});
+    report.holds<stop_and_drain<2>>("two drains do not undo a stop", {100'000});
     report.dies_weakened<schedule_and_run>(board_header, "contract.run");
     report.dies_weakened<slots_change_hands>(board_header, "contract.extra");
     report.dies_weakened<release_and_run<2>>(life_header, "contract.release", {200'000});

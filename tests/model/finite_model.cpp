@@ -1,4 +1,5 @@
-// The finite source: a flag, and slots that the request only looks at while they are empty.
+// The model of the finite source: a flag, and slots that the request only reads while they are
+// empty.
 #include "stop_model.hpp"
 
 #include <coppice/stop/finite.hpp>
@@ -23,7 +24,7 @@ constexpr const char* slot = "include/coppice/stop/slot.hpp";
 constexpr const char* flag = "include/coppice/stop/finite.hpp";
 constexpr const char* waiting = "include/coppice/stop/sleepers.hpp";
 
-// Two slots, each used by a thread of its own, while a third requests.
+// Two slots, each used by its own thread, while a third thread requests.
 struct two_slots : stop_test<two_slots, 3> {
     finite_inplace_stop_source<2> source;
     plain<int> data[2];
@@ -49,7 +50,7 @@ struct two_slots : stop_test<two_slots, 3> {
     }
 };
 
-// While the second slot's callback runs, the first one's is removed: it does not wait for it.
+// While the second slot's callback runs, the first slot's is removed; that removal must not wait.
 struct no_wait_for_others : stop_test<no_wait_for_others, 2> {
     finite_inplace_stop_source<2> source;
     atomic<int> second_runs{0};

@@ -1,4 +1,4 @@
-// The fork_deque's model: forked calls run once each, whole, and nobody sleeps while one waits.
+// The model of fork_deque: each forked call runs once, and no worker sleeps while a call waits.
 #include "model.hpp"
 
 #include <coppice/base/fork_deque.hpp>
@@ -11,7 +11,8 @@ using namespace coppice::internal;
 
 constexpr const char* header = "include/coppice/base/fork_deque.hpp";
 
-// One forked call: what it reads was written before the push, what it writes is read after.
+// One forked call. What it reads was written before the push; what it writes is read after the
+// join.
 struct call {
     plain<int> argument;
     plain<int> result;
@@ -48,7 +49,7 @@ void steal_some(fork_deque& deque, unsigned thief, int tries) {
     }
 }
 
-// The owner forks `Depth` calls deep, twice; thieves ask and steal.
+// The owner forks `Depth` calls deep, twice, while thieves ask and steal.
 template <int Thieves, int Depth, bool FreeFences = true>
 struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth, FreeFences>, 1 + Thieves> {
     const bool free = this->fences.light_is_free = FreeFences;
@@ -85,11 +86,11 @@ struct forks_and_joins : model::test<forks_and_joins<Thieves, Depth, FreeFences>
         for (call& each : calls) {
             model::require(each.runs.load(relaxed) == 1, "a call was lost");
         }
-        model::require(deque.looks_empty(), "the deque ends empty");
+        model::require(deque.looks_empty(), "the deque was not empty at the end");
     }
 };
 
-// The owner does not wait for what is stolen: it uses the call's place again, for another.
+// The owner does not wait for stolen calls: it reuses the slot of a call for another one.
 template <int Thieves, bool FreeFences = true>
 struct let_go : model::test<let_go<Thieves, FreeFences>, 1 + Thieves> {
     const bool free = this->fences.light_is_free = FreeFences;
@@ -118,13 +119,13 @@ struct let_go : model::test<let_go<Thieves, FreeFences>, 1 + Thieves> {
         for (call& each : calls) {
             model::require(each.runs.load(relaxed) == 1, "a call was lost");
         }
-        model::require(deque.looks_empty(), "the deque ends empty");
+        model::require(deque.looks_empty(), "the deque was not empty at the end");
     }
 };
 
 // A worker waits for a call that a thief runs, and helps the thief. The thief forks below that
-// call, and again afterwards, for itself: what it forks then is none of the waiting worker's
-// business.
+// call, and again afterwards for itself. The waiting worker must not take what the thief forks
+// afterwards.
 template <bool FreeFences>
 struct leapfrog : model::test<leapfrog<FreeFences>, 2> {
     const bool free = this->fences.light_is_free = FreeFences;
@@ -155,7 +156,7 @@ struct leapfrog : model::test<leapfrog<FreeFences>, 2> {
     bool help(const fork_slot& slot, bool urgent) {
         taken_call taken;
         if (busy.steal_below(slot, taken, 0) == fork_steal::taken) {
-            model::require(taken.frame == &below, "a join ran a stranger");
+            model::require(taken.frame == &below, "a join ran an unrelated call");
             waiting.run(taken);
             return true;
         }
@@ -195,8 +196,8 @@ struct leapfrog : model::test<leapfrog<FreeFences>, 2> {
     void after() { model::require(after_it.runs.load(relaxed) == 1, "a call was lost"); }
 };
 
-// Workers that search, ask and sleep as a pool's do (pool/workers.hpp), and a forker whose first
-// functions wait until the forked ones have run: it comes back to its deque only if a worker came.
+// Workers search, ask, and sleep as those of a pool do (pool/workers.hpp). The first functions of a
+// forker wait until the forked ones have run, so it returns to its deque only if a worker came.
 template <int Workers, int Forks, bool FreeFences = true>
 struct sleepers : model::test<sleepers<Workers, Forks, FreeFences>, 1 + Workers> {
     const bool free = this->fences.light_is_free = FreeFences;
@@ -237,7 +238,7 @@ struct sleepers : model::test<sleepers<Workers, Forks, FreeFences>, 1 + Workers>
         over.store(1, relaxed);
         lot.wake_all();
     }
-    // Each call keeps its worker until all of the round run.
+    // Each call keeps its worker until all calls of the round run.
     void run(const taken_call& taken) {
         taken.run();
         const int which = static_cast<int>(static_cast<call*>(taken.frame) - calls);
@@ -299,14 +300,14 @@ int main() {
     report.holds<forks_and_joins<1, 3>>("the same three deep", {200'000});
     report.holds<forks_and_joins<2, 2>>("an owner and two thieves", {200'000});
     report.holds<forks_and_joins<2, 3>>("the same three deep", {200'000});
-    report.holds<let_go<1>>("stolen calls that nobody waits for, one thief", {100'000});
-    report.holds<let_go<2>>("stolen calls that nobody waits for, two thieves", {200'000});
+    report.holds<let_go<1>>("stolen calls without a waiter, one thief", {100'000});
+    report.holds<let_go<2>>("stolen calls without a waiter, two thieves", {200'000});
     report.holds<sleepers<1, 2>>("no forked call waits while the worker sleeps", {100'000});
     report.holds<sleepers<2, 2>>("no forked call waits while a worker sleeps", {200'000});
-    report.holds<leapfrog<true>>("a join runs but what the awaited call has forked", {200'000});
+    report.holds<leapfrog<true>>("a join runs only what the awaited call has forked", {200'000});
     report.holds<leapfrog<false>>("the same without membarrier", {200'000});
     report.holds<forks_and_joins<2, 2, false>>("joins without membarrier", {100'000});
-    report.holds<let_go<2, false>>("calls that nobody waits for, without membarrier", {100'000});
+    report.holds<let_go<2, false>>("calls without a waiter, without membarrier", {100'000});
     report.holds<sleepers<1, 2, false>>("sleep without membarrier", {100'000});
     report.holds<sleepers<2, 2, false>>("sleep of two without membarrier", {100'000});
     report.dies_weakened<forks_and_joins<1, 2, false>>(header, "fork.lock", {200'000});

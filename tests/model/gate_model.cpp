@@ -1,4 +1,4 @@
-// The gate's model: what is let in is found by who ends; what is turned away runs with its caller.
+// The model of the gate: the end finds admitted work; the caller runs the work that is rejected.
 #include "model.hpp"
 
 #include <coppice/base/gate.hpp>
@@ -10,12 +10,12 @@ using namespace coppice::internal;
 
 constexpr const char* header = "include/coppice/base/gate.hpp";
 
-// A pool of one worker, told to end by a thread of its own; the worker destroys what it was in.
-// The queue's words are relaxed: only the gate orders them.
+// A pool of one worker. Another thread tells it to end, and the worker destroys the object that it
+// was in. The words of the queue are relaxed: only the gate orders them.
 template <int Callers>
 struct submit_and_end : model::test<submit_and_end<Callers>, 2 + Callers> {
     gate entry;
-    plain<int> object;          // stands for what a call touches in the pool
+    plain<int> object;          // stands for what a call uses in the pool
     plain<int> items[Callers];  // 1: submitted, 2: run
     atomic<int> queued[Callers];
 
@@ -35,7 +35,7 @@ struct submit_and_end : model::test<submit_and_end<Callers>, 2 + Callers> {
         model::require(object.read() == 1, "the pool ended under a call");
         entry.leave();
     }
-    // What is queued is read once the gate is quiet.
+    // The queue is read after the gate is quiet.
     void worker() {
         while (!entry.is_closed()) spin_hint();
         if (!planted("gate.end_at_once")) {
@@ -45,7 +45,7 @@ struct submit_and_end : model::test<submit_and_end<Callers>, 2 + Callers> {
             if (queued[i].load(relaxed) != 0) run(i);
         }
         entry.wait();
-        object.write(0);  // the end
+        object.write(0);  // the end of the object
     }
     void thread(unsigned index) {
         if (index == 0) return worker();
@@ -57,7 +57,8 @@ struct submit_and_end : model::test<submit_and_end<Callers>, 2 + Callers> {
     }
 };
 
-// Who is let in may run before it leaves, and end the object: that waits.
+// An admitted call's work may run before the call leaves, and may end the object; the end waits for
+// the call.
 struct leave_and_end : model::test<leave_and_end, 2> {
     gate entry;
     atomic<int> work{0};
@@ -82,7 +83,7 @@ struct leave_and_end : model::test<leave_and_end, 2> {
 
 int main() {
     model::report report("gate");
-    report.holds<submit_and_end<1>>("one caller, one who closes, one who ends", {200'000});
+    report.holds<submit_and_end<1>>("one caller, one closing thread, one ending thread", {200'000});
     report.holds<submit_and_end<2>>("the same with two callers", {200'000});
     report.holds<leave_and_end>("the end waits for a call whose work has run", {100'000});
     report.dies_weakened<submit_and_end<2>>(header, "gate.left", {200'000});

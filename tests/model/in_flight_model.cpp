@@ -1,4 +1,4 @@
-// The in_flight model: a call publishes work, then touches the object once more; the end waits.
+// The model of in_flight: a call publishes work and then uses the object; the end waits for that.
 #include "model.hpp"
 
 #include <coppice/base/in_flight.hpp>
@@ -13,7 +13,7 @@ constexpr const char* header = "include/coppice/base/in_flight.hpp";
 struct call_and_end : model::test<call_and_end, 2> {
     in_flight calls;
     atomic<int> work{0};
-    plain<int> object;  // stands for what the call touches after its work is visible
+    plain<int> object;  // stands for what the call uses after its work is visible
 
     void before() { object.write(1); }
     void thread(unsigned index) {
@@ -24,7 +24,7 @@ struct call_and_end : model::test<call_and_end, 2> {
         } else {
             while (work.load(acquire) == 0) spin_hint();
             if (!planted("in_flight.forget_to_wait")) calls.wait();
-            object.write(0);  // the end
+            object.write(0);  // the end of the object
         }
     }
 };

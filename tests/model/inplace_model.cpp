@@ -1,4 +1,4 @@
-// The inplace source: a locked list.
+// The model of the in-place source: a locked list.
 #include "stop_model.hpp"
 
 #include <coppice/stop/inplace.hpp>
@@ -20,7 +20,7 @@ constexpr const char* list = "include/coppice/stop/list.hpp";
 constexpr const char* own = "include/coppice/stop/inplace.hpp";
 constexpr const char* waiting = "include/coppice/stop/sleepers.hpp";
 
-// Two threads with two callbacks each, a third requests: every removal finds its own node.
+// Two threads with two callbacks each, while a third requests. Each removal finds its own node.
 struct many_callbacks : stop_test<many_callbacks, 3> {
     inplace_stop_source source;
     plain<int> data[2];
@@ -46,7 +46,7 @@ struct many_callbacks : stop_test<many_callbacks, 3> {
     }
 };
 
-// While one callback runs, another one is removed: it does not wait for it.
+// While one callback runs, another one is removed; that removal must not wait.
 struct no_wait_for_others : stop_test<no_wait_for_others, 2> {
     inplace_stop_source source;
     atomic<int> runs{0};
@@ -94,8 +94,9 @@ struct newer_removes_itself : stop_test<newer_removes_itself, 2> {
     }
 };
 
-// Two callbacks, the newer one taken while the older is still in the list. A second thread removes
-// the older; the newer callback sees that and frees everything from inside.
+// There are two callbacks; the newer one is taken while the older one is still in the list. A
+// second thread removes the older one. The newer callback sees that and frees everything from
+// inside.
 struct last_one_frees : stop_test<last_one_frees, 2> {
     struct operation {
         struct free_all {
@@ -132,7 +133,7 @@ struct last_one_frees : stop_test<last_one_frees, 2> {
     }
 };
 
-// The lock alone, with holders that are interrupted, so that others sleep.
+// The lock alone, with holders that are preempted, so that other threads sleep.
 struct list_lock : stop_test<list_lock, 3> {
     stop_list list;
     plain<int> inside;
@@ -167,7 +168,7 @@ int main() {
     report.holds<forward_and_destroy<inplace, inplace, false>>(
         "the same when only the stop completes", far);
     report.holds<last_one_frees>("a callback frees the source after the others have left", far);
-    report.holds<list_lock>("the lock excludes, and wakes who sleeps", far);
+    report.holds<list_lock>("the lock excludes, and wakes sleeping threads", far);
 
     report.dies_weakened<many_callbacks>(list, "stop.list", far);
     report.dies_weakened<register_and_remove<inplace>>(list, "stop.requested", far);

@@ -1,4 +1,4 @@
-// linked_stop: a stop is passed on by one thread, another one completes, a third one destroys.
+// The model of linked_stop: a thread passes a stop on, another completes, and a third destroys.
 #include "exec_model.hpp"
 
 #include <coppice/exec/linked_stop.hpp>
@@ -11,8 +11,8 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-// The textbook operation: it ends when it is stopped, inside its callback, unless another thread
-// has completed it. As soon as it has completed, another thread destroys it.
+// The usual operation: it ends inside its stop callback, unless another thread has completed it. As
+// soon as it has completed, another thread destroys it.
 template <class Source, class Outer, bool CompletesElsewhere>
 struct passed_on
     : stop_test<passed_on<Source, Outer, CompletesElsewhere>, CompletesElsewhere ? 3 : 2> {
@@ -52,7 +52,7 @@ struct passed_on
     void complete_once() noexcept {
         if (claimed.exchange(1, acq_rel) != 0) return;
         op.get().end();
-        completed.store(1, release);  // the receiver: the operation may be destroyed
+        completed.store(1, release);  // the receiver allows the operation to be destroyed
     }
     void run(unsigned index) {
         if (index == 0) outer.request_stop();

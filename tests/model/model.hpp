@@ -1,4 +1,4 @@
-// The driver of the models: explores interleavings, plants mutants, and counts what lived and died.
+// The driver of the models: explores interleavings, plants mutants, and counts survivors.
 #pragma once
 // A model is a relacy test suite over the library's own headers, built with COPPICE_MODEL. Its
 // main:
@@ -9,9 +9,9 @@
 //   report.dies_planted<owner_and_thief>("deque.skip_last_item_race");
 //   return report.finish();
 //
-// holds() must find no failure. dies_*() must find one, or the model could not have found the fault
-// either. A mutant that cannot die is listed with survives(), which demands the reason in words and
-// checks that it does survive.
+// holds() must find no failure. dies_*() must find one; otherwise the model could not have found
+// that fault in the code either. A mutant that cannot die is listed with survives(), which requires
+// the reason in words and checks that the mutant does survive.
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
@@ -29,14 +29,14 @@
 
 namespace model {
 
-// How far one exploration goes. The random scheduler visits `iterations` schedules; the full search
-// ends by itself when it has seen all of them.
+// The limits of one exploration. The random scheduler visits `iterations` schedules. The full
+// search ends by itself when it has visited all of them.
 struct effort {
     unsigned iterations = 20'000;
     bool full_search = false;
 };
 
-// The base of a model: Threads simulated threads, a simulated futex table, and membarrier's words.
+// The base of a model: Threads simulated threads, a simulated futex table, and the fences' words.
 template <class Derived, int Threads>
 struct test : rl::test_suite<Derived, Threads> {
     coppice::internal::model_futexes futexes;
@@ -47,7 +47,7 @@ struct test : rl::test_suite<Derived, Threads> {
     }
 };
 
-// Fails the running model. Use for every claim inside a model.
+// Fails the running model. Every claim inside a model uses it.
 inline void require(bool holds, const char* claim, coppice::internal::source_point at = {}) {
     if (!holds) rl::ctx().fail_test(claim, rl::test_result_user_assert_failed, at.info);
 }
@@ -60,29 +60,43 @@ void coppice::internal::check_failed(const char*, const char* message, const cha
     std::abort();
 }
 
-// Relacy replaces new and delete, but not the forms of today: what the library's own allocate, the
-// checker's delete would not know. Alignment beyond the usual is not needed in a model.
-void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { operator delete[](memory); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
-void* operator new(std::size_t size, std::align_val_t) { return operator new(size); }
-void* operator new[](std::size_t size, std::align_val_t) { return operator new[](size); }
+// Relacy replaces new and delete, but not their newer forms. The checker's delete would not know
+// what the library's own forms allocate. Models need no unusual alignment.
+void operator delete(void* memory, std::size_t) noexcept {
+    operator delete(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    operator delete[](memory);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    return operator new(size);
+}
+void* operator new(std::size_t size, std::align_val_t) {
+    return operator new(size);
+}
+void* operator new[](std::size_t size, std::align_val_t) {
+    return operator new[](size);
+}
 void* operator new[](std::size_t size, std::align_val_t, const std::nothrow_t&) noexcept {
     return operator new[](size);
 }
-void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept {
+    operator delete(memory);
+}
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
     operator delete(memory);
 }
-void operator delete[](void* memory, std::align_val_t) noexcept { operator delete[](memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept {
+    operator delete[](memory);
+}
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
     operator delete[](memory);
 }
 
 namespace model {
 
-// What the checker says, in a fixed buffer: relacy replaces operator new inside the program but not
-// inside the standard library, so a growing stream would free what the other one allocated.
+// Receives the checker's output in a fixed buffer. Relacy replaces operator new in the program but
+// not in the standard library, so a growing stream would free memory that the other one allocated.
 class fixed_stream : std::streambuf, public std::ostream {
 public:
     fixed_stream() : std::ostream(static_cast<std::streambuf*>(this)) {
@@ -117,7 +131,7 @@ public:
         mutation().planted = name;
         expect_death<Test>(name, most);
     }
-    // A mutant that no model can kill, and why. It must indeed survive, and must have run.
+    // Lists a mutant that no model can kill, and why. It must survive, and must have run.
     template <class Test>
     void survives_weakened(const char* file, const char* edge, const char* why, effort most = {}) {
         weaken(file, edge);
@@ -127,7 +141,7 @@ public:
         mutation() = {};
     }
 
-    // The closing lines; the exit status of the model.
+    // Prints the closing lines. Returns the exit status of the model.
     int finish() const {
         std::printf("%s model: %d passed, %d failed\n", name_, passed_, failed_);
         return failed_ == 0 ? 0 : 1;
@@ -167,7 +181,7 @@ private:
         mutation() = {};
     }
 
-    // Points the mutation at every operation on, or right below, a line that names the edge.
+    // Points the mutation at every operation on, or directly below, a line that names the edge.
     static void weaken(const char* file, const char* edge) {
         std::ifstream source(std::string(COPPICE_SOURCE_DIR) + "/" + file);
         const std::string mark = std::string("edge ") + edge + " (";

@@ -1,4 +1,4 @@
-// The ownership model: a loop passes from thread to thread, and nobody who waits for it sleeps on.
+// The model of ownership: a loop passes from thread to thread, and no waiter stays asleep.
 #include "model.hpp"
 
 #include <coppice/io/ownership.hpp>
@@ -12,7 +12,7 @@ constexpr const char* header = "include/coppice/io/ownership.hpp";
 // One thread runs the loop and leaves it; another takes over.
 struct leave_and_take_over : model::test<leave_and_take_over, 2> {
     io::internal::ownership loop;
-    plain<int> state;  // the loop's
+    plain<int> state;  // owned by the thread that runs the loop
 
     void before() { state.write(0); }
     void thread(unsigned) {
@@ -24,7 +24,7 @@ struct leave_and_take_over : model::test<leave_and_take_over, 2> {
     void after() { model::require(state.read() == 2, "a turn was lost"); }
 };
 
-// The owner completes the operation of the one who sleeps, and leaves.
+// The owner completes the operation of the sleeping thread, and leaves.
 struct complete_and_leave : model::test<complete_and_leave, 2> {
     io::internal::ownership loop;
     block_latch* done = nullptr;
@@ -49,7 +49,7 @@ struct complete_and_leave : model::test<complete_and_leave, 2> {
     }
 };
 
-// One runs the loop, one blocks: the first goes before, and neither sleeps on.
+// One thread runs the loop and another blocks. The first has priority, and neither stays asleep.
 struct run_and_block : model::test<run_and_block, 3> {
     io::internal::ownership loop;
     plain<int> state;
@@ -68,7 +68,7 @@ struct run_and_block : model::test<run_and_block, 3> {
     void after() { model::require(state.read() == 3, "a turn was lost"); }
 };
 
-// Two sleep; whoever takes over leaves in turn.
+// Two threads sleep. The one that takes over leaves in turn.
 struct two_sleepers : model::test<two_sleepers, 3> {
     io::internal::ownership loop;
     plain<int> state;

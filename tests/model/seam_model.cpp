@@ -1,4 +1,4 @@
-// Shows that the checker behind base/atomic.hpp finds planted faults: the well-known litmus tests.
+// The model of the seam: the checker behind base/atomic.hpp finds the faults of known litmus tests.
 #include "model.hpp"
 
 namespace {
@@ -8,7 +8,7 @@ using namespace coppice::internal;
 
 constexpr const char* here = "tests/model/seam_model.cpp";
 
-// Plain data handed over by a flag.
+// Plain data is handed over by a flag.
 struct message_passing : model::test<message_passing, 2> {
     plain<int> data;
     atomic<int> flag{0};
@@ -23,7 +23,7 @@ struct message_passing : model::test<message_passing, 2> {
     }
 };
 
-// Two threads raise a flag and look at the other's: at least one sees it.
+// Two threads each raise a flag and read the other's; at least one sees it.
 struct dekker_fences : model::test<dekker_fences, 2> {
     atomic<int> raised[2];
     int seen[2];
@@ -41,7 +41,7 @@ struct dekker_fences : model::test<dekker_fences, 2> {
     void after() { model::require(seen[0] + seen[1] >= 1, "both threads missed each other"); }
 };
 
-// A counter behind a compare-exchange lock; weak exchanges may fail for no reason.
+// A counter behind a compare-exchange lock. Weak exchanges may fail spuriously.
 struct spin_lock : model::test<spin_lock, 3> {
     atomic<int> locked{0};
     plain<int> counter;
@@ -93,7 +93,7 @@ struct futex_sleep : model::test<futex_sleep, 2> {
     }
 };
 
-// A failed exchange that acquires although its success only releases.
+// A failed exchange acquires, although a successful one only releases.
 struct failure_acquires : model::test<failure_acquires, 2> {
     atomic<int> slot{0};
     plain<int> data;

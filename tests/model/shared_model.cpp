@@ -1,11 +1,11 @@
-// The shared source: who keeps the state alive, the growth of stripes, reuse of nodes.
+// The model of the shared source: what keeps the state alive, growth of stripes, reuse of nodes.
 #include "stop_model.hpp"
 
 #include <coppice/stop/inplace.hpp>
 #include <coppice/stop/shared.hpp>
 
-// Deadlines are a mutex and a thread; what they ask of a state is what links ask. Here they are
-// only what a state refers to.
+// A deadline is a mutex and a thread; it asks of a state only what links ask too. Here it is only
+// an object to which a state refers.
 class coppice::internal::stop_deadline {
 public:
     plain<int> constructed{1};
@@ -46,8 +46,8 @@ struct shared_test : stop_test<Derived, Threads> {
     }
 };
 
-// Handles and a callback end on different threads, in any order: the state dies once, at the end,
-// and after all that they have read in it.
+// Handles and a callback end on different threads, in any order. The state dies once, at the end,
+// and after everything that they have read in it.
 template <bool Stop>
 struct last_owner : shared_test<last_owner<Stop>, 3> {
     std::optional<stop_source> source;
@@ -60,7 +60,8 @@ struct last_owner : shared_test<last_owner<Stop>, 3> {
     void run(unsigned index) {
         if (index == 0) source.reset();
         if (index == 1) {
-            require(tokens[0]->cause().code == Stop, "the cause is not the winner's");
+            require(tokens[0]->cause().code == Stop,
+                    "the cause is not that of the winning request");
             tokens[0].reset();
         }
         if (index == 2) {
@@ -72,7 +73,7 @@ struct last_owner : shared_test<last_owner<Stop>, 3> {
     }
 };
 
-// The last source goes inside a callback while another thread removes its own callback.
+// The last source is dropped inside a callback while another thread removes its own callback.
 struct last_source_in_callback : shared_test<last_source_in_callback, 2> {
     std::optional<stop_source> source;
     std::optional<stop_token> token;
@@ -98,8 +99,9 @@ struct last_source_in_callback : shared_test<last_source_in_callback, 2> {
     }
 };
 
-// A chain of three. One thread stops its head, another drops the middle and stops the last one. The
-// last one's callback runs once, and the stop shows before the head's request returns.
+// A chain of three. One thread stops its head, another drops the middle and stops the last source.
+// The callback of the last one runs once, and the stop is visible there before the head's request
+// returns.
 struct chain : shared_test<chain, 2> {
     stop_source head;
     std::optional<stop_source> middle;
@@ -124,7 +126,7 @@ struct chain : shared_test<chain, 2> {
     stop_token callback_token() { return last->get_token(); }
     void after() { require(runs.load(relaxed) == 1, "a callback of a chain did not run once"); }
 };
-// The same when nobody else stops it.
+// As above, but no other thread stops the last source.
 struct undisturbed_chain : shared_test<undisturbed_chain, 2> {
     stop_source head;
     std::optional<stop_source> last;
@@ -145,7 +147,8 @@ struct undisturbed_chain : shared_test<undisturbed_chain, 2> {
     }
 };
 
-// A parent stops while the linked source's last handle goes: refused, or it ends the state.
+// A parent stops while the last handle of the linked source is dropped. The request is refused, or
+// ends the state.
 template <class Parent>
 struct linked_dies : shared_test<linked_dies<Parent>, 2> {
     typename Parent::source parent;
@@ -169,7 +172,7 @@ struct linked_dies : shared_test<linked_dies<Parent>, 2> {
     }
 };
 
-// Three threads: two meet at the lock, so a table grows, while one requests.
+// Two of three threads meet at the lock, so a table grows, while the third requests.
 template <int Rounds>
 struct growth : shared_test<growth<Rounds>, 3> {
     stop_source source;
@@ -199,7 +202,7 @@ struct growth : shared_test<growth<Rounds>, 3> {
     }
 };
 
-// Two callbacks stay until they have run: a stop that is lost in a stripe is a livelock.
+// Two callbacks stay until they have run. A stop that is lost in a stripe is a livelock.
 struct no_stop_is_lost_in_a_stripe : shared_test<no_stop_is_lost_in_a_stripe, 3> {
     stop_source source;
     void run(unsigned index) {
@@ -217,7 +220,7 @@ struct no_stop_is_lost_in_a_stripe : shared_test<no_stop_is_lost_in_a_stripe, 3>
     }
 };
 
-// A node is used again: the late copy of a handle never ends the stranger's subscription.
+// A node is reused. The late copy of its old handle never ends the new subscription.
 struct late_handle : shared_test<late_handle, 2> {
     stop_source source;
     std::optional<stop_subscription> first;
@@ -231,10 +234,10 @@ struct late_handle : shared_test<late_handle, 2> {
     void run(unsigned index) {
         if (index == 0) {
             const unsubscribed how = first->unsubscribe();
-            require(how == unsubscribed::removed, "nobody requested a stop");
+            require(how == unsubscribed::removed, "no thread requested a stop");
             stop_subscription second = source.get_token().subscribe([this] { second_ran = true; });
             source.request_stop();
-            require(second_ran, "a stranger's subscription was ended");
+            require(second_ran, "another subscription was ended");
         } else {
             const unsubscribed how = copy->unsubscribe();
             require(how == unsubscribed::removed, "the first subscription was not removed");
@@ -247,7 +250,7 @@ struct late_handle : shared_test<late_handle, 2> {
     }
 };
 
-// A subscription's end against the request: the answer is what happened.
+// A subscription ends while a request runs. The answer says what happened.
 template <bool Wait>
 struct unsubscribe_answers : shared_test<unsubscribe_answers<Wait>, 2> {
     stop_source source;
@@ -274,7 +277,7 @@ struct unsubscribe_answers : shared_test<unsubscribe_answers<Wait>, 2> {
     }
 };
 
-// The cause is the winner's, for everyone who sees the stop.
+// Every thread that sees the stop sees the winner's cause.
 struct one_cause : shared_test<one_cause, 3> {
     stop_source source;
     int winner = 0;
@@ -286,12 +289,14 @@ struct one_cause : shared_test<one_cause, 3> {
         }
         const int code = static_cast<int>(index) + 1;
         if (source.request_stop(stop_cause{code, "model"})) winner = code;
-        require(source.cause().code != 0, "a loser saw no cause");
+        require(source.cause().code != 0, "a losing request saw no cause");
     }
-    void after() { require(source.cause().code == winner, "the cause is a loser's"); }
+    void after() {
+        require(source.cause().code == winner, "the cause is that of a losing request");
+    }
 };
 
-// The first deadline that two threads install is the one that both use, constructed.
+// Two threads install a first deadline. Both use the same one, and find it constructed.
 struct one_deadline : shared_test<one_deadline, 2> {
     stop_state state;
     stop_deadline* deadlines[2]{};
@@ -311,7 +316,7 @@ struct one_deadline : shared_test<one_deadline, 2> {
     }
 };
 
-// Callbacks outlive the last handle in two stripes: the state dies with the last of them.
+// Callbacks in two stripes outlive the last handle. The state dies with the last of them.
 struct members_of_two_stripes : shared_test<members_of_two_stripes, 3> {
     std::optional<stop_source> source;
     std::optional<stop_token> tokens[2];
@@ -333,7 +338,7 @@ struct members_of_two_stripes : shared_test<members_of_two_stripes, 3> {
     }
 };
 
-// Reset against a parent, as a deadline would come: true means that no stop came before.
+// A reset races with a parent's stop, as with a deadline. If it returns true, no stop came before.
 struct reset_answers : shared_test<reset_answers, 2> {
     stop_source source;
     void run(unsigned index) {
@@ -370,12 +375,12 @@ int main() {
     report.holds<undisturbed_chain>("a stop reaches the end of a chain", {.iterations = 100'000});
     report.holds<growth<2>>("stripes grow during a stop", far);
     report.holds<no_stop_is_lost_in_a_stripe>("no stop is lost in a stripe", far);
-    report.holds<late_handle>("a late handle ends nothing", far);
+    report.holds<late_handle>("a late handle has no effect", far);
     report.holds<unsubscribe_answers<true>>("unsubscribe tells the truth", far);
     report.holds<unsubscribe_answers<false>>("try_unsubscribe tells the truth", far);
     report.holds<members_of_two_stripes>("callbacks in stripes outlive the handles", far);
     report.holds<one_deadline>("there is one deadline", far);
-    report.holds<one_cause>("the winner's cause is seen", far);
+    report.holds<one_cause>("every thread sees the winner's cause", far);
     report.holds<reset_answers>("reset fails after a stop", far);
 
     report.dies_weakened<growth<2>>(list, "stop.list", far);

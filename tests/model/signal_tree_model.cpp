@@ -1,4 +1,4 @@
-// The signal tree's model: nothing that is set is lost, taken twice, or out of sight for a moment.
+// The model of the signal tree: a set signal is never lost, taken twice, or missed by a search.
 #include "model.hpp"
 
 #include <coppice/signal/signal_tree.hpp>
@@ -11,15 +11,16 @@ using namespace coppice::internal;
 constexpr const char* tree_header = "include/coppice/signal/signal_tree.hpp";
 constexpr const char* directory_header = "include/coppice/signal/directory.hpp";
 
-// Leaves of two signals under nodes of two children: Signals = 4, 8 and 16 make one, two and three
-// levels. Each thread sets a signal behind a plain write and then takes one, Rounds times.
+// Leaves have two signals and nodes have two children, so Signals = 4, 8, and 16 make one, two, and
+// three levels. Rounds times, each thread sets a signal after a plain write and then takes a
+// signal.
 template <int Threads, unsigned Signals, int Rounds, unsigned Apart>
 struct set_and_select : model::test<set_and_select<Threads, Signals, Rounds, Apart>, Threads> {
     basic_signal_tree<2, 2> tree{Signals};
     plain<int> data[Signals];
     int sets[Signals]{};
     int takes[Signals]{};
-    bool missed[Signals]{};  // its setter found nothing afterwards
+    bool missed[Signals]{};  // the setter's own select() found nothing
 
     void before() {
         for (plain<int>& d : data) d.write(0);
@@ -56,8 +57,8 @@ struct set_and_select : model::test<set_and_select<Threads, Signals, Rounds, Apa
     }
 };
 
-// Two setters of the same signal, and a thread that takes it: one set() is true for each take, and
-// the data of both is seen by whoever takes the signal last.
+// Two threads set the same signal and a third takes it. One set() returns true for each take, and
+// the last taker sees the data of both setters.
 struct coalesced : model::test<coalesced, 3> {
     basic_signal_tree<2, 2> tree{4};
     plain<int> data[2];
@@ -84,7 +85,7 @@ struct coalesced : model::test<coalesced, 3> {
     }
 };
 
-// reset() against select(): one of them gets the signal.
+// reset() races with select(): exactly one of them gets the signal.
 struct reset_or_select : model::test<reset_or_select, 3> {
     basic_signal_tree<2, 2> tree{4};
     plain<int> data;
@@ -108,7 +109,7 @@ struct reset_or_select : model::test<reset_or_select, 3> {
     }
 };
 
-// All signals of a leaf at once, against selectors.
+// All signals of a leaf are set at once while another thread selects.
 struct range : model::test<range, 2> {
     basic_signal_tree<2, 2> tree{8};
     plain<int> data;
@@ -130,8 +131,8 @@ struct range : model::test<range, 2> {
     }
 };
 
-// A signal is set, taken, set and searched for: whoever set it first and was slow to raise its leaf
-// does not make the second one believe that the marks stand.
+// A signal is set, taken, set again, and searched for. The first setter was slow to raise its leaf;
+// this must not make the second one believe that the marks stand.
 struct set_again : model::test<set_again, 2> {
     basic_signal_tree<2, 2> tree{4};
     int sets = 0;

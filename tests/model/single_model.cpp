@@ -1,4 +1,4 @@
-// The single source: one slot that is its own flag.
+// The model of the single source: one slot that is its own flag.
 #include "stop_model.hpp"
 
 #include <coppice/stop/single.hpp>

@@ -1,4 +1,4 @@
-// The model of sleeping workers: every schedule is followed by a run, though all were asleep.
+// The model of sleeping workers: every schedule is followed by a run, even if all workers slept.
 #include "model.hpp"
 
 #include <coppice/contract/board.hpp>
@@ -15,8 +15,8 @@ struct slot {
     plain<int> runs;
 };
 
-// Schedulers schedule one contract each; workers wait for one run each. When nothing is lost, all
-// threads end, and nothing is left to run; a lost wake-up is a deadlock.
+// Each scheduler schedules one contract, and each worker waits for one run. If nothing is lost, all
+// threads end and nothing is left to run. A lost wake-up is a deadlock.
 template <int Schedulers, int Workers>
 struct schedule_and_sleep
     : model::test<schedule_and_sleep<Schedulers, Workers>, Schedulers + Workers> {
@@ -25,10 +25,10 @@ struct schedule_and_sleep
     std::size_t contracts[4];
     std::uint64_t generations[4];
     int runs = 0;
-    // How often a worker was about to sleep, or had found something; and the schedulers that are
-    // done. Schedulers wait for a number of pauses of the checker's choice, and workers that have
-    // found something perhaps for the schedulers: or their few steps would always come first.
-    // Relaxed, so that nothing rides on it.
+    // `pauses` counts how often a worker was about to sleep or had found something; `done` counts
+    // the schedulers that are done. Schedulers wait for a number of pauses that the checker
+    // chooses, and workers that have found something may wait for the schedulers; otherwise their
+    // few steps would always come first. Relaxed, so that nothing depends on their order.
     atomic<unsigned> pauses{0};
     atomic<unsigned> done{0};
 
@@ -80,11 +80,11 @@ struct schedule_and_sleep
             run(claimed);
         }
     }
-    void after() { model::require(runs == Workers, "counted wrongly"); }
+    void after() { model::require(runs == Workers, "the runs were counted wrongly"); }
 };
 
-// A contract is scheduled while one worker runs it, who never comes back, or afterwards; another
-// worker, who may be asleep by then, gets the second run.
+// A contract is scheduled while, or after, one worker runs it that never comes back. Another
+// worker, which may be asleep by then, gets the second run.
 struct once_more : model::test<once_more, 3> {
     sleeping_workers sleepers{1};
     contract_board<slot, 2> board{2, &sleepers};
@@ -97,7 +97,7 @@ struct once_more : model::test<once_more, 3> {
         generation = board[contract].life.open();
         board.set_ready(contract);
         signal_round round;
-        model::require(board.claim(round) == contract, "what is ready is not found");
+        model::require(board.claim(round) == contract, "a ready contract was not found");
     }
     void run(bool again) {
         board[contract].runs.write(board[contract].runs.read() + 1);
@@ -116,11 +116,13 @@ struct once_more : model::test<once_more, 3> {
         model::require(claimed == contract, "a wait ended without work");
         run(false);
     }
-    void after() { model::require(board[contract].runs.read() == 2, "two ran it at once"); }
+    void after() {
+        model::require(board[contract].runs.read() == 2, "two threads ran a contract at once");
+    }
 };
 
-// A worker finds work as it sits down and absorbs the wake-up that was for another contract; it
-// passes it on, so the other worker wakes up although the first one does not come back.
+// A worker finds work as it sits down and absorbs the wake-up for another contract. It passes the
+// wake-up on, so the other worker wakes even though the first one does not come back.
 struct passed_on : model::test<passed_on, 4> {
     sleeping_workers sleepers{2};
     contract_board<slot, 2> board{4, &sleepers};
@@ -151,8 +153,8 @@ struct passed_on : model::test<passed_on, 4> {
     void after() { model::require(runs.load(relaxed) == 2, "a run was lost"); }
 };
 
-// A stop request ends the wait of its worker, and the end of the group that of all; what was done
-// before is seen by the worker that leaves.
+// A stop request ends the wait of its worker, and the end of the group ends every wait. The worker
+// that leaves sees what was done before.
 template <bool OfAll>
 struct ended : model::test<ended<OfAll>, 3> {
     sleeping_workers sleepers{2};
@@ -176,7 +178,7 @@ struct ended : model::test<ended<OfAll>, 3> {
             seat, [] { return no_signal; }, [&] { return stop.load(relaxed); },
             [&] { sleepers.sleep(seat); });
         sleepers.give_seat_back(seat);
-        model::require(found == no_signal, "found what is not there");
+        model::require(found == no_signal, "a search found work in an empty group");
         if (OfAll) model::require(cause.read() == 1, "the cause came after the end");
     }
 };

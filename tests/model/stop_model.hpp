@@ -1,10 +1,11 @@
-// What the models of the stop sources share: their sleepers, and the shapes that every family runs.
+// What the models of the stop sources share: sleepers, and shapes that every family runs.
 #pragma once
 // Each shape is one claim of the room, as two or three threads see it. A family says how to get a
-// token; see single_model.cpp. What a callback touches is plain: the checker reports a race if the
-// callback's end is not ordered before its destructor's return, or its beginning not after its
-// construction. Atomics of dead objects are marked as such, and a later touch is reported: hence
-// what dies is destroyed in place, as compilers leave out the marks in memory that is freed.
+// token; see single_model.cpp. Data that a callback touches is plain, so the checker reports a race
+// if the end of the callback is not ordered before the return of its destructor, or its beginning
+// not after its construction. Atomics of dead objects are marked, and a later access is reported.
+// Objects are therefore destroyed in place, because compilers omit the marks in memory that is
+// freed.
 
 #include "model.hpp"
 
@@ -46,8 +47,8 @@ struct stop_test : test<Derived, Threads> {
 template <class Family, class F>
 using callback_of = stop_callback_for_t<typename Family::token, F>;
 
-// One thread requests, one registers and removes at the same place, again and again. A callback
-// that runs sees its data; when it is gone, its memory is free for others.
+// One thread requests; another registers and removes at the same place, again and again. A running
+// callback sees its data. When it is gone, its memory is free for reuse.
 template <class Family, int Rounds = 2>
 struct register_and_remove : stop_test<register_and_remove<Family, Rounds>, 2> {
     typename Family::source source;
@@ -82,8 +83,8 @@ struct register_and_remove : stop_test<register_and_remove<Family, Rounds>, 2> {
     void after() { require(source.stop_requested(), "a stop was forgotten"); }
 };
 
-// A callback that stays registered is run by a request, whoever comes first; afterwards its
-// destructor finds it done, and what it did is visible.
+// A request runs a callback that stays registered, whichever of the two comes first. Its destructor
+// then finds it done, and its effects are visible.
 template <class Family>
 struct no_stop_is_lost : stop_test<no_stop_is_lost<Family>, 2> {
     typename Family::source source;
@@ -107,8 +108,8 @@ struct no_stop_is_lost : stop_test<no_stop_is_lost<Family>, 2> {
     }
 };
 
-// Once a stop is visible, a callback runs in its constructor: the requester, who may still be on
-// its way through the slots, does not take it.
+// Once a stop is visible, a callback runs in its constructor. The requester, which may still be
+// visiting slots, does not take it.
 template <class Family>
 struct late_callback : stop_test<late_callback<Family>, 2> {
     typename Family::source source;
@@ -131,7 +132,7 @@ struct late_callback : stop_test<late_callback<Family>, 2> {
     }
 };
 
-// Of two requests one wins, and the loser sees the stop; a third thread registers meanwhile.
+// One of two requests wins, and the loser sees the stop. A third thread registers meanwhile.
 template <class Family>
 struct racing_requests : stop_test<racing_requests<Family>, 3> {
     typename Family::source source;
@@ -160,7 +161,7 @@ struct racing_requests : stop_test<racing_requests<Family>, 3> {
     }
 };
 
-// The destructor waits while the callback runs elsewhere, also when it has to sleep.
+// The destructor waits while the callback runs on another thread, even if it has to sleep.
 template <class Family>
 struct remove_while_running : stop_test<remove_while_running<Family>, 2> {
     typename Family::source source;
@@ -173,7 +174,7 @@ struct remove_while_running : stop_test<remove_while_running<Family>, 2> {
             self->data.write(2);
         }
     };
-    // Not on a stack: a mutant that runs it too late shall find it.
+    // Not on a stack, so that a mutant that runs it too late still finds it.
     std::optional<callback_of<Family, on_stop>> registered;
     atomic<int> entered{0};
     plain<int> data;
@@ -190,7 +191,7 @@ struct remove_while_running : stop_test<remove_while_running<Family>, 2> {
     }
 };
 
-// A callback removes itself: nobody waits, and the requester does not touch it again. Another
+// A callback removes itself: no thread waits, and the requester does not touch it again. Another
 // thread looks at the source until the stop, then registers late.
 template <class Family>
 struct self_removal : stop_test<self_removal<Family>, 2> {
@@ -218,8 +219,8 @@ struct self_removal : stop_test<self_removal<Family>, 2> {
     }
 };
 
-// A callback's function destroys the source, and makes a new one in its place, which the request
-// that is still running does not touch.
+// The function of a callback destroys the source and makes a new one in its place. The running
+// request does not touch the new one.
 template <class Family>
 struct source_dies_inside : stop_test<source_dies_inside<Family>, 2> {
     manual_lifetime<typename Family::source> storage;
@@ -249,9 +250,10 @@ struct source_dies_inside : stop_test<source_dies_inside<Family>, 2> {
     }
 };
 
-// when_all's shape. A parent forwards its stop to the child source; each child's callback, or the
-// child itself, completes it once; the last completion removes the parent's callback and frees
-// everything, inside a callback or outside. Unless Complete, only the stop completes the child.
+// The shape of when_all. A parent forwards its stop to the child source. Each child's callback, or
+// the child itself, completes the child once. The last completion removes the parent's callback and
+// frees everything, inside a callback or outside. Without Complete, only the stop completes the
+// child.
 template <class Parent, class Child, bool Complete = true>
 struct forward_and_destroy : stop_test<forward_and_destroy<Parent, Child, Complete>, 2> {
     struct operation {
@@ -270,7 +272,7 @@ struct forward_and_destroy : stop_test<forward_and_destroy<Parent, Child, Comple
         atomic<int> pending{2};
         plain<int> data{0};
 
-        // The child completes: by its stop callback or of itself, whichever is first.
+        // The child completes through its stop callback or by itself, whichever comes first.
         void complete() noexcept {
             if (completed.exchange(1, acq_rel) != 0) return;
             on_stop.reset();
@@ -298,7 +300,7 @@ struct forward_and_destroy : stop_test<forward_and_destroy<Parent, Child, Comple
             parent.request_stop();
         } else {
             if (Complete) op->complete();
-            op->arrive();  // the second child, which never registered anything
+            op->arrive();  // the second child, which never registered a callback
         }
     }
 };

@@ -1,6 +1,6 @@
-// The third thread: one stops, the operation completes inside the stop, and another, which waited
-// for it, destroys it while the stop is still on its way out. Of everything that passes a stop on
-// through a source of its own.
+// The model of the third thread. One thread stops an operation, which completes inside the stop.
+// Another thread, which waited for it, destroys it while the stop is still on its way out. Covers
+// everything that passes on a stop through a source of its own.
 #include "exec_model.hpp"
 
 #include <coppice/exec/any_sender.hpp>
@@ -19,7 +19,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-// Registers callbacks; the first that runs takes all back and completes.
+// Registers callbacks. The first that runs removes all of them and completes.
 template <std::size_t Callbacks>
 class waits_for_stop {
 public:
@@ -85,7 +85,7 @@ private:
     single_inplace_stop_token token_;
 };
 
-// The operation is running; one thread stops it, the other destroys it.
+// The operation is running. One thread stops it, the other destroys it.
 template <class Shape>
 struct destroyed_elsewhere : stop_test<destroyed_elsewhere<Shape>, 2> {
     using sender = decltype(std::declval<Shape&>().make());
@@ -148,7 +148,8 @@ struct let_async_scope_shape {
     void end() {}
 };
 
-// Two operations of a scope fail at once: one error is kept, whole, and seen after the join.
+// Two operations of a scope fail at once. One complete error is kept, and is visible after the
+// join.
 struct first_error : stop_test<first_error, 3> {
     manual_lifetime<ex::nested_failure<watched>> failure;
     std::optional<ex::counting_scope::association> operations[2];

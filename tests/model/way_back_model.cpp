@@ -1,5 +1,5 @@
-// When a source may go: the last remover destroys it, while the request that ran callbacks has not
-// returned. On every source that is in place.
+// The model of way_back: the last remover destroys an in-place source while the request that has
+// run its callbacks has not returned. Covers every in-place source.
 #include "stop_model.hpp"
 
 #include <coppice/stop/asymmetric.hpp>
@@ -20,7 +20,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-// Three tokens of one source; each thread below uses them as it says.
+// Three tokens of one source. Each thread below says which it uses.
 template <class Source, std::size_t... Index>
 struct three {
     using source = Source;
@@ -40,7 +40,7 @@ using finite = three<finite_inplace_stop_source<3>, 0, 1, 2>;
 using asymmetric = three<asymmetric_inplace_stop_source<3>, 0, 1, 2>;
 using further = three<tolerant_single_stop_source>;
 using mixed = three<tolerant_finite_stop_source<2>, 0, 1, 1>;
-// The same as `further`, with callbacks of three types: each of them is a leader in the chain.
+// As `further`, with callbacks of three types, so that each of them is a leader in the chain.
 struct further_of_kinds : further {
     static constexpr bool one_type = false;
 };
@@ -50,7 +50,7 @@ constexpr const char* chain = "include/coppice/stop/further.hpp";
 constexpr const char* frame = "include/coppice/stop/running.hpp";
 constexpr const char* claims = "include/coppice/stop/asymmetric.hpp";
 
-// A source and up to three callbacks, which the last to leave destroys.
+// A source and up to three callbacks. The last thread to leave destroys the source.
 template <class Three, int Callbacks>
 struct stage {
     template <std::size_t>
@@ -72,12 +72,13 @@ struct stage {
     std::optional<callback<2>> third;
     atomic<int> left{Callbacks};
     int runs[3]{};
-    int removes_itself = 7;  // bits: these callbacks leave in their functions
-    int lingers = 0;         // how long they go on afterwards
+    int removes_itself = 7;  // bits: the callbacks that remove themselves in their functions
+    int lingers = 0;         // how long their functions run after that
 
     void arm() {
         source = &storage.construct();
-        // So that the request runs the first one first: an inplace source runs the newest.
+        // The request should run the first callback first, and an in-place source runs the newest
+        // first.
         constexpr bool newest_first = std::is_same_v<typename Three::source, inplace_stop_source>;
         if (!newest_first) first.emplace(Three::template token<0>(*source), call_of<0>{this, 0});
         if (Callbacks > 2 && newest_first) add_third();
@@ -100,8 +101,8 @@ struct stage {
     }
 };
 
-// The first callback removes itself in its function. Another thread removes the second meanwhile.
-// Whoever is last destroys the source.
+// The first callback removes itself in its function, while another thread removes the second. The
+// last of the two destroys the source.
 template <class Three, int Lingers = 0>
 struct two_leave : stop_test<two_leave<Three, Lingers>, 2> {
     stage<Three, 2> s;
@@ -114,13 +115,13 @@ struct two_leave : stop_test<two_leave<Three, Lingers>, 2> {
         if (index == 0) {
             s.source->request_stop();
         } else {
-            while (s.left.load(acquire) == 2) spin_hint();  // the first is gone
+            while (s.left.load(acquire) == 2) spin_hint();  // the first one is gone
             s.leave(1);
         }
     }
 };
 
-// The only callback removes itself, and another thread destroys the source meanwhile.
+// The only callback removes itself, while another thread destroys the source.
 template <class Three>
 struct only_one_leaves : stop_test<only_one_leaves<Three>, 2> {
     stage<Three, 1> s;
@@ -139,7 +140,7 @@ struct only_one_leaves : stop_test<only_one_leaves<Three>, 2> {
     }
 };
 
-// Three callbacks, two other threads, which remove one each; the requester's removes itself.
+// Of three callbacks, two other threads remove one each, and the running one removes itself.
 template <class Three>
 struct three_leave : stop_test<three_leave<Three>, 3> {
     stage<Three, 3> s;
@@ -157,7 +158,7 @@ struct three_leave : stop_test<three_leave<Three>, 3> {
     }
 };
 
-// The function of the running callback does not remove it: the owner does, after the other one.
+// The running callback does not remove itself: the owner does, after the other one.
 template <class Three>
 struct owner_leaves : stop_test<owner_leaves<Three>, 2> {
     stage<Three, 2> s;
@@ -176,7 +177,7 @@ struct owner_leaves : stop_test<owner_leaves<Three>, 2> {
     }
 };
 
-// Of three, the first removes itself, the second is removed, and the third must run.
+// Of three callbacks, the first removes itself, the second is removed, and the third must run.
 template <class Three>
 struct one_stays : stop_test<one_stays<Three>, 2> {
     stage<Three, 3> s;
@@ -195,7 +196,7 @@ struct one_stays : stop_test<one_stays<Three>, 2> {
     void after() { require(s.runs[2] == 1, "a callback that stayed was not run"); }
 };
 
-// All remove themselves; the last destroys the source in its function.
+// All callbacks remove themselves; the last one destroys the source in its function.
 template <class Three>
 struct all_remove_themselves : stop_test<all_remove_themselves<Three>, 2> {
     stage<Three, 2> s;
@@ -212,7 +213,7 @@ struct all_remove_themselves : stop_test<all_remove_themselves<Three>, 2> {
     }
 };
 
-// A third thread registers and removes at the second token, while the request is on.
+// A third thread registers and removes at the second token while the request runs.
 template <class Three>
 struct one_comes : stop_test<one_comes<Three>, 3> {
     stage<Three, 3> s;
@@ -234,7 +235,7 @@ struct one_comes : stop_test<one_comes<Three>, 3> {
     }
 };
 
-// A source's further callbacks come and go at one token.
+// Further callbacks of a source are registered and removed at one token.
 struct further_come_and_go : stop_test<further_come_and_go, 3> {
     tolerant_single_stop_source source;
     plain<int> data[2];
@@ -256,7 +257,7 @@ struct further_come_and_go : stop_test<further_come_and_go, 3> {
     }
 };
 
-// A further callback that stays registered is run.
+// A further callback that stays registered runs.
 struct further_is_not_lost : stop_test<further_is_not_lost, 2> {
     tolerant_single_stop_source source;
     plain<int> data;
@@ -280,9 +281,9 @@ struct further_is_not_lost : stop_test<further_is_not_lost, 2> {
     }
 };
 
-// Further callbacks of two kinds, registered in turn, so that each kind has a leader and followers:
-// two threads remove some of them, while a third stops the source. What stays is run, and by the
-// function of its own kind.
+// Further callbacks of two kinds are registered in turn, so that each kind has a leader and
+// followers. Two threads remove some of them while a third stops the source. The remaining ones
+// run, each by the function of its own kind.
 template <int... Removed>
 struct kinds_leave : stop_test<kinds_leave<Removed...>, 3> {
     static constexpr int count = 7;
@@ -314,7 +315,8 @@ struct kinds_leave : stop_test<kinds_leave<Removed...>, 3> {
         odd[i].reset();
         data[i].write(3);
     }
-    // The first half of those that leave is thread 0's, the second thread 1's.
+    // Thread 0 removes the first half of the callbacks that leave, the second thread the other
+    // half.
     void run(unsigned index) {
         if (index == 2) {
             source.request_stop();
@@ -332,14 +334,15 @@ struct kinds_leave : stop_test<kinds_leave<Removed...>, 3> {
         }
     }
 };
-// Of the even ones, 0 is in the slot, 6 leads, 4 is the first follower, and 2 the last one; of the
-// odd ones, which come later in the chain, 5 leads, 3 is the first follower, and 1 the last one.
+// Of the even ones, 0 is in the slot, 6 leads, 4 is the first follower, and 2 is the last one. Of
+// the odd ones, which come later in the chain, 5 leads, 3 is the first follower, and 1 is the last
+// one.
 using leaders_leave = kinds_leave<6, 4, 5, 3>;
 using followers_leave = kinds_leave<4, 6, 3, 5>;
 using last_ones_leave = kinds_leave<2, 4, 1, 3>;
 using all_but_one_leave = kinds_leave<6, 2, 1, 0, 5, 4>;
 
-// Three followers: the one in the middle leaves before its neighbors.
+// Of three followers, the middle one leaves before its neighbors.
 struct middle_leaves : stop_test<middle_leaves, 2> {
     tolerant_single_stop_source source;
     int runs = 0;
@@ -380,7 +383,7 @@ void holds_on(report& report, const char* name) {
     report.holds<one_stays<Three>>(said("a callback that stays is run").c_str(), some);
     report.holds<all_remove_themselves<Three>>(said("all remove themselves").c_str(),
                                                {.iterations = 5'000});
-    report.holds<one_comes<Three>>(said("one comes meanwhile").c_str(), some);
+    report.holds<one_comes<Three>>(said("a callback is registered meanwhile").c_str(), some);
 }
 
 }  // namespace
@@ -399,7 +402,7 @@ int main() {
     report.holds<leaders_leave>("leaders of both kinds leave", some);
     report.holds<followers_leave>("first followers of both kinds leave", some);
     report.holds<last_ones_leave>("last followers of both kinds leave", some);
-    report.holds<all_but_one_leave>("all but one leave", some);
+    report.holds<all_but_one_leave>("all callbacks except one leave", some);
     report.holds<middle_leaves>("a follower in the middle leaves", some);
 
     report.dies_planted<owner_leaves<inplace>>("stop.finish_before_claim", far);

@@ -14,7 +14,7 @@ void passes_again(const std::string& tests) {
     coppice::test::expect_passes_without(SYS_membarrier, ENOSYS, tests + ":fall_back.is_taken*");
 }
 
-TEST(fall_back, is_taken_where_membarrier_is_missing) {
+TEST(fall_back, is_used_where_membarrier_is_missing) {
     EXPECT_EQ(coppice::internal::light_fences_are_free(),
               ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }

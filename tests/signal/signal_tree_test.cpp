@@ -1,4 +1,4 @@
-// signal/: what is set is selected once, by the bias that was asked for.
+// signal/: each set signal is selected exactly once, and in the order that the bias asks for.
 #include <coppice/signal/directory.hpp>
 #include <coppice/signal/selection_bias.hpp>
 #include <coppice/signal/signal_tree.hpp>
@@ -29,14 +29,14 @@ std::vector<std::size_t> drain(signal_tree& tree, selection_bias bias = selectio
     return taken;
 }
 
-TEST(signal_tree, has_at_least_the_capacity_asked_for_and_refuses_none) {
+TEST(signal_tree, rounds_its_capacity_up_and_rejects_zero_and_too_many) {
     for (const std::size_t capacity : capacities)
         EXPECT_GE(signal_tree(capacity).capacity(), capacity);
     EXPECT_THROW(signal_tree(0), std::invalid_argument);
     EXPECT_THROW(signal_tree(std::size_t{1} << 33), std::invalid_argument);
 }
 
-TEST(signal_tree, set_tells_whether_the_signal_was_set_before) {
+TEST(signal_tree, set_returns_true_only_if_the_signal_was_not_set) {
     signal_tree tree(100);
     EXPECT_TRUE(tree.set(7));
     EXPECT_FALSE(tree.set(7));
@@ -60,7 +60,7 @@ TEST(signal_tree, is_empty_exactly_when_nothing_is_set) {
     }
 }
 
-TEST(signal_tree, every_index_is_selected_once) {
+TEST(signal_tree, every_set_signal_is_selected_exactly_once) {
     for (const std::size_t capacity : capacities) {
         signal_tree tree(capacity);
         for (std::size_t i = 0; i != capacity; ++i) EXPECT_TRUE(tree.set(i));
@@ -84,7 +84,7 @@ TEST(signal_tree, reset_takes_a_signal_back) {
     EXPECT_TRUE(tree.empty());
 }
 
-TEST(signal_tree, a_range_is_set_whole_and_nothing_else) {
+TEST(signal_tree, set_range_sets_exactly_the_signals_of_the_range) {
     for (const auto& [first, last] : std::vector<std::pair<std::size_t, std::size_t>>{
              {0, 1}, {0, 64}, {1, 64}, {63, 65}, {10, 10}, {5, 3000}, {64, 4096}}) {
         signal_tree tree(4096);
@@ -95,14 +95,14 @@ TEST(signal_tree, a_range_is_set_whole_and_nothing_else) {
     }
 }
 
-TEST(signal_tree, select_first_takes_the_lowest) {
+TEST(signal_tree, select_first_takes_the_lowest_set_signal) {
     signal_tree tree(5000);
     for (const std::size_t i : {4999, 70, 4000, 71}) tree.set(i);
     for (const std::size_t i : {70, 71, 4000, 4999}) EXPECT_EQ(tree.select_first(), i);
     EXPECT_EQ(tree.select_first(), std::nullopt);
 }
 
-TEST(signal_tree, agrees_with_a_set_over_random_operations) {
+TEST(signal_tree, agrees_with_a_std_set_over_random_operations) {
     std::mt19937 random(20241115);
     for (const std::size_t capacity : capacities) {
         signal_tree tree(capacity);
@@ -131,7 +131,7 @@ TEST(signal_tree, agrees_with_a_set_over_random_operations) {
     }
 }
 
-// What stays set is set again at once, as a contract does that reschedules itself.
+// Sets each selected signal again at once, as a contract does that reschedules itself.
 std::map<std::size_t, int> rounds(signal_tree& tree, selection_bias& bias, int selections) {
     std::map<std::size_t, int> count;
     for (int i = 0; i != selections; ++i) {
@@ -158,7 +158,7 @@ TEST(selection_bias, fair_takes_each_set_signal_equally_often_however_they_are_s
     }
 }
 
-TEST(selection_bias, fair_takes_a_lone_signal_as_often_as_each_of_64_busy_neighbours) {
+TEST(selection_bias, fair_takes_a_lone_signal_as_often_as_each_of_64_busy_neighbors) {
     signal_tree tree(16'384);
     for (std::size_t i = 0; i != 64; ++i) tree.set(i);
     tree.set(10'000);
@@ -166,12 +166,12 @@ TEST(selection_bias, fair_takes_a_lone_signal_as_often_as_each_of_64_busy_neighb
     for (const auto& [signal, times] : rounds(tree, bias, 65 * 20)) EXPECT_EQ(times, 20) << signal;
 }
 
-// The number of top levels that two indices share, in a tree of 2^32 leaves.
+// Returns the number of top levels that two indices share in a tree of 2^32 leaves.
 int shared_levels(std::size_t a, std::size_t b) {
     return std::countl_zero(static_cast<std::uint32_t>(a ^ b));
 }
 
-TEST(selection_bias, prefer_takes_what_shares_the_most_top_levels) {
+TEST(selection_bias, prefer_takes_the_signal_that_shares_the_most_top_levels) {
     std::mt19937 random(11);
     for (const std::size_t capacity : {1, 64, 100, 2048, 70'000}) {
         for (int trial = 0; trial != 50; ++trial) {
@@ -196,10 +196,10 @@ TEST(selection_bias, prefer_takes_what_shares_the_most_top_levels) {
     }
 }
 
-TEST(selection_bias, prefer_is_fair_within_each_block_even_when_nearer_ones_come_and_go) {
+TEST(selection_bias, prefer_is_fair_within_a_block_while_nearer_signals_come_and_go) {
     signal_tree tree(4096);
-    for (std::size_t i = 1024; i != 1034; ++i) tree.set(i);  // one block for index 0
-    for (std::size_t i = 70; i != 73; ++i) tree.set(i);      // a nearer one
+    for (std::size_t i = 1024; i != 1034; ++i) tree.set(i);  // one block, seen from index 0
+    for (std::size_t i = 70; i != 73; ++i) tree.set(i);      // a nearer block
     selection_bias bias = selection_bias::prefer(0);
     std::map<std::size_t, int> count;
     for (int i = 0; i != 60; ++i) {
@@ -238,7 +238,8 @@ TEST(signal_tree, threads_take_each_signal_exactly_once) {
         threads.emplace_back([&, t] {
             std::mt19937 random(static_cast<unsigned>(t));
             for (int i = 0; i != rounds_each; ++i) {
-                // Sparse at the end, dense at the beginning.
+                // Half of the sets fall into the first 64 signals; the others are spread over the
+                // tree.
                 const std::size_t index = random() % (i % 2 == 0 ? 64 : capacity);
                 if (tree.set(index)) sets[index].fetch_add(1, coppice::internal::relaxed);
             }

@@ -1,5 +1,4 @@
-// Chains of linked stop sources: however long, they are stopped, asked and destroyed in a small
-// stack.
+// Chains of linked stop sources of any length are stopped, queried, and destroyed in a small stack.
 #include "emulated.hpp"
 #include "sanitizers.hpp"
 #include "small_stack.hpp"
@@ -25,14 +24,14 @@ using namespace coppice::test;
 
 constexpr int links = repeated(sanitized ? 50'000 : 500'000);
 
-// Runs f on a thread with a stack of 64 KiB, or 1 MiB where a sanitizer's frames need more.
+// Runs f on a thread with a stack of 64 KiB, or of 1 MiB where a sanitizer's frames need more.
 template <class F>
 void on_small_stack(F f) {
     on_a_stack_of(sanitized ? 1 << 20 : 1 << 16, f);
 }
 
-// The last of `count` sources linked to `first`, each to the one before; the others' handles are
-// dropped.
+// Returns the last of `count` sources, each linked to the one before it, the first one to `first`.
+// The handles of the others are dropped.
 stop_source chain(const stop_source& first, int count) {
     stop_source last = first;
     for (int i = 0; i != count; ++i) last = stop_source::linked_to(last.get_token());
@@ -65,8 +64,8 @@ TEST(stop_chain, half_a_million_links_are_destroyed_in_a_small_stack) {
     });
 }
 
-// The first source is gone before the last one: the last one's end frees all.
-TEST(stop_chain, the_last_handle_of_a_chain_frees_all_of_it) {
+// The first source is dropped before the last one, whose end frees the whole chain.
+TEST(stop_chain, the_last_handle_of_a_chain_frees_the_whole_chain) {
     on_small_stack([] {
         std::optional<stop_source> last;
         last = chain(stop_source(), links);
@@ -75,7 +74,7 @@ TEST(stop_chain, the_last_handle_of_a_chain_frees_all_of_it) {
     });
 }
 
-// Each link has a callback, and the middle is kept and dropped by others.
+// Each link has a callback; other threads keep and drop handles of the middle.
 TEST(stop_chain, every_callback_of_a_long_chain_runs_once) {
     on_small_stack([] {
         constexpr int count = links / 10;
@@ -98,7 +97,7 @@ TEST(stop_chain, every_callback_of_a_long_chain_runs_once) {
     });
 }
 
-TEST(stop_chain, whether_a_long_chain_can_stop_is_found_in_a_small_stack) {
+TEST(stop_chain, stop_possible_of_a_long_chain_needs_only_a_small_stack) {
     on_small_stack([] {
         std::optional<stop_source> first(std::in_place);
         stop_token last = first->get_token();
@@ -113,8 +112,8 @@ TEST(stop_chain, whether_a_long_chain_can_stop_is_found_in_a_small_stack) {
     });
 }
 
-// Graphs in which the number of ways up doubles at each source.
-TEST(stop_chain, whether_a_lattice_can_stop_is_found_without_walking_every_way) {
+// In these graphs, the number of ways up doubles at each source.
+TEST(stop_chain, stop_possible_of_a_lattice_does_not_walk_every_way) {
     const auto lattice = [](stop_token t, int height) {
         stop_token u = t;
         for (int i = 0; i != height; ++i) {
@@ -137,7 +136,7 @@ TEST(stop_chain, whether_a_lattice_can_stop_is_found_without_walking_every_way) 
     EXPECT_TRUE(stop_source::linked_to(higher, late.get_token(), top).get_token().stop_possible());
 }
 
-TEST(stop_chain, whether_a_lattice_can_stop_heeds_a_deadline_and_a_stop) {
+TEST(stop_chain, stop_possible_of_a_lattice_considers_a_deadline_and_a_stop) {
     const auto above = [](const stop_token& t) {
         const stop_token left = stop_source::linked_to(t).get_token();
         const stop_token right = stop_source::linked_to(t).get_token();
@@ -150,7 +149,7 @@ TEST(stop_chain, whether_a_lattice_can_stop_heeds_a_deadline_and_a_stop) {
     EXPECT_TRUE(top.stop_possible()) << "the deadline is a source";
     stop_source other;
     other.request_stop_after(std::chrono::hours(1));
-    EXPECT_TRUE(other.try_reset());  // takes the deadline back
+    EXPECT_TRUE(other.try_reset());  // withdraws the deadline
     const stop_token of_other = above(above(other.get_token()));
     EXPECT_TRUE(of_other.stop_possible());
     other = stop_source(nostopstate);
@@ -163,7 +162,7 @@ TEST(stop_chain, whether_a_lattice_can_stop_heeds_a_deadline_and_a_stop) {
 }
 
 // Each source is linked to a dead linked source and to its predecessor, in both orders.
-TEST(stop_chain, whether_a_long_chain_with_leaves_can_stop_is_found_in_a_small_stack) {
+TEST(stop_chain, stop_possible_of_a_chain_with_leaves_needs_only_a_small_stack) {
     on_small_stack([] {
         for (const bool leaf_first : {true, false}) {
             std::optional<stop_source> first(std::in_place);
@@ -183,8 +182,8 @@ TEST(stop_chain, whether_a_long_chain_with_leaves_can_stop_is_found_in_a_small_s
     });
 }
 
-// Against an oracle that follows every way.
-TEST(stop_chain, whether_a_random_graph_can_stop_is_answered_as_by_a_full_search) {
+// Compares with an oracle that follows every way.
+TEST(stop_chain, stop_possible_of_a_random_graph_agrees_with_a_full_search) {
     std::minstd_rand random(17);
     const auto below = [&random](std::size_t n) { return random() % n; };
     for (int graph = 0; graph != 200; ++graph) {
@@ -217,7 +216,7 @@ TEST(stop_chain, whether_a_random_graph_can_stop_is_answered_as_by_a_full_search
     }
 }
 
-TEST(stop_chain, threads_may_ask_while_the_last_source_goes) {
+TEST(stop_chain, stop_possible_may_be_called_while_the_last_source_is_dropped) {
     for (int round = 0; round != 50; ++round) {
         std::optional<stop_source> root(std::in_place);
         stop_token t = root->get_token();
@@ -245,8 +244,8 @@ TEST(stop_chain, threads_may_ask_while_the_last_source_goes) {
     }
 }
 
-// A request of a user's own, inside a callback of a chain that is being stopped, has run all of its
-// callbacks when it returns, also those of its linked sources.
+// A request that a user makes inside a callback of a chain that is being stopped has run all its
+// callbacks when it returns, including those of linked sources.
 TEST(stop_chain, a_request_within_a_chain_does_not_return_early) {
     stop_source first;
     const stop_source second = stop_source::linked_to(first.get_token());
@@ -267,7 +266,7 @@ TEST(stop_chain, a_request_within_a_chain_does_not_return_early) {
     EXPECT_EQ(seen, 2);
 }
 
-// The stop shows on the whole way down before the callbacks further down run.
+// The stop is visible on the whole chain before the callbacks further down run.
 TEST(stop_chain, two_threads_stop_and_drop_a_chain_at_once) {
     constexpr int rounds = repeated(sanitized ? 20 : 200);
     for (int round = 0; round != rounds; ++round) {

@@ -1,4 +1,4 @@
-// [stoptoken.concepts]: which types are tokens and sources.
+// [stoptoken.concepts]: the types that are tokens and sources.
 #include <coppice/stop/cause.hpp>
 #include <coppice/stop/never.hpp>
 #include <coppice/stop/subscription.hpp>
@@ -52,7 +52,7 @@ static_assert(stoppable_callback_for<void (*)(), inplace_stop_token>);
 static_assert(!stoppable_callback_for<int, inplace_stop_token>);
 static_assert(!stoppable_callback_for<void (*)(), inplace_stop_token, int>);
 
-TEST(stop_concepts, are_checked_above) {
+TEST(stop_concepts, are_static_assertions_in_this_file) {
     SUCCEED();
 }
 

@@ -1,5 +1,5 @@
 // stop_source::request_stop_after, and the thread behind it. No test here asserts a time: each
-// waits for what must come, or orders deadlines that are far apart against those that are due.
+// waits for what must come, or compares due deadlines with ones that are far away.
 #include <coppice/stop_token.hpp>
 
 #include "allocations.hpp"
@@ -40,7 +40,7 @@ void await_stop(const stop_token& token) {
     stopped.wait(lock, [&] { return done; });
 }
 
-TEST(stop_deadline, comes_with_its_cause) {
+TEST(stop_deadline, delivers_its_cause) {
     stop_source source;
     EXPECT_TRUE(source.request_stop_after(1ms));
     await_stop(source.get_token());
@@ -49,7 +49,7 @@ TEST(stop_deadline, comes_with_its_cause) {
     EXPECT_FALSE(source.request_stop_after(1ms));
 }
 
-TEST(stop_deadline, of_nothing_or_less_comes_at_once) {
+TEST(stop_deadline, of_zero_or_less_is_delivered_at_once) {
     for (const auto duration :
          {std::chrono::nanoseconds(0), std::chrono::nanoseconds(1), std::chrono::nanoseconds(-1),
           std::chrono::nanoseconds::min(), std::chrono::nanoseconds::min() + 1ns}) {
@@ -59,7 +59,7 @@ TEST(stop_deadline, of_nothing_or_less_comes_at_once) {
     }
 }
 
-TEST(stop_deadline, at_the_end_of_time_does_not_come) {
+TEST(stop_deadline, at_the_end_of_time_is_not_delivered) {
     for (const auto duration :
          {std::chrono::nanoseconds::max(), std::chrono::nanoseconds::max() - 1ns}) {
         stop_source source;
@@ -84,7 +84,7 @@ TEST(stop_deadline, is_replaced_by_the_next_call) {
     EXPECT_TRUE(later.request_stop_after(1h));
     EXPECT_TRUE(reference.request_stop_after(20ms));
     await_stop(reference.get_token());
-    // The hour is not over; the millisecond may have been delivered before it was replaced.
+    // The hour is not over. The millisecond may have been delivered before it was replaced.
     EXPECT_TRUE(!later.stop_requested() || later.cause().code == ETIMEDOUT);
 }
 
@@ -98,7 +98,7 @@ TEST(stop_deadline, counts_as_a_source) {
     EXPECT_TRUE(token.stop_requested());
 }
 
-TEST(stop_deadline, is_taken_back_by_reset) {
+TEST(stop_deadline, is_withdrawn_by_reset) {
     stop_source source;
     EXPECT_TRUE(source.request_stop_after(1h));
     EXPECT_TRUE(source.try_reset());
@@ -107,7 +107,7 @@ TEST(stop_deadline, is_taken_back_by_reset) {
     EXPECT_FALSE(token->stop_possible());
 }
 
-TEST(stop_deadline, races_with_reset_and_one_of_them_wins) {
+TEST(stop_deadline, either_is_delivered_or_is_withdrawn_by_a_racing_reset) {
     for (int round = 0; round != test::repeated(300); ++round) {
         stop_source source;
         source.request_stop_after(std::chrono::microseconds(round % 60));
@@ -116,7 +116,7 @@ TEST(stop_deadline, races_with_reset_and_one_of_them_wins) {
     }
 }
 
-TEST(stop_deadline, races_with_the_end_of_its_source) {
+TEST(stop_deadline, may_be_delivered_while_its_source_ends) {
     for (int round = 0; round != test::repeated(300); ++round) {
         stop_source source;
         stop_callback callback(source.get_token(), [] {});
@@ -124,7 +124,7 @@ TEST(stop_deadline, races_with_the_end_of_its_source) {
     }
 }
 
-TEST(stop_deadline, may_end_its_source_in_its_callback) {
+TEST(stop_deadline, a_callback_on_it_may_end_its_source) {
     std::mutex mutex;
     std::condition_variable ended;
     bool done = false;
@@ -141,7 +141,7 @@ TEST(stop_deadline, may_end_its_source_in_its_callback) {
     ended.wait(lock, [&] { return done; });
 }
 
-TEST(stop_deadline, many_come_in_their_order) {
+TEST(stop_deadline, many_are_delivered_in_order) {
     std::vector<stop_source> sources(200);
     std::vector<int> order;
     std::mutex mutex;
@@ -153,7 +153,7 @@ TEST(stop_deadline, many_come_in_their_order) {
             all.notify_one();
         });
     }
-    // A far one, taken back, between the others; and due times in a shuffled order.
+    // Among the others there is a far one that is withdrawn; the due times come in shuffled order.
     for (int i = 0; i != 200; ++i) {
         const int j = i * 77 % 200;
         sources[static_cast<std::size_t>(j)].request_stop_after(1h);
@@ -164,12 +164,14 @@ TEST(stop_deadline, many_come_in_their_order) {
     }
     std::unique_lock lock(mutex);
     all.wait(lock, [&] { return order.size() == 200; });
-    // Arming takes longer than the steps between some: only what is far apart must be in order.
+    // Arming takes longer than some of the steps, so only deadlines that are far apart must be in
+    // order.
     EXPECT_EQ(order.size(), 200u);
 }
 
-TEST(stop_deadline, arming_again_allocates_nothing) {
-    // A sanitizer counts what a new thread allocates for itself: by its first delivery it has.
+TEST(stop_deadline, setting_it_again_allocates_nothing) {
+    // A sanitizer counts what a new thread allocates for itself; by its first delivery it has done
+    // that.
     stop_source first;
     first.request_stop_after(0s);
     while (!first.stop_requested()) ::sched_yield();
@@ -203,7 +205,7 @@ TEST(stop_deadline, works_in_a_forked_child) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// The end of the process joins the thread, also with deadlines pending.
+// The end of the process joins the thread, even with deadlines pending.
 TEST(stop_deadline, exit_ends_the_timer) {
     GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_EXIT(
@@ -215,7 +217,7 @@ TEST(stop_deadline, exit_ends_the_timer) {
         testing::ExitedWithCode(7), "");
 }
 
-// A static object whose destructor checks whether the timer is still there.
+// A static object whose destructor checks whether the timer still works.
 class checks_the_timer {
 public:
     explicit checks_the_timer(bool has_ended) : has_ended_(has_ended) {}
@@ -224,7 +226,7 @@ public:
         stop_source source;
         if (!source.request_stop_after(has_ended_ ? 0s : 1ms)) ::_exit(1);
         if (has_ended_) {
-            // The deadline would count as a source.
+            // A pending deadline would count as a source.
             const stop_token token = source.get_token();
             source = stop_source(nostopstate);
             if (token.stop_possible()) ::_exit(2);
@@ -237,8 +239,9 @@ private:
     const bool has_ended_;
 };
 
-// As exit() destroys them, the youngest first: the first call stands between the two.
-TEST(stop_deadline, serves_destructors_of_static_objects_that_are_younger_than_its_first_call) {
+// exit() destroys static objects youngest first; the first call of the function comes between the
+// two.
+TEST(stop_deadline, is_delivered_in_destructors_of_static_objects_younger_than_the_first_call) {
     GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_EXIT(
         {
@@ -250,7 +253,7 @@ TEST(stop_deadline, serves_destructors_of_static_objects_that_are_younger_than_i
         testing::ExitedWithCode(7), "");
 }
 
-TEST(stop_deadline, that_is_first_set_in_a_destructor_of_a_static_object_comes_while_it_runs) {
+TEST(stop_deadline, first_set_in_a_destructor_of_a_static_object_is_delivered_while_it_runs) {
     GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_EXIT(
         {

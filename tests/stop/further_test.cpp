@@ -1,4 +1,4 @@
-// The tolerant sources: any number of callbacks on a token that takes one elsewhere.
+// Tolerant sources: any number of callbacks on a token that takes one elsewhere.
 #include "allocations.hpp"
 #include "emulated.hpp"
 #include "sanitizers.hpp"
@@ -44,7 +44,7 @@ struct call {
 template <class Family>
 using callback_of = stop_callback_for_t<typename Family::token, call>;
 
-// Callbacks on one token, each of which counts its runs and then does what the test says.
+// Callbacks on one token. Each counts its runs and then does what the test says.
 template <class Family, std::size_t Count>
 struct crowd {
     typename Family::source source;
@@ -81,7 +81,7 @@ static_assert(sizeof(tolerant_single_stop_source) <= sizeof(single_inplace_stop_
 static_assert(sizeof(tolerant_finite_stop_source<10>) <=
               sizeof(finite_inplace_stop_source<10>) + 16);
 
-TYPED_TEST(stop_further, models_a_source_that_is_constant_initialised) {
+TYPED_TEST(stop_further, sources_model_the_concepts_and_are_constant_initialized) {
     static_assert(stoppable_source<typename TypeParam::source>);
     static constinit typename TypeParam::source source;
     EXPECT_FALSE(source.stop_requested());
@@ -125,15 +125,15 @@ TYPED_TEST(stop_further, a_late_callback_runs_in_its_constructor) {
     EXPECT_EQ(c.all_runs(), 4);
 }
 
-// Every order of removing five, with a request after every number of removals.
-TYPED_TEST(stop_further, callbacks_leave_in_any_order) {
+// Tries every order of removing five callbacks, with a request after every number of removals.
+TYPED_TEST(stop_further, callbacks_may_be_removed_in_any_order) {
     std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
     do {
         for (std::size_t removed = 0; removed <= order.size(); ++removed) {
             crowd<TypeParam, 5> c;
             c.add_all();
             for (std::size_t i = 0; i != removed; ++i) c.callbacks[order[i]].reset();
-            if (removed % 2 == 1) c.add(order[0]);  // comes back
+            if (removed % 2 == 1) c.add(order[0]);  // registers again
             c.source.request_stop();
             for (std::size_t i = 0; i != order.size(); ++i) {
                 const bool there = i >= removed || (i == 0 && removed % 2 == 1);
@@ -143,7 +143,7 @@ TYPED_TEST(stop_further, callbacks_leave_in_any_order) {
     } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TYPED_TEST(stop_further, a_callback_that_runs_removes_itself_others_or_all) {
+TYPED_TEST(stop_further, a_running_callback_may_remove_itself_others_or_all) {
     for (int what = 0; what != 4; ++what) {
         crowd<TypeParam, 4> c;
         c.then = [&, what](std::size_t i) {
@@ -161,8 +161,8 @@ TYPED_TEST(stop_further, a_callback_that_runs_removes_itself_others_or_all) {
     }
 }
 
-// The slot of the first callback is free again, while further ones stay where they are.
-TYPED_TEST(stop_further, the_next_first_callback_takes_the_slot_again) {
+// The slot of the first callback becomes free while further ones stay where they are.
+TYPED_TEST(stop_further, a_new_callback_takes_the_slot_that_became_free) {
     crowd<TypeParam, 3> c;
     c.add(0);
     c.add(1);
@@ -188,8 +188,8 @@ TYPED_TEST(stop_further, a_removal_waits_for_its_own_callback_only) {
     EXPECT_EQ(c.all_runs(), 2);
 }
 
-// Callbacks of three kinds on one token: a chain keeps those of a kind together. Each counts its
-// runs, and says so if it is run by the function of another kind.
+// Callbacks of three kinds on one token; a chain keeps those of a kind together. Each counts its
+// runs, and reports if the function of another kind runs it.
 template <class Family>
 struct kinds {
     struct entry {
@@ -228,9 +228,9 @@ struct kinds {
     bool has(std::size_t i) const { return callbacks[i].index() != 0; }
 };
 
-// Every order of removing five, of every choice of kinds, with a request after every number of
-// removals.
-TYPED_TEST(stop_further, callbacks_of_any_kinds_leave_in_any_order) {
+// Tries every order of removing five callbacks of every choice of kinds, with a request after every
+// number of removals.
+TYPED_TEST(stop_further, callbacks_of_any_kinds_may_be_removed_in_any_order) {
     constexpr int kinds_used = sanitized ? 2 : 3;
     std::array<int, 5> kind{};
     for (bool more = true; more;) {
@@ -257,8 +257,8 @@ TYPED_TEST(stop_further, callbacks_of_any_kinds_leave_in_any_order) {
     }
 }
 
-// Callbacks of random kinds come and go, and what runs removes others and itself.
-TYPED_TEST(stop_further, random_callbacks_leave_before_a_stop_and_inside_of_it) {
+// Callbacks of random kinds are added and removed; running ones remove others and themselves.
+TYPED_TEST(stop_further, random_callbacks_may_be_removed_before_and_during_a_stop) {
     std::minstd_rand random(3);
     constexpr std::size_t size = 20;
     for (int round = 0; round != (sanitized ? 300 : 3'000); ++round) {
@@ -292,8 +292,9 @@ TYPED_TEST(stop_further, random_callbacks_leave_before_a_stop_and_inside_of_it) 
     }
 }
 
-// A removal takes a few steps. If it walked along the others, this would be 20 billion steps each.
-TYPED_TEST(stop_further, two_hundred_thousand_callbacks_leave_in_any_order_in_no_time) {
+// A removal takes a few steps. If it walked along the others, this would take 20 billion steps
+// each.
+TYPED_TEST(stop_further, two_hundred_thousand_callbacks_are_removed_without_a_walk) {
     constexpr std::size_t size = 200'000;
     std::vector<std::size_t> order(size);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -317,8 +318,8 @@ TYPED_TEST(stop_further, two_hundred_thousand_callbacks_leave_in_any_order_in_no
     }
 }
 
-// Two threads come and go at one token while a third stops it.
-TYPED_TEST(stop_further, threads_register_remove_and_stop_at_once) {
+// Two threads register and remove at one token while a third stops it.
+TYPED_TEST(stop_further, threads_may_register_remove_and_stop_concurrently) {
     constexpr int rounds = repeated(sanitized ? 200 : 2'000);
     for (int round = 0; round != rounds; ++round) {
         typename TypeParam::source source;
@@ -352,8 +353,8 @@ TYPED_TEST(stop_further, threads_register_remove_and_stop_at_once) {
     }
 }
 
-// Slots and further callbacks of a finite source, all at once.
-TEST(stop_further_finite, every_token_takes_any_number) {
+// All slots and further callbacks of a finite source at once.
+TEST(stop_further_finite, every_token_takes_any_number_of_callbacks) {
     tolerant_finite_stop_source<3> source;
     std::vector<std::size_t> order;
     auto note = [&](std::size_t which) { return [&order, which] { order.push_back(which); }; };
@@ -365,7 +366,7 @@ TEST(stop_further_finite, every_token_takes_any_number) {
     finite_inplace_stop_callback c200(source.get_token<2>(), note(200));
     source.request_stop();
     ASSERT_EQ(order.size(), 6U);
-    std::sort(order.begin() + 3, order.end());  // nobody promises an order of the further ones
+    std::sort(order.begin() + 3, order.end());  // the order of the further ones is not promised
     EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 10, 20, 200}));
 }
 

@@ -1,4 +1,4 @@
-// The in-place families, clause by clause: [stoptoken.concepts], and P3409R1 where it adds.
+// The in-place families, clause by clause: [stoptoken.concepts], and P3409R1 where it adds to that.
 #include "emulated.hpp"
 #include "families.hpp"
 
@@ -43,7 +43,7 @@ TYPED_TEST(stop_family, models_the_concepts) {
     static_assert(std::is_trivially_copyable_v<token>);
 }
 
-TYPED_TEST(stop_family, sources_are_constant_initialised) {
+TYPED_TEST(stop_family, sources_are_constant_initialized) {
     static constinit typename TypeParam::source source;
     static constexpr typename TypeParam::token token = TypeParam::token_of(source);
     EXPECT_TRUE(token.stop_possible());
@@ -108,7 +108,7 @@ TYPED_TEST(stop_family, a_request_runs_the_callback_on_its_own_thread) {
     EXPECT_TRUE(seen);
 }
 
-// [stoptoken.concepts]: after a request the callback runs in the constructor, on every slot.
+// [stoptoken.concepts]: after a request, the callback of every slot runs in its constructor.
 TYPED_TEST(stop_family, a_late_callback_runs_in_its_constructor) {
     typename TypeParam::source source;
     source.request_stop();
@@ -149,8 +149,8 @@ TYPED_TEST(stop_family, a_callback_may_destroy_itself) {
     EXPECT_TRUE(source.stop_requested());
 }
 
-// Ours (P3409's Appendix B uses freed memory here): the source may die inside its callback, and the
-// callback before it, after it, or when all is over.
+// Ours (P3409's Appendix B uses freed memory here): the source may be destroyed inside its
+// callback, and the callback before the source, after it, or after the request.
 TYPED_TEST(stop_family, a_source_may_be_destroyed_inside_its_callback) {
     enum class order { callback_first, source_first, callback_later };
     for (const order how : {order::callback_first, order::source_first, order::callback_later}) {
@@ -169,8 +169,9 @@ TYPED_TEST(stop_family, a_source_may_be_destroyed_inside_its_callback) {
     }
 }
 
-// A new source at the place of one that died in its callback is a stranger to the old request.
-TYPED_TEST(stop_family, a_new_source_in_the_old_place_waits_as_it_should) {
+// A new source may have the address of another, which died in its callback. The old request does
+// not take it for that one.
+TYPED_TEST(stop_family, a_new_source_at_the_old_address_waits_for_its_own_callback) {
     std::optional<typename TypeParam::source> source;
     source.emplace();
     std::optional<callback_of<TypeParam, std::function<void()>>> callback;
@@ -243,8 +244,8 @@ TYPED_TEST(stop_family, exactly_one_of_racing_requests_wins) {
     }
 }
 
-// Either the request runs the callback, or the constructor does, or it is destroyed first.
-TYPED_TEST(stop_family, registration_races_with_the_request) {
+// The request runs the callback, or the constructor does, or the callback is destroyed first.
+TYPED_TEST(stop_family, a_racing_registration_runs_its_callback_at_most_once) {
     for (int round = 0; round != repeated(2'000); ++round) {
         typename TypeParam::source source;
         int runs = 0;
@@ -307,7 +308,7 @@ struct throws_on_construction {
     explicit throws_on_construction(char) noexcept {}
     void operator()() noexcept {}
 };
-TYPED_TEST(stop_family, a_throwing_initialiser_leaves_nothing_registered) {
+TYPED_TEST(stop_family, a_throwing_initializer_leaves_nothing_registered) {
     using callback = callback_of<TypeParam, throws_on_construction>;
     using token = typename TypeParam::token;
     static_assert(!std::is_nothrow_constructible_v<callback, token, int>);
@@ -350,8 +351,8 @@ TYPED_TEST(stop_family, destroying_a_source_with_a_registered_callback_stops_the
     EXPECT_DEATH(die(), "destroyed while a callback was registered");
 }
 
-// The first callback posts to nobody; it destroys the parent's callback and the child source, as
-// when_all's last completion does.
+// The first callback destroys the parent's callback and the child source, as the last completion of
+// when_all does.
 TYPED_TEST(stop_family, a_parent_forwards_to_a_child_that_is_destroyed_by_its_last_completion) {
     inplace_stop_source parent;
     struct operation {
@@ -387,7 +388,7 @@ TEST(stop_sizes, are_as_promised) {
     static_assert(sizeof(single_inplace_stop_callback<decltype(empty)>) == 16);
 }
 
-TEST(stop_finite, of_no_slots_is_disengaged) {
+TEST(stop_finite, without_slots_is_disengaged) {
     finite_inplace_stop_source<0> source;
     static_assert(stoppable_source<finite_inplace_stop_source<0>>);
     static_assert(!finite_inplace_stop_source<0>::stop_possible());
@@ -417,7 +418,7 @@ TEST(stop_finite, a_callback_may_remove_another_one) {
     EXPECT_FALSE(ran);
 }
 
-// [stoptoken.concepts]: deregistration never waits for some other callback.
+// [stoptoken.concepts]: deregistration never waits for another callback.
 TEST(stop_finite, destruction_does_not_wait_for_another_callback) {
     finite_inplace_stop_source<2> source;
     atomic<bool> first_done{false};
@@ -426,7 +427,8 @@ TEST(stop_finite, destruction_does_not_wait_for_another_callback) {
     std::thread remover;
     first.emplace(source.get_token<0>(), [&] { first_done.store(true, release); });
     second.emplace(source.get_token<1>(), [&] {
-        // While this one runs, another thread destroys the first: it must not wait for us.
+        // While this callback runs, another thread destroys the first, which must not wait for this
+        // one.
         remover = std::thread([&] { first.reset(); });
         remover.join();
     });
@@ -458,7 +460,7 @@ TEST(stop_inplace, a_callback_may_remove_another_one) {
     EXPECT_EQ(runs, 1);
 }
 
-// [stoptoken.concepts]: deregistration never waits for some other callback.
+// [stoptoken.concepts]: deregistration never waits for another callback.
 TEST(stop_inplace, destruction_does_not_wait_for_another_callback) {
     inplace_stop_source source;
     std::optional<inplace_stop_callback<std::function<void()>>> waiting, removed;

@@ -1,6 +1,6 @@
-// When a source may go: as soon as no callback is registered, though a request_stop() that has run
-// callbacks has not returned. A source here has a page of its own, which can be neither read nor
-// written once the source is destroyed.
+// A source may be destroyed as soon as no callback is registered, even if a request_stop() that has
+// run callbacks has not returned. Each source here has its own page, which is protected against any
+// access once the source is destroyed.
 #include "emulated.hpp"
 #include "sanitizers.hpp"
 
@@ -71,7 +71,7 @@ struct call {
     void operator()() const { (*what)(); }
 };
 
-// A source and three callbacks, which run what the test says.
+// A source and three callbacks, which run the functions that the test gives.
 template <class Three>
 struct stage {
     template <std::size_t I>
@@ -80,16 +80,16 @@ struct stage {
 
     guarded_source<typename Three::source> source;
     std::array<std::function<void()>, 3> functions;
-    std::array<int, 3> runs{};  // written by the one callback that runs
+    std::array<int, 3> runs{};  // written by the running callback
     std::optional<callback<0>> first;
     std::optional<callback<1>> second;
     std::optional<callback<2>> third;
-    atomic<int> taken{-1};  // which callback runs first
+    atomic<int> taken{-1};  // the callback that runs first
     int first_run() const noexcept { return taken.load(acquire); }
 
-    std::function<void(int)> on_later;  // runs in the others
+    std::function<void(int)> on_later;  // runs in the other callbacks
 
-    // on_first runs in the callback that the request runs first, and is told which that is.
+    // on_first runs in the callback that the request runs first, and receives its number.
     void arm(std::function<void(int)> on_first) {
         for (int i = 0; i != 3; ++i) {
             functions[static_cast<std::size_t>(i)] = [this, i, on_first] {
@@ -139,8 +139,8 @@ using sources = testing::Types<
     three<tolerant_finite_stop_source<3>, 1, 1, 2>>;
 TYPED_TEST_SUITE(stop_lifetime, sources);
 
-// A callback has removed itself; the others are removed elsewhere while its function goes on.
-TYPED_TEST(stop_lifetime, the_source_goes_while_a_function_runs_whose_callback_is_gone) {
+// A callback removes itself. Other threads remove the other callbacks while its function goes on.
+TYPED_TEST(stop_lifetime, the_source_may_be_destroyed_while_a_function_outlives_its_callback) {
     for (int round = 0; round != 20; ++round) {
         stage<TypeParam> s;
         signal_flag removed, destroyed;
@@ -161,7 +161,7 @@ TYPED_TEST(stop_lifetime, the_source_goes_while_a_function_runs_whose_callback_i
     }
 }
 
-// The same, all on the requester's thread, in either order.
+// All of that on the requester's thread, in either order.
 TYPED_TEST(stop_lifetime, a_function_removes_all_callbacks_and_destroys_the_source) {
     for (int round = 0; round != 4; ++round) {
         stage<TypeParam> s;
@@ -176,7 +176,7 @@ TYPED_TEST(stop_lifetime, a_function_removes_all_callbacks_and_destroys_the_sour
     }
 }
 
-// A source that dies in a callback that is still there, after the others.
+// A source dies in a callback that still exists, after the others.
 TYPED_TEST(stop_lifetime, a_function_destroys_the_source_before_its_callback) {
     stage<TypeParam> s;
     s.arm([&](int i) {
@@ -187,8 +187,8 @@ TYPED_TEST(stop_lifetime, a_function_destroys_the_source_before_its_callback) {
     EXPECT_EQ(s.runs[0] + s.runs[1] + s.runs[2], 1);
 }
 
-// What is still registered when the function returns is run, once.
-TYPED_TEST(stop_lifetime, the_request_comes_back_for_what_is_left) {
+// Callbacks that are still registered when the function returns run once.
+TYPED_TEST(stop_lifetime, the_request_runs_the_callbacks_that_remain) {
     for (int kept = 0; kept != 3; ++kept) {
         stage<TypeParam> s;
         signal_flag gone, removed;
@@ -210,7 +210,7 @@ TYPED_TEST(stop_lifetime, the_request_comes_back_for_what_is_left) {
 }
 
 // Every callback removes itself, as the senders of a when_all do.
-TYPED_TEST(stop_lifetime, all_callbacks_remove_themselves) {
+TYPED_TEST(stop_lifetime, all_callbacks_may_remove_themselves) {
     stage<TypeParam> s;
     const auto leave = [&](int i) {
         s.remove(i);
@@ -224,9 +224,9 @@ TYPED_TEST(stop_lifetime, all_callbacks_remove_themselves) {
     EXPECT_EQ(s.runs[2], 1);
 }
 
-// The owner removes the others, then the one that runs, and destroys the source at once: the
-// request is between two callbacks, or on its way out.
-TYPED_TEST(stop_lifetime, the_owner_removes_all_and_destroys_the_source_at_any_moment) {
+// The owner removes the other callbacks, then the running one, and destroys the source at once. The
+// request is then between two callbacks, or on its way out.
+TYPED_TEST(stop_lifetime, the_owner_may_remove_all_and_destroy_the_source_at_any_moment) {
     for (int round = 0; round != rounds; ++round) {
         stage<TypeParam> s;
         signal_flag runs;
@@ -245,8 +245,8 @@ TYPED_TEST(stop_lifetime, the_owner_removes_all_and_destroys_the_source_at_any_m
     }
 }
 
-// The same, by two removers, of which the last destroys the source.
-TYPED_TEST(stop_lifetime, two_threads_remove_and_the_last_destroys_the_source) {
+// Two threads remove callbacks, and the last of them destroys the source.
+TYPED_TEST(stop_lifetime, the_last_of_two_removing_threads_may_destroy_the_source) {
     for (int round = 0; round != rounds / 2; ++round) {
         stage<TypeParam> s;
         signal_flag runs;
@@ -271,13 +271,14 @@ TYPED_TEST(stop_lifetime, two_threads_remove_and_the_last_destroys_the_source) {
     }
 }
 
-// A callback is registered and removed at the slot of one that is gone, while the request is on.
-TYPED_TEST(stop_lifetime, registrations_meet_a_request_whose_callbacks_remove_themselves) {
+// While the request is running, a callback is registered and removed at a slot whose callback is
+// gone.
+TYPED_TEST(stop_lifetime, registering_is_safe_while_callbacks_of_a_request_remove_themselves) {
     for (int round = 0; round != rounds / 2; ++round) {
         stage<TypeParam> s;
         signal_flag begin;
         s.arm([&](int i) {
-            if (i == 0) s.remove(i);  // the other one is removed by a thread
+            if (i == 0) s.remove(i);  // a thread removes the other one
         });
         s.remove(2);
         int late_runs = 0;
@@ -301,7 +302,7 @@ TYPED_TEST(stop_lifetime, registrations_meet_a_request_whose_callbacks_remove_th
     }
 }
 
-// The single source, and one slot of the others: the only callback removes itself.
+// A single source, and one slot of the others: the only callback removes itself.
 template <class Source, class Token>
 void the_only_callback_removes_itself(Token (*token_of)(const Source&)) {
     for (int round = 0; round != 20; ++round) {
@@ -323,7 +324,7 @@ void the_only_callback_removes_itself(Token (*token_of)(const Source&)) {
         owner.join();
     }
 }
-TEST(stop_lifetime_single, the_source_goes_while_its_callback_s_function_runs) {
+TEST(stop_lifetime_single, the_source_may_be_destroyed_while_its_function_runs) {
     the_only_callback_removes_itself<single_inplace_stop_source>(
         +[](const single_inplace_stop_source& s) { return s.get_token(); });
     the_only_callback_removes_itself<tolerant_single_stop_source>(
@@ -336,8 +337,8 @@ TEST(stop_lifetime_single, the_source_goes_while_its_callback_s_function_runs) {
         +[](const asymmetric_inplace_stop_source<1>& s) { return s.get_token<0>(); });
 }
 
-// The shared source's state lives as long as a request runs.
-TEST(stop_lifetime_shared, the_last_handle_goes_while_a_function_runs_whose_callback_is_gone) {
+// The state of a shared source lives as long as a request runs.
+TEST(stop_lifetime_shared, the_last_handle_may_be_dropped_while_a_function_outlives_its_callback) {
     std::optional<stop_source> source(std::in_place);
     std::optional<stop_callback<call>> first;
     std::optional<stop_callback<call>> second;

@@ -1,5 +1,5 @@
-// Races of the stop sources on real threads, and what must hold whoever wins: the shapes of the
-// models (tests/model/stop_model.hpp), in numbers that a sanitizer can watch.
+// Races of the stop sources on real threads, and what must hold for every outcome: the shapes of
+// the models (tests/model/stop_model.hpp), in numbers that a sanitizer can handle.
 #include "emulated.hpp"
 #include "families.hpp"
 
@@ -25,7 +25,7 @@ using namespace coppice::test;
 
 constexpr int many = repeated(sanitized ? 5'000 : 100'000);
 
-// All threads of one round begin at once, as far as the machine has processors for them.
+// Lets all threads of a round start at once, as far as there are processors for them.
 class start_line {
 public:
     explicit start_line(int threads) : missing_(threads) {}
@@ -44,9 +44,9 @@ using families = testing::Types<inplace_family, single_family, finite_family<2, 
                                 finite_family<2, 0, 64>, asymmetric_family<2, 1>>;
 TYPED_TEST_SUITE(stop_race, families);
 
-// when_all's shape. The parent's stop is forwarded to the child source, whose callback completes
-// the child; another thread completes it as well, and the second child. The last completion frees
-// everything, in whichever callback or thread it happens.
+// The shape of when_all. The parent's stop is forwarded to the child source, whose callback
+// completes the child. Another thread completes the child too, and a second child. The last
+// completion frees everything, in whichever callback or thread it happens.
 TYPED_TEST(stop_race, the_last_completion_frees_everything) {
     struct operation {
         struct forward {
@@ -95,9 +95,9 @@ TYPED_TEST(stop_race, the_last_completion_frees_everything) {
     }
 }
 
-// Register, remove and request at once; a callback that stays is run exactly once, one that is
-// removed at most once, and never after its end.
-TYPED_TEST(stop_race, a_callback_that_stays_is_run_exactly_once) {
+// Threads register, remove, and request at once. A callback that stays runs exactly once. One that
+// is removed runs at most once, and never after its end.
+TYPED_TEST(stop_race, a_callback_that_stays_registered_runs_exactly_once) {
     for (int round = 0; round != repeated(1'000); ++round) {
         typename TypeParam::source source;
         int runs = 0;
@@ -123,7 +123,7 @@ TYPED_TEST(stop_race, a_callback_that_stays_is_run_exactly_once) {
     }
 }
 
-// Every slot: callbacks of all of them run once, on the thread of the one request that wins.
+// Callbacks of all slots run once, on the thread of the request that wins.
 TEST(stop_race_finite, the_winner_runs_every_slot_on_its_own_thread) {
     for (int round = 0; round != repeated(300); ++round) {
         finite_inplace_stop_source<3> source;
@@ -159,8 +159,8 @@ TEST(stop_race_finite, the_winner_runs_every_slot_on_its_own_thread) {
     }
 }
 
-// [stoptoken.concepts]: after a request, at once and on every slot: on those whose callback the
-// request ran, those it found empty, and those that were never used.
+// [stoptoken.concepts]: immediately after a request, on every slot: slots whose callback the
+// request ran, slots that it found empty, and slots that were never used.
 template <class Source, std::size_t... Index>
 void every_slot_runs_late(std::index_sequence<Index...>) {
     Source source;
@@ -195,7 +195,7 @@ TEST(stop_race_finite, a_late_callback_runs_in_its_constructor_on_every_slot) {
     every_slot_runs_late<asymmetric_inplace_stop_source<5>>(std::make_index_sequence<5>());
 }
 
-// [stoptoken.concepts]: deregistration never waits for some other callback.
+// [stoptoken.concepts]: deregistration never waits for another callback.
 TEST(stop_race_asymmetric, destruction_does_not_wait_for_another_callback) {
     asymmetric_inplace_stop_source<2> source;
     std::optional<asymmetric_inplace_stop_callback<2, 0, std::function<void()>>> waiting;
@@ -205,8 +205,8 @@ TEST(stop_race_asymmetric, destruction_does_not_wait_for_another_callback) {
     EXPECT_TRUE(source.request_stop());
 }
 
-// Four threads register and remove: the state grows its stripes when they have met often enough,
-// once; from then on nothing is allocated, however often they come.
+// Four threads register and remove. When they have contended often enough, the state grows its
+// stripes, once; from then on nothing is allocated.
 TEST(stop_race_shared, callbacks_of_many_threads_allocate_only_the_stripes) {
     constexpr int threads = 4;
     stop_source source;
@@ -233,7 +233,7 @@ TEST(stop_race_shared, callbacks_of_many_threads_allocate_only_the_stripes) {
     for (std::thread& t : running) t.join();
 }
 
-// Subscriptions besides: as many nodes as were in use at once, on each stripe.
+// With subscriptions too, each stripe has as many nodes as were in use at once.
 TEST(stop_race_shared, subscriptions_of_many_threads_reuse_their_nodes) {
     constexpr std::size_t threads = 4;
     constexpr std::size_t at_once = 3;
@@ -263,7 +263,7 @@ TEST(stop_race_shared, subscriptions_of_many_threads_reuse_their_nodes) {
     for (std::thread& t : running) t.join();
 }
 
-// Stripes come with contention only: one thread, ten thousand callbacks, one allocation.
+// Stripes grow only under contention: one thread, ten thousand callbacks, one allocation.
 TEST(stop_race_shared, one_thread_grows_no_stripes) {
     auto f = [] {};
     std::vector<std::optional<stop_callback<decltype(f)>>> callbacks(10'000);
@@ -275,7 +275,7 @@ TEST(stop_race_shared, one_thread_grows_no_stripes) {
     EXPECT_EQ(allocations.so_far(), 1u);
 }
 
-// Removal is O(1): with a search, this would take ten thousand million steps.
+// Removal is O(1). With a search this would take ten billion steps.
 TEST(stop_race_shared, a_callback_is_removed_without_a_search) {
     stop_source source;
     inplace_stop_source inplace;
@@ -293,8 +293,9 @@ TEST(stop_race_shared, a_callback_is_removed_without_a_search) {
     EXPECT_TRUE(source.try_reset());
 }
 
-// Handles of all kinds end on other threads than they began, while parents stop and deadlines come.
-TEST(stop_race_shared, everything_at_once_ends_in_any_order) {
+// Handles of all kinds end on other threads than they began on, while parents stop and deadlines
+// come.
+TEST(stop_race_shared, handles_may_end_in_any_order_while_everything_runs_at_once) {
     for (int round = 0; round != repeated(200); ++round) {
         stop_source parent;
         stop_source linked = stop_source::linked_to(parent.get_token());

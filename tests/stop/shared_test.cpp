@@ -1,5 +1,5 @@
-// The shared source, clause by clause: [stopsource], [stoptoken], [stopcallback]; then what is
-// ours.
+// The shared source, clause by clause: [stopsource], [stoptoken], [stopcallback]; then our
+// additions.
 #include <coppice/stop_token.hpp>
 
 #include "allocations.hpp"
@@ -85,7 +85,7 @@ TEST(stop_shared, only_the_first_request_returns_true) {
     EXPECT_TRUE(token.stop_requested() && source.stop_requested());
 }
 
-// [stoptoken.mem]: possible while there is a source, or after a request.
+// [stoptoken.mem]: a stop is possible while there is a source, or after a request.
 TEST(stop_shared, stop_is_possible_until_the_last_source_is_gone) {
     std::optional<stop_source> source(std::in_place);
     std::optional<stop_source> copy(*source);
@@ -147,7 +147,7 @@ TEST(stop_shared, a_callback_may_destroy_itself_and_others) {
     EXPECT_EQ(runs, 2);
 }
 
-// Ours: the last owner may go inside its own callback, in any order with the callback.
+// Ours: the last owner may be destroyed inside its own callback, before or after the callback.
 TEST(stop_shared, the_last_source_may_be_destroyed_inside_its_callback) {
     for (const bool callback_too : {false, true}) {
         auto source = std::make_unique<stop_source>();
@@ -210,7 +210,7 @@ TEST(stop_shared, callbacks_allocate_nothing) {
     EXPECT_EQ(allocations.so_far(), 1u);
 }
 
-// Many threads meet at the lock, so the state grows its stripes; then one requests.
+// Many threads contend for the lock, so the state grows its stripes; then one requests.
 TEST(stop_shared, many_threads_register_and_remove_while_one_requests) {
     for (int round = 0; round != 20; ++round) {
         stop_source source;
@@ -257,7 +257,7 @@ TEST(stop_shared, exactly_one_of_racing_requests_wins_and_gives_the_cause) {
     }
 }
 
-TEST(stop_cause, is_the_first_requests) {
+TEST(stop_cause, is_that_of_the_first_request) {
     stop_source source;
     const stop_token token = source.get_token();
     EXPECT_EQ(token.cause().code, 0);
@@ -288,7 +288,7 @@ TEST(stop_linked, stops_with_any_parent_and_passes_its_cause_on) {
     EXPECT_EQ(other.cause().code, 0);
 }
 
-TEST(stop_linked, to_a_stopped_parent_is_stopped_at_once) {
+TEST(stop_linked, to_a_stopped_parent_is_stopped_immediately) {
     stop_source parent;
     parent.request_stop({4, "before"});
     stop_source linked = stop_source::linked_to(parent.get_token());
@@ -324,7 +324,7 @@ TEST(stop_linked, can_be_stopped_as_long_as_a_parent_can) {
     EXPECT_FALSE(never.stop_possible());
 }
 
-TEST(stop_linked, leaves_its_parents_when_it_dies) {
+TEST(stop_linked, deregisters_from_its_parents_when_it_dies) {
     stop_source parent;
     for (int i = 0; i != 100; ++i) {
         stop_source linked = stop_source::linked_to(parent.get_token());
@@ -334,7 +334,7 @@ TEST(stop_linked, leaves_its_parents_when_it_dies) {
     EXPECT_FALSE(parent.try_reset());
 }
 
-TEST(stop_linked, may_die_inside_its_parents_callback) {
+TEST(stop_linked, may_die_inside_a_callback_of_its_parent) {
     stop_source parent;
     auto linked = std::make_unique<stop_source>(stop_source::linked_to(parent.get_token()));
     std::optional<any_callback> callback;
@@ -346,7 +346,7 @@ TEST(stop_linked, may_die_inside_its_parents_callback) {
     EXPECT_EQ(linked, nullptr);
 }
 
-TEST(stop_linked, dies_while_its_parent_stops) {
+TEST(stop_linked, may_die_while_its_parent_is_being_stopped) {
     for (int round = 0; round != test::repeated(500); ++round) {
         stop_source parent;
         std::optional<stop_source> linked(stop_source::linked_to(parent.get_token()));
@@ -383,7 +383,7 @@ TEST(stop_subscription, runs_its_function_once) {
     EXPECT_EQ(stop_subscription(late).unsubscribe(), unsubscribed::ran);
 }
 
-TEST(stop_subscription, ends_before_the_stop_or_says_that_it_ran) {
+TEST(stop_subscription, unsubscribe_reports_whether_the_function_ran) {
     stop_source source;
     int runs = 0;
     auto f = [&] { ++runs; };
@@ -400,8 +400,8 @@ TEST(stop_subscription, ends_before_the_stop_or_says_that_it_ran) {
     EXPECT_EQ(removed.unsubscribe(), unsubscribed::removed);
 }
 
-// The node is used again, and the late handle of its first user does not touch the second.
-TEST(stop_subscription, a_late_handle_never_ends_a_strangers) {
+// The node is reused, and the late handle of its first subscription does not affect the second.
+TEST(stop_subscription, a_late_handle_never_ends_another_subscription) {
     stop_source source;
     int runs = 0;
     stop_subscription first = source.get_token().subscribe([] {});
@@ -431,7 +431,7 @@ TEST(stop_subscription, is_running_inside_its_function) {
     EXPECT_EQ(self.unsubscribe(), unsubscribed::ran);
 }
 
-TEST(stop_subscription, waits_for_its_function_on_another_thread_or_does_not) {
+TEST(stop_subscription, unsubscribe_waits_for_its_function_and_try_unsubscribe_does_not) {
     for (int round = 0; round != 100; ++round) {
         stop_source source;
         atomic<bool> entered{false};
@@ -469,7 +469,7 @@ TEST(stop_subscription, allocates_nothing_in_steady_state) {
     EXPECT_EQ(counted.use_count(), 1);
 }
 
-TEST(stop_subscription, its_function_is_destroyed_when_it_has_run_or_will_not) {
+TEST(stop_subscription, destroys_its_function_once_it_has_run_or_cannot_run) {
     auto owned = std::make_shared<int>(0);
     {
         stop_source source;
@@ -490,7 +490,7 @@ struct throws_when_copied {
     throws_when_copied(const throws_when_copied&) { throw std::runtime_error("copy"); }
     void operator()() {}
 };
-TEST(stop_subscription, whose_function_cannot_be_made_leaves_nothing_behind) {
+TEST(stop_subscription, whose_function_cannot_be_constructed_leaves_nothing_behind) {
     stop_source source;
     const throws_when_copied f;
     EXPECT_THROW(source.get_token().subscribe(f), std::runtime_error);
@@ -523,7 +523,7 @@ TEST(stop_subscription, all_functions_run_even_if_one_throws) {
                  std::runtime_error);
 }
 
-TEST(stop_subscription, that_throws_terminates_without_a_taker) {
+TEST(stop_subscription, that_throws_terminates_without_a_handler) {
     stop_source source;
     source.get_token().subscribe([] { throw std::runtime_error("no"); });
     EXPECT_DEATH(source.request_stop(), "");

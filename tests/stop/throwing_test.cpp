@@ -21,7 +21,7 @@ namespace {
 using namespace coppice;
 using messages = std::vector<std::string>;
 
-// A handler that notes what the exceptions say.
+// A handler that records what the exceptions say.
 auto noting(messages& said) {
     return [&said](std::exception_ptr thrown) {
         try {
@@ -45,7 +45,7 @@ messages sorted(messages said) {
     return said;
 }
 
-TEST(stop_throwing, what_a_linked_source_throws_goes_to_the_parents_requester) {
+TEST(stop_throwing, exceptions_of_a_linked_source_go_to_the_requester_of_its_parent) {
     stop_source server;
     const stop_source request = stop_source::linked_to(server.get_token());
     int runs = 0;
@@ -75,9 +75,9 @@ TEST(stop_throwing, in_a_chain_each_source_reports_once) {
     }
 }
 
-// In the middle of the chain nothing is subscribed and no handle is left, and the last state dies
-// in the function that throws.
-TEST(stop_throwing, a_chain_whose_last_handle_goes_meanwhile_reports_as_well) {
+// The middle of the chain has no subscription and no handle, and the last state dies in the
+// throwing function.
+TEST(stop_throwing, a_chain_whose_last_handle_is_dropped_meanwhile_still_reports) {
     stop_source first;
     std::optional<stop_source> last = first;
     for (int i = 0; i != 5; ++i) last = stop_source::linked_to(last->get_token());
@@ -107,8 +107,8 @@ TEST(stop_throwing, a_diamond_reports_each_function_once) {
     EXPECT_EQ(sorted(said), (messages{"below", "bottom", "left", "right"}));
 }
 
-// What is linked inside a callback of the stop is stopped from its first moment.
-TEST(stop_throwing, a_link_made_while_the_stop_runs_throws_where_it_subscribes) {
+// A link that is made inside a callback of the stop is stopped from the beginning.
+TEST(stop_throwing, a_function_subscribed_through_a_stopped_link_throws_to_its_subscriber) {
     stop_source server;
     int thrown = 0;
     stop_callback callback(server.get_token(), [&] {
@@ -128,8 +128,9 @@ TEST(stop_throwing, a_link_made_while_the_stop_runs_throws_where_it_subscribes) 
     EXPECT_EQ(thrown, 1);
 }
 
-// Linked to a source whose stop runs, and to one that is stopped next: the second finds it stopped.
-TEST(stop_throwing, a_request_inside_a_callback_has_a_handler_of_its_own) {
+// Linked to a source that is being stopped, and to one that is stopped next, which finds it
+// stopped.
+TEST(stop_throwing, a_request_inside_a_callback_uses_its_own_handler) {
     stop_source outer;
     stop_source inner;
     const stop_source of_outer = stop_source::linked_to(outer.get_token());
@@ -144,7 +145,8 @@ TEST(stop_throwing, a_request_inside_a_callback_has_a_handler_of_its_own) {
     });
     messages outer_said;
     EXPECT_TRUE(outer.request_stop({}, noting(outer_said)));
-    // Who stops `of_both` depends on the order of outer's callbacks; its function throws once.
+    // The order of outer's callbacks decides which request stops `of_both`; its function throws
+    // once.
     messages both = inner_said;
     both.insert(both.end(), outer_said.begin(), outer_said.end());
     EXPECT_EQ(sorted(both), (messages{"of both", "of inner", "of outer"}));
@@ -152,7 +154,7 @@ TEST(stop_throwing, a_request_inside_a_callback_has_a_handler_of_its_own) {
     EXPECT_EQ(std::count(outer_said.begin(), outer_said.end(), "of outer"), 1);
 }
 
-TEST(stop_throwing, the_request_that_wins_a_linked_source_gets_what_it_throws) {
+TEST(stop_throwing, the_request_that_wins_a_linked_source_receives_its_exceptions) {
     stop_source server;
     stop_source request = stop_source::linked_to(server.get_token());
     throws_on_stop(request, "request");
@@ -165,7 +167,7 @@ TEST(stop_throwing, the_request_that_wins_a_linked_source_gets_what_it_throws) {
     EXPECT_EQ(second, messages{"server"});
 }
 
-TEST(stop_throwing, two_requests_at_once_share_a_chain_out) {
+TEST(stop_throwing, two_concurrent_requests_share_the_functions_of_a_chain) {
     for (int round = 0; round != test::repeated(200); ++round) {
         stop_source top;
         stop_source middle = stop_source::linked_to(top.get_token());
@@ -210,8 +212,8 @@ TEST(stop_throwing_death, a_requester_without_a_handler_terminates) {
         "");
 }
 
-// The same inside of a request with a handler: that one is not theirs.
-TEST(stop_throwing_death, a_request_without_a_handler_inside_of_another_terminates) {
+// Inside a request with a handler, the inner request does not use that handler.
+TEST(stop_throwing_death, a_request_without_a_handler_inside_another_request_terminates) {
     stop_source server;
     inplace_stop_source in_place;
     const stop_source request = stop_source::linked_to(in_place.get_token());

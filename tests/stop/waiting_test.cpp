@@ -1,5 +1,5 @@
-// How stop sources wait and wake: asleep, without a timeout, and with no system call while nobody
-// sleeps; and the same sources where membarrier(2) is missing.
+// How stop sources wait and wake: asleep, without a timeout, and without a system call while no
+// thread sleeps; and the same sources where membarrier(2) is missing.
 #include "call_filter.hpp"
 #include "emulated.hpp"
 #include "families.hpp"
@@ -34,7 +34,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-// What comes now may not make this call, or no other.
+// From here on the process may not make this system call, or any other.
 void forbid(unsigned call, unsigned action = SECCOMP_RET_KILL_PROCESS) {
     if (!filter_calls(call, action)) std::_Exit(99);
 }
@@ -42,8 +42,8 @@ void forbid_all_but(unsigned call) {
     if (!filter_calls(call, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS)) std::_Exit(99);
 }
 
-// What needs no waiting: register, remove, request with and without a callback, register late, end
-// inside the callback, alone and with the source.
+// Operations that need no waiting: register, remove, request with and without a callback, register
+// late, and end inside the callback, with and without the source.
 template <class Family>
 void use_without_waiting() {
     using token = typename Family::token;
@@ -82,7 +82,7 @@ using families = testing::Types<inplace_family, single_family, finite_family<3, 
 TYPED_TEST_SUITE(stop_waiting, families);
 
 // The kernel kills the child at its first futex call, or at its first call of any kind.
-TYPED_TEST(stop_waiting, nobody_waits_so_nobody_calls_the_system) {
+TYPED_TEST(stop_waiting, without_waiters_no_operation_makes_a_system_call) {
     if (emulated) GTEST_SKIP() << no_filters_there;
     constexpr bool needs_membarrier = std::is_base_of_v<asymmetric_family<1, 0>, TypeParam> ||
                                       std::is_base_of_v<asymmetric_family<3, 2>, TypeParam>;
@@ -99,7 +99,7 @@ TYPED_TEST(stop_waiting, nobody_waits_so_nobody_calls_the_system) {
         testing::ExitedWithCode(0), "");
 }
 
-TEST(stop_waiting_control, the_filters_do_kill) {
+TEST(stop_waiting_control, the_filters_kill_a_process_that_makes_a_system_call) {
     if (emulated) GTEST_SKIP() << no_filters_there;
     EXPECT_EXIT(
         {
@@ -118,7 +118,7 @@ TEST(stop_waiting_control, the_filters_do_kill) {
         testing::KilledBySignal(SIGSYS), "");
 }
 
-TEST(stop_waiting_shared, nobody_waits_so_nobody_calls_the_system) {
+TEST(stop_waiting_shared, without_waiters_no_operation_makes_a_system_call) {
     if (emulated) GTEST_SKIP() << no_filters_there;
     EXPECT_EXIT(
         {
@@ -147,8 +147,8 @@ TEST(stop_waiting_shared, nobody_waits_so_nobody_calls_the_system) {
         testing::ExitedWithCode(0), "");
 }
 
-// What the kernel says a thread of this process does: the number of its system call and its
-// arguments, or less if it may not say that.
+// Returns what the kernel says about a thread of this process: the number and the arguments of its
+// system call, or less if the kernel may not say that.
 struct kernel_view {
     bool asleep = false;
     bool has_timeout = false;
@@ -181,7 +181,7 @@ kernel_view look_at(long thread) {
 long this_thread_id() {
     return ::syscall(SYS_gettid);
 }
-// Returns when the thread sleeps; a thread that spins for ever makes this test run out of time.
+// Returns when the thread sleeps. If the thread spins forever, this test times out.
 void await_sleep(const atomic<long>& thread) {
     for (;;) {
         const long id = thread.load(acquire);
@@ -194,7 +194,8 @@ void await_sleep(const atomic<long>& thread) {
     }
 }
 
-// The destructor of a callback that runs on another thread falls asleep, and is woken by its end.
+// The destructor of a callback that runs on another thread falls asleep, and the callback's end
+// wakes it.
 TYPED_TEST(stop_waiting, the_destructor_sleeps_until_its_callback_has_returned) {
     for (int round = 0; round != 20; ++round) {
         typename TypeParam::source source;
@@ -237,8 +238,8 @@ TEST(stop_waiting_shared, unsubscribe_sleeps_until_its_function_has_returned) {
     }
 }
 
-// Who finds the list locked for long, because its holder was preempted, sleeps too.
-TEST(stop_waiting_list, who_waits_for_the_lock_sleeps) {
+// A thread that finds the list locked for long, because the holder was preempted, sleeps too.
+TEST(stop_waiting_list, a_thread_that_waits_for_the_lock_sleeps) {
     for (int round = 0; round != 20; ++round) {
         stop_list list;
         atomic<long> waiter{0};
@@ -253,7 +254,8 @@ TEST(stop_waiting_list, who_waits_for_the_lock_sleeps) {
     }
 }
 
-// Several sleep at once, on words of different sources; each is woken by its own callback's end.
+// Several threads sleep at once, on words of different sources. Each is woken by the end of its own
+// callback.
 TEST(stop_waiting_many, each_sleeper_is_woken_by_its_own_callback) {
     constexpr int pairs = 3;
     std::array<single_inplace_stop_source, pairs> sources;
@@ -289,20 +291,22 @@ TEST(stop_waiting_many, each_sleeper_is_woken_by_its_own_callback) {
     }
 }
 
-TEST(stop_fallback, is_taken_where_membarrier_is_missing) {
+TEST(stop_fallback, is_used_where_membarrier_is_missing) {
     EXPECT_EQ(light_fence_is_free.load(relaxed),
               ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 
-// A kernel or a filter without membarrier(2): the whole behaviour, with full fences.
-TEST(stop_fallback, everything_holds_without_membarrier) {
+// With a kernel or a filter that lacks membarrier(2), everything behaves the same, with full
+// fences.
+TEST(stop_fallback, everything_works_without_membarrier) {
     expect_passes_without(
         SYS_membarrier, ENOSYS,
         "stop_fallback.is_taken*:stop_family*:stop_finite*:stop_inplace*:stop_shared*:"
         "stop_subscription*:stop_race*:stop_waiting*sleep*:-*terminates*:*stops_the_process*");
 }
 
-// A filter that comes later takes away what light fences rely on: no lost wake-up, but an end.
+// A filter that is installed later removes what light fences rely on: the process stops rather than
+// lose a wake-up.
 TEST(stop_fallback, membarrier_that_vanishes_stops_the_process) {
     if (emulated) GTEST_SKIP() << no_filters_there;
     if (!light_fence_is_free.load(relaxed)) GTEST_SKIP() << "membarrier is missing here";

@@ -1,5 +1,5 @@
 // What API.md promises of <coppice/stop_token.hpp>, in its spelling, and what [thread.stoptoken]
-// and P3409R1 say of each declaration: mostly decided by the compiler.
+// and P3409R1 say of each declaration; mostly decided by the compiler.
 #include <coppice/stop_token.hpp>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// The names, as a user of either namespace would find them.
+// The names, as a user of either namespace finds them.
 using coppice::finite_inplace_stop_callback;
 using coppice::finite_inplace_stop_source;
 using coppice::finite_inplace_stop_token;
@@ -48,7 +48,7 @@ struct from_text {
     void operator()() const {}
 };
 
-// True if `Callback c = {token, init};` would compile: the constructor is not explicit.
+// True if `Callback c = {token, init};` compiles, so that the constructor is not explicit.
 template <class Callback>
 void take(Callback);
 template <class Callback, class Token, class Init>
@@ -98,7 +98,7 @@ constexpr bool in_place_as_worded() {
     static_assert(!std::is_copy_assignable_v<callback> && !std::is_move_assignable_v<callback>);
     static_assert(!converts<callback, Token, function>);
     static_assert(std::is_nothrow_destructible_v<callback>);
-    // [[no_unique_address]]: a function without state takes no room.
+    // [[no_unique_address]]: a function without state takes no space.
     static_assert(sizeof(stop_callback_for_t<Token, empty_function>) + sizeof(function) ==
                   sizeof(callback));
     return true;
@@ -111,7 +111,7 @@ static_assert(
 static_assert(in_place_as_worded<coppice::asymmetric_inplace_stop_source<>,
                                  coppice::asymmetric_inplace_stop_token<>>());
 
-// callback_type is the family's own callback.
+// callback_type is the callback of its own family.
 static_assert(std::same_as<stop_callback_for_t<stop_token, function>, stop_callback<function>>);
 static_assert(std::same_as<stop_callback_for_t<inplace_stop_token, function>,
                            inplace_stop_callback<function>>);
@@ -120,7 +120,7 @@ static_assert(std::same_as<stop_callback_for_t<single_inplace_stop_token, functi
 static_assert(std::same_as<stop_callback_for_t<finite_inplace_stop_token<3, 1>, function>,
                            finite_inplace_stop_callback<3, 1, function>>);
 
-// get_token: constexpr, noexcept, and for a finite source one type per index below N.
+// get_token: constexpr, noexcept, and in a finite source one type per index below N.
 template <class Source, std::size_t Index>
 concept has_token = requires(const Source s) { s.template get_token<Index>(); };
 static_assert(std::same_as<decltype(std::declval<const finite_inplace_stop_source<3>&>()
@@ -138,7 +138,7 @@ static_assert(!std::is_constructible_v<finite_inplace_stop_callback<2, 0, functi
 static_assert(!std::equality_comparable_with<finite_inplace_stop_token<2, 0>,
                                              finite_inplace_stop_token<2, 1>>);
 
-// The source of no slots: empty, disengaged, and still a source (P3409R1, 5.4).
+// The source without slots: empty, disengaged, and still a source (P3409R1, 5.4).
 using no_slots = finite_inplace_stop_source<0>;
 static_assert(std::is_empty_v<no_slots> && coppice::stoppable_source<no_slots>);
 static_assert(std::is_nothrow_default_constructible_v<no_slots>);
@@ -222,7 +222,7 @@ TEST(stop_wording, the_members_beyond_std_do_what_api_md_says) {
     EXPECT_FALSE(linked.request_stop());
 }
 
-// P3409R1, 5.1: what is written for any token registers one callback at a time, for each family.
+// P3409R1, 5.1: code written for any token registers one callback at a time, in every family.
 template <stoppable_token Token>
 int stop_seen_by(Token token, auto& source) {
     int runs = 0;

@@ -1,4 +1,4 @@
-// trace/event_log.hpp and trace/chrome.hpp: bounds, drops, and valid, balanced, ordered JSON.
+// trace/event_log.hpp, trace/chrome.hpp: bounds, counted drops, and valid, balanced, ordered JSON.
 #include <coppice/trace/chrome.hpp>
 #include <coppice/trace/event_log.hpp>
 
@@ -18,7 +18,7 @@ using coppice::trace::chrome_json;
 using coppice::trace::event_log;
 using coppice::trace::track;
 
-TEST(event_log, keeps_room_for_the_ends_of_what_has_begun) {
+TEST(event_log, a_begin_is_recorded_only_with_room_for_its_end) {
     event_log log(4);
     const bool outer = log.begin(10, "outer");
     const bool inner = log.begin(20, "inner");
@@ -30,11 +30,11 @@ TEST(event_log, keeps_room_for_the_ends_of_what_has_begun) {
     log.end(inner, 40);
     log.end(outer, 50);
     EXPECT_EQ(log.size(), 4u);
-    EXPECT_EQ(log.dropped(), 3u);  // a begin, its end, an instant
+    EXPECT_EQ(log.dropped(), 3u);  // a begin, its end, and an instant
     EXPECT_EQ(log.at(3).time_ns, 50);
 }
 
-TEST(event_log, without_capacity_it_records_nothing_and_drops_nothing) {
+TEST(event_log, a_log_without_capacity_records_nothing_and_counts_no_drops) {
     event_log log(0);
     EXPECT_FALSE(log.enabled());
     EXPECT_FALSE(log.begin(1, "x"));
@@ -42,7 +42,7 @@ TEST(event_log, without_capacity_it_records_nothing_and_drops_nothing) {
     EXPECT_EQ(log.size() + log.dropped(), 0u);
 }
 
-TEST(chrome_json, is_valid_balanced_and_ordered_and_says_what_was_dropped) {
+TEST(chrome_json, is_valid_balanced_and_ordered_and_counts_the_drops) {
     event_log busy(6), idle(6), full(2);
     const bool a = busy.begin(5'000'000'000'001, "a \"quoted\"\\ \n name");
     busy.instant(5'000'000'000'500, "steal", 7);
@@ -59,16 +59,16 @@ TEST(chrome_json, is_valid_balanced_and_ordered_and_says_what_was_dropped) {
     EXPECT_EQ(file.count('B', "a \"quoted\"\\ \n name"), 1u);
     EXPECT_EQ(file.count('i', "steal"), 1u);
     EXPECT_EQ(file.count('i', "events were dropped"), 1u);
-    EXPECT_EQ(file.count('E', ""), 3u);  // also of a, which still runs
+    EXPECT_EQ(file.count('E', ""), 3u);  // including the end of a, which is still running
     EXPECT_EQ(file.last_us, 2.999);
     busy.end(a, 5'000'000'009'000);
 }
 
-TEST(chrome_json, of_nothing_is_an_empty_trace) {
+TEST(chrome_json, without_tracks_is_an_empty_trace) {
     EXPECT_EQ(read_trace(chrome_json({}, 0)).error, "");
 }
 
-TEST(trace_file, the_reader_of_these_tests_finds_faults) {
+TEST(trace_file, the_test_reader_rejects_malformed_traces) {
     const auto with = [](const std::string& events) {
         return read_trace("{\"traceEvents\":[" + events + "],\"otherData\":{\"dropped_events\":0}}")
             .error;
@@ -83,7 +83,7 @@ TEST(trace_file, the_reader_of_these_tests_finds_faults) {
     EXPECT_NE(read_trace("{} x").error, "");
 }
 
-TEST(write_file, replaces_and_says_why_it_cannot) {
+TEST(write_file, replaces_the_file_and_throws_if_it_cannot) {
     const std::string path = ::testing::TempDir() + "coppice_trace_test.json";
     coppice::trace::write_file(path, "longer before");
     coppice::trace::write_file(path, "now");

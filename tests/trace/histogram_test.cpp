@@ -7,7 +7,7 @@ namespace {
 
 using coppice::trace::histogram_buckets;
 
-TEST(histogram, every_value_lies_below_its_buckets_upper_bound_and_above_the_previous) {
+TEST(histogram, every_value_lies_between_the_bounds_of_its_bucket) {
     for (unsigned shift = 0; shift != 64; ++shift) {
         for (const std::uint64_t offset : {0ull, 1ull, 3ull}) {
             const std::uint64_t value = (std::uint64_t{1} << shift) + offset;
@@ -22,14 +22,14 @@ TEST(histogram, every_value_lies_below_its_buckets_upper_bound_and_above_the_pre
     EXPECT_EQ(histogram_buckets::index(~std::uint64_t{0}), histogram_buckets::count - 1);
 }
 
-TEST(histogram, upper_bounds_are_within_a_sixteenth) {
+TEST(histogram, upper_bounds_exceed_values_by_at_most_a_sixteenth) {
     for (std::uint64_t value = 1; value < 1'000'000; value = value * 5 / 4 + 1) {
         const std::uint64_t bound = histogram_buckets::upper_bound(histogram_buckets::index(value));
         EXPECT_LE(bound - value, value / 16 + 1) << value;
     }
 }
 
-TEST(histogram, quantiles_of_a_uniform_sample_are_near_the_truth) {
+TEST(histogram, quantiles_of_a_uniform_sample_are_within_a_sixteenth) {
     coppice::trace::histogram h;
     for (std::uint64_t v = 1; v <= 1000; ++v) h.record(v);
     coppice::trace::histogram_snapshot s;

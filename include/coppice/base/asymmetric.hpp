@@ -1,20 +1,20 @@
-// A pair of fences of which the frequent one is free; for sleepers and sources that are rarely hit.
+// A pair of fences whose frequent side is free; for sleepers and rarely stopped sources.
 #pragma once
-// Dekker's pattern (write mine, then look at yours) needs a full fence on both sides. Where one
-// side is frequent and the other rare, the rare side can pay for both: membarrier(2) makes every
-// running thread of the process execute a full fence, so the frequent side only has to keep its
-// compiler from reordering.
+// Dekker's pattern (write mine, then read yours) needs a full fence on both sides. If one side is
+// frequent and the other rare, the rare side can pay for both: membarrier(2) makes every running
+// thread of the process execute a full fence. The frequent side then only has to keep its compiler
+// from reordering.
 //
 //   frequent:  write A; light_fence(); read B          rare:  write B; heavy_fence(); read A
 //
-// Proof, either-or: the membarrier falls, on the frequent thread, before its write of A or after
-// it. After: A is visible to the rare thread's read. Before: the read of B comes later than the
-// barrier, hence later than the write of B, and sees it. Two light fences order nothing between
-// themselves, and the model checker's twin below promises no more than that.
+// Proof, either-or: on the frequent thread, the membarrier falls before its write of A or after it.
+// If after, the rare thread's read sees A. If before, the read of B comes after the barrier, hence
+// after the write of B, and sees it. Two light fences do not order each other, and the model
+// checker's twin below promises no more than that.
 //
-// Where membarrier is missing (an old kernel, a seccomp filter) or before it is registered at
-// start-up, light_fence() is a full fence. No side can miss the other's choice: light_fence() is
-// free only once registration has succeeded, and heavy_fence() waits for that decision first.
+// If membarrier is missing (an old kernel, a seccomp filter), or until it is registered at
+// start-up, light_fence() is a full fence. The two sides cannot disagree about that: light_fence()
+// is free only once registration has succeeded, and heavy_fence() first waits for that decision.
 
 #include <coppice/base/atomic.hpp>
 
@@ -22,7 +22,7 @@
 
 namespace coppice::internal {
 
-// Written once, by the first thread that asks; read by everyone. Nothing rides on it.
+// Written once, by the first thread that asks; read by all threads. No other data depends on it.
 extern atomic<bool> light_fence_is_free;
 
 // The frequent side. Threads: any. Blocks: never. Cost: a load of a constant and a branch.
@@ -34,10 +34,11 @@ inline void light_fence() noexcept {
     }
 }
 
-// Whether light fences are free in this process, once and for all. Threads: any. Blocks: never.
+// Returns true if light fences are free in this process; never changes. Threads: any. Blocks:
+// never.
 bool light_fences_are_free() noexcept;
 
-// The frequent side, by a caller that has been told so. Cost: nothing at run time.
+// The frequent side, for a caller that knows the answer already. Cost: nothing at run time.
 struct known_to_be_free {};
 inline void light_fence(known_to_be_free) noexcept {
     asm volatile("" ::: "memory");
@@ -52,8 +53,8 @@ void heavy_fence() noexcept;
 
 namespace coppice::internal {
 
-// Two words through which heavy and light fences order each other, and light ones do not. A
-// model's test owns one and installs it (model.hpp).
+// Two words through which a heavy fence orders itself with heavy and light fences; light fences do
+// not order each other. The test of a model owns one and installs it (model.hpp).
 //   light: publishes in `lights`, then acquires what heavy fences published in `heavies`.
 //   heavy: publishes in `heavies`, then acquires what light fences published in `lights`.
 class model_fences {
@@ -62,7 +63,7 @@ public:
         static model_fences* fences = nullptr;
         return fences;
     }
-    // False: as where membarrier is missing. Written before anybody fences.
+    // False simulates a system without membarrier. Written before any thread fences.
     bool light_is_free = true;
 
     void light(source_point at) {

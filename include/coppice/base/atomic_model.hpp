@@ -1,12 +1,12 @@
-// The model checker's half of base/atomic.hpp, which alone includes it; not installed.
+// The model checker's half of base/atomic.hpp, the only header that includes it; not installed.
 #pragma once
 // Wraps relacy (Debian's relacy-dev) so that library code compiles unchanged. relacy.hpp itself is
-// not included: it redefines `new`, `assert` and the memory orders as macros.
+// not included, because it redefines `new`, `assert`, and the memory orders as macros.
 //
 // Differences from the normal build, each stricter or documented:
-//   - compare_exchange with a failure order stronger than relacy accepts for its success order runs
-//     with a relaxed failure and an acquire fence after the failure, which is what it means.
-//   - operations on the lines of a weakened edge run relaxed; see model_mutation.
+//   - A compare_exchange whose failure order is stronger than relacy accepts for its success order
+//     runs with a relaxed failure order and an acquire fence after a failure, which means the same.
+//   - Operations on the lines of a weakened edge run relaxed; see model_mutation.
 
 #include <cstring>
 #include <source_location>
@@ -28,7 +28,7 @@
 
 namespace coppice::internal {
 
-// Where an operation stands in the source; taken at the call so that edges are found by line.
+// The place of an operation in the source, taken at the call, so that edges are found by line.
 struct source_point {
     rl::debug_info info;
     source_point(std::source_location at = std::source_location::current())
@@ -39,13 +39,13 @@ struct source_point {
 struct model_mutation {
     static constexpr std::size_t lines_max = 64;
     struct line {
-        const char* file;  // from the project's root; the compiler may say more in front
+        const char* file;  // from the project's root; the compiler may put more in front
         unsigned number;
     };
-    const char* planted = nullptr;  // name given to planted()
+    const char* planted = nullptr;  // the name given to planted()
     std::size_t line_count = 0;     // lines whose operations run relaxed
     line lines[lines_max];
-    bool touched = false;  // some operation was weakened, or some planted() answered true
+    bool touched = false;  // an operation was weakened, or planted() returned true
 
     static model_mutation& current() {
         static model_mutation mutation;
@@ -147,7 +147,7 @@ class plain {
 public:
     plain() = default;
     explicit plain(T value, source_point at = {}) { write(value, at); }
-    // An end is a write: nobody may still be reading.
+    // The end is a write, so that no thread may still be reading.
     ~plain() { write(T{}); }
     plain(const plain&) = delete;
     plain& operator=(const plain&) = delete;
@@ -165,7 +165,8 @@ inline void thread_yield(source_point at = {}) {
     rl::yield(1, at.info);
 }
 
-// Per simulated thread; the driver clears nothing, so a slot must be back at T{} when a run ends.
+// One slot per simulated thread. The driver clears nothing: a slot must be T{} again when a run
+// ends.
 template <class Tag, class T>
 inline T& thread_slot() {
     static T slots[16]{};

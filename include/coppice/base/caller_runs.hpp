@@ -1,10 +1,11 @@
-// caller_runs: runs a queueable item on the thread that submits it; for what has been told to end.
+// caller_runs: runs a queueable item on the thread that submits it; for pools that have been ended.
 #pragma once
-// An item that runs may submit the next one, and so on for ever: that must not eat the stack. An
-// item may also block until one that it has submitted is done, in a way that nobody here can see.
-// So items run inside each other while there is room on the stack: half of what the outermost one
-// finds below it, and a MiB at most. Then they are put off until the innermost has returned, or
-// until the thread is about to sleep in this library (put_off.hpp). Only an item that has no room,
+// A running item may submit the next one, and so on forever; that must not exhaust the stack. An
+// item may also block until one that it has submitted is done, in a way that this code cannot see.
+// So items run inside each other while the stack has room: half of what is left below the outermost
+// item, and at most one MiB. Further items are deferred until the innermost one has returned, or
+// until the thread is about to sleep in this library (put_off.hpp). Only an item that had no room,
+// and for which its thread waits by other means, is never run.
 // and that is waited for by other means, is never run.
 
 #include <coppice/base/atomic.hpp>
@@ -20,26 +21,27 @@
 
 namespace coppice::internal {
 
-// The part of this thread's stack that items may use which run inside each other, of whatever kind.
+// The part of this thread's stack that nested items of any kind may use.
 class caller_stack : immovable {
 public:
-    // At the outermost item, the room is measured from here.
+    // Measures the room from here if this is the outermost item.
     caller_stack() noexcept : outer_(lowest()) {
         if (outer_ == 0) lowest() = here() - room_below(here());
     }
     ~caller_stack() { lowest() = outer_; }
 
-    // Whether an item may run at this place inside of another one.
+    // Returns true if another item may run at this stack depth.
     static bool has_room() noexcept { return here() >= lowest(); }
 
 private:
     static constexpr std::size_t room_max = std::size_t{1} << 20;
-    static constexpr std::size_t room_unknown = std::size_t{1} << 14;  // not on the thread's stack
+    // The room for an item that does not run on its thread's own stack.
+    static constexpr std::size_t room_unknown = std::size_t{1} << 14;
 
     static std::uintptr_t here() noexcept {
         return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     }
-    static std::uintptr_t& lowest() noexcept {  // address for an item; 0: none runs
+    static std::uintptr_t& lowest() noexcept {  // the lowest address for an item; 0: none runs
         return thread_slot<caller_stack, std::uintptr_t>();
     }
 
@@ -53,7 +55,7 @@ private:
         if (place < known.begin || place >= known.end) return room_unknown;
         return std::min<std::size_t>((place - known.begin) / 2, room_max);
     }
-    // Costs microseconds on the first thread of a process, for which the system reads a file.
+    // Takes microseconds on the first thread of a process, for which libc reads a file.
     [[gnu::noinline, gnu::cold]] static bounds bounds_of_thread() noexcept {
         constexpr bounds unknown{UINTPTR_MAX, UINTPTR_MAX};
         pthread_attr_t attributes;
@@ -70,12 +72,12 @@ private:
     const std::uintptr_t outer_;
 };
 
-// Item: has void (*run)(Item*) noexcept, and a `next` for a queue.
+// Item must have void (*run)(Item*) noexcept, and a `next` for a queue.
 template <class Item>
 class caller_runs : put_off_work {
 public:
-    // Runs the item, or puts it off.
-    // Threads: any. Lifetime: the item may be gone when this returns, and so may its pool.
+    // Runs the item, or defers it if the stack has no room. Threads: any. Lifetime: the item, and
+    // its pool, may be gone when this returns.
     static void run(Item& item) noexcept {
         caller_runs*& innermost_of_kind = thread_slot<caller_runs, caller_runs*>();
         caller_runs* const outer = innermost_of_kind;
@@ -101,11 +103,11 @@ private:
         return next != nullptr;
     }
     static void call(Item& item) noexcept {
-        const no_fork_context none;  // what it forks inherits nothing from who submits it
+        const no_fork_context none;  // its forks inherit nothing from the submitter
         item.run(&item);
     }
 
-    intrusive_queue<Item, &Item::next> later_;  // items for which there was no room
+    intrusive_queue<Item, &Item::next> later_;  // items that were deferred
 };
 
 }  // namespace coppice::internal

@@ -1,4 +1,4 @@
-// Clocks are passed in, never global: monotonic_clock for programs, manual_clock for tests.
+// clock: clocks are passed in, never global; monotonic_clock for programs, manual_clock for tests.
 #pragma once
 
 #include <coppice/base/version.hpp>
@@ -10,10 +10,10 @@ namespace coppice {
 
 namespace internal {
 
-// Durations are nanoseconds everywhere in coppice; time points count from an unspecified start.
+// Durations in coppice are nanoseconds. Time points count from an unspecified start.
 using duration = std::chrono::nanoseconds;
 
-// The time base of every clock here; comparable only between readings of one clock.
+// The time base of every clock here. Compare only readings of the same clock.
 struct clock_base {
     using duration = coppice::internal::duration;
     using rep = duration::rep;
@@ -45,7 +45,7 @@ public:
     }
 };
 
-// Time stands still until a test moves it. Threads: one.
+// A clock that stands still until a test moves it. Threads: one.
 class manual_clock final : public internal::clock {
 public:
     internal::time_point now() const noexcept override { return now_; }

@@ -1,13 +1,14 @@
-// COPPICE_COLD_CALL: for functions off the fast path, whose callers save no registers for them.
+// COPPICE_COLD_CALL: for functions off the fast path; their callers need not save registers.
 #pragma once
-// Where the compiler can: the function itself saves what it uses. It must be noexcept: an exception
-// that passes it brings back the registers that every function saves, but no others, and its caller
-// goes on with lost values. Source: ours.
+// Where the compiler supports it, the function saves every register that it uses. It must be
+// noexcept: an exception that passes through it restores only the registers that every function
+// saves, and its caller would continue with lost values. Source: ours.
 //
-// clang and g++ may both define one inline function, and the linker keeps one definition for the
-// callers of both. clang's has another name (abi_tag), so a caller reaches a callee that saves what
-// the caller expects. For the same reason no cold call is defined in the library. clang 16 goes
-// without: there such a function saves the register of its own result, and loses the result.
+// clang and g++ may both define the same inline function, and the linker keeps one definition for
+// the callers of both. clang's definition has another name (abi_tag), so a caller always reaches a
+// callee that saves what the caller expects. For the same reason the library itself defines no cold
+// call. clang 16 is excluded: its functions would also restore the register of their own result,
+// and lose the result.
 
 #include <coppice/base/version.hpp>
 

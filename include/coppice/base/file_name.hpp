@@ -1,4 +1,4 @@
-// whole_name: a name for the system's calls, which read it up to a NUL; used by io, http and trace.
+// whole_name: a file name for system calls, which read it up to a NUL; used by io, http, and trace.
 #pragma once
 
 #include <coppice/base/version.hpp>
@@ -8,8 +8,8 @@
 
 namespace coppice::internal {
 
-// Returns the name as a C string. Errors: std::system_error, invalid_argument, if a NUL in it would
-// hide the rest of it from the system. Lifetime: the string's.
+// Returns the name as a C string. Errors: std::system_error with invalid_argument if the name
+// contains a NUL, which would hide the rest of it from the system. Lifetime: that of the string.
 inline const char* whole_name(const std::string& name) {
     if (name.find('\0') != name.npos) {
         throw std::system_error(std::make_error_code(std::errc::invalid_argument),

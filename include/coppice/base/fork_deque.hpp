@@ -1,29 +1,30 @@
-// A worker's deque of forked calls: no fence and no exchange for a call that nobody steals.
+// fork_deque: a worker's forked calls; a call that is not stolen costs no fence and no exchange.
 #pragma once
-// Used by fork_join and wait_for_tasks, which push and pop, and by pools, whose workers steal. The
-// deque is split. What lies at or above the split is private to the owner, who pushes and pops it
-// with plain loads and stores; what lies below is public and settled by exchanges on one word.
-// Nothing is public until a thief asks: then the owner publishes the older half of what it has, or
+// fork_join and wait_for_tasks push and pop here; the workers of pools steal. The deque is split.
+// What lies at or above the split is private to the owner, which pushes and pops it with plain
+// loads and stores. What lies below is public, and exchanges on one word settle who gets it.
+// Nothing is public until a thief asks. Then the owner publishes the older half of its calls, or
 // the thief does so itself while the owner is busy. pool/PROTOCOL.md has the proof.
 //
 //   slots     0 ......... tail ......... split ......... head
 //                taken          public         private
 //
-//   head_        moved by the owner alone; a thief that grabs reads it
-//   public_      tail, split, and how many stolen calls the owner has run: thieves move tail up;
-//                who holds lock_ moves split, by exchange, or by a store while tail == split
-//   lock_        0 free, 1 held: by the owner off its fast path, by a thief that grabs
+//   head_        moved by the owner only; read by a thief that grabs
+//   public_      tail, split, and how many stolen calls the owner has run. Thieves move tail up;
+//   the
+//                holder of lock_ moves split, by exchange, or by a store while tail == split
+//   lock_        0 free, 1 held: by the owner off its fast path, or by a thief that grabs
 //   push_limit_  push is slow from this slot on: the end, or the first slot while a thief asks
 //   pop_limit_   pop is slow below this slot: the split, or everything while a thief asks
 //
-// Where light fences are not free (asymmetric.hpp) the limits stay raised, and all goes through the
-// lock.
+// Where light fences are not free (asymmetric.hpp) the limits stay raised, and everything goes
+// through the lock.
 //
 //   slot.state_  published -> taken -> done            a thief has read it; the call has ended
-//                             taken -> asleep -> done  the owner sleeps until it has ended
+//                             taken -> asleep -> done  the owner sleeps until the call has ended
 //
 // Source: ours, after the split deque of Lace (van Dijk and van de Pol 2014). There the owner needs
-// a fence when it shrinks its public part, and nobody helps a thief whose victim does not fork.
+// a fence when it shrinks its public part, and a thief whose victim does not fork gets no help.
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
@@ -39,13 +40,13 @@ namespace coppice::internal {
 class fork_deque;
 class fork_slot;
 
-// What a pool does for its workers' deques.
+// What a pool does for the deques of its workers.
 class fork_team {
 public:
-    // Calls were published: wakes a sleeping worker, if nobody searches.
+    // Called when calls were published. Wakes a sleeping worker if no worker is searching.
     virtual void published() noexcept = 0;
-    // The owner waits for `awaited`: runs a call that its thief has forked below it; if urgent,
-    // even one that has to be grabbed. False: found none.
+    // Called by an owner that waits for `awaited`: runs a call that the thief of `awaited` has
+    // forked below it; if urgent, even one that has to be grabbed. Returns false if it found none.
     virtual bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
                       bool urgent) noexcept = 0;
 
@@ -53,16 +54,17 @@ protected:
     ~fork_team() = default;
 };
 
-// Runs a forked call; `frame` is what push() was given. A call that is joined by join() ends with
-// slot.finish(); any other may not touch the slot.
+// Runs a forked call. `frame` is what push() was given. A call that join() joins must end with
+// slot.finish(); any other call must not touch the slot.
 using forked_call = void (*)(void* frame, fork_slot& slot) noexcept;
 
-// The place of one forked call.
+// The slot of one forked call.
 class fork_slot : immovable {
 public:
     fork_slot() = default;
 
-    // By who took the call, last: the call has ended and its results are written.
+    // Called by the thief as its last access to the slot: publishes the results and marks the call
+    // done.
     void finish() noexcept;
 
 private:
@@ -72,12 +74,12 @@ private:
     // Written by the owner before publication; read by the thief.
     plain<forked_call> call_;
     plain<void*> frame_;
-    plain<const void*> context_;         // of fork_context, at the time of the push
+    plain<const void*> context_;         // that of the fork_context at the time of the push
     atomic<std::uint32_t> state_{done};  // written by the owner before publication, then as above
-    atomic<std::uint32_t> thief_{0};     // who took it; written before it says so
+    atomic<std::uint32_t> thief_{0};  // the worker that took it; written before the state says so
 };
 
-// A call that a thief took.
+// A call that a thief has taken.
 struct taken_call {
     forked_call call = nullptr;
     void* frame = nullptr;
@@ -86,11 +88,11 @@ struct taken_call {
     void run() const noexcept;
 };
 
-// The context that forked calls inherit from their forker, on this thread: a pointer of the user's
+// The context that forked calls inherit from their forker on this thread: a pointer of the user
 // (fork_join: the stop scope). Contexts nest like calls.
 class fork_context : immovable {
 public:
-    // In force until destroyed, for what this thread calls and pushes.
+    // In force until it is destroyed, for everything that this thread calls and pushes.
     explicit inline fork_context(const void* value) noexcept;
     inline ~fork_context();
     static const void* current() noexcept {
@@ -106,13 +108,13 @@ private:
 
     const void* const value_;
     const fork_context* const outer_;
-    const fork_slot* const first_;  // calls below were pushed before
+    const fork_slot* const first_;  // calls below this slot were pushed before
 };
 
-enum class fork_steal { taken, empty, lost };  // lost: another was quicker
+enum class fork_steal { taken, empty, lost };  // lost: another thief was faster
 
-// Threads: push, pop, join, and what is said to be the owner's by the owner; the rest by any.
-// Cost of push and pop: three loads, four stores, no fence, no exchange, no allocation.
+// Threads: push, pop, join, and functions that say so by the owner; the rest by any thread. Cost of
+// push and pop: three loads, four stores, no fence, no exchange, no allocation.
 class fork_deque : immovable {
 public:
 #if defined(COPPICE_MODEL)
@@ -120,7 +122,7 @@ public:
     static constexpr unsigned idle_rounds_max = 2;
 #else
     static constexpr std::uint32_t capacity = 1024;
-    static constexpr unsigned idle_rounds_max = 64;  // that join() looks around before it sleeps
+    static constexpr unsigned idle_rounds_max = 64;  // in join(), before it sleeps
 #endif
 
     fork_deque(fork_team& team, std::uint32_t worker) noexcept
@@ -133,27 +135,29 @@ public:
     // The deque of the worker that this thread is, or nullptr.
     static fork_deque*& current() noexcept { return thread_slot<fork_deque, fork_deque*>(); }
 
-    // Where the next call will be pushed.
+    // Returns the slot of the next push.
     fork_slot* head() const noexcept { return head_.load(relaxed); }  // relaxed: its own word
 
-    // The name by which the call is popped, or nullptr: the deque is full, and the caller runs it.
+    // Pushes a call. Returns the slot, by which the call is popped; or nullptr if the deque is
+    // full, and then the caller runs the call.
     [[nodiscard]] fork_slot* push(forked_call call, void* frame) noexcept {
         fork_slot* const slot = head();
         slot->call_.write(call);
         slot->frame_.write(frame);
         // edge fork.grabbed (release): the slot is written
         head_.store(slot + 1, release);
-        // edge fork.request (light): raises the head, then looks who asks
+        // edge fork.request (light): raises the head, then looks whether a thief asks
         light_fence(known_to_be_free());
-        // Relaxed, here and in pop(): a hint of thieves, or the owner's own value.
+        // Relaxed, here and in pop(): a hint from thieves, or the owner's own value.
         if (slot >= push_limit_.load(relaxed)) [[unlikely]]
             return push_slow(slot);
-        if (slot == nullptr) __builtin_unreachable();  // callers look for what push_slow() gives
+        if (slot == nullptr) __builtin_unreachable();  // callers handle what push_slow() returns
         return slot;
     }
 
-    // Takes back the call that was pushed at `slot`, the newest. True: the caller runs it. False: a
-    // thief has it, and the caller must join(slot), or let_go(slot) if it does not wait.
+    // Takes back the newest call, which was pushed at `slot`. Returns true if the caller must run
+    // it. Returns false if a thief has it; the caller must then join(slot), or let_go(slot) if it
+    // does not wait.
     [[nodiscard]] bool pop(fork_slot* slot) noexcept {
         head_.store(slot, relaxed);  // relaxed: settled by the fence
         // edge fork.grab (light): lowers the head, then looks
@@ -162,37 +166,40 @@ public:
             return true;
         return reclaim(slot);
     }
-    // Blocks: until the thief has finished; helps meanwhile, then sleeps.
+    // Waits for a stolen call and helps meanwhile, then sleeps. Blocks: until the thief has
+    // finished.
     [[gnu::noinline]] inline void join(fork_slot* slot) noexcept;
-    // The thief's call ends elsewhere. Blocks: until the thief has read it, some instructions.
+    // Gives up a stolen call that ends elsewhere. Blocks: until the thief has read it, some
+    // instructions.
     [[gnu::noinline]] inline void let_go(fork_slot* slot) noexcept;
 
-    // By another worker, which gives its number.
+    // Steals a call. Called by another worker, which passes its number.
     [[nodiscard]] fork_steal steal(taken_call& out, std::uint32_t thief) noexcept {
         return take(public_.load(relaxed), out, thief);
     }
-    // The same, by a worker that waits for `awaited`, which the owner runs: takes only what was
+    // Steals for a worker that waits for `awaited`, which the owner runs. Takes only what was
     // forked below that call, never what the owner does afterwards.
     [[nodiscard]] inline fork_steal steal_below(const fork_slot& awaited, taken_call& out,
                                                 std::uint32_t thief) noexcept;
-    // By the owner: runs what it has taken from another.
+    // Called by the owner: runs a call that it has taken from another worker.
     inline void run(const taken_call& taken) noexcept;
-    // Asks the owner to publish something. A push after a heavy fence after this is answered; one
-    // before it is seen by looks_done().
+    // Asks the owner to publish calls. If the caller fences heavily afterwards, a push after that
+    // fence answers, and looks_done() sees a push before it.
     void ask() noexcept {
         if (!asked()) raise_limits();
     }
-    // The same for an owner that does not fork and cannot answer: publishes in its place. Cost: a
-    // heavy fence, if there is anything to publish.
+    // Publishes in place of an owner that does not fork and so cannot answer. Cost: a heavy fence,
+    // if there is anything to publish.
     inline void grab() noexcept;
-    // Whether somebody has asked and nothing was pushed since.
+    // Returns true if a thief has asked and nothing was pushed since.
     bool asked() const noexcept { return push_limit_.load(relaxed) == slots_; }
-    // May be stale when it returns; who must not miss a call fences first (pool/parking.hpp).
+    // Returns true if nothing is public. May be stale; a thread that must not miss a call fences
+    // first (pool/parking.hpp).
     bool looks_empty() const noexcept {
         const std::uint64_t seen = public_.load(relaxed);
         return tail_of(seen) >= split_of(seen);
     }
-    // The same, for what is not published yet.
+    // Returns true if nothing is private either. May be stale as well.
     bool looks_done() const noexcept {
         return index_of(head_.load(relaxed)) <= split_of(public_.load(relaxed));
     }
@@ -200,7 +207,8 @@ public:
     const fork_team& team() const noexcept { return team_; }
 
 private:
-    static constexpr std::uint64_t one_run = std::uint64_t{1} << 32;  // of the owner's stolen calls
+    // One stolen call that the owner has run, in public_.
+    static constexpr std::uint64_t one_run = std::uint64_t{1} << 32;
     static_assert(capacity < 1u << 16);
     static std::uint32_t tail_of(std::uint64_t all) noexcept {
         return static_cast<std::uint16_t>(all);
@@ -208,12 +216,12 @@ private:
     static std::uint32_t split_of(std::uint64_t all) noexcept {
         return static_cast<std::uint16_t>(all >> 16);
     }
-    // `all` with another tail and split.
+    // Returns `all` with another tail and split.
     static std::uint64_t with(std::uint64_t all, std::uint32_t tail, std::uint32_t split) noexcept {
         return (all & ~(one_run - 1)) | split << 16 | tail;
     }
     inline fork_steal take(std::uint64_t seen, taken_call& out, std::uint32_t thief) noexcept;
-    // For the model: a pause in which another thread may take many steps.
+    // A pause for the model, in which another thread may take many steps.
     static void linger() noexcept {
 #if defined(COPPICE_MODEL)
         for (unsigned i = rl::rand(2) * 40; i != 0; --i) spin_hint();
@@ -224,7 +232,7 @@ private:
     }
     COPPICE_COLD_CALL inline fork_slot* push_slow(fork_slot* slot) noexcept;
     COPPICE_COLD_CALL inline bool reclaim(fork_slot* slot) noexcept;
-    // Relaxed: hints without a fence; what is published comes with fork.publish.
+    // Relaxed: hints without a fence; fork.publish brings what is published.
     void raise_limits() noexcept {
         push_limit_.store(slots_, relaxed);
         pop_limit_.store(slots_ + capacity, relaxed);
@@ -234,7 +242,8 @@ private:
     inline void close(fork_slot* slot) noexcept;
     inline const void* context_of(const fork_slot* slot) const noexcept;
     static inline void sleep_on(const fork_slot& slot) noexcept;
-    // For what takes another thread some instructions, unless it has lost its processor.
+    // Waits for something that takes another thread some instructions, unless it has lost its
+    // processor.
     static void wait_a_little(unsigned tries) noexcept {
         if (tries % 32 != 0) {
             spin_hint();
@@ -250,7 +259,8 @@ private:
     inline void set_context(const fork_context* innermost) noexcept;
     friend class fork_context;
 
-    // Written by the owner; read by thieves. The last is never published: a push there is refused.
+    // Written by the owner; read by thieves. The last slot is never published: a push there is
+    // refused.
     alignas(64) fork_slot slots_[capacity + 1];
     alignas(64) atomic<fork_slot*> head_;  // written by the owner; slots below are in use
     fork_team& team_;
@@ -258,15 +268,15 @@ private:
     const bool fast_ = light_fences_are_free();
     plain<const fork_context*> context_{
         nullptr};  // the innermost; written by the owner, under lock_
-    // Read by the owner all the time, written rarely, by the owner and by thieves.
+    // Read often by the owner; written rarely, by the owner and by thieves.
     alignas(64) atomic<fork_slot*> push_limit_;
     atomic<fork_slot*> pop_limit_;
-    alignas(64) atomic<std::uint64_t> public_{0};  // changed by the owner and thieves
+    alignas(64) atomic<std::uint64_t> public_{0};  // changed by the owner and by thieves
     atomic<std::uint32_t> lock_{0};
 };
 
 inline void fork_slot::finish() noexcept {
-    // The slot's memory stays: it is a worker's, and workers end together.
+    // The memory of the slot stays: a worker owns it, and workers end together.
     // edge fork.done (release): what the call did
     if (state_.exchange(done, release) == asleep) futex_wake_one(state_);
 }
@@ -307,7 +317,7 @@ inline const void* fork_deque::context_of(const fork_slot* slot) const noexcept 
 
 fork_slot* fork_deque::push_slow(fork_slot* slot) noexcept {
     if (slot == slots_ + capacity) {
-        head_.store(slot, relaxed);  // relaxed: a thief that grabs knows that this slot is none
+        head_.store(slot, relaxed);  // relaxed: a grabbing thief ignores this slot
         return nullptr;
     }
     lock();
@@ -315,17 +325,18 @@ fork_slot* fork_deque::push_slow(fork_slot* slot) noexcept {
     return slot;
 }
 
-// By the owner, who holds the lock and lets it go: publishes if somebody asks.
+// Called by the owner with the lock, which it releases: publishes if a thief asks.
 inline void fork_deque::answer() noexcept {
     const bool published = asked() && publish();
-    // What is private starts here; nobody is asking any more, if there was an answer.
+    // The private part starts here. After an answer, no thief is asking any longer.
     if (fast_) pop_limit_.store(slots_ + split_of(public_.load(relaxed)), relaxed);
     if (fast_ && published) push_limit_.store(slots_ + capacity, relaxed);
     unlock();
     if (published) team_.published();
 }
 
-// By who holds the lock: makes the older half of what is private public. False: there is nothing.
+// Called with the lock: makes the older half of the private part public. Returns false if there is
+// nothing.
 inline bool fork_deque::publish() noexcept {
     std::uint64_t seen = public_.load(relaxed);
     const std::uint32_t begin = split_of(seen);
@@ -349,13 +360,14 @@ inline bool fork_deque::publish() noexcept {
 inline void fork_deque::grab() noexcept {
     if (looks_done()) return;
     lock();
-    raise_limits();  // even if somebody asks: the owner may have lowered one of them
+    raise_limits();  // even if a thief asks: the owner may have lowered one of them
     heavy_fence();   // edge fork.grab (heavy): raises the limits, then looks at the head
     publish();
     unlock();
 }
 
-// The newest call, at `slot`. False: a thief took it, and the slot is still in use.
+// Takes back the newest call, at `slot`. Returns false if a thief took it; the slot is then still
+// in use.
 bool fork_deque::reclaim(fork_slot* slot) noexcept {
     const std::uint32_t index = index_of(slot);
     lock();
@@ -376,7 +388,7 @@ bool fork_deque::reclaim(fork_slot* slot) noexcept {
         }
         kept = tail + (index - tail) / 2;  // the older half stays public
         less = with(seen, tail, kept);
-        // Relaxed: takes back what the owner wrote; continues fork.publish for what stays.
+        // Relaxed: takes back what the owner wrote, and continues fork.publish for what stays.
     } while (!public_.compare_exchange_weak(seen, less, relaxed, relaxed));
     if (fast_) pop_limit_.store(slots_ + kept, relaxed);
     unlock();
@@ -385,7 +397,7 @@ bool fork_deque::reclaim(fork_slot* slot) noexcept {
 
 void fork_deque::let_go(fork_slot* slot) noexcept {
     if (!planted("fork.skip_reader")) {
-        // edge fork.read (acquire): the thief reads the slot no more
+        // edge fork.read (acquire): the thief has read the slot
         for (unsigned tries = 1; slot->state_.load(acquire) == fork_slot::published; ++tries) {
             wait_a_little(tries);
         }
@@ -393,11 +405,11 @@ void fork_deque::let_go(fork_slot* slot) noexcept {
     close(slot);
 }
 
-// The newest call was stolen, hence all older ones too, and its slot is free again.
+// Frees the slot of the newest call, which was stolen, and with it all older ones.
 inline void fork_deque::close(fork_slot* slot) noexcept {
     const std::uint32_t index = index_of(slot);
     lock();
-    // Relaxed, and a store: nothing is public, so that no thief's exchange can succeed.
+    // Relaxed, and a store: nothing is public, so no thief's exchange can succeed.
     public_.store(with(public_.load(relaxed), index, index), relaxed);
     head_.store(slot, relaxed);
     if (fast_) pop_limit_.store(slot, relaxed);
@@ -427,8 +439,8 @@ void fork_deque::join(fork_slot* slot) noexcept {
     close(slot);
 }
 
-// Until the call has ended. Now and then the owner looks whether it can help again: forks wake
-// workers that idle, not those that wait.
+// Sleeps until the call has ended. The owner wakes now and then to look whether it can help again,
+// because forks wake idle workers, not waiting ones.
 inline void fork_deque::sleep_on(const fork_slot& slot) noexcept {
     constexpr std::uint32_t asleep = fork_slot::asleep;
 #if defined(COPPICE_MODEL)
@@ -448,22 +460,23 @@ inline fork_steal fork_deque::take(std::uint64_t seen, taken_call& out,
     if (index >= split_of(seen)) return fork_steal::empty;
     // edge fork.publish (acquire): the slot is written
     if (!public_.compare_exchange_strong(seen, seen + 1, acquire, relaxed)) return fork_steal::lost;
-    // Only now is the slot read: the word may be what it was, and the call another.
+    // Read the slot only now: the word may have its old value again, and the slot another call.
     fork_slot& slot = slots_[index];
     out.call = slot.call_.read();
     out.frame = slot.frame_.read();
     out.context = slot.context_.read();
     out.slot = &slot;
     slot.thief_.store(thief, relaxed);  // relaxed: released below
-    // edge fork.read (release): the slot was read, and who did
+    // edge fork.read (release): the slot was read; which worker took it
     slot.state_.store(fork_slot::taken, release);
     return fork_steal::taken;
 }
 
-// While the owner runs `awaited`, all that it publishes was forked below that: what lies deeper in
-// its deque was stolen before it could take that call. Either the word below was read while it ran
-// the call: then an exchange that finds the same word finds the same number of runs, so the owner
-// runs it still. Or the word says what the owner has published since: then so does the state.
+// While the owner runs `awaited`, everything that it publishes was forked below that call: what
+// lies deeper in its deque was stolen before it could take the call. Either the word below was read
+// while the owner ran the call; then an exchange that finds the same word finds the same number of
+// runs, so the owner still runs it. Or the word shows what the owner has published since; then the
+// state shows that the call is done.
 inline fork_steal fork_deque::steal_below(const fork_slot& awaited, taken_call& out,
                                           std::uint32_t thief) noexcept {
     linger();
@@ -479,7 +492,7 @@ inline fork_steal fork_deque::steal_below(const fork_slot& awaited, taken_call& 
 
 inline void fork_deque::run(const taken_call& taken) noexcept {
     taken.run();
-    // Relaxed: what the owner publishes next comes after it in the word's order.
+    // Relaxed: what the owner publishes next comes after this in the word's order.
     if (!planted("fork.run_uncounted")) public_.fetch_add(one_run, relaxed);
 }
 

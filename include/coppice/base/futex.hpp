@@ -1,20 +1,20 @@
-// Sleeping on a word: the kernel's futex, or the model checker's wait set; used by whoever parks.
+// futex: sleep on a word, in the kernel or in the model checker; for threads that park.
 #pragma once
-// A futex sleeps only while the word still holds the expected value, so a wake that comes between
-// the check and the sleep is not lost. Callers loop: every wait may return early. Words of eight
-// bytes are waited on by their low half. No edge rides on these calls: what a sleeper needs to see,
-// it loads from the word with its own named order after waking.
+// A futex sleeps only while the word still holds the expected value, so a wake-up between the check
+// and the sleep is not lost. Callers loop, because every wait may return early. For words of eight
+// bytes, the low half is compared. These calls are no edges: a sleeper loads what it needs from the
+// word after waking, with a named order of its own.
 
 #include <coppice/base/atomic.hpp>
 
 #if !defined(COPPICE_MODEL)
 
-#include <cerrno>
-#include <climits>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <cerrno>
+#include <climits>
 
 namespace coppice::internal {
 
@@ -25,27 +25,28 @@ inline const std::uint32_t* futex_address(const atomic<T>& word) noexcept {
     return reinterpret_cast<const std::uint32_t*>(&word);
 }
 
-// Sleeps while the low 32 bits of `word` equal those of `expected`. Blocks: until woken, a signal,
-// or at once if the value differs. Cost: one system call.
+// Sleeps while the low 32 bits of `word` equal those of `expected`. Blocks: until woken or
+// interrupted by a signal; not at all if the values differ. Cost: one system call.
 template <class T>
 inline void futex_wait(const atomic<T>& word, T expected) noexcept {
     ::syscall(SYS_futex, futex_address(word), FUTEX_WAIT_PRIVATE,
               static_cast<std::uint32_t>(expected), nullptr, nullptr, 0);
 }
 
-// The same, at most until the monotonic time `nanoseconds` (absolute). False: the time has come.
+// Sleeps likewise, but at most until the monotonic time `nanoseconds` (absolute). Returns false if
+// that time has come.
 template <class T>
 inline bool futex_wait_until(const atomic<T>& word, T expected, std::int64_t nanoseconds) noexcept {
     timespec until{};
     until.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000);
     until.tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000);
-    const long outcome = ::syscall(SYS_futex, futex_address(word), FUTEX_WAIT_BITSET_PRIVATE,
-                                   static_cast<std::uint32_t>(expected), &until, nullptr,
-                                   FUTEX_BITSET_MATCH_ANY);
+    const long outcome =
+        ::syscall(SYS_futex, futex_address(word), FUTEX_WAIT_BITSET_PRIVATE,
+                  static_cast<std::uint32_t>(expected), &until, nullptr, FUTEX_BITSET_MATCH_ANY);
     return !(outcome == -1 && errno == ETIMEDOUT);
 }
 
-// Wakes at most one sleeper. The word may already be gone: only its address is used.
+// Wakes at most one sleeper. The word may be gone already; only its address is used.
 template <class T>
 inline void futex_wake_one(const atomic<T>& word) noexcept {
     ::syscall(SYS_futex, futex_address(word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
@@ -64,8 +65,8 @@ inline void futex_wake_all(const atomic<T>& word) noexcept {
 
 namespace coppice::internal {
 
-// The simulated kernel's table of sleepers. A model's test owns one and installs it (model.hpp).
-// Its mutex orders waker and sleeper, as the kernel's bucket lock does.
+// The simulated kernel's table of sleepers. The test of a model owns one and installs it
+// (model.hpp). Its mutex orders waker and sleeper, as the lock of the kernel's bucket does.
 class model_futexes {
 public:
     static model_futexes*& current() {
@@ -75,7 +76,7 @@ public:
     template <class StillEqual>
     void wait(const void* word, StillEqual equal, source_point at) {
         mutex_.lock(at.info);
-        // Looked up first: the wake must find the entry as soon as the mutex is free.
+        // Look it up first: a wake-up must find the entry as soon as the mutex is free.
         rl::condition_variable_any& sleepers = entry(word);
         if (equal()) sleepers.wait(mutex_, at.info);
         mutex_.unlock(at.info);

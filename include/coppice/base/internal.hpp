@@ -1,11 +1,12 @@
-// The inner namespaces, for names that programs do not use; headers that open a room's include it.
+// The internal namespaces, for names that programs do not use; included by headers that open one.
 #pragma once
-// What a header declares for other headers alone is in coppice::internal, or in the `internal` of
-// its room where its name is a common word. So `using namespace coppice` brings no clock, result or
-// acquire into a program that has its own; docs/names.md lists what it brings.
+// Names that headers declare only for other headers are in coppice::internal, or in the `internal`
+// of their room if they are common words. So `using namespace coppice` brings no `clock`, `result`,
+// or `acquire` into a program that has its own. docs/names.md lists what it does bring.
 //
-// A room's `internal` sees that of coppice, so that code in the room writes internal::NAME for
-// either. The directives below reach no program: they are inside of what programs do not use.
+// A room's `internal` can see coppice's, so code in the room writes internal::NAME for either. The
+// directives below do not reach programs, because they are inside namespaces that programs do not
+// use.
 
 #include <coppice/base/version.hpp>
 

@@ -1,7 +1,7 @@
-// Intrusive containers: the hook lives in the object, so linking never allocates.
+// Intrusive containers: the hook is in the object, so linking never allocates.
 #pragma once
-// All three are owned by one thread or guarded by the caller. An object must outlive its stay in a
-// container, and may be in one container per hook. Costs are O(1) unless a line says otherwise.
+// One thread owns a container, or the user guards it. An object must outlive its membership, and
+// can be in one container per hook. All operations are O(1) unless noted.
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -11,8 +11,8 @@
 
 namespace coppice {
 
-// First in, first out, singly linked by the member Next.
-template <class T, T* T::*Next>
+// A first-in, first-out queue, singly linked through the member Next.
+template <class T, T* T::* Next>
 class intrusive_queue {
 public:
     intrusive_queue() noexcept = default;
@@ -35,7 +35,7 @@ public:
         head_ = item;
         if (tail_ == nullptr) tail_ = item;
     }
-    // The oldest item, or nullptr.
+    // Takes the oldest item, or returns nullptr.
     T* pop_front() noexcept {
         T* const item = head_;
         if (item != nullptr) {
@@ -44,7 +44,7 @@ public:
         }
         return item;
     }
-    // Moves all of `other` behind what is here.
+    // Moves all items of `other` behind the items of this queue.
     void append(intrusive_queue&& other) noexcept {
         if (other.empty()) return;
         if (tail_ != nullptr) {
@@ -61,7 +61,8 @@ private:
     T* tail_ = nullptr;
 };
 
-// The hook of an intrusive_list: derive from it, with a tag for each list an object may be in.
+// The hook of an intrusive_list. Derive from it, with one tag for each list that an object may be
+// in.
 template <class Tag = void>
 class list_hook : immovable {
 public:
@@ -74,8 +75,8 @@ private:
     list_hook* previous_ = nullptr;
 };
 
-// Doubly linked and circular around its own sentinel; any member leaves in O(1).
-// Destroying a list that is not empty is a mistake and stops the process.
+// A doubly linked list, circular around its own sentinel; any member can leave in O(1). Misuse:
+// destroying a list that is not empty stops the process.
 template <class T, class Tag = void>
 class intrusive_list : immovable {
 public:
@@ -101,7 +102,7 @@ public:
         h.next_->previous_ = h.previous_;
         h.next_ = h.previous_ = nullptr;
     }
-    // Moves every member of `other` behind what is here.
+    // Moves all members of `other` behind the members of this list.
     void append(intrusive_list& other) noexcept {
         if (other.empty()) return;
         hook* const first = other.sentinel_.next_;
@@ -112,7 +113,7 @@ public:
         sentinel_.previous_ = last;
         other.sentinel_.next_ = other.sentinel_.previous_ = &other.sentinel_;
     }
-    // Visits each member; the visited one may leave the list or be destroyed. O(size).
+    // Visits each member. The visited member may leave the list or be destroyed. Cost: O(size).
     template <class Visit>
     void for_each(Visit visit) {
         for (hook* h = sentinel_.next_; h != &sentinel_;) {

@@ -1,4 +1,4 @@
-// Object lifetime by hand: storage without a constructor, scope exits, immovable bases.
+// Manual object lifetime: storage without construction, scope exits, immovable bases.
 #pragma once
 
 #include <coppice/base/version.hpp>
@@ -9,16 +9,16 @@
 
 namespace coppice {
 
-// A base for objects whose address is their identity: operations, sources, contexts.
+// A base for objects whose address is their identity, such as operations, sources, and contexts.
 struct immovable {
     constexpr immovable() noexcept = default;
     immovable(const immovable&) = delete;
     immovable& operator=(const immovable&) = delete;
 };
 
-// Storage for one T whose lifetime the owner runs by hand.
-// The owner destroys what it constructed; the destructor of the storage does nothing.
-// (__builtin_addressof instead of std::addressof keeps <memory> out of many headers.)
+// Storage for one T, whose lifetime the owner manages. The owner destroys what it constructed; the
+// destructor of the storage does nothing. (__builtin_addressof instead of std::addressof keeps
+// <memory> out of many headers.)
 template <class T>
 class manual_lifetime : immovable {
 public:
@@ -30,7 +30,8 @@ public:
         return *::new (static_cast<void*>(__builtin_addressof(value_)))
             T(std::forward<Args>(args)...);
     }
-    // Constructs from what `make` returns, with guaranteed elision: for immovable types.
+    // Constructs from what `make` returns, with guaranteed elision, which works for immovable
+    // types.
     template <class Make>
     T& construct_with(Make&& make) noexcept(noexcept(std::forward<Make>(make)())) {
         return *::new (static_cast<void*>(__builtin_addressof(value_)))
@@ -47,10 +48,9 @@ private:
     };
 };
 
-// A new T, or nullptr without memory for it or for what its constructor allocates; then the
-// arguments are as they were if the constructor has not begun. It is allocated as by every `new`:
-// the form with std::nothrow is another one to the sanitizers, which programs rarely replace with
-// the rest.
+// Returns a new T, or nullptr if there is no memory for it or for what its constructor allocates.
+// In that case the arguments are unchanged unless the constructor has begun. Uses plain `new`: to
+// sanitizers std::nothrow is another operator, and programs that replace `new` rarely replace it.
 template <class T, class... Args>
 T* try_new(Args&&... args) noexcept {
     try {

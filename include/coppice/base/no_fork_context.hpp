@@ -1,8 +1,8 @@
-// no_fork_context: hides the caller's fork_context; for loops that run the work of others.
+// no_fork_context: hides the caller's fork_context; for loops that run unrelated work.
 #pragma once
-// A thread inside of fork_join(token, ...) may run a loop, a group of contracts or a function that
-// has nothing to do with that call. What runs there inherits no token of it: its parallel loops
-// would end early for a stop that is not theirs. fork_deque.hpp has the context itself.
+// A thread inside fork_join(token, ...) may run a loop, a contract group, or a function that has
+// nothing to do with that call. Work that runs there must not inherit the call's token: its
+// parallel loops would end early for an unrelated stop. fork_deque.hpp has the context itself.
 // Source: ours.
 
 #include <coppice/base/atomic.hpp>
@@ -14,12 +14,12 @@ namespace coppice::internal {
 
 class fork_context;
 
-// While it lives, what its thread calls and forks finds no context. Nests with fork_contexts, like
-// calls. Cost: a load and a branch if none is in force; else as a fork_context.
+// While it exists, calls and forks of its thread find no context. Nests with fork_contexts, like
+// calls. Cost: a load and a branch if no context is in force; otherwise that of a fork_context.
 class no_fork_context : immovable {
 public:
 #if defined(COPPICE_MODEL)
-    no_fork_context() noexcept {}  // models link no library, and fork under no token
+    no_fork_context() noexcept {}  // models link no library, and fork without a token
     ~no_fork_context() {}
 #else
     no_fork_context() noexcept
@@ -37,7 +37,8 @@ private:
     [[gnu::cold]] void end() noexcept;
 
     const bool hides_;
-    alignas(void*) std::byte storage_[3 * sizeof(void*)];  // the fork_context that hides, if any
+    // The fork_context that hides the others, if any.
+    alignas(void*) std::byte storage_[3 * sizeof(void*)];
 #endif
 };
 

@@ -1,22 +1,22 @@
-// put_off_work: what a thread has put off for want of stack; run before the thread sleeps.
+// put_off_work: items that a thread deferred for lack of stack; run before the thread sleeps.
 #pragma once
-// caller_runs puts an item off when there is no room for it on the stack, until an item further out
-// returns. That one may be about to wait for the item that was put off, and then nobody else would
-// ever run it. So whatever in this library makes a thread sleep, until something has completed,
-// calls run_one() first, as long as that finds something, and looks again whether it has to sleep.
-// Not so a join of forked calls: it runs no strangers, since its caller may hold a lock.
+// caller_runs defers an item that has no room on the stack until an outer item returns. But that
+// outer item may be about to wait for the deferred one, which then would never run. So every
+// function of this library that makes a thread sleep until something has completed first calls
+// run_one() until that finds nothing, and then checks again whether it has to sleep. A join of
+// forked calls is an exception: its caller may hold a lock, so it runs no unrelated work.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 
 namespace coppice::internal {
 
-// A place on a thread's stack where items wait. Threads: its own.
+// A place on a thread's stack where deferred items wait. Threads: its own.
 class put_off_work : immovable {
 public:
-    // Runs one item that this thread has put off, the innermost place's first. False: there is
-    // none. Cost: one load if nothing was put off. Lifetime: what the caller waits for may have
-    // ended.
+    // Runs one item that this thread has deferred; the innermost place comes first. Returns false
+    // if there is none. Cost: one load if nothing was deferred. Lifetime: what the caller waits for
+    // may have ended.
     static bool run_one() noexcept {
         for (put_off_work* each = innermost(); each != nullptr; each = each->outer_) {
             if (each->run_next_(*each)) return true;
@@ -25,7 +25,7 @@ public:
     }
 
 protected:
-    // Runs the oldest item of the place. False: it has none.
+    // Runs the oldest item of the place. Returns false if it has none.
     using run_next = bool (*)(put_off_work&) noexcept;
 
     explicit put_off_work(run_next function) noexcept : run_next_(function), outer_(innermost()) {

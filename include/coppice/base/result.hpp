@@ -1,4 +1,4 @@
-// result<T>: a value or a std::error_code, for failures a caller expects; used by io and http.
+// result<T>: a value or a std::error_code, for failures that callers expect; used by io and http.
 #pragma once
 
 #include <coppice/base/check.hpp>
@@ -10,8 +10,8 @@
 
 namespace coppice::internal {
 
-// Holds either a T or the error_code that says why there is none.
-// Errors: value() on an error stops the process; value_or_throw() throws std::system_error.
+// Holds either a T or the error_code that says why there is none. Errors: value() of an error stops
+// the process; value_or_throw() throws std::system_error.
 template <class T>
 class [[nodiscard]] result {
 public:
@@ -47,7 +47,7 @@ private:
     std::variant<T, std::error_code> state_;
 };
 
-// A result with nothing to carry but success.
+// A result without a value: success or an error.
 template <>
 class [[nodiscard]] result<void> {
 public:

@@ -1,13 +1,13 @@
-// Arithmetic that stops at the ends of its type; for limits, durations and deadlines of users.
+// Saturating arithmetic: stops at the ends of its type; for limits, durations, and deadlines.
 #pragma once
-// A limit or a time may be anything its type can say, its maximum in the sense of "no limit"
-// included. What is computed from it must not wrap: a deadline that did would be in the past, and
-// every client would be late. Results beyond a type's range are the end of the range on that side.
+// A limit or a time may be any value of its type, including a maximum that means "no limit". What
+// is computed from it must not wrap: a deadline that wrapped would be in the past, and every client
+// would be late. A result beyond the range of its type becomes the end of the range on that side.
 //
-// The functions take integers, durations and time points; <chrono> is not included. Types are not
-// mixed: saturating_cast() brings a number from one integer type into another.
+// The functions accept integers, durations, and time points; <chrono> is not included. Types are
+// not mixed: saturating_cast() converts a number from one integer type to another.
 //
-// Source: add_sat and its siblings of the draft's [numeric.sat], for integers.
+// Source: add_sat and related functions of the draft's [numeric.sat], for integers.
 
 #include <coppice/base/saturating_cast.hpp>
 
@@ -19,7 +19,7 @@ namespace coppice {
 
 namespace internal {
 
-// std::chrono::duration of an integer type.
+// A std::chrono::duration of an integer type.
 template <class T>
 concept saturating_duration = requires(const T& d) {
     requires saturating_integer<typename T::rep>;
@@ -27,7 +27,7 @@ concept saturating_duration = requires(const T& d) {
     { d.count() } -> std::same_as<typename T::rep>;
 };
 
-// std::chrono::time_point of such a duration.
+// A std::chrono::time_point of such a duration.
 template <class T>
 concept saturating_time_point = requires(const T& t) {
     requires saturating_duration<typename T::duration>;
@@ -36,7 +36,7 @@ concept saturating_time_point = requires(const T& t) {
 
 }  // namespace internal
 
-// All of them. Threads: any. Blocks: never. Cost: a few instructions.
+// For all functions below: Threads: any. Blocks: never. Cost: a few instructions.
 
 template <internal::saturating_integer T>
 constexpr T saturating_add(T a, T b) noexcept {
@@ -52,7 +52,7 @@ constexpr T saturating_sub(T a, T b) noexcept {
     return b < 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
 }
 
-// The product, or the end of the type that it lies beyond.
+// Returns the product, or the end of the type on that side.
 template <internal::saturating_integer T>
 constexpr T saturating_mul(T a, T b) noexcept {
     T product;
@@ -75,7 +75,7 @@ constexpr Duration saturating_mul(Duration d, typename Duration::rep times) noex
     return Duration(saturating_mul(d.count(), times));
 }
 
-// The deadline that is `time` after `from`: TimePoint::max() if that is later than it can say.
+// Returns the deadline that is `time` after `from`, or TimePoint::max() if it is beyond the range.
 template <internal::saturating_time_point TimePoint>
 constexpr TimePoint saturating_add(TimePoint from, typename TimePoint::duration time) noexcept {
     return TimePoint(saturating_add(from.time_since_epoch(), time));
@@ -86,7 +86,7 @@ constexpr TimePoint saturating_sub(TimePoint from, typename TimePoint::duration 
     return TimePoint(saturating_sub(from.time_since_epoch(), time));
 }
 
-// From `earlier` to `later`; Duration::max() from or to the end of time.
+// Returns the time from `earlier` to `later`; Duration::max() from or to the end of time.
 template <internal::saturating_time_point TimePoint>
 constexpr typename TimePoint::duration saturating_sub(TimePoint later, TimePoint earlier) noexcept {
     return saturating_sub(later.time_since_epoch(), earlier.time_since_epoch());
@@ -94,8 +94,8 @@ constexpr typename TimePoint::duration saturating_sub(TimePoint later, TimePoint
 
 namespace internal {
 
-// How long `units` take at `units_per_second`, rounded down to whole nanoseconds. At a rate of 0
-// that is forever, if there are any.
+// Returns how long `units` take at `units_per_second`, rounded down to the unit of Duration. At a
+// rate of 0 that is forever, if there are any units.
 template <saturating_duration Duration>
 constexpr Duration time_at_rate(std::uint64_t units, std::uint64_t units_per_second) noexcept {
     using rep = typename Duration::rep;

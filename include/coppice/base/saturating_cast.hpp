@@ -1,4 +1,4 @@
-// saturating_cast: a number of one integer type as the nearest one of another.
+// saturating_cast: converts an integer to the nearest value of another integer type.
 #pragma once
 // Source: saturate_cast of the draft's [numeric.sat.cast].
 
@@ -16,7 +16,7 @@ concept saturating_integer = std::integral<T> && !std::same_as<T, bool>;
 
 }  // namespace internal
 
-// The nearest value that a To can have.
+// Returns the value of To that is nearest to `value`.
 template <internal::saturating_integer To, internal::saturating_integer From>
 constexpr To saturating_cast(From value) noexcept {
     To same;

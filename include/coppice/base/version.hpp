@@ -1,10 +1,10 @@
-// The version of coppice, for programs that serve more than one of them; the build reads it here.
+// The version of coppice, for programs that support more than one; the build reads it here.
 #pragma once
-// Versions are semantic (docs/packaging.md). Macros, because a preprocessor must compare them:
-// COPPICE_VERSION is major * 10,000 + minor * 100 + patch.
+// Versions are semantic (docs/packaging.md). They are macros, because the preprocessor must compare
+// them: COPPICE_VERSION is major * 10,000 + minor * 100 + patch.
 //
-// Every header of the library includes this one before it needs the language: a compiler that
-// cannot compile it is refused in a sentence.
+// Every header of the library includes this one before it needs the language. A compiler that
+// cannot compile it is rejected with one sentence.
 
 #if __cplusplus < 202002L
 #error "coppice needs C++20: compile with -std=c++20 or newer"
@@ -25,18 +25,18 @@
 namespace coppice {
 
 struct version {
-    // As in semantic versioning.
+    // The fields of a semantic version.
     int major_number;
     int minor_number;
     int patch_number;
 };
 
-// Of the headers a program is compiled with.
+// The version of the headers that a program is compiled with.
 inline constexpr version header_version{COPPICE_VERSION_MAJOR, COPPICE_VERSION_MINOR,
                                         COPPICE_VERSION_PATCH};
 
-// Of the library a program is linked with; another one than the headers' is a mistake of the build.
-// Threads: any. Blocks: never.
+// Returns the version of the library that a program is linked with. If it differs from that of the
+// headers, the build is wrong. Threads: any. Blocks: never.
 version library_version() noexcept;
 
 }  // namespace coppice

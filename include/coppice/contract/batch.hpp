@@ -1,8 +1,9 @@
-// contract_batch: a thread's opt-in to claim several contracts at once while they are short.
+// contract_batch: lets a thread claim several short contracts at once, if it asks for that.
 #pragma once
-// Claiming and finishing are one locked operation each; a batch shares them among its contracts.
-// The price is latency: a contract that was claimed waits for those before it in the batch, and no
-// other thread can take it meanwhile. So a batch adapts: it claims as many as, by the time the last
+// To claim and to finish take one locked operation each; a batch shares them among its contracts.
+// The price is latency: a claimed contract waits for those before it in the batch, and no other
+// thread can take it. So the batch adapts: it claims as many contracts as will run within the
+// budget, judged by how long the last ones took, and one at a time if they are long.
 // ones took, run within the budget, and one at a time when they are longer.
 
 #include <coppice/base/clock.hpp>
@@ -18,15 +19,16 @@ class contract_core;
 
 }  // namespace internal
 
-// Threads: one at a time, with one group. Cost of measuring: two readings of the clock for each
-// batch of long contracts, for every sixteenth of short ones.
+// Claims several contracts at once for one thread. Threads: one at a time, with one group. Cost of
+// measuring: two clock readings for each batch of long contracts, and for every sixteenth batch of
+// short ones.
 class contract_batch {
 public:
-    // What is claimed together should run within the budget.
+    // Limits a batch to contracts that should run within the budget together.
     explicit contract_batch(internal::duration budget = std::chrono::microseconds(2)) noexcept
         : budget_(static_cast<double>(budget.count())), per_run_(budget_) {}
 
-    // How many it would claim now.
+    // Returns how many contracts the batch would claim now.
     std::size_t size() const noexcept {
         return static_cast<std::size_t>(
             std::clamp(budget_ / std::max(per_run_, 0.1), 1.0, static_cast<double>(most)));

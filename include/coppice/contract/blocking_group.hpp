@@ -1,9 +1,9 @@
 // blocking_work_contract_group: a group whose idle workers sleep.
 #pragma once
-// A worker that finds nothing spins for some microseconds, then sleeps on a futex of its own; each
-// schedule() wakes one sleeper, the one with the lowest seat, so that few stay warm. While nobody
-// sleeps schedule() costs one load more than in a work_contract_group. sleeping_workers.hpp has the
-// protocol.
+// A worker that finds nothing spins for some microseconds, then sleeps on its own futex. Each
+// schedule() wakes one sleeper, the one with the lowest seat, so that few workers stay warm. While
+// no worker sleeps, schedule() costs one load more than in a work_contract_group.
+// sleeping_workers.hpp has the protocol.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/options.hpp>
@@ -16,28 +16,28 @@
 
 namespace coppice {
 
-// A group whose workers may wait for work, asleep after a short spin.
+// A group whose workers can wait for work: they spin briefly, then sleep.
 class blocking_work_contract_group : public work_contract_group {
 public:
-    // As work_contract_group; more than sleepers_max workers at once do not sleep, but look for
-    // work every millisecond. Errors: std::invalid_argument for a capacity or sleepers_max of 0, or
-    // of 2^32 and more.
+    // As work_contract_group. If more than sleepers_max workers wait at once, the surplus does not
+    // sleep but looks for work every millisecond. Errors: std::invalid_argument for a capacity or
+    // sleepers_max of 0, or of 2^32 and more.
     explicit blocking_work_contract_group(std::size_t capacity, std::size_t capacity_max = 0,
                                           std::size_t sleepers_max = 1024)
         : work_contract_group(capacity, capacity_max, checked(sleepers_max)) {}
 
     using work_contract_group::execute_next_contract;
 
-    // Runs one contract, by this thread's own fair bias or the one given. False: stop was
-    // requested; or the group was stopped, or drained and nothing is left.
-    // Blocks: until a contract is available, or one of these.
+    // Waits for a contract and runs it, chosen by this thread's own fair bias or by the given one.
+    // Returns false if stop was requested, if the group was stopped, or if it was drained and
+    // nothing is left. Blocks: until a contract is available, or until one of these happens.
     bool execute_next_contract(inplace_stop_token token) {
         return wait_and_execute(this_threads_round(), token, never);
     }
     bool execute_next_contract(selection_bias& bias, inplace_stop_token token) {
         return wait_and_execute(bias, token, never);
     }
-    // The same; false also when that time has passed, of which 0 or less is none.
+    // Also returns false after `most`. A time of 0 or less does not wait.
     bool execute_next_contract(std::chrono::nanoseconds most) {
         return wait_and_execute(this_threads_round(), inplace_stop_token(), after(most));
     }
@@ -48,7 +48,7 @@ public:
 private:
     static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
     static constexpr std::int64_t nap = 1'000'000;
-    static constexpr int spins_max = 64;  // some microseconds, as long as a wake-up takes at best
+    static constexpr int spins_max = 64;  // some microseconds, as a wake-up takes at least
 
     static std::size_t checked(std::size_t sleepers_max) {
         internal::check_option("a blocking group's sleepers_max", sleepers_max, 1,

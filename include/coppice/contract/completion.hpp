@@ -1,4 +1,4 @@
-// contract_completion: a sender that completes when a contract is gone; from work_contract.
+// contract_completion: a sender that completes when a contract is gone; made by work_contract.
 #pragma once
 
 #include <coppice/contract/core.hpp>
@@ -8,8 +8,9 @@
 
 namespace coppice::internal {
 
-// Completes with set_value once the release of the contract has run, on the thread that ran it; in
-// start() if the contract is gone before that returns. Stopped while it waits: set_stopped.
+// Completes with set_value once the contract's release has run, on the thread that ran it; or
+// inside start(), if the contract is gone before start() returns. Completes with set_stopped if it
+// is stopped while it waits.
 class contract_completion {
 public:
     using sender_concept = execution::sender_tag;
@@ -40,9 +41,9 @@ private:
     std::uint64_t generation_;
 };
 
-// Whoever takes the watcher off its contract's list decides how this completes: the group when the
-// contract is gone, or the stop callback. The decision may fall before start() has returned; then
-// start() completes.
+// The thread that takes the watcher off its contract's list decides the outcome: the group when the
+// contract is gone, or the stop callback. If that happens before start() has returned, start()
+// completes the operation.
 template <class Rcvr>
 class contract_completion::operation final : contract_watcher {
 public:
@@ -58,7 +59,7 @@ public:
             !sender_.core_->watch(sender_.index_, sender_.generation_, *this)) {
             decide(false);
         } else if (token.stop_requested()) {
-            stop();  // the callback may have come before there was anything to take off
+            stop();  // the callback may have run before there was a watcher to take off
         }
         if (race_.returned()) complete();
     }
@@ -97,7 +98,7 @@ private:
     const contract_completion sender_;
     [[no_unique_address]] Rcvr rcvr_;
     execution::start_race race_;
-    bool stopped_ = false;  // written by who decides, before race_.completed()
+    bool stopped_ = false;  // written by the deciding thread, before race_.completed()
     [[no_unique_address]] execution::stop_registration<stop_token_of_t<execution::env_of_t<Rcvr>>,
                                                        on_stop> on_stop_;
 };

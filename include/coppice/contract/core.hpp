@@ -1,16 +1,18 @@
-// contract_core: what a group and its handles share; it lives until the last of them is gone.
+// contract_core: what a group and its handles share; lives until the last of them is gone.
 #pragma once
 // The board says which contracts are ready and claimed; the core runs them. A handle may outlive
-// its group, and may be used by another thread while the group is destroyed: the group ends every
-// contract, so that handles find it dead, and the core's memory stays until the last handle goes.
+// its group, and another thread may use it while the group is being destroyed. The group therefore
+// ends every contract, so that handles find it dead, and the memory of the core stays until the
+// last handle is gone.
 //
-// Its mode says what still happens, and never goes back (group_mode.hpp). A scheduler's items go
-// through a gate, which closes when the group is no longer open: those that were let in are run by
-// who executes the group, those turned away by who submits them.
+// The mode says what may still happen, and never goes back (group_mode.hpp). The items of a
+// scheduler pass a gate, which closes when the group is no longer open. Threads that execute the
+// group run the items that the gate admitted. The submitter runs an item that the gate rejected.
 //
-// What runs here runs for its own sake: it inherits no token of a fork_join around the caller.
+// Contracts run on behalf of the group, so they do not inherit the token of a fork_join around the
+// caller.
 //
-// Threads: all functions from any, but close().
+// Threads: all functions from any thread, except close().
 
 #include <coppice/base/gate.hpp>
 #include <coppice/base/intrusive.hpp>
@@ -27,14 +29,14 @@ namespace coppice {
 
 namespace internal {
 
-// What a group's scheduler queues. The function is called once, by whoever executes the group.
+// What a group's scheduler enqueues. `run` is called once, by a thread that executes the group.
 struct contract_item : immovable {
     explicit contract_item(void (*function)(contract_item*) noexcept) noexcept : run(function) {}
     void (*run)(contract_item*) noexcept;
-    contract_item* next = nullptr;  // the queue's
+    contract_item* next = nullptr;  // used by the queue
 };
 
-// Who waits for a contract to be gone; told once, by the thread that ran its release.
+// A waiter for the end of a contract. Told once, by the thread that ran the contract's release.
 class contract_watcher : immovable {
 public:
     explicit contract_watcher(void (*function)(contract_watcher*) noexcept) noexcept
@@ -43,8 +45,8 @@ public:
 private:
     friend class contract_core;
     void (*gone_)(contract_watcher*) noexcept;
-    contract_watcher* next_ = nullptr;   // both guarded by watchers_mutex_
-    contract_watcher** link_ = nullptr;  // what points here; nullptr: nothing does
+    contract_watcher* next_ = nullptr;   // guarded by watchers_mutex_, as is link_
+    contract_watcher** link_ = nullptr;  // the pointer that points here; nullptr: none
 };
 
 }  // namespace internal
@@ -55,27 +57,28 @@ namespace internal {
 
 class contract_core : immovable {
 public:
-    // Seats for sleeping workers; 0: none sleeps. Errors: std::invalid_argument for a capacity of 0
-    // or above the greatest; what allocation throws.
+    // `seats` is how many workers can sleep; 0 if none ever does. Errors: std::invalid_argument for
+    // a capacity of 0 or above the greatest; what allocation throws.
     contract_core(std::size_t capacity, std::size_t capacity_max, std::size_t seats);
 
-    // Relaxed, both: counts for information.
+    // Relaxed, both: the counts are for information.
     std::size_t capacity() const noexcept { return capacity_.load(relaxed); }
     std::size_t size() const noexcept { return population_.load(relaxed) % one_owner; }
     std::size_t capacity_max() const noexcept { return board_.capacity_max(); }
-    // Differs from group to group, all but surely; what goes by it may be shared.
+    // A number that almost certainly differs between groups. Objects that use it as a key may be
+    // shared if it does not.
     std::uint64_t number() const noexcept { return number_; }
     bool is_open() const noexcept {
-        // What follows is ordered by itself. A thread that sees the end schedules nothing.
+        // Relaxed: what follows is ordered by itself. A thread that sees the end schedules nothing.
         return mode_.is_open();
     }
 
-    // Makes the capacity at least that, or capacity_max. False: it was so already.
-    // Errors: what allocation throws.
+    // Raises the capacity to `capacity`, or to capacity_max if that is less. Returns false if it
+    // was at least that already. Errors: what allocation throws.
     bool grow(std::size_t capacity);
 
-    // A contract, and an owner's share in the core for its handle. An index of no_signal: the group
-    // is full, or not open. Errors: what the body's construction throws.
+    // Makes a contract, and an owner's share in the core for its handle. The index is no_signal if
+    // the group is full or not open. Errors: what constructing the body throws.
     struct created {
         std::size_t index;
         std::uint64_t generation;
@@ -84,8 +87,8 @@ public:
     created create(selection_bias* near, bool scheduled, Args&&... args) {
         const std::size_t index = is_open() ? take_vacant(near) : no_signal;
         if (index == no_signal) return {no_signal, 0};
-        // Relaxed, here and below: the caller is an owner. It counts before it runs user code:
-        // take_vacant() waits for places that are taken and not counted.
+        // Relaxed, here and below: the caller is an owner. Counts the contract before running user
+        // code, because take_vacant() waits for slots that are taken but not yet counted.
         population_.fetch_add(one_owner + 1, relaxed);
         scope_exit give_back([this, index]() noexcept {
             population_.fetch_sub(one_owner + 1, relaxed);
@@ -98,7 +101,7 @@ public:
         return {index, generation};
     }
 
-    // For handles.
+    // Called by handles.
     void schedule(std::size_t index, std::uint64_t generation) noexcept {
         if (is_open()) board_.schedule(index, generation);
     }
@@ -115,21 +118,23 @@ public:
         // edge contract.owner (acq_rel): all owners are done before the core is destroyed
         if (population_.fetch_sub(one_owner, acq_rel) / one_owner == 1) delete this;
     }
-    // The watcher is told when the contract is gone. False: it is gone, nobody will be told.
+    // Registers a watcher, to be told when the contract is gone. Returns false if it is gone
+    // already; the watcher is then never told.
     [[nodiscard]] bool watch(std::size_t index, std::uint64_t generation,
                              contract_watcher& watcher) noexcept;
-    // True: the watcher will not be told. False: it was, or is about to be.
+    // Deregisters a watcher. Returns true if it will not be told, false if it was or is about to
+    // be.
     [[nodiscard]] bool unwatch(contract_watcher& watcher) noexcept;
 
-    // The item's function is called by whoever executes, or by the thread that destroys the group;
-    // that may be before this has returned, and close() waits until it has. False: the group was
-    // drained or stopped, and nothing was done.
-    // Cost: no allocation; a lock only while more items wait than the board has extra contracts.
+    // Enqueues an item. A thread that executes the group calls its function, or else the thread
+    // that destroys the group. That may happen before this call has returned; close() waits until
+    // it has. Returns false, and does nothing, if the group was drained or stopped. Cost: no
+    // allocation; a lock only while more items wait than the board has extra contracts.
     [[nodiscard]] bool try_enqueue(contract_item& item) noexcept;
-    // The same, but then the caller runs the item.
+    // Enqueues an item, or runs it here if the group was drained or stopped.
     void enqueue(contract_item& item) noexcept;
 
-    // Runs one contract. False: none was available.
+    // Runs one contract. Returns false if none was available.
     template <class Bias>
     bool execute_one(Bias& bias) {
         for (;;) {
@@ -138,7 +143,7 @@ public:
             if (run_claimed(index)) return true;
         }
     }
-    // Runs up to `most` contracts, each claimed by itself. Returns how many ran.
+    // Runs up to `most` contracts, claimed one at a time. Returns how many ran.
     std::size_t execute_some(signal_round& round, std::size_t most) {
         const no_fork_context none;
         std::size_t ran = 0;
@@ -153,34 +158,34 @@ public:
         }
         return ran;
     }
-    // Claims as many contracts of a leaf at once as the batch says, `most` at most, and runs them.
+    // Claims as many contracts of a leaf at once as the batch allows, at most `most`, and runs
+    // them.
     std::size_t execute_batch(contract_batch& batch, std::size_t most);
 
-    // For who claims by himself: what he claimed, he must have run.
+    // Claims a contract without running it. The caller must pass it to run_claimed().
     template <class Bias>
     std::size_t claim(Bias& bias) noexcept {
         return board_.claim(bias);
     }
-    // Runs a claimed contract. False: the group is stopped, and the run was dropped.
+    // Runs a claimed contract. Returns false if the group is stopped and the run was dropped.
     bool run_claimed(std::size_t index);
 
-    // The last search of a thread that leaves because the group has ended: it finds what had been
-    // enqueued by then. Blocks: until those who are enqueueing have done so.
+    // The last search of a thread that leaves because the group has ended. Finds every item that
+    // was enqueued by then. Blocks: until calls that are enqueueing have done so.
     template <class Bias>
     std::size_t claim_at_end(Bias& bias) noexcept {
         entry_.wait();
         return board_.claim(bias);
     }
 
-    // From now on nothing more is scheduled or created, and what is pending runs; unless the group
-    // was stopped, which it remains.
+    // Ends scheduling and creating; pending contracts still run. Does not reopen a stopped group.
     void begin_drain() noexcept;
-    // Runs what is pending, here and wherever it is executed, and returns when nothing is pending
-    // or running; nothing more is scheduled. Returns how many ran here.
+    // Begins to drain, runs pending contracts here while other threads may execute too, and returns
+    // when nothing is pending or running. Returns how many ran here.
     std::size_t drain();
-    // Nothing that is pending runs, and nothing more is scheduled; releases run as ever.
+    // Ends scheduling, creating, and pending runs; releases still run.
     void stop() noexcept;
-    // The group's last call: runs all releases, and items, that have not run.
+    // The last call of the group: runs all releases, and all items, that have not run.
     void close() noexcept;
     sleeping_workers* sleepers() noexcept { return sleepers_.get(); }
 
@@ -190,7 +195,8 @@ private:
     std::size_t take_vacant(selection_bias* near);
     std::size_t run_leaf(std::size_t index, std::size_t most, signal_round& round);
     std::size_t run_batch(signal_round& round, std::size_t most);
-    // What the run's token asked for. True: the contract is due again, perhaps for its release.
+    // Applies what the run asked of its token. Returns true if the contract is ready again, perhaps
+    // for its release.
     bool end_run(contract_slot& slot, const work_contract_token& token) noexcept {
         if (token.released_) [[unlikely]] {
             slot.life.release_running();
@@ -202,20 +208,21 @@ private:
     void bury(std::size_t index) noexcept;
     void end() noexcept;
     void take_watchers(contract_slot& slot, contract_watcher*& list) noexcept;
-    void tell_watchers(contract_watcher*& list) noexcept;  // list: guarded by watchers_mutex_
+    void tell_watchers(contract_watcher*& list) noexcept;  // `list` is guarded by watchers_mutex_
     static bool unlink(contract_watcher& watcher) noexcept;
     bool run_items() noexcept;
     void place_waiting() noexcept;
     void place(std::size_t extra, contract_item& item) noexcept;
     bool stopped() const noexcept { return mode_.is_stopped(); }
 
-    const std::unique_ptr<sleeping_workers> sleepers_;  // nullptr: nobody sleeps here
+    // nullptr if workers of this group never sleep.
+    const std::unique_ptr<sleeping_workers> sleepers_;
     const std::uint64_t number_;
     group_mode mode_;
     contract_board<contract_slot> board_;
     atomic<std::size_t> capacity_{0};  // written under growth_mutex_
 
-    // Contracts that live in the low half; owners, the group and each handle, in the high half.
+    // Live contracts in the low half; owners (the group and each handle) in the high half.
     alignas(line_size) atomic<std::uint64_t> population_{one_owner};
 
     gate entry_;  // for items; closed when the group is no longer open
@@ -223,7 +230,7 @@ private:
     std::mutex growth_mutex_;
     std::mutex watchers_mutex_;
     std::mutex waiting_mutex_;
-    intrusive_queue<contract_item, &contract_item::next> waiting_;  // under waiting_mutex_
+    intrusive_queue<contract_item, &contract_item::next> waiting_;  // guarded by waiting_mutex_
 };
 
 inline bool contract_core::run_claimed(std::size_t index) {
@@ -244,8 +251,8 @@ inline bool contract_core::run_claimed(std::size_t index) {
     return true;
 }
 
-// Runs a claimed contract and those behind it in its leaf, finishing one and claiming the next in
-// one exchange.
+// Runs a claimed contract and the available ones behind it in its leaf. Each exchange finishes one
+// contract and claims the next.
 inline std::size_t contract_core::run_leaf(std::size_t index, std::size_t most,
                                            signal_round& round) {
     std::uint64_t seen = board_.look(index);

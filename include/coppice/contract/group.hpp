@@ -1,20 +1,21 @@
-// work_contract_group: contracts, and the threads' way to run those that are scheduled.
+// work_contract_group: a set of contracts, and the functions that run the scheduled ones.
 #pragma once
-// A contract is a callable that is made once and run many times. Scheduling it sets a bit; threads
-// that execute the group find set bits, each by its own bias, and run each contract by one thread
-// at a time. Data and logic are apart: what a contract works on, an SPSC queue perhaps, is its own.
+// A contract is a callable that is made once and runs many times. Scheduling it sets a bit. Threads
+// that execute the group find set bits, each by its own bias, and run each contract on one thread
+// at a time. Data and logic are separate: what a contract works on, for example an SPSC queue, is
+// its own business.
 //
-// What happens to what is pending:
+// What happens to pending contracts:
 //   begin_drain(), drain()
-//              it runs; nothing more is scheduled
-//   stop()     it does not run; nothing more is scheduled; releases run as ever
-//   ~group     it does not run; release callables that have not run, run there and then
+//              they run; nothing more is scheduled
+//   stop()     they do not run; nothing more is scheduled; releases still run
+//   ~group     they do not run; the destructor runs the release callables that have not run
 //
 // An exception of a contract goes to its OnException, or leaves the execute function that ran it;
-// the contract is then as after any other run. One that leaves a release callable in the group's
-// destructor ends the program.
+// the contract continues as after any other run. An exception that leaves a release callable in the
+// group's destructor ends the program.
 //
-// What a call costs, beside the callable: PROTOCOL.md has the table.
+// PROTOCOL.md has a table of what each call costs beside the callable.
 //
 // Source: the talk's work contracts; PROTOCOL.md says what is ours.
 
@@ -25,7 +26,7 @@
 
 namespace coppice {
 
-// Whether a new contract is to run at once, or when it is scheduled.
+// Says whether a new contract runs at once, or only when it is scheduled.
 enum class initial_state { unscheduled, scheduled };
 
 namespace internal {
@@ -39,14 +40,14 @@ concept contract_handler = std::invocable<F&, std::exception_ptr>;
 
 }  // namespace internal
 
-// Threads: all functions from any, but the destructor, during which no thread may execute the
-// group; handles may be used even then. Misuse: drain() and the destructor inside of a contract
-// hang.
+// Threads: all functions from any thread, except the destructor. No thread may execute the group
+// during the destructor; handles may be used even then. Misuse: a contract that calls drain() or
+// the destructor of its own group hangs.
 class work_contract_group : immovable {
 public:
-    // For `capacity` contracts; when they are all there, it grows up to capacity_max, twofold each
-    // time. Errors: std::invalid_argument for 0; what allocation throws.
-    // Cost: 67 bytes per contract, and 3 for each that it may grow by; 2.5 KB beside.
+    // Makes room for `capacity` contracts. When they all exist, the room doubles each time, up to
+    // capacity_max. Errors: std::invalid_argument for 0; what allocation throws. Cost: 67 bytes per
+    // contract, 3 bytes for each that it may grow by, and 2.5 KB.
     explicit work_contract_group(std::size_t capacity, std::size_t capacity_max = 0)
         : work_contract_group(capacity, capacity_max, 0) {}
     ~work_contract_group() {
@@ -54,10 +55,11 @@ public:
         core_->drop_owner();
     }
 
-    // Makes a contract; an invalid one if the group is full, was drained or stopped. The callables
-    // lie in the contract's slot if they take 40 bytes together, empty ones none; else in one
-    // allocation. Errors: what copying or moving them, and allocation, throw. Blocks: in a full
-    // group, while the place of a contract that is gone is being given back.
+    // Makes a contract. Returns an invalid handle if the group is full, was drained, or was
+    // stopped. The callables lie in the contract's slot if they take 40 bytes together (empty ones
+    // take none), otherwise in one allocation. Errors: what copying or moving the callables throws,
+    // and what allocation throws. Blocks: only in a full group, while the slot of a contract that
+    // is gone is being freed.
     template <class Work>
         requires internal::contract_work<std::decay_t<Work>>
     work_contract create_contract(Work&& work, initial_state initial = initial_state::unscheduled) {
@@ -81,8 +83,8 @@ public:
         return create(nullptr, initial, std::forward<Work>(work), std::forward<Release>(on_release),
                       std::forward<OnException>(on_exception));
     }
-    // The same, at the vacant index that shares the most top levels with `index`: for contracts
-    // that selection_bias::prefer(index) shall find first.
+    // Makes a contract at the vacant index that shares the most top levels with `index`. For
+    // contracts that selection_bias::prefer(index) is to find first.
     template <class Work, class Release = internal::no_release>
         requires internal::contract_work<std::decay_t<Work>> &&
                  internal::contract_release<std::decay_t<Release>>
@@ -93,43 +95,47 @@ public:
                       internal::no_handler());
     }
 
-    // Runs one contract, by this thread's own fair bias. False: none was available.
+    // Runs one contract, chosen by this thread's own fair bias or by the given one. Returns false
+    // if none was available.
     bool execute_next_contract() { return core_->execute_one(this_threads_round()); }
     bool execute_next_contract(selection_bias& bias) { return core_->execute_one(bias); }
 
-    // Runs up to `most` contracts by this thread's fair bias, each claimed by itself as soon as the
-    // one before has run. Returns how many ran.
+    // Runs up to `most` contracts, chosen by this thread's fair bias. Claims each one after the
+    // previous one has run. Returns how many ran.
     std::size_t execute_contracts(std::size_t most = 32) {
         return core_->execute_some(this_threads_round(), most);
     }
-    // The same, claiming several at once while they are short: see contract_batch.
+    // Runs up to `most` contracts, and claims several at once while they are short: see
+    // contract_batch.
     std::size_t execute_contracts(contract_batch& batch, std::size_t most = 32) {
         return core_->execute_batch(batch, most);
     }
 
-    // For how many contracts there is room now.
+    // Returns the number of contracts for which there is room now.
     std::size_t capacity() const noexcept { return core_->capacity(); }
     std::size_t size() const noexcept { return core_->size(); }  // live contracts
 
-    // Makes room for `capacity` contracts, or capacity_max; those that exist stay where they are.
-    // False: there was. Errors: what allocation throws. Blocks: while another thread does this.
+    // Makes room for `capacity` contracts, or for capacity_max if that is less. Existing contracts
+    // do not move. Returns false if there was room for as many already. Errors: what allocation
+    // throws. Blocks: while another thread grows the group.
     bool grow(std::size_t capacity) { return core_->grow(capacity); }
 
-    // From now on nothing is scheduled or created; what is pending runs, by whoever executes. What
-    // is scheduled by get_scheduler() runs on the thread that schedules it. A contract that is
-    // running, or pending, runs once more at most. A schedule() that races with this takes place
-    // before it, or does nothing, or stays pending. A group that was stopped, or is being stopped
-    // by another thread, remains so. Blocks: never.
+    // Begins to drain the group: nothing more is scheduled or created, and pending contracts run
+    // when threads execute the group. An item that is scheduled through get_scheduler() from now on
+    // runs on the thread that schedules it. A contract that is running or pending runs at most once
+    // more. A schedule() that races with this call takes effect before it, does nothing, or stays
+    // pending. A group that was stopped, or is being stopped by another thread, stays stopped.
+    // Blocks: never.
     void begin_drain() noexcept { core_->begin_drain(); }
-    // The same; runs what is pending, here and by whoever executes, and returns how many ran here,
-    // when nothing is pending or running.
-    // Blocks: until then. Errors: what a contract throws; call it again.
+    // Drains the group: calls begin_drain(), runs pending contracts here while other threads may
+    // execute the group too, and returns when nothing is pending or running. Returns how many
+    // contracts ran here. Blocks: until then. Errors: what a contract throws; call it again.
     std::size_t drain() { return core_->drain(); }
-    // From now on nothing is scheduled or created, and nothing runs but releases; for good,
-    // whatever other calls end the group at the same time or later.
+    // Stops the group permanently: nothing is scheduled or created, and only releases run, no
+    // matter which other calls end the group at the same time or later.
     void stop() noexcept { core_->stop(); }
 
-    // Senders and tasks run on whoever executes the group.
+    // Returns a scheduler that runs senders and tasks on the threads that execute the group.
     internal::contract_scheduler get_scheduler() noexcept {
         return internal::contract_scheduler(*core_);
     }

@@ -1,26 +1,27 @@
-// life_word: whether a slot's contract lives, which one it is, and who is touching it right now.
+// life_word: says which contract a slot holds, whether it lives, and how many calls are inside.
 #pragma once
-// One word per slot carries the life of its contracts, one after the other:
+// One word per slot carries the lives of its contracts, one after the other:
 //
 //   bits 0, 1, 2   released, dead, watched
 //   bits 3 to 15   visitors: calls of handles that are inside
 //   bits 16 to 63  generation: which contract this is; a handle names the one it was made for
 //
-//   vacant     dead, no visitors           nobody's; generation is the next contract's
-//   live       no flag                     open(): the creator, after constructing the callables;
-//                                          what shall only be released opens as released
-//   released   released                    begin_release() by a handle, release_running() by the
-//   run dead       dead                        bury(): the one that ran the release; from here on
-//   no
-//                                          visitor enters
-//   vacant     generation + 1              vacate(): the last one out
+//   vacant     dead, no visitors        owned by no thread; has the next contract's generation
+//   live       no flag                  open(): the creator, after it constructed the callables.
+//                                       A contract that is only to be released opens as released
+//   released   released                 begin_release() by a handle, release_running() by the
+//   runner dead       dead                     bury(): the thread that ran the release; from here
+//   on no
+//                                       visitor enters
+//   vacant     generation + 1           vacate(): the last visitor to leave
 //
-// A handle acts on the shared words only as a visitor, and enters by one exchange that checks the
-// generation, the flags, and counts it. So the check and the act are not apart: while a visitor is
-// inside, the slot keeps its contract or stays dead; it is not given to another. The last one to
-// leave a dead slot frees it.
+// A handle acts on the shared words only as a visitor. It enters by one exchange that checks the
+// generation and the flags and counts the visitor, so that nothing can happen between the check and
+// the entry. While a visitor is inside, the slot keeps its contract or stays dead; no other
+// contract gets it. The last visitor to leave a dead slot frees it.
 //
-// Threads: enter, leave, begin_release, names by any; the others as said there.
+// Threads: enter(), enter_watching(), leave(), begin_release(), and valid() by any thread; the
+// others as each says.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -29,20 +30,21 @@
 
 namespace coppice::internal {
 
-// Whose turn it is with one contract: its runs, its release, its end.
+// The state of the contracts of one slot: runs, release, and end.
 class life_word {
 public:
     enum class entered { yes, refused };
     enum class left { others_remain, alive, last_of_dead };
 
-    // The creator's: vacant -> live, or released. Returns the generation for the handle.
+    // Called by the creator: vacant -> live, or released. Returns the generation for the handle.
     std::uint64_t open(bool as_released = false) noexcept {
         // Relaxed: the free list ordered vacate() before this.
         const std::uint64_t generation = word_.load(relaxed) / one_generation;
         const std::uint64_t next = generation * one_generation + (as_released ? released : 0);
-        // Who asks for the contract before may read this: it passes on what vacate() released.
+        // Another thread may read this store where it would have read vacate()'s, so it releases
+        // too.
         if (planted("contract.open_relaxed")) {
-            word_.store(next, relaxed);  // relaxed: as once it was
+            word_.store(next, relaxed);  // relaxed: the mutant
         } else {
             // edge contract.gone (release): as in bury()
             word_.store(next, release);
@@ -50,15 +52,17 @@ public:
         return generation;
     }
 
-    // The caller becomes a visitor of that contract, unless it is released, dead or another one.
+    // Makes the caller a visitor of that contract. Refused if it is released or dead, or if the
+    // slot holds another contract.
     [[nodiscard]] entered enter(std::uint64_t generation) noexcept {
         return enter_with(generation, 0, released | dead);
     }
-    // The same, and the contract is released, by this call alone.
+    // Makes the caller a visitor, and releases the contract. Succeeds for one call only.
     [[nodiscard]] entered begin_release(std::uint64_t generation) noexcept {
         return enter_with(generation, released, released | dead);
     }
-    // The same, also if it is released: for a watcher. If refused, what its release did is visible.
+    // Makes the caller a visitor, even of a released contract; for watchers. If refused, the
+    // effects of that contract's release are visible.
     [[nodiscard]] entered enter_watching(std::uint64_t generation) noexcept {
         const entered result = enter_with(generation, 0, dead);
         if (result == entered::refused && !planted("contract.watch_relaxed")) {
@@ -76,7 +80,7 @@ public:
         return (before & dead) != 0 ? left::last_of_dead : left::alive;
     }
 
-    // The runner's, before and while it has the contract claimed.
+    // Called by the runner, before it claims the contract and while it has it claimed.
     bool is_released() const noexcept {
         // edge contract.release (acquire): what came before release() of the handle
         return (word_.load(acquire) & released) != 0;
@@ -84,32 +88,35 @@ public:
     void release_running() noexcept {
         word_.fetch_or(released, relaxed);  // relaxed: the runner's finish() orders it
     }
-    // The runner's, once the release has run and the callables are destroyed: no visitor enters
-    // any more, and the caller is one until it leaves. True: there are watchers.
+    // Called by the runner when the release has run and the callables are destroyed. From now on no
+    // visitor enters. The caller counts as a visitor until it leaves. Returns true if there are
+    // watchers.
     [[nodiscard]] bool bury() noexcept {
         // edge contract.gone (release): the release has run; for valid() and watchers
         const std::uint64_t before = word_.fetch_add(dead + one_visitor, acq_rel);
         return (before & watched) != 0;
     }
-    // A visitor's. False: it is dead already and nobody will be told.
+    // Called by a visitor. Returns false if the contract is dead already, so that no watcher will
+    // be told.
     [[nodiscard]] bool announce_watcher() noexcept {
         // edge contract.gone (acquire): the release has run, if it is dead
         return (word_.fetch_or(watched, acq_rel) & dead) == 0;
     }
-    // The owner's, of a dead slot without visitors.
+    // Called by the owner of a dead slot without visitors.
     void vacate() noexcept {
         const std::uint64_t generation = word_.load(relaxed) / one_generation;  // relaxed: owned
-        // edge contract.gone (release): as in bury(), for those who come later
+        // edge contract.gone (release): as in bury(), for threads that look later
         word_.store((generation + 1) * one_generation + dead, release);
     }
 
-    // Whether that contract's release has yet to run.
+    // Returns true if that contract's release has not run yet.
     bool valid(std::uint64_t generation) const noexcept {
         // edge contract.gone (acquire): if not, what the release did is visible
         const std::uint64_t seen = word_.load(acquire);
         return seen / one_generation == generation && (seen & dead) == 0;
     }
-    // Whether a contract is there to be released. For whoever has the group for himself.
+    // Returns true if there is no contract to release. Call it only with exclusive access to the
+    // group.
     bool vacant() const noexcept { return (word_.load(relaxed) & dead) != 0; }
 
 private:
@@ -134,7 +141,7 @@ private:
         }
     }
 
-    // See above. Written by creators, visitors and runners.
+    // Bits as listed above. Written by creators, visitors, and runners.
     atomic<std::uint64_t> word_{dead};
 };
 

@@ -1,17 +1,17 @@
-// contract_scheduler: senders and tasks run on a group; from work_contract_group::get_scheduler.
+// contract_scheduler: runs senders and tasks on a group; from work_contract_group::get_scheduler.
 #pragma once
-// Each scheduled operation is run by a contract of the group's own, beside those that its capacity
-// counts, so a full group runs senders as well, and fairly beside its contracts. Scheduling
-// allocates nothing. What is scheduled once the group was drained or stopped runs at once, on the
-// thread that schedules it.
+// Each scheduled operation is run by an extra contract of the group. These do not count towards its
+// capacity, so a full group runs senders too, in fair turns with its contracts. Scheduling
+// allocates nothing. An operation that is scheduled after the group was drained or stopped runs at
+// once, on the thread that schedules it.
 
 #include <coppice/contract/core.hpp>
 #include <coppice/exec/scheduled_sender.hpp>
 
 namespace coppice::internal {
 
-// Threads: any. Lifetime: the group outlives what was scheduled; destroying it runs, on the
-// destroying thread, what nobody has run.
+// Threads: any. Lifetime: the group outlives what was scheduled on it. Destroying the group runs
+// what has not run yet, on the destroying thread.
 class contract_scheduler {
 public:
     using scheduler_concept = execution::scheduler_tag;
@@ -23,12 +23,12 @@ public:
         return execution::scheduled_sender<contract_scheduler>(*this);
     }
     void enqueue(item_type& item) const noexcept { core_->enqueue(item); }
-    // False: the group has ended, and nothing was done, where enqueue() would run the item here.
+    // Returns false, and does nothing, if the group has ended; enqueue() would run the item here.
     [[nodiscard]] bool try_enqueue(item_type& item) const noexcept {
         return core_->try_enqueue(item);
     }
 
-    // An operation runs on a thread that executes the group, which makes progress as threads do.
+    // Operations run on threads that execute the group, and make progress as threads do.
     execution::forward_progress_guarantee query(
         execution::get_forward_progress_guarantee_t) const noexcept {
         return execution::forward_progress_guarantee::parallel;

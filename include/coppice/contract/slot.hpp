@@ -1,10 +1,11 @@
-// contract_slot: one cache line that holds a contract's life and its callables; used by groups.
+// contract_slot: one cache line that holds the life and the callables of a contract; for groups.
 #pragma once
 // The callables of a contract lie together in one body: in the slot if the body fits into 40 bytes,
-// else in one allocation. Empty callables take no room. A body never moves, so callables need not
-// be movable once they are there.
+// otherwise in one allocation. Empty callables take no space. A body never moves, so callables need
+// not be movable once they are in place.
 //
-// Threads: construct by the creator of a vacant slot, the rest by whoever has the contract claimed.
+// Threads: construct() by the creator, in a vacant slot; everything else by the thread that has
+// claimed the contract.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/life.hpp>
@@ -28,13 +29,13 @@ class contract_core;
 
 }  // namespace internal
 
-// What a running contract may say about itself; it takes effect when the run ends.
-// Threads: the one that runs the contract, during that run.
+// Lets a running contract schedule or release itself. Takes effect when the run ends. Threads: the
+// thread that runs the contract, during that run.
 class work_contract_token : immovable {
 public:
-    // The contract runs once more.
+    // Makes the contract run once more.
     void schedule() noexcept { again_ = true; }
-    // The contract ends: its release callable runs next, and nothing of it after that.
+    // Ends the contract: its release callable runs next, and nothing else of it runs after that.
     void release() noexcept { released_ = true; }
 
 private:
@@ -45,7 +46,7 @@ private:
 
 namespace internal {
 
-// For contracts without a release callable, and without a handler of exceptions.
+// Stand for the release callable and the exception handler of contracts that have none.
 struct no_release {
     void operator()() const noexcept {}
 };
@@ -98,7 +99,7 @@ public:
     static constexpr bool is_inline =
         sizeof(Body) <= inline_size && alignof(Body) <= alignof(void*);
 
-    // Errors: what the body's construction throws, or its allocation; the slot is then as before.
+    // Errors: what constructing or allocating the body throws; the slot is then unchanged.
     template <class Body, class... Args>
     void construct(Args&&... args) {
         if constexpr (is_inline<Body>) {

@@ -1,4 +1,4 @@
-// thread_rounds: where each thread stands in the groups it serves without a bias of its own.
+// thread_rounds: each thread's position in the groups that it serves without a bias of its own.
 #pragma once
 
 #include <coppice/base/atomic.hpp>
@@ -10,14 +10,15 @@
 
 namespace coppice::internal {
 
-// A thread's rounds through the last few groups that it served. One that serves more of them in
-// turn starts somewhere at random each time: still nothing starves, but it should pass its own
-// bias. The group served last has a fixed place, so that its round is found without a step between.
+// One thread's rounds through the last few groups that it served. A thread that alternates between
+// more groups starts at a random place each time; no contract starves even then, but such a thread
+// should pass its own bias. The group served last has a fixed place, so that its round is found
+// without a search.
 class thread_rounds {
 public:
     constexpr thread_rounds() noexcept = default;
 
-    // This thread's round through the group of that number.
+    // Returns this thread's round through the group with that number.
     static signal_round& of(std::uint64_t group) noexcept {
         thread_rounds& mine = thread_slot<thread_rounds, thread_rounds>();
         if (mine.last_.group != group) [[unlikely]]
@@ -46,7 +47,7 @@ private:
 
     entry last_;
     std::array<entry, others> others_{};
-    std::size_t replaced_ = 0;  // how many have been, in all
+    std::size_t replaced_ = 0;  // replacements so far
 };
 
 }  // namespace coppice::internal

@@ -1,4 +1,4 @@
-// work_contract: the handle of a contract in a group; whoever has it may schedule the contract.
+// work_contract: the handle of a contract in a group; its holder may schedule the contract.
 #pragma once
 
 #include <coppice/contract/completion.hpp>
@@ -8,11 +8,12 @@
 
 namespace coppice {
 
-// Owns a contract: when it is destroyed or assigned to, it releases what it had. A handle that
-// outlives its contract or its group does nothing, and the next contract in its place is none of
-// its business. It keeps the memory of its group, though not the group.
-// Threads: the const functions, schedule, unschedule and release from any, concurrently with each
-// other and with the end of the group; moving and destroying it, as for any object.
+// Owns a contract. Destroying the handle, or assigning to it, releases the contract that it had. A
+// handle that outlives its contract or its group does nothing, and never affects a later contract
+// in the same slot. A handle keeps the memory of its group alive, but not the group itself.
+// Threads: the const functions, schedule(), unschedule(), and release() from any thread,
+// concurrently with each other and with the end of the group. Moving and destroying: as for any
+// object.
 class work_contract {
 public:
     work_contract() noexcept = default;
@@ -33,35 +34,37 @@ public:
         core_->drop_owner();
     }
 
-    // The contract runs once, soon; if it is running, once more. Nothing if it is pending already,
-    // was released, or is gone. Blocks: never. What came before is visible to the run.
-    // Cost: three locked operations, and a load per level of the directory; a system call if a
-    // worker sleeps.
+    // Makes the contract run once, soon; once more if it is running now. Does nothing if the
+    // contract is already pending, was released, or is gone. What happened before the call is
+    // visible to the run. Blocks: never. Cost: three locked operations, and a load per level of the
+    // directory; a system call if a worker sleeps.
     void schedule() noexcept {
         if (core_ != nullptr) core_->schedule(index_, generation_);
     }
-    // True: it was pending, and that run will not happen. False: nothing was pending, or what is
-    // pending cannot be withdrawn: a release, or a run that the running contract itself asked for.
+    // Withdraws a pending run. Returns true if a run was pending and will not happen. Returns false
+    // if none was pending, or if it cannot be withdrawn: a release, or a run that the running
+    // contract asked for itself.
     bool unschedule() noexcept {
         return core_ != nullptr && core_->unschedule(index_, generation_);
     }
-    // The contract ends: its release callable runs once, soon, after the run that is in progress;
-    // a run that is pending does not happen. Nothing if it was released before. Blocks: never.
+    // Ends the contract: its release callable runs once, soon, after a run in progress; a pending
+    // run does not happen. Does nothing if the contract was released before. Blocks: never.
     void release() noexcept {
         if (core_ != nullptr) core_->begin_release(index_, generation_);
     }
-    // Whether its release has yet to run. If not, what the release did is visible.
+    // Returns true until the release has run. If it returns false, the effects of the release are
+    // visible.
     bool valid() const noexcept { return core_ != nullptr && core_->valid(index_, generation_); }
     explicit operator bool() const noexcept { return valid(); }
 
-    // Its place in the group: what selection_bias::prefer goes by. Misuse: none; any number if the
-    // handle has no contract.
+    // Returns the contract's place in the group, which selection_bias::prefer refers to. Any number
+    // if the handle has no contract.
     std::size_t index() const noexcept { return index_; }
 
-    // A sender, and awaitable, that completes when the contract is gone: at once, or on the thread
-    // that ran the release. Its place is free by then: a full group takes a new contract.
-    // Stopped, it completes with set_stopped, and the contract lives on.
-    // Lifetime: to be started while the handle lives. Cost: no allocation; a lock.
+    // Returns an awaitable sender that completes when the contract is gone: at once, or on the
+    // thread that ran the release. The slot is free by then, so a full group accepts a new
+    // contract. If stopped, it completes with set_stopped and the contract lives on. Lifetime:
+    // start it while the handle lives. Cost: no allocation; a lock.
     internal::contract_completion completion() const noexcept {
         return internal::contract_completion(core_, index_, generation_);
     }

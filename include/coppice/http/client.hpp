@@ -21,6 +21,10 @@
 // before any byte of an answer has come is sent once more, on a new connection, if its method is
 // idempotent and its body is not streamed (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
 //
+// Four things end a request in time. Each wait has a limit, and so has the whole if `total` is set:
+// both are timed_out. A deadline of the environment ends it as stopped. A timeout around it comes
+// as a stop when its time is up, which the client does not know before.
+//
 // If it is told so, a client follows redirects (RFC 9110 section 15.4). 303 asks for the other URL
 // with GET, as 301 and 302 do after POST; 307 and 308 repeat the request. Authorization, Cookie and
 // Proxy-Authorization go to no other scheme, host or port. A streamed body cannot be repeated: then
@@ -29,8 +33,9 @@
 //
 // If it is told so, it tries again what is idempotent and has no streamed body: when no connection
 // can be made, when one is lost before a byte of an answer, and after 429, 502, 503 and 504, not
-// before the time that Retry-After says. Never when that would be after the deadline; then, and
-// when it has tried often enough, the last answer or error is the result.
+// before the time that Retry-After says. Never when that would be after `total` or the deadline of
+// the environment; then, and when it has tried often enough, the last answer or error is the
+// result. The end of a timeout around the request comes during that wait.
 //
 // Answers are read as strictly as the server reads requests: what two programs could read
 // differently is an error. Errors are thrown as std::system_error: those of the sockets; timed_out;
@@ -40,16 +45,13 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/deadline.hpp>
 #include <coppice/exec/just.hpp>
-#include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/http/client_call.hpp>
 #include <coppice/http/client_message.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/inplace.hpp>
 #include <coppice/stop/never.hpp>
 #include <coppice/task/task.hpp>
 
@@ -172,8 +174,9 @@ private:
     task<> finish(client_call& call, Token token);
     std::unique_ptr<client_opened, client_opened_end> begin_open(client_request&& r);
     static client_call& call_of(client_opened& opened) noexcept;
+    enum class connections : unsigned char { kept_or_new, new_only };
     std::unique_ptr<client_connection> take(const io::endpoint* to, std::string_view name,
-                                            std::uint16_t port);
+                                            std::uint16_t port, connections which);
     void keep(std::unique_ptr<client_connection> used) noexcept;
     std::uint64_t random() noexcept;
 
@@ -214,15 +217,13 @@ task<client_answer> client::open(client_request r, Token token) {
 // Asks, stopped by the token too, until the call has its answer.
 template <class Token>
 task<> client::finish(client_call& call, Token token) {
-    const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
-    const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
     bool answered = false;
     std::exception_ptr error;
     {
         const stop_callback_for_t<Token, client_call::on_stop> callback(token,
                                                                         client_call::on_stop(call));
         try {
-            answered = co_await call.perform(outer, deadline);
+            answered = co_await call.perform();
         } catch (...) {
             error = std::current_exception();
         }

@@ -20,7 +20,6 @@
 
 #include <coroutine>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,10 +84,9 @@ public:
     client_call(client& owner, const client_request& r, bodies how = bodies::whole) noexcept;
     ~client_call();
 
-    // Ends with true, and the answer in answer(), or with false if what it awaits was stopped by
-    // `stop`. A stop of the request by its own token or a time that is up ends it early, with an
-    // error.
-    task<bool> perform(inplace_stop_token stop, execution::instant deadline);
+    // Ends with true, and the answer in answer(), or with false if what awaits it has stopped it. A
+    // stop of the request by its own token or a time that is up ends it early, with an error.
+    task<bool> perform();
     client_response& answer() noexcept { return answer_; }
 
     // The next piece of the body, "" at its end; valid until the next call. Only by_pieces, after
@@ -139,6 +137,8 @@ private:
     [[noreturn]] void fail(std::error_code error, const char* what) const;
 
     // client.cpp
+    task<bool> perform_in_time(internal::duration total);
+    task<bool> perform_until_stopped();
     task<bool> request();
     task<> ask();
     task<bool> attempt(bool may_fail);
@@ -179,10 +179,12 @@ private:
     task<> receive_body();
     task<> drop_body();
     task<std::string_view> next_piece();
+    void break_off(std::error_code error, std::string_view what);
     step next_step(std::string_view& piece);
     step next_chunk(std::string_view& piece);
     void end_of_stream();
     task<> deliver(std::string_view piece);
+    task<> give_to_sink(std::string_view piece);
     task<bool> receive_more();
     void finish();
     bool collects() const noexcept;
@@ -196,6 +198,7 @@ private:
     const bodies how_;
     inplace_stop_token outer_;  // of what awaits the request, as the next
     execution::instant deadline_ = execution::instant::never();
+    internal::time_point end_ = internal::time_point::max();  // of its total time
 
     // Where and what is asked: the request's, or a redirect's.
     std::unique_ptr<client_route> route_;  // of a request with a URL
@@ -231,7 +234,8 @@ private:
     std::uint64_t left_ = 0;    // of a body that is not chunked
     std::size_t consumed_ = 0;  // of the input, by the piece that was given last
     bool last_chunk_ = false;
-    std::exception_ptr broken_;  // what read() has thrown, and throws from then on
+    std::error_code broken_;  // what read() has thrown, and throws from then on
+    std::string broken_by_;
     outcome outcome_ = outcome::answered;
     std::size_t collected_ = 0;
     std::error_code ended_by_;  // none: a proper end of the stream

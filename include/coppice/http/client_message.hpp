@@ -25,6 +25,10 @@ struct client_options {
     // from connected, or all sent, to the head
     internal::duration answer = std::chrono::seconds(60);
     internal::duration body = std::chrono::seconds(60);  // without a byte of a body, either way
+    // For all of a request, from its beginning to the end of its answer's body: redirects, tries,
+    // the waits between them and for a turn, the source and the sink. A read() of open()'s answer
+    // that would wait for longer is timed_out too.
+    internal::duration total = internal::duration::max();
     internal::duration idle = std::chrono::seconds(20);  // older connections are not used again
     std::size_t idle_connections_max = 64;               // kept; beyond, the oldest is closed
     http::limits limits = {};  // of an answer's head, and of a collected body
@@ -62,6 +66,7 @@ struct client_request {
     // In place of the client's options of these names.
     std::optional<std::size_t> redirects_max = std::nullopt;
     std::optional<std::size_t> retries = std::nullopt;
+    std::optional<internal::duration> total = std::nullopt;
 };
 
 // The head of an answer.

@@ -64,8 +64,8 @@ auto read_body(F&& function) {
 // stay valid until the answer is made; a task may end on another thread than it began on.
 class handler {
 public:
-    // Errors: std::invalid_argument when a handler that reads its body returns no task; what
-    // copying the callable, and allocation, throw. Cost: one allocation.
+    // Errors: std::invalid_argument for an empty function, and when a handler that reads its body
+    // returns no task; what copying the callable, and allocation, throw. Cost: one allocation.
     template <class F>
     handler(declared_handler<F> declared) : handler(std::move(declared.function)) {
         needs_ = declared.needs;
@@ -83,6 +83,10 @@ public:
         using answer = std::invoke_result_t<const std::decay_t<F>&, request&>;
         static_assert(std::same_as<answer, response> || std::same_as<answer, task<response>>,
                       "coppice::http: a handler must return a response or a task<response>");
+        const auto& made = static_cast<const model<std::decay_t<F>>&>(*callable_);
+        if (internal::is_empty_function(made.function)) {
+            throw std::invalid_argument("a handler is an empty function");
+        }
     }
 
     // Where it runs, and when it starts: what offload() and read_body() have declared.

@@ -14,6 +14,9 @@
 // fault, answered with 400. A parse() that returns std::optional<T> says it by nothing, and needs
 // no `malformed`. For a better message it throws a status_error. Whatever else it throws is the
 // program's fault, and answered with 500.
+//
+// What a client sends may be nested a million times. A library that copies or writes by recursion,
+// as nlohmann-json does, needs a limit in parse(): examples/66_rest.cpp has one.
 
 #include <coppice/http/message.hpp>
 #include <coppice/http/parameters.hpp>

@@ -1,37 +1,39 @@
-// directory: bits that say which leaves may hold something; for signal trees and contract groups.
+// directory: bits that tell which leaves may hold work; for signal trees and contract groups.
 #pragma once
-// The leaves belong to the user. Above them stand levels of nodes of Width children each, up to one
-// root. Each child has two bits in its node, a mark and a claim, and so one of four states:
+// The leaves belong to the user of the directory. Above them stand levels of nodes with Width
+// children each, up to one root. Each child has two bits in its node, a mark and a claim, and
+// therefore one of four states:
 //
 //   mark claim
 //    0    0     clear      nothing is below
 //    1    0     marked     something may be below
-//    0    1     doubted    one thread, the doubter, looks whether anything is below
-//    1    1     disputed   the same, and somebody raised it since: the doubter must look again
+//    0    1     doubted    one thread, the doubter, is looking whether anything is below
+//    1    1     disputed   as doubted, but the child was raised since: the doubter must look again
 //
-//   raise   clear -> marked, doubted -> disputed    whoever filled a leaf, at every level
-//   doubt   marked -> doubted                       whoever found the child empty
-//   insist  doubted -> disputed                     whoever found it empty while another doubts
+//   raise   clear -> marked, doubted -> disputed    a thread that filled a leaf, at every level
+//   doubt   marked -> doubted                       a thread that found the child empty
+//   insist  doubted -> disputed                     a thread that found it empty during a doubt
 //   settle  doubted -> clear or marked              the doubter, after it has looked
-//   relook  disputed -> doubted                     the doubter; then it looks again
+//   relook  disputed -> doubted                     the doubter, which then looks again
 //
-// Marks are sticky: a leaf that is emptied and filled again costs its fillers nothing but a load.
-// They are lowered by whoever comes upon an empty leaf, or at once by a user that wants empty() to
-// be exact.
+// Marks are sticky: when a leaf is emptied and filled again, filling it costs one load here. A
+// thread that finds a leaf empty lowers its marks. A user that wants empty() to be exact lowers
+// them as soon as the leaf becomes empty.
 //
-// Each leaf has a marks_note in its own cache line, which says whether the marks above it stand, so
-// that fillers need not look at each level. A note says so only if nobody has begun to lower the
-// leaf since whoever wrote it began to raise: lowering makes the note another one before it looks.
+// Each leaf has a marks_note in its own cache line, which says whether the marks above the leaf
+// stand, so that a filler need not look at every level. A raiser writes "they stand" only if no
+// thread has begun to lower the leaf since the raiser began: a doubter changes the note before each
+// look.
 //
-// Why two bits. With one bit, a lowering thread would clear it and then look whether the leaf was
-// filled meanwhile, and restore it. Between those steps the leaf of a completed raise would be
-// invisible. Here a child that was doubted still counts as marked for whoever searches, and turns
-// clear only if nobody raised it since the doubter's last look.
-// include/coppice/contract/PROTOCOL.md has the argument; tests/model/signal_tree_model.cpp the
+// Why two bits. With one bit, a lowering thread would clear it, look whether the leaf was filled
+// meanwhile, and restore the bit if so. Between these steps, searches would miss a leaf whose raise
+// had completed. With two bits a doubted child still counts as marked for searches, and it becomes
+// clear only if it was not raised since the doubter's last look.
+// include/coppice/contract/PROTOCOL.md has the proof, and tests/model/signal_tree_model.cpp the
 // model.
 //
-// Threads: all functions from any. Source: the bitmap hierarchy is ours; sticky marks are what
-// makes it scale, since threads that work in different leaves share its nodes read-only.
+// Threads: all functions from any thread. Source: the hierarchy of bitmaps is ours. Sticky marks
+// make it scale: threads that work in different leaves only read the nodes that they share.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -43,18 +45,20 @@
 
 namespace coppice::internal {
 
-// The distance that keeps two words out of each other's cache line.
+// The distance in bytes that puts two words into different cache lines.
 inline constexpr std::size_t line_size = 64;
 
-// Whether the marks above a leaf stand: bit 0; above it, how often the leaf was looked at to be
-// lowered. Written by raisers and by the doubter, read by fillers; it lies beside the leaf's word.
+// Bit 0 says whether the marks above a leaf stand. The bits above count how often a doubter was
+// about to look at the leaf. Written by raisers and by the doubter; read by fillers. Lies beside
+// the leaf's word.
 class marks_note {
 public:
     bool stands() const noexcept {
         // edge directory.note (seq_cst): either this sees a renewal, or that doubter sees the leaf
         return (state_.load(seq_cst) & 1) != 0;
     }
-    // For the raiser: before it begins, and when it is done, with what it saw before.
+    // Called by a raiser: before_raising() before it sets marks, raised() with that result
+    // afterwards.
     std::uint32_t before_raising() const noexcept {
         // edge directory.note (seq_cst): the marks are set after this
         return state_.load(seq_cst);
@@ -65,7 +69,8 @@ public:
         // edge directory.note (seq_cst): the marks stand, unless a doubter has begun meanwhile
         state_.compare_exchange_strong(before, before | 1, seq_cst, relaxed);
     }
-    // For the doubter, before each look: whoever fills the leaf after the look, raises it.
+    // Called by the doubter before each look. A thread that fills the leaf after the look then
+    // finds that the marks do not stand, and raises the leaf.
     void renew() noexcept {
         std::uint32_t seen = state_.load(relaxed);  // relaxed: the exchange decides
         // edge directory.note (seq_cst): as in stands()
@@ -84,7 +89,7 @@ class directory : immovable {
 public:
     static constexpr std::size_t none = ~std::size_t{0};
 
-    // For leaves 0 to leaves - 1, all clear. Errors: what allocation throws.
+    // Makes leaves 0 to leaves - 1, all clear. Errors: what allocation throws.
     explicit directory(std::size_t leaves) {
         std::size_t total = 0;
         do {
@@ -102,25 +107,26 @@ public:
 
     unsigned levels() const noexcept { return levels_; }
 
-    // True: no leaf is marked. Exact when nobody is filling or emptying a leaf. Cost: one load.
+    // Returns true if no leaf is marked. Exact while no thread fills or empties a leaf. Cost: one
+    // load.
     bool empty() const noexcept {
         // edge directory.look (seq_cst): a raise that has returned is seen
         return level_[levels_ - 1]->state.load(seq_cst) == 0;
     }
 
-    // To be called after filling a leaf: when it returns, searches find the leaf until it is empty.
-    // leaf_empty() looks at the leaf, with seq_cst order. Blocks: never. Cost: a load while the
-    // marks stand.
+    // Call this after filling a leaf. Once it has returned, searches find the leaf until it is
+    // empty. leaf_empty() must look at the leaf with seq_cst order. Blocks: never. Cost: one load
+    // while the marks stand.
     template <class LeafEmpty>
     void raise(std::size_t leaf, marks_note& note, LeafEmpty leaf_empty) noexcept {
         if (!note.stands()) [[unlikely]]
             raise_slowly(leaf, note, leaf_empty);
     }
 
-    // To be called by whoever has seen a leaf empty: lowers its mark, and those above it that have
-    // nothing else below. leaf_empty() looks at the leaf, with seq_cst order. Blocks: never.
-    // Cost: three locked operations, and two per level above that is lowered; one load if the leaf
-    // is clear.
+    // Call this after seeing a leaf empty: clears its mark, and each mark above that has nothing
+    // else below. leaf_empty() must look at the leaf with seq_cst order. Blocks: never. Cost: three
+    // locked operations, and two for each level above that is cleared; one load if the leaf is
+    // clear.
     template <class LeafEmpty>
     [[gnu::noinline]] void lower(std::size_t leaf, marks_note& note,
                                  LeafEmpty leaf_empty) noexcept {
@@ -138,8 +144,8 @@ public:
         }
     }
 
-    // The first marked leaf that is not before `from`, or none. A leaf whose raise returned before
-    // the search began, and which stays filled, is not passed over. Cost: one load per node on the
+    // Returns the first marked leaf at or after `from`, or none. Does not miss a leaf whose raise
+    // had returned before the search began and that stays filled. Cost: one load per node on the
     // way.
     std::size_t next(std::size_t from) const noexcept {
         std::size_t child = from;
@@ -159,7 +165,8 @@ public:
         }
     }
 
-    // The marks of the node that holds `child` of a level, child 0 in the lowest bit; 0 outside.
+    // Returns the marks of the node that holds `child` on `level`; the node's first child is the
+    // lowest bit. Returns 0 for a child outside.
     std::uint64_t marks(unsigned level, std::size_t child) const noexcept {
         return child / Width < sizes_[level] ? marks_at(level, child) : 0;
     }
@@ -169,8 +176,8 @@ private:
     static constexpr std::uint64_t all = (std::uint64_t{1} << Width) - 1;
 
     struct alignas(line_size) node {
-        // Marks in the low half of 2 * Width bits, claims in the high half. Written by whoever
-        // fills or empties a leaf below; read by searchers.
+        // Marks in the low Width bits, claims in the high Width bits. Written by threads that fill
+        // or empty a leaf below; read by searches.
         atomic<std::uint64_t> state{0};
     };
 
@@ -185,7 +192,8 @@ private:
     std::uint64_t marks_at(unsigned level, std::size_t child) const noexcept {
         // edge directory.look (seq_cst): a raise that has returned is seen
         const std::uint64_t state = at(level, child).state.load(seq_cst);
-        // A doubted child counts as marked: what a completed raise filled is never out of sight.
+        // A doubted child counts as marked, so that a leaf whose raise has completed is always in
+        // sight.
         return (planted("directory.ignore_doubted") ? state : state | state >> Width) & all;
     }
 
@@ -203,12 +211,13 @@ private:
             state.fetch_or(mark(child), seq_cst);
         }
         note.raised(before);
-        // What was filled may be empty again, and lowered before these marks were set.
+        // Another thread may have emptied the leaf, and lowered it before these marks were set.
         if (!planted("directory.raise_and_leave") && leaf_empty()) lower(leaf, note, leaf_empty);
     }
 
-    // Lowers one child that was seen empty. True: its node has no mark left, so the level above is
-    // due. False: something is below, or another thread lowers this child.
+    // Lowers one child that was seen empty. Returns true if its node has no mark left, so that the
+    // level above comes next. Returns false if something is below, or if another thread is lowering
+    // this child.
     template <class ChildEmpty>
     static bool lower_one(atomic<std::uint64_t>& state, std::size_t child,
                           ChildEmpty child_empty) noexcept {
@@ -216,7 +225,8 @@ private:
             case doubted::by_another:
                 return false;
             case doubted::not_marked:
-                // Somebody may have raised the level above only, late: see raise().
+                // A slow raiser may have set only the mark of the level above by now: see
+                // raise_slowly().
                 // edge directory.look (seq_cst): as in empty()
                 return state.load(seq_cst) == 0;
             case doubted::by_caller:
@@ -261,7 +271,7 @@ private:
                 return settled::disputed;
             const std::uint64_t next =
                 (seen & ~claim(child) & ~mark(child)) | (empty ? 0 : mark(child));
-            // edge directory.look (seq_cst): cleared only if nobody raised it since the look
+            // edge directory.look (seq_cst): cleared only if it was not raised since the look
             if (state.compare_exchange_weak(seen, next, seq_cst, relaxed))
                 return next == 0 ? settled::node_clear : settled::node_marked;
         }
@@ -269,7 +279,7 @@ private:
 
     unsigned levels_ = 0;
     node* level_[levels_max]{};        // the nodes of each level; the root is the last
-    std::size_t sizes_[levels_max]{};  // how many they are
+    std::size_t sizes_[levels_max]{};  // and how many there are on each
     std::unique_ptr<node[]> nodes_;
 };
 

@@ -1,29 +1,31 @@
-// selection_bias: which of the set signals a thread takes next; used by trees and groups.
+// selection_bias: decides which set signal a thread takes next; used by trees and groups.
 #pragma once
-// A bias belongs to one thread, so selecting shares nothing but the signals themselves.
+// A bias belongs to one thread, so a selection shares only the signals themselves with others.
 //
-// fair      The thread goes round: it takes the first set signal at or after its position, wrapping
-//           at the end. Each round takes each signal that stays set once, however they are spread;
-//           a bit per tree level that toggles (the talk's counter) would visit a lone signal as
-//           often as all of its neighbouring subtree.
-// prefer(i) Among what is set: the signal that shares the most top levels with i, in the perfect
+// fair      The thread goes round: it takes the first set signal at or after its position and wraps
+//           at the end. Each round takes each signal that stays set exactly once, however the
+//           signals are spread. (The talk toggles a bit per tree level; that would visit a lone
+//           signal as often as all of its neighboring subtree.)
+// prefer(i) The thread takes the set signal that shares the most top levels with i in the perfect
 //           binary tree over all indices. Signals that share the top levels down to some level and
-//           differ in the next form a block of a power of two, and within it the thread goes round.
+//           differ in the next one form a block, whose size is a power of two. Within a block the
+//           thread goes round.
 //
-// Stepping aside. Two fair threads that meet in a leaf slow each other and would go on together
-// leaf by leaf. A thread that lost an exchange finishes its leaf and then goes on at a random
-// marked leaf: far away, since threads of one pace that are d leaves apart meet again after some d
-// * d leaves, so that far jumps are rare, and rare ones do not show in the fairness. It counts
-// marked leaves, not indices, so that no leaf is favoured because the indices before it are unused;
-// and it does so only where leaves are plenty, since among few leaves passing over some would show.
+// Stepping aside. Two fair threads that meet in a leaf slow each other down, and would go on
+// together leaf by leaf. A thread that lost an exchange therefore finishes its leaf and continues
+// at a random marked leaf. It jumps far because two threads of equal pace that are d leaves apart
+// meet again after about d * d leaves: far jumps are rare, and rare jumps do not hurt fairness. It
+// counts marked leaves, not indices, so that a leaf after unused indices is no more likely than
+// others. It jumps only where there are plenty of leaves, because among few leaves the skipped ones
+// would suffer.
 //
-// Leaves, the parameter of the searches below, is what they go through:
+// Leaves, the parameter of the searches below, provides:
 //   width                              signals per leaf, a power of two up to 64
 //   end()                              one past the last signal
 //   nodes()                            the directory over the leaves
-//   available(leaf)                    its set signals as bits; 0 outside
-//   take(leaf, mask, contended)        takes the lowest set one under the mask, and gives its bit,
-//                                      or -1; sets contended if it lost an exchange
+//   available(leaf)                    the leaf's set signals as bits; 0 for a leaf outside
+//   take(leaf, mask, contended)        takes the lowest set signal under the mask and returns its
+//                                      bit, or -1; sets contended if it lost an exchange
 //
 // Source: the talk's selection bias; the round and the blocks are ours.
 
@@ -41,7 +43,8 @@ namespace internal {
 
 inline constexpr std::size_t no_signal = ~std::size_t{0};
 
-// Takes the first set signal of [first, last), or no_signal. Cost: a load per node on the way.
+// Takes and returns the first set signal of [first, last), or no_signal. Cost: a load per node on
+// the way.
 template <class Leaves>
 std::size_t take_between(Leaves& leaves, std::size_t first, std::size_t last,
                          bool& contended) noexcept {
@@ -58,7 +61,7 @@ std::size_t take_between(Leaves& leaves, std::size_t first, std::size_t last,
     return no_signal;
 }
 
-// A thread's way round all signals.
+// The position of one thread that goes round all signals.
 class signal_round {
 public:
     constexpr signal_round() noexcept = default;
@@ -68,7 +71,7 @@ public:
     std::size_t take(Leaves& leaves) noexcept {
         const std::size_t position = position_;
         if (!contended_ && position < leaves.end()) [[likely]] {
-            // Mostly there is more in the same leaf.
+            // Usually the same leaf has another set signal.
             const std::uint64_t mask = ~std::uint64_t{0} << position % Leaves::width;
             const int bit = leaves.take(position / Leaves::width, mask, contended_);
             if (bit >= 0) [[likely]]
@@ -78,18 +81,19 @@ public:
         return take_elsewhere(leaves);
     }
 
-    // The signal after which the round goes on; for who takes several of a leaf himself.
+    // Continues the round after `taken`. For a caller that takes several signals of a leaf itself.
     std::size_t advance(std::size_t taken) noexcept {
         position_ = taken + 1;
         return taken;
     }
     void lost_exchange() noexcept { contended_ = true; }
-    // For rounds that are cut short again and again: no signal shall be the first of them all.
+    // For a thread whose rounds are always cut short: starts at a place derived from `seed`, so
+    // that no signal is always the first.
     void start_anywhere(std::size_t seed) noexcept { position_ = seed * 0x9E3779B97F4A7C15 >> 32; }
 
 private:
-    static constexpr unsigned plenty = 8;      // leaves
-    static constexpr unsigned nodes_max = 32;  // that are counted; a limit to the time it takes
+    static constexpr unsigned plenty = 8;      // marked leaves; with fewer the thread does not jump
+    static constexpr unsigned nodes_max = 32;  // nodes to count marks in; limits the time
 
     template <class Leaves>
     [[gnu::noinline]] std::size_t take_elsewhere(Leaves& leaves) noexcept {
@@ -107,7 +111,8 @@ private:
         return found == no_signal ? found : advance(found);
     }
 
-    // A marked leaf, each as likely as the others, of the nodes from this leaf's on.
+    // Returns a random marked leaf from the node of `leaf` and the nodes behind it, each leaf with
+    // equal probability. Returns `leaf` if too few are marked.
     template <class Leaves>
     std::size_t step_aside(Leaves& leaves, std::size_t leaf) noexcept {
         const auto& nodes = leaves.nodes();
@@ -131,13 +136,13 @@ private:
             steps -= here;
             node = node_after(leaves, node);
         }
-        return leaf;  // the marks have changed meanwhile
+        return leaf;  // the marks have changed since they were counted
     }
     template <class Leaves>
     static std::size_t first_of(std::size_t leaf) noexcept {
         return leaf / Leaves::nodes_width * Leaves::nodes_width;
     }
-    // The first leaf of the next node that has a mark, going round.
+    // Returns the first leaf of the next node that has a mark, wrapping at the end.
     template <class Leaves>
     static std::size_t node_after(Leaves& leaves, std::size_t leaf) noexcept {
         const auto& nodes = leaves.nodes();
@@ -145,7 +150,7 @@ private:
         if (next == nodes.none) next = nodes.next(0);
         return next == nodes.none ? first_of<Leaves>(leaf) : first_of<Leaves>(next);
     }
-    // Marsaglia's xorshift; the address sets threads apart.
+    // Marsaglia's xorshift. The seed is the address, so that each thread has another sequence.
     unsigned random() noexcept {
         if (noise_ == 0)
             noise_ = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 4) | 1;
@@ -162,20 +167,21 @@ private:
 
 }  // namespace internal
 
-// Threads: one at a time. Cost: no allocation; it may live anywhere and be copied.
+// One thread's choice among set signals. Threads: one at a time. Cost: no allocation; copyable.
 class selection_bias {
 public:
-    // Every set signal is selected equally often.
+    // Selects every set signal equally often.
     static selection_bias fair() noexcept { return selection_bias(internal::no_signal); }
-    // What is set nearest to `index`, and nothing is lost if that is far: see above.
+    // Selects the set signal nearest to `index`, as defined above, however far that is.
     static selection_bias prefer(std::size_t index) noexcept { return selection_bias(index); }
 
-    // Takes a signal, or no_signal: each signal was seen not set, or was taken by another thread.
+    // Takes and returns a signal. Returns no_signal if every signal was seen not set or was taken
+    // by another thread.
     template <class Leaves>
     std::size_t take(Leaves& leaves) noexcept {
         return preferred_ == internal::no_signal ? round_.take(leaves) : take_near(leaves);
     }
-    // Of a fair bias. nullptr: not fair.
+    // Returns the round of a fair bias; nullptr if the bias is not fair.
     internal::signal_round* round() noexcept {
         return preferred_ == internal::no_signal ? &round_ : nullptr;
     }
@@ -203,14 +209,14 @@ private:
             shift += std::countr_zero(width);
             child /= width;
         }
-        // Beside an index outside of the tree, the whole tree is one block.
+        // For an index outside of the tree, the whole tree is one block.
         if (found == internal::no_signal && child != 0)
             found = take_round(leaves, 0, leaves.end(), shift);
         return found;
     }
 
-    // `marks` are the children of one node, of 2^shift signals each, and `child` one of them. Takes
-    // from the smallest block beside it that has something.
+    // Takes a signal from the smallest block beside `child` that has one. `marks` are the children
+    // of one node, each of 2^shift signals; `child` is one of them.
     template <unsigned Width, class Leaves>
     std::size_t take_beside(Leaves& leaves, std::uint64_t marks, std::size_t child,
                             unsigned shift) noexcept {
@@ -241,9 +247,9 @@ private:
         return found;
     }
 
-    std::size_t preferred_;  // no_signal: fair
+    std::size_t preferred_;  // no_signal if the bias is fair
     internal::signal_round round_;
-    std::array<std::uint32_t, 37> resume_{};  // by log2 of a block's size: where to go on there
+    std::array<std::uint32_t, 37> resume_{};  // where to resume, by log2 of the block's size
 };
 
 }  // namespace coppice

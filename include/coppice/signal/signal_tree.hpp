@@ -1,18 +1,19 @@
-// signal_tree: many flags, any of which is set in a few steps and found in a few steps.
+// signal_tree: many flags; to set one, and to find a set one, takes a few steps.
 #pragma once
-// Signals are bits of leaf words, one word per cache line; a directory above says which words hold
-// set signals. set() puts the bit, then raises the leaf; select() takes a bit by an exchange and
-// lowers the leaf when it took the last one, so that empty() is exact and costs one load.
+// Signals are bits of leaf words, one word per cache line. A directory above tells which words hold
+// set signals. set() sets the bit and then raises the leaf. select() clears a bit by an exchange,
+// and lowers the leaf if it took the last bit; so empty() is exact and costs one load.
 //
 // Guarantees, for any interleaving:
-//   - each set() that returned true is matched by exactly one select() or reset() that got it;
-//   - a select() finds a signal, unless each was seen not set, or taken by others, while it looked:
-//     what is set before it begins and stays set is not missed;
+//   - Each set() that returned true is matched by exactly one select() or reset() that took it.
+//   - select() does not miss a signal that was set before it began and that stays set. It returns
+//     nothing only if each signal was seen not set, or was taken by others, while it looked.
 //   - set() is wait-free: it never repeats a step. select() is lock-free: it repeats a step only
-//     when another thread has changed the same word.
+//     if another thread has changed the same word.
 //
-// Threads: all functions from any; each selection_bias by one at a time.
-// Source: the talk's signal tree. There, inner nodes count their set leaves, so every set and every
+// Threads: all functions from any thread; each selection_bias by one thread at a time. Source: the
+// talk's signal tree. There, inner nodes count their set leaves, so every set and every select
+// writes the root. Here, inner nodes are sticky marks, which busy threads only read.
 // select changes the root; here inner nodes are sticky marks that busy threads only read.
 
 #include <coppice/base/check.hpp>
@@ -37,11 +38,12 @@ public:
     explicit basic_signal_tree(std::size_t capacity)
         : count_(leaves_for(capacity)), nodes_(count_), words_(std::make_unique<word[]>(count_)) {}
 
-    // The signals there are: the capacity asked for, rounded up to whole leaves.
+    // Returns the number of signals: the capacity asked for, rounded up to whole leaves.
     std::size_t capacity() const noexcept { return count_ * LeafWidth; }
 
-    // True: it was not set before. Misuse: an index outside of the capacity stops the process.
-    // Cost: one locked operation, and a load per level; more for the first signal of a leaf.
+    // Sets a signal. Returns true if it was not set before. Misuse: an index outside of the
+    // capacity stops the process. Cost: one locked operation and a load per level; more for the
+    // first signal of a leaf.
     bool set(std::size_t index) noexcept {
         COPPICE_CHECK(index < capacity(), "a signal outside of the tree was set");
         const std::size_t leaf = index / LeafWidth;
@@ -49,12 +51,13 @@ public:
         if (planted("signal.raise_early")) raise(leaf);
         // edge signal.hand_over (release): what came before set; pairs with take() and reset()
         const std::uint64_t before = words_[leaf].signals.fetch_or(bit, seq_cst);
-        // Also when it was set already: whoever set it may not have come to this line yet.
+        // Raise even if the bit was set already: the thread that set it may not have raised the
+        // leaf yet.
         if (!planted("signal.raise_early")) raise(leaf);
         return (before & bit) == 0;
     }
 
-    // Sets all signals of [first, last); for owners of signals that are numbered in order.
+    // Sets all signals of [first, last). For owners of signals that are numbered in order.
     void set_range(std::size_t first, std::size_t last) noexcept {
         COPPICE_CHECK(first <= last && last <= capacity(), "signals outside of the tree were set");
         while (first != last) {
@@ -69,20 +72,20 @@ public:
         }
     }
 
-    // Takes a set signal, chosen by the bias, and resets it; nullopt: none is set, or others were
-    // faster. Cost: a few loads per level and one locked operation.
+    // Takes a set signal that the bias chooses, and resets it. Returns nullopt if no signal is set,
+    // or if other threads took them first. Cost: a few loads per level and one locked operation.
     std::optional<std::size_t> select(selection_bias& bias) noexcept {
         const std::size_t found = bias.take(*this);
         return found == no_signal ? std::nullopt : std::optional(found);
     }
-    // The lowest set signal.
+    // Takes the lowest set signal, and resets it.
     std::optional<std::size_t> select_first() noexcept {
         bool ignored = false;
         const std::size_t found = take_between(*this, 0, end(), ignored);
         return found == no_signal ? std::nullopt : std::optional(found);
     }
 
-    // Resets a signal. True: it was set, and this call took it.
+    // Resets a signal. Returns true if it was set and this call took it.
     bool reset(std::size_t index) noexcept {
         COPPICE_CHECK(index < capacity(), "a signal outside of the tree was reset");
         const std::size_t leaf = index / LeafWidth;
@@ -93,7 +96,7 @@ public:
         return (before & bit) != 0;
     }
 
-    // True: no signal is set; exact while nobody sets or selects. Cost: one load.
+    // Returns true if no signal is set. Exact while no thread sets or selects. Cost: one load.
     bool empty() const noexcept { return nodes_.empty(); }
 
     // For the searches of selection_bias.
@@ -122,7 +125,7 @@ public:
 
 private:
     struct alignas(line_size) word {
-        // One bit per signal. Set by set(), reset by select() and reset().
+        // One bit per signal, set by set() and cleared by select() and reset().
         atomic<std::uint64_t> signals{0};
         marks_note note;
     };
@@ -151,7 +154,8 @@ private:
 
 }  // namespace internal
 
-// Signals in leaves of 64, nodes of 32 children: a million signals are three levels deep.
+// A signal tree with leaves of 64 signals and nodes of 32 children. A million signals need three
+// levels.
 class signal_tree : public internal::basic_signal_tree<64, 32> {
 public:
     using basic_signal_tree::basic_signal_tree;

@@ -1,36 +1,38 @@
-// asymmetric_inplace_stop_source<N>: registers without a read-modify-write; for long-lived scopes.
+// asymmetric_inplace_stop_source<N>: registers with plain stores and loads; for long-lived scopes.
 #pragma once
-// An opt-in for scopes in which callbacks come and go millions of times and a stop comes once:
-// registering and removing are plain stores and loads, and request_stop() pays for them with a
-// membarrier of some microseconds (base/asymmetric.hpp). N slots take one callback each; a slot is
-// used by one thread at a time, and handed on with an ordering of its own.
+// An opt-in for scopes in which callbacks come and go millions of times and a stop comes once.
+// Registering and removing are plain stores and loads; request_stop() pays for that with a
+// membarrier of some microseconds (base/asymmetric.hpp). Each of the N slots takes one callback at
+// a time. One thread at a time, the slot's owner, uses a slot; ownership is passed on with an
+// ordering of its own.
 //
 // Two words per slot:
 //   callback_   nullptr, or the registered callback. Written by the slot's owner with plain stores.
-//   claim_      open; then, once the flag is seen, for ever one of
-//               withdrawn   the owner's: its callback was not run by the requester, and will not be
-//               running     the requester's: it runs what it read in callback_
-//               done        that has returned
-//               and before these, if need be, what way_back.hpp says:
-//               watched     open, but its removal concerns the requester
-//               leaving     the owner's: it tells the requester
-//               farewell    the owner's: it waits for the requester, which makes it withdrawn
-// The flag is raised once. Order of the two sides:
+//   claim_      open; after the flag is seen, one of these, permanently:
+//               withdrawn   set by the owner: the requester did not run its callback and will not
+//               running     set by the requester: it runs what it read in callback_
+//               done        set by the requester: that has returned
+//               and before these, if way_back.hpp needs it:
+//               watched     open, but its remover must act for the requester
+//               leaving     set by the owner: it is telling the requester
+//               farewell    set by the owner: it waits for the requester, which sets withdrawn
+// The flag is raised once. The order of the two sides:
 //
 //   owner:      callback_ = c or nullptr; light_fence(); flag seen? claim_ open -> withdrawn
 //   requester:  flag = 1; heavy_fence(); c = callback_; c != nullptr? claim_ open -> running, run c
 //
-// Proof. Consider an owner's store to callback_ and its look at the flag. (1) The flag is not seen:
-// then the requester's read of callback_, behind the heavy fence, sees that store or a later one.
-// So a callback that stays registered is found, and one that was removed is not touched. (2) The
-// flag is seen: owner and requester meet at claim_, and one wins. If the owner registers and wins,
-// its callback runs in its constructor; if it removes and wins, it never runs; if it loses, the
-// requester has read this very callback (an older one in this slot is excluded: its removal has
-// seen the flag, so no registration follows that does not look at the flag first), and removal
-// waits for `done`. Without membarrier both fences are full ones, and the same holds.
+// Proof. Consider an owner's store to callback_ and its look at the flag. (1) The owner does not
+// see the flag. Then the requester's read of callback_, after the heavy fence, sees that store or a
+// later one. So a callback that stays registered is found, and a removed one is not touched. (2)
+// The owner sees the flag. Then owner and requester meet at claim_, and one wins. An owner that
+// registers and wins runs its callback in its constructor. An owner that removes and wins has a
+// callback that never runs. If the owner loses, the requester has read this very callback, and
+// removal waits for `done`. (It cannot have read an older one of this slot: the removal of that one
+// has seen the flag, so every later registration looks at the flag first.) Without membarrier both
+// fences are full fences, and the same holds.
 //
-// A slot is watched only when its callback_ was read behind the heavy fence: so who removes that
-// one sees the flag, and comes to claim_, where it finds the mark.
+// A slot is watched only if its callback_ was read after the heavy fence. The remover of that
+// callback therefore sees the flag, comes to claim_, and finds the mark there.
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
@@ -53,7 +55,7 @@ namespace coppice {
 
 namespace internal {
 
-// What every callback of a slot starts with. Owned by the slot's owner; the requester reads
+// The common part of every callback in a slot. Owned by the slot's owner; the requester reads
 // `execute` after claim.
 struct asymmetric_callback : immovable {
     using execute_function = void(asymmetric_callback*) noexcept;
@@ -62,16 +64,17 @@ struct asymmetric_callback : immovable {
     void go_nowhere() noexcept { source = nullptr; }
 
     execute_function* execute;
-    const void* source;  // nullptr: not registered, the destructor has nothing to do
+    const void* source;  // nullptr: not registered, and the destructor does nothing
 };
 
-// One slot. `flag` is the source's, in every call.
+// One slot. `flag` is the flag of the source, in every call.
 class asymmetric_slot {
 public:
-    // What a callback's owner finds in the slot when it has seen the flag.
+    // The states in which the owner of a callback finds the slot when it has seen the flag.
     enum class found { withdrawn, watched, running, done };
 
-    // Registers. False: a stop was requested, and `what` says whether there is more to do.
+    // Registers a callback. Returns false if a stop was requested; `what` then says whether more is
+    // to be done.
     [[nodiscard]] bool fill(asymmetric_callback& callback, const atomic<std::uint32_t>& flag,
                             found& what) noexcept {
         what = found::withdrawn;
@@ -90,15 +93,15 @@ public:
         return false;
     }
 
-    // Ends a registration. True: that is all.
+    // Ends a registration. Returns true if nothing more is to be done.
     [[nodiscard]] bool clear(const atomic<std::uint32_t>& flag) noexcept {
-        // Relaxed: who reads nullptr reads nothing else.
+        // Relaxed: a thread that reads nullptr reads nothing else.
         callback_.store(nullptr, relaxed);
         light_fence();                   // edge asymmetric.order (light): the slot before the flag
         return flag.load(relaxed) == 0;  // relaxed: claim_ orders the rest
     }
 
-    // The flag was seen: who has the callback?
+    // Called when the owner has seen the flag. Finds out which side has the callback.
     [[nodiscard]] found withdraw() noexcept {
         std::uint32_t seen = open;
         // edge stop.done (acquire): the callback has returned
@@ -115,33 +118,34 @@ public:
         return found::watched;
     }
 
-    // Blocks: while the callback runs on another thread.
+    // Waits until the callback has returned. Blocks: while it runs on another thread.
     void wait_done() noexcept {
         if (planted("asymmetric.do_not_wait")) return;
         callback_sleepers().wait_while(claim_, running);
     }
 
-    // For the request, after its heavy fence: the callback to run, or nullptr.
+    // Claims the callback, to run it; nullptr if there is none. Called by the request after its
+    // heavy fence.
     [[nodiscard]] asymmetric_callback* claim() noexcept {
         // edge asymmetric.callback (acquire): the callback is constructed
         asymmetric_callback* const callback = callback_.load(acquire);
         if (callback == nullptr) return nullptr;
         std::uint32_t seen = open;
-        // Relaxed: callback_ and `done` carry all that is passed on.
+        // Relaxed: callback_ and `done` carry everything that is passed on.
         if (claim_.compare_exchange_strong(seen, running, relaxed, relaxed)) return callback;
         return planted("asymmetric.run_withdrawn") ? callback : nullptr;
     }
 
-    // The callback has returned. Lifetime: touches nothing after its store.
+    // Marks the callback as returned. Lifetime: touches nothing after its store.
     void finish() noexcept {
         // edge stop.done (release): the callback has returned
         claim_.store(done, release);
         callback_sleepers().wake(claim_);
     }
-    // The callback has removed itself. Relaxed: nobody else is concerned.
+    // Called when the callback has removed itself. Relaxed: no other thread is concerned.
     void settle() noexcept { claim_.store(done, relaxed); }
 
-    // What follows is for way_back.hpp.
+    // The following functions are for way_back.hpp.
 
     [[nodiscard]] bool watch() noexcept {
         if (callback_.load(relaxed) == nullptr) return false;  // relaxed: nothing of it is read
@@ -156,7 +160,7 @@ public:
         callback_sleepers().wake(claim_);
     }
     void wait_for_farewell() noexcept {
-        // edge stop.left (release): the remover touches the request no more
+        // edge stop.left (release): the remover does not touch the request again
         claim_.store(farewell, release);
         callback_sleepers().wake(claim_);
         // edge stop.left (acquire): all that the requester did to the source
@@ -185,7 +189,7 @@ public:
         callback_sleepers().wake(claim_);
     }
 
-    // For the source's destructor; relaxed: the last owner looks.
+    // Called by the destructor of the source. Relaxed: the last owner looks.
     bool is_filled() const noexcept {
         return callback_.load(relaxed) != nullptr && claim_.load(relaxed) == open;
     }
@@ -204,7 +208,7 @@ private:
     atomic<std::uint32_t> claim_{open};
 };
 
-// The distance of slots: one slot needs no padding.
+// The distance of slots in bytes. A single slot needs no padding.
 constexpr std::size_t asymmetric_stride(std::size_t slots) noexcept {
     return slots == 1 ? std::bit_ceil(sizeof(asymmetric_slot)) : 64;
 }
@@ -216,7 +220,8 @@ class asymmetric_inplace_stop_source;
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride>
 class asymmetric_inplace_stop_callback;
 
-// A reference to slot Index of an asymmetric source, or to none. Threads: as an ordinary value.
+// A reference to slot Index of an asymmetric source, or to no source. Threads: as an ordinary
+// value.
 template <std::size_t N = 1, std::size_t Index = 0,
           std::size_t Stride = internal::asymmetric_stride(N)>
 class asymmetric_inplace_stop_token {
@@ -229,7 +234,7 @@ public:
     asymmetric_inplace_stop_token() = default;
     bool operator==(const asymmetric_inplace_stop_token&) const = default;
 
-    // Threads: any, at once. Lifetime: before the source's destruction.
+    // Threads: any, concurrently. Lifetime: the source must still exist.
     bool stop_requested() const noexcept { return source_ != nullptr && source_->stop_requested(); }
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(asymmetric_inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
@@ -253,9 +258,9 @@ inline constexpr bool takes_one_callback<asymmetric_inplace_stop_token<N, Index,
 }  // namespace internal
 
 // Owns the state of one possible stop, with N slots for one callback each.
-// Threads: any, all members at once; a slot's callbacks as told on top. Lifetime: destroyed when no
-// callback is registered, or inside one of its callbacks when no other one is; a request that has
-// run a callback may go on meanwhile (way_back.hpp).
+// Threads: any, all members concurrently; the callbacks of a slot as described above.
+// Lifetime: destroy it when no callback is registered, or inside one of its callbacks when no other
+// is registered; a request that has run a callback may not have returned yet (way_back.hpp).
 template <std::size_t N, std::size_t Stride>
 class asymmetric_inplace_stop_source : immovable {
     static_assert(N != 0);
@@ -273,7 +278,7 @@ public:
             internal::die_inside_callback<internal::asymmetric_callback>(this);
     }
 
-    // The token of one slot. At most one callback per slot may live at a time.
+    // Returns the token of one slot. At most one callback per slot may exist at a time.
     template <std::size_t Index = 0>
         requires(Index < N)
     constexpr asymmetric_inplace_stop_token<N, Index, Stride> get_token() const noexcept {
@@ -285,9 +290,9 @@ public:
         return requested_.load(internal::acquire) != 0;
     }
 
-    // Requests the stop and runs the registered callbacks on this thread, slot by slot.
-    // Returns true for exactly one of all calls. Blocks: never, but for what the callbacks do.
-    // Cost: one exchange and one membarrier, some microseconds.
+    // Requests the stop and runs the registered callbacks on this thread, slot by slot. Returns
+    // true for exactly one of all calls. Blocks: only for what the callbacks do. Cost: one exchange
+    // and one membarrier, which takes some microseconds.
     bool request_stop() noexcept {
         // edge asymmetric.flag (release): what came before the request is visible
         if (requested_.exchange(1, internal::acq_rel) != 0) return false;
@@ -306,7 +311,7 @@ private:
         internal::asymmetric_slot slot;
     };
 
-    // The slots as way_back.hpp wants them.
+    // The slots as the Row of way_back.hpp.
     struct row {
         const asymmetric_inplace_stop_source* source;
 
@@ -354,7 +359,8 @@ private:
         }
     };
 
-    // False: a stop was requested, the caller runs the callback itself.
+    // Registers a callback. Returns false if a stop was requested and the caller must run the
+    // callback itself.
     [[nodiscard]] bool enlist(std::size_t index,
                               internal::asymmetric_callback& callback) const noexcept {
         internal::asymmetric_slot::found what;
@@ -392,16 +398,16 @@ private:
         }
     }
 
-    // 0, then 1 for ever. Written by the request that wins; read by all.
+    // 0, then permanently 1. Written by the request that wins; read by all threads.
     alignas(Stride) mutable internal::atomic<std::uint32_t> requested_{0};
-    // Once a slot is watched, for which request. Written by the requester.
+    // The request for which a slot is watched. Written by the requester.
     mutable internal::atomic<internal::running_request*> watcher_{nullptr};
     mutable padded_slot slots_[N];
 };
 
-// Runs a function when a stop is requested: on the requester's thread, or, if that has happened
-// before, here and now in the constructor. At most one per slot may live at a time.
-// Threads: the slot's owner; see on top. Blocks: the destructor, while the function runs on another
+// Runs a function when a stop is requested, on the requester's thread; or in the constructor, if
+// the stop was requested before. At most one per slot may exist at a time.
+// Threads: the slot's owner; see above. Blocks: the destructor, while the function runs on another
 // thread. Cost: no allocation, no read-modify-write.
 template <std::size_t N, std::size_t Index, class CallbackFn,
           std::size_t Stride = internal::asymmetric_stride(N)>

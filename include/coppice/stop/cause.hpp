@@ -5,11 +5,11 @@
 
 namespace coppice {
 
-// A code, whose meaning the requester defines, and a text of static lifetime. Linked sources pass
-// the cause of the parent on; a deadline's is ETIMEDOUT.
+// A code, whose meaning the requester defines, and a text of static lifetime. A linked source
+// passes on the cause of its parent. The code of a deadline is ETIMEDOUT.
 struct stop_cause {
-    int code = 0;           // what the requester says; 0: nothing
-    const char* text = "";  // the same for people; of static lifetime
+    int code = 0;           // defined by the requester; 0: none
+    const char* text = "";  // for people to read; static lifetime
 };
 
 }  // namespace coppice

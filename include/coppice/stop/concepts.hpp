@@ -1,4 +1,4 @@
-// What a stop token, a stop source and a stop callback are; used by whatever can be stopped.
+// The concepts of stop tokens, stop sources, and stop callbacks; used by everything stoppable.
 #pragma once
 // Source: [stoptoken.concepts], with P3409R1's relaxed stoppable-source.
 
@@ -13,9 +13,9 @@ namespace coppice {
 template <class Token, class CallbackFn>
 using stop_callback_for_t = typename Token::template callback_type<CallbackFn>;
 
-// A callback function that can be registered through a Token.
-// A type may limit how many of its callbacks are registered at once; whoever writes for any token
-// registers one at a time (P3409R1, 5.1).
+// A callback function that can be registered through a Token. A token type may limit how many of
+// its callbacks are registered at once. Code that is written for any token registers one at a time
+// (P3409R1, 5.1).
 template <class CallbackFn, class Token, class Initializer = CallbackFn>
 concept stoppable_callback_for =
     std::invocable<CallbackFn> && std::constructible_from<CallbackFn, Initializer> && requires {
@@ -24,24 +24,24 @@ concept stoppable_callback_for =
 
 namespace internal {
 
-// Names a template so that a concept can ask for it.
+// Names a template, so that a concept can require that it exists.
 template <template <class> class>
 struct type_alias_exists;
 
-// Whether one callback at a time may be registered through a Token and its copies: true for the
-// tokens of sources with slots, which say so where they are defined.
+// True if a Token and its copies accept one callback at a time. Tokens of sources with slots
+// specialize this where they are defined.
 template <class Token>
 inline constexpr bool takes_one_callback = false;
 
-// For such a token, where the library has a source of the same tokens that takes several callbacks:
-// `strict` and `tolerant`, the two sources, and takes_several(token), whether the source of this
-// token takes several.
+// For tokens that accept one callback: `strict` and `tolerant` are the two sources of such tokens,
+// and takes_several(token) returns true if the source of this token accepts several callbacks.
+// Specialized where the library has a tolerant source.
 template <class Token>
 struct tolerance;
 
 }  // namespace internal
 
-// A value that can be asked whether a stop was requested, and with which callbacks are registered.
+// A value that says whether a stop was requested, and through which callbacks are registered.
 template <class Token>
 concept stoppable_token = requires(const Token token) {
     typename internal::type_alias_exists<Token::template callback_type>;
@@ -50,8 +50,8 @@ concept stoppable_token = requires(const Token token) {
     { Token(token) } noexcept;
 } && std::copyable<Token> && std::equality_comparable<Token>;
 
-// A token whose type says that no stop will ever be requested. The draft asks a parameter of the
-// requirement, which C++20 cannot evaluate: the function must be static, or the token empty.
+// A token whose type says that no stop is ever requested. The draft's requirement has a function
+// parameter, which C++20 cannot evaluate; here the function must be static or the token empty.
 template <class Token>
 concept unstoppable_token =
     stoppable_token<Token> &&
@@ -61,8 +61,8 @@ concept unstoppable_token =
          requires std::bool_constant<(!Token().stop_possible())>::value;
      });
 
-// An object through which a stop is requested. How its tokens are obtained is its own affair:
-// a finite source has a get_token per slot, and none if it has no slots (P3409R1, 5.4.1).
+// An object through which a stop is requested. The concept does not ask how it hands out tokens: a
+// finite source has a get_token per slot, and none if it has no slots (P3409R1, 5.4.1).
 template <class Source>
 concept stoppable_source = requires(Source& source, const Source& constant) {
     { constant.stop_possible() } noexcept -> std::same_as<bool>;

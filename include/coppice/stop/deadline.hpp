@@ -1,21 +1,21 @@
-// The deadline of a stop_state, as stop_source::request_stop_after sets it.
+// stop_deadline: the deadline of a stop_state, set by stop_source::request_stop_after.
 #pragma once
-// One thread of the process delivers all deadlines; the first request_stop_after() starts it, and a
+// One thread of the process delivers all deadlines. The first request_stop_after() starts it; a
 // program that never calls it pays nothing. The thread keeps pending deadlines in a pairing heap of
-// intrusive nodes and sleeps until the earliest is due. It requests the stop itself, so callbacks
+// intrusive nodes and sleeps until the earliest is due. It requests the stops itself, so callbacks
 // run on it, one deadline after the other, with all signals blocked.
 //
-// End of a state: its deadline is taken back first. If it is being delivered at that moment by the
-// timer's thread, the end waits until that request has returned (it is refused, or is what ends the
-// state, and then the thread is the timer's own and does not wait).
+// End of a state: its deadline is withdrawn first. If the timer's thread is delivering it at that
+// moment, the end waits until that request has returned. (The request is refused; or it is what
+// ends the state, and then the timer's own thread runs the end and does not wait.)
 //
-// End of the process: exit() runs a handler that lets the current delivery finish, ends the thread
-// and joins it; deadlines that are pending then, or set later, never come. The handler is
-// registered by the first request_stop_after(): the destructors of static objects that were
-// constructed later run before it, with the timer, the others after it, without. If exit() is
-// called by a callback on the timer's thread, nothing is joined. quick_exit() and _exit() end the
-// thread as any other. A child of fork() has no timer thread: its next request_stop_after() starts
-// one, which then delivers what was inherited, too.
+// End of the process: exit() runs a handler that lets the current delivery finish, ends the thread,
+// and joins it. Deadlines that are pending then, or set later, never come. The first
+// request_stop_after() registers the handler. Static objects constructed later are destroyed before
+// it runs, with the timer; all others after it, without the timer. If a callback on the timer's
+// thread calls exit(), the thread is not joined. quick_exit() and _exit() end the thread like any
+// other. A child of fork() has no timer thread; its next request_stop_after() starts one, which
+// then also delivers inherited deadlines.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -25,7 +25,7 @@
 
 namespace coppice::internal {
 
-// Guarded by the timer's mutex, but for what says otherwise.
+// All fields are guarded by the timer's mutex, except where noted.
 class stop_deadline : immovable {
 public:
     explicit stop_deadline(stop_state& state) noexcept : state_(&state) {}
@@ -37,7 +37,8 @@ private:
     stop_state* const state_;
     std::int64_t due_ = 0;  // nanoseconds of CLOCK_MONOTONIC
     bool queued_ = false;   // in the heap
-    // The pairing heap: the first child, the next sibling, and what points here in the tree.
+    // The pairing heap: the first child, the next sibling, and the pointer of the tree that points
+    // here.
     stop_deadline* child_ = nullptr;
     stop_deadline* sibling_ = nullptr;
     stop_deadline** link_ = nullptr;

@@ -1,22 +1,22 @@
-// finite_inplace_stop_source<N>: N tokens of one stop, one callback each; for when_all's children.
+// finite_inplace_stop_source<N>: one stop, N tokens, one callback each; for when_all's children.
 #pragma once
-// One flag and N callback_slots (states in slot.hpp). request_stop() raises the flag, then visits
-// the slots; an empty slot costs it a load, not an exchange. That is Dekker's pattern:
+// The source is one flag and N callback_slots (states in slot.hpp). request_stop() raises the flag,
+// then visits the slots; an empty slot costs it a load, not an exchange. This is Dekker's pattern:
 //
 //   registration:  fill the slot (compare-exchange), then read the flag
 //   request:       raise the flag (exchange), then read the slot
 //
-// All four are seq_cst, so one of the two comes first in their single order. If the flag is raised
-// first, the registration sees it, takes its callback back out of the slot and runs it itself; or
-// finds it claimed, and the requester runs it. If the slot is filled first, the requester sees it.
-// A registration that begins after stop_requested() sees the flag at once and runs its callback in
-// its constructor; so the flag is read before the slot is filled, too.
+// All four operations are seq_cst, so they have a single order. If the flag is raised before the
+// registration reads it, the registration takes its callback back out of the slot and runs it
+// itself, or finds it claimed, and the requester runs it. Otherwise the slot was filled first, and
+// the requester sees it. A registration that begins after stop_requested() is true must run its
+// callback in its constructor, so the flag is also read before the slot is filled.
 //
-// Stride is the distance of the flag and the slots in bytes: 64 keeps threads that register on
-// different slots out of each other's cache line.
+// Stride is the distance in bytes of the flag and the slots from each other. With 64, threads that
+// register in different slots do not share a cache line.
 //
-// Source: P3409R1, [stopsource.finite], [stoptoken.finite], [stopcallback.finite]; an array of
-// single sources, which the paper allows, would let two racing requesters both win.
+// Source: P3409R1, [stopsource.finite], [stoptoken.finite], [stopcallback.finite]. The paper allows
+// an array of single sources, but then two racing requesters could both win.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -46,7 +46,7 @@ class tolerant_finite_stop_source;
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride = sizeof(void*)>
 class finite_inplace_stop_callback;
 
-// A reference to slot Index of a finite source, or to none. Threads: as an ordinary value.
+// A reference to slot Index of a finite source, or to no source. Threads: as an ordinary value.
 template <std::size_t N, std::size_t Index, std::size_t Stride = sizeof(void*)>
 class finite_inplace_stop_token {
     static_assert(Index < N, "a finite stop source has tokens 0 to N - 1");
@@ -58,7 +58,7 @@ public:
     finite_inplace_stop_token() = default;
     bool operator==(const finite_inplace_stop_token&) const = default;
 
-    // Threads: any, at once. Lifetime: before the source's destruction.
+    // Threads: any, concurrently. Lifetime: the source must still exist.
     bool stop_requested() const noexcept { return source_ != nullptr && source_->stop_requested(); }
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(finite_inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
@@ -76,9 +76,10 @@ private:
 };
 
 // Owns the state of one possible stop, with N slots for one callback each.
-// Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
-// one of its callbacks when no other one is; a request that has run a callback may go on meanwhile
-// (way_back.hpp). Cost: N + 1 words, or N + 1 strides.
+// Threads: any, all members concurrently.
+// Lifetime: destroy it when no callback is registered, or inside one of its callbacks when no other
+// is registered; a request that has run a callback may not have returned yet (way_back.hpp). Cost:
+// N + 1 words, or N + 1 strides.
 template <std::size_t N, std::size_t Stride>
 class finite_inplace_stop_source : immovable {
 public:
@@ -91,7 +92,7 @@ public:
             internal::die_inside_callback(this);
     }
 
-    // The token of one slot. At most one callback per slot may live at a time.
+    // Returns the token of one slot. At most one callback per slot may exist at a time.
     template <std::size_t Index>
         requires(Index < N)
     constexpr finite_inplace_stop_token<N, Index, Stride> get_token() const noexcept {
@@ -103,9 +104,10 @@ public:
         return (flag_.load(internal::acquire) & requested) != 0;
     }
 
-    // Requests the stop and runs the registered callbacks on this thread, slot by slot.
-    // Returns true for exactly one of all calls. Blocks: never, but for what the callbacks do, and
-    // if one has removed itself, while another thread removes one, for some instructions.
+    // Requests the stop and runs the registered callbacks on this thread, slot by slot. Returns
+    // true for exactly one of all calls.
+    // Blocks: only for what the callbacks do; and, if a callback has removed itself, for some
+    // instructions while another thread removes one.
     // Cost: one exchange; per slot a load, and a compare-exchange and a store if it is filled.
     bool request_stop() noexcept {
         // edge stop.flag (seq_cst), edge stop.requested (release): the flag before the slots
@@ -113,7 +115,7 @@ public:
         for (std::size_t i = 0; i != N; ++i) {
             if (slots_[i].slot.is_empty()) [[likely]]
                 continue;
-            run_from(i);  // *this may be gone
+            run_from(i);  // *this may be destroyed by now
             return true;
         }
         return true;
@@ -135,14 +137,14 @@ private:
 
     explicit constexpr finite_inplace_stop_source(std::uintptr_t kind) noexcept : flag_(kind) {}
 
-    // Bits that tell what is in any slot.
+    // Returns bits that tell what is in the slots, or-ed over all of them.
     std::uintptr_t left_over() const noexcept {
         std::uintptr_t bits = 0;
         for (const padded_slot& s : slots_) bits |= s.slot.left_over();
         return bits;
     }
 
-    // Runs the callbacks of slot i and of the later ones.
+    // Runs the callbacks of slot i and of later slots.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
         row slots(*this, nullptr);
         const internal::claimed_callback<internal::slot_callback> first = slots.claim_from(i);
@@ -151,7 +153,8 @@ private:
         coppice::internal::run_row(slots, first, request);
     }
 
-    // False: a stop was requested, the caller runs the callback itself.
+    // Registers a callback. Returns false if a stop was requested and the caller must run the
+    // callback itself.
     [[nodiscard, gnu::always_inline]] bool enlist(
         std::size_t index, internal::slot_callback& callback) const noexcept {
         if (stop_requested() && !internal::planted("finite.steal_late_callback")) [[unlikely]]
@@ -183,7 +186,8 @@ private:
         internal::callback_slot::check_free(seen);
         return false;
     }
-    // True: the registration, which a stop has met, is taken back.
+    // Undoes a registration that has met a stop. Returns true if it is undone, false if the
+    // requester has claimed the callback.
     [[nodiscard, gnu::noinline, gnu::cold]] bool take_back(
         std::size_t index, internal::slot_callback& callback) const noexcept {
         switch (slots_[index].slot.take_back(callback)) {
@@ -214,8 +218,8 @@ private:
     }
     internal::callback_slot& slot(std::size_t i) const noexcept { return slots_[i].slot; }
 
-    // The bits `requested`, once the stop is, and `tolerant`, from the start. Written by requests;
-    // read by registrations.
+    // Bit `tolerant` is set from the start in a tolerant source; bit `requested` is set once the
+    // stop is requested. Written by requests; read by registrations.
     alignas(Stride) mutable internal::atomic<std::uintptr_t> flag_{0};
     mutable padded_slot slots_[N];
 };
@@ -225,20 +229,21 @@ namespace internal {
 template <std::size_t N, std::size_t Index, std::size_t Stride>
 inline constexpr bool takes_one_callback<finite_inplace_stop_token<N, Index, Stride>> = true;
 
-// A finite source that takes further callbacks on every slot: for algorithms that hand its tokens
-// to senders of others. P3409R1 asks of whoever writes for any token to register one callback at a
-// time; senders by others do not know that, nor does let_value(read_env(get_stop_token), f), whose
-// f may use the token twice. Users own strict sources by name, where a second callback stops the
-// process; the tokens and callbacks are of the same types. A slot's first callback at a time costs
-// what it costs on a finite source, and so does a stop but for a load; further ones take a lock.
-// All run on the requester's thread, those in slots first. Threads and lifetime: as for a finite
-// source. Cost: N + 3 words.
+// A finite source that accepts further callbacks on every slot. Algorithms that pass its tokens to
+// senders of others own one. P3409R1 asks code that is written for any token to register one
+// callback at a time. Senders of others may not know that, nor does
+// let_value(read_env(get_stop_token), f), whose f may use the token twice. Users who name a source
+// own a strict one, where a second callback stops the process; tokens and callbacks are of the same
+// types. The first callback of a slot costs the same as on a finite source, and a stop costs one
+// load more. Further callbacks take a lock. All run on the requester's thread, those in slots
+// first.
+// Threads and lifetime: as for a finite source. Cost: N + 3 words.
 template <std::size_t N>
 class tolerant_finite_stop_source : finite_inplace_stop_source<N> {
     using base = finite_inplace_stop_source<N>;
 
 public:
-    // Not stopped, with no callbacks.
+    // Makes a source that is not stopped and has no callbacks.
     constexpr tolerant_finite_stop_source() noexcept : base(base::tolerant) {}
     ~tolerant_finite_stop_source() {
         if (further_.was_used()) [[unlikely]]
@@ -257,7 +262,7 @@ public:
             return false;
         std::size_t i = 0;
         while (i != N && this->slots_[i].slot.is_empty()) ++i;
-        if (i != N || !further_.is_empty()) run_from(i);  // *this may be gone
+        if (i != N || !further_.is_empty()) run_from(i);  // *this may be destroyed by now
         return true;
     }
 
@@ -265,7 +270,7 @@ private:
     template <std::size_t, std::size_t>
     friend class coppice::finite_inplace_stop_source;
 
-    // As in a finite source; the further callbacks come last.
+    // Runs the callbacks as a finite source does; the further ones come last.
     [[gnu::noinline]] void run_from(std::size_t i) noexcept {
         typename base::row slots(*this, &further_);
         const claimed_callback<slot_callback> first = slots.claim_from(i);
@@ -279,7 +284,7 @@ private:
 
 }  // namespace internal
 
-// Nothing can be stopped through a source without tokens: disengaged.
+// A source without tokens: nothing can be stopped through it, so it is disengaged.
 template <std::size_t Stride>
 class finite_inplace_stop_source<0, Stride> : immovable {
 public:
@@ -288,9 +293,9 @@ public:
     static constexpr bool request_stop() noexcept { return false; }
 };
 
-// Runs a function when a stop is requested: on the requester's thread, or, if that has happened
-// before, here and now in the constructor. At most one per slot may live at a time, unless the
-// source is a tolerant one.
+// Runs a function when a stop is requested, on the requester's thread; or in the constructor, if
+// the stop was requested before. At most one per slot may exist at a time, unless the source is
+// tolerant.
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread. Cost: no allocation.
 template <std::size_t N, std::size_t Index, class CallbackFn, std::size_t Stride>

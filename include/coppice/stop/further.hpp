@@ -1,14 +1,14 @@
-// The second and further callbacks of a slot that takes one; used by tolerant sources.
+// further_callbacks: the second and further callbacks of a one-callback slot; for tolerant sources.
 #pragma once
-// A slot's first callback is in the slot. The second and further ones of a tolerant source come
-// here: they wait in a chain, which the request runs after the slots. The source has two words for
-// it, and a callback needs none: while it is in no slot, it uses its own two again.
+// The first callback of a slot is in the slot. The second and further ones of a tolerant source
+// come here: they wait in a chain, which the request runs after the slots. The source has two words
+// for it. A callback needs no extra words: its own two are free while it is in no slot.
 //
 // Callbacks with the same function are of one kind. The newest of a kind is its leader and keeps
-// the function; the others are its followers, and are linked both ways, because their word for the
-// function is free. The leaders are linked one way. So a callback that leaves needs as many steps
+// the function. The others are its followers; they are doubly linked, because their word for the
+// function is free. The leaders are singly linked. So the removal of a callback takes as many steps
 // as the chain has kinds, however many callbacks there are: only a leader, or the first follower,
-// which the leader points to, has to look for who points to it. A program has as many kinds as it
+// which the leader points to, has to search for its predecessor. A program has as many kinds as it
 // has types of callbacks.
 //
 //                 home: an address | what it is           function
@@ -22,19 +22,19 @@
 //   done          - | done: it has returned; the          the function
 //                 requester's last touch
 //
-// A callback that is added becomes the leader of its kind, and its kind the first. The order in
-// which a request runs the callbacks follows from that, and is promised to nobody: kind by kind,
-// the newest one first.
+// A callback that is added becomes the leader of its kind, and its kind becomes the first. A
+// request therefore runs the callbacks kind by kind, the newest kind first. That order is not
+// promised.
 //
-// A callback does not know its source unless it goes on to the last leader, and that needs the
-// lock. So the lock is not in the source: the process has one for all chains. Critical sections go
-// from leader to leader and run no foreign code.
+// A callback knows its source only by following the chain to the last leader, which needs the lock.
+// So the lock cannot be in the source; the process has one lock for all chains. Critical sections
+// go from leader to leader and run no foreign code.
 //
-// The word of a source: unused; the newest callback; that and a mark: watched (way_back.hpp);
-// empty: there were callbacks; farewell, as in a slot. Everything but the requester's look whether
-// there is anything, and the end of a farewell, happens under the lock. Who registers writes the
-// word and then looks at the flag, the request writes the flag and then looks here; all are seq_cst
-// (finite.hpp).
+// The values of a source's word: unused; the newest callback; the newest callback and a mark:
+// watched (way_back.hpp); empty: there were callbacks; farewell, as in a slot. Everything happens
+// under the lock, except the requester's look whether there are callbacks, and the end of a
+// farewell. A registration writes the word and then looks at the flag; the request writes the flag
+// and then looks here. All four are seq_cst (finite.hpp).
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -48,7 +48,7 @@
 
 namespace coppice::internal {
 
-// The lock of all chains. In a model, its test owns it.
+// The lock of all chains. The test of a model owns and installs it.
 #if defined(COPPICE_MODEL)
 inline stop_list*& installed_further_lock() {
     static stop_list* installed = nullptr;
@@ -69,8 +69,8 @@ inline stop_list& further_lock() noexcept {
 
 class further_callbacks : immovable {
 public:
-    // Registers. False: a stop was requested, the caller runs the callback itself. `stopped` looks
-    // at the source's flag, seq_cst.
+    // Registers a callback. Returns false if a stop was requested and the caller must run the
+    // callback itself. `stopped` must look at the source's flag with seq_cst order.
     template <class Stopped>
     [[nodiscard]] bool add(slot_callback& callback, Stopped stopped) noexcept {
         stop_list& lock = further_lock();
@@ -82,7 +82,7 @@ public:
             word_.store(address(callback), seq_cst);
             added = !stopped() || planted("further.no_second_look");
             if (!added && !planted("further.stay_linked")) {
-                // relaxed, as all under the lock
+                // relaxed, as everything under the lock
                 word_.store(word_of(depose(callback)), relaxed);
             }
         }
@@ -90,8 +90,8 @@ public:
         return added;
     }
 
-    // Ends the registration of a callback that is in no slot. Blocks: while it runs on another
-    // thread.
+    // Ends the registration of a callback that is in no slot. Blocks: while the callback runs on
+    // another thread.
     [[gnu::noinline, gnu::cold]] static void remove(slot_callback& callback) noexcept {
         // edge stop.done (acquire): the callback has returned
         std::uintptr_t seen = callback.home.load(acquire);
@@ -116,21 +116,21 @@ public:
         }
     }
 
-    // What follows is the requester's.
+    // The following functions are called by the requester.
 
     bool is_empty() const noexcept {
         // edge stop.flag (seq_cst): the flag before the further callbacks; pairs with add
         return !has_callback(word_.load(seq_cst));
     }
-    // Claims the first callback to run it; nullptr if there is none.
+    // Claims the first callback, to run it. Returns nullptr if there is none.
     [[nodiscard]] slot_callback* claim() noexcept { return is_empty() ? nullptr : claim_first(); }
-    // The callback has returned. Lifetime: touches nothing after its store.
+    // Marks the callback as returned. Lifetime: touches nothing after its store.
     static void finish(slot_callback& callback) noexcept {
         callback.home.store(done, release);  // edge stop.done (release): the callback has returned
         callback_sleepers().wake(callback.home);
     }
 
-    // Marks the chain, if there is one; see way_back.hpp, also for the next.
+    // Marks the chain as watched. Returns false if it is empty. See way_back.hpp, also for meet().
     [[nodiscard]] bool watch(running_request& request) noexcept {
         if (is_empty()) return false;
         stop_list& lock = further_lock();
@@ -143,7 +143,7 @@ public:
         stop_list& lock = further_lock();
         const stop_list::flags bits = lock.lock();
         met found = met::nothing;
-        watcher_.write(nullptr);  // it is here
+        watcher_.write(nullptr);  // the requester is here
         if (word_.load(relaxed) == farewell) {
             found = met::farewell;
         } else {
@@ -161,12 +161,12 @@ public:
         callback_sleepers().wake(word_);
     }
 
-    // For the source's destructor, before that of its slots. If this is one of the callbacks here,
-    // request_stop() shall not touch the source again, and the callback's destructor, should it
-    // come later, neither. If it is a slot's callback, the slots see to that.
+    // Called by the destructor of the source, before that of its slots. If it runs inside one of
+    // the callbacks here, neither request_stop() nor a later destructor of that callback may touch
+    // the source again. The slots do the same for their callbacks.
     bool was_used() const noexcept {
         return word_.load(relaxed) != unused;
-    }  // the last owner looks
+    }  // relaxed: the last owner looks
     [[gnu::noinline, gnu::cold]] void check_end(const void* source,
                                                 std::uintptr_t slots) const noexcept {
         COPPICE_CHECK(!has_callback(word_.load(relaxed)),
@@ -183,12 +183,12 @@ private:
     static constexpr std::uintptr_t empty = 1;
     static constexpr std::uintptr_t watched = 2;  // or-ed to the newest callback
     static constexpr std::uintptr_t farewell = 5;
-    // In a callback's home; all have the bit slot_callback::elsewhere. Beside an address:
+    // States of a callback's home; all have the bit slot_callback::elsewhere. Beside an address:
     static constexpr std::uintptr_t next = 2;
     static constexpr std::uintptr_t last = 6;
     static constexpr std::uintptr_t leads = 3;
     static constexpr std::uintptr_t follows = 7;
-    // Alone:
+    // Without an address:
     static constexpr std::uintptr_t running = 3;
     static constexpr std::uintptr_t done = 7;
     static constexpr std::uintptr_t states = 7;
@@ -201,7 +201,7 @@ private:
     }
     static bool has_callback(std::uintptr_t word) noexcept { return (word & ~states) != 0; }
     static bool is_linked(std::uintptr_t home) noexcept { return (home & ~states) != 0; }
-    // What the word is when this is the way on from the front.
+    // Returns the word for a chain that starts with this way on.
     static std::uintptr_t word_of(std::uintptr_t way_on) noexcept {
         return (way_on & states) == last ? empty : way_on & ~states;
     }
@@ -214,7 +214,7 @@ private:
         return callback;
     }
 
-    // The rest is under the lock.
+    // The rest requires the lock.
     static std::uintptr_t way_on_of(const slot_callback& leader) noexcept {
         const std::uintptr_t home = leader.home.load(relaxed);
         return (home & states) == leads ? at(home)->function.read() : home;
@@ -227,7 +227,8 @@ private:
             leader.home.store(way_on, relaxed);
         }
     }
-    // Whoever comes behind a follower, which leaves or leads, follows the leader now.
+    // Called when a follower leaves or becomes a leader: the followers behind it follow `leader`
+    // from now on.
     static void lead_rest(slot_callback& leader, const slot_callback& former,
                           std::uintptr_t way_on) noexcept {
         slot_callback* const first = at(former.home.load(relaxed));
@@ -238,7 +239,8 @@ private:
             leader.home.store(address(*first) | leads, relaxed);
         }
     }
-    // Takes a leader out; its first follower leads. Returns the way on to what is in its place now.
+    // Takes a leader out, and makes its first follower the leader. Returns the way on to what
+    // replaced it.
     [[nodiscard]] static std::uintptr_t depose(const slot_callback& leader) noexcept {
         const std::uintptr_t home = leader.home.load(relaxed);
         if ((home & states) != leads) return home;
@@ -249,12 +251,12 @@ private:
         lead_rest(first, first, way_on);
         return address(first) | next;
     }
-    // A leader, and the one before it; nullptr: there is none.
+    // A leader and the one before it; nullptr if there is none.
     struct place {
         slot_callback* before;
         slot_callback* leader;
     };
-    // The leader of the callback's kind; or, if that is a first follower, its leader.
+    // Finds the leader of the callback's kind; for a first follower, its leader.
     place find(const slot_callback& callback) const noexcept {
         const std::uintptr_t function = callback.function.read();
         const std::uintptr_t first = address(callback) | leads;
@@ -267,7 +269,7 @@ private:
         }
         return seen;
     }
-    // Makes the callback the first leader, but for the word.
+    // Makes the callback the first leader; add() sets the word.
     void link(slot_callback& callback) noexcept {
         const std::uintptr_t word = word_.load(relaxed);
         std::uintptr_t way_on = has_callback(word) ? (word & ~states) | next
@@ -277,7 +279,7 @@ private:
             callback.home.store(way_on, relaxed);
             return;
         }
-        // The former leader leaves the chain of leaders, and is the first follower.
+        // The former leader leaves the chain of leaders and becomes the first follower.
         if (found.before == nullptr) {
             way_on = way_on_of(*found.leader);
         } else {
@@ -291,7 +293,8 @@ private:
         first.function.write(way_on);
         callback.home.store(address(first) | leads, relaxed);
     }
-    // Removes a follower that is not the first one. False: it is none.
+    // Removes a follower that is not the first one. Returns false if the callback is not such a
+    // follower.
     [[nodiscard]] static bool pass_over(const slot_callback& callback) noexcept {
         const std::uintptr_t home = callback.home.load(relaxed);
         if ((home & states) != follows) return false;
@@ -326,7 +329,7 @@ private:
         word_.store(word | watched, relaxed);
         return true;
     }
-    // Removes a leader or the first follower of one. Unlocks.
+    // Removes a leader, or the first follower of one. Unlocks.
     void unlink(const slot_callback& callback, stop_list& lock, stop_list::flags bits) noexcept {
         const place found = find(callback);
         bool lost_mark = false;
@@ -350,22 +353,22 @@ private:
         // edge stop.left (acquire): all that the requester did to the source
         while (word_.load(acquire) == farewell) callback_sleepers().wait_while(word_, farewell);
     }
-    // One of the further callbacks has removed itself.
+    // Called when one of the further callbacks has removed itself.
     void hand_on(running_request& request) noexcept {
         request.go_away();
         if (!watch(request)) request.forget_source();
     }
 
-    atomic<std::uintptr_t> word_{unused};       // see on top
+    atomic<std::uintptr_t> word_{unused};       // one of the values listed above
     plain<running_request*> watcher_{nullptr};  // of the mark; guarded by the lock
 };
 
-// The slots of a source, and its further callbacks, as way_back.hpp wants them. Source has N slots:
+// The slots of a source, and its further callbacks, as the Row of way_back.hpp. Source has N slots:
 // slot(i).
 template <class Source, std::size_t N>
 class slot_row {
 public:
-    // further: nullptr, if the source is not a tolerant one.
+    // `further` is nullptr if the source is not tolerant.
     slot_row(const Source& source, further_callbacks* further) noexcept
         : source_(&source), further_(further) {}
     std::size_t size() const noexcept { return N + (further_ != nullptr); }
@@ -428,8 +431,8 @@ private:
     further_callbacks* further_;
 };
 
-// Ends the registration of a callback in slot i that was claimed and has not returned.
-// Blocks: until it returns, unless this is inside of it.
+// Ends the registration of a callback in slot i that was claimed and has not returned. Blocks:
+// until it returns, unless this runs inside it.
 template <class Row>
 [[gnu::noinline]] void end_running(Row row, std::size_t i, callback_slot& slot,
                                    slot_callback& callback) noexcept {
@@ -441,8 +444,8 @@ template <class Row>
     }
 }
 
-// Ends the registration of a callback in slot i, after clear() has failed or while it runs.
-// Blocks: while the callback runs on another thread.
+// Ends the registration of a callback in slot i after clear() has failed, or while it runs. Blocks:
+// while the callback runs on another thread.
 template <class Row>
 [[gnu::noinline]] void end_late(Row row, std::size_t i, callback_slot& slot,
                                 slot_callback& callback) noexcept {

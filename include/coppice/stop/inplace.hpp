@@ -1,10 +1,10 @@
 // inplace_stop_source: any number of callbacks, no allocation, one owner; for scopes and tasks.
 #pragma once
-// The source is a stop_list (protocol in list.hpp): a lock word and the head of an intrusive list
+// The source is a stop_list (protocol in list.hpp): a lock word and the head of an intrusive list,
 // whose nodes are the callbacks themselves. request_stop() takes the callbacks one by one and runs
 // each without the lock, so callbacks may be removed meanwhile, also by each other. A callback may
-// destroy itself, and the source. When the last callback is removed, a request that has run one
-// does not touch the source again (list.hpp).
+// destroy itself, and the source. Once the last callback is removed, a request that has run
+// callbacks does not touch the source again (list.hpp).
 //
 // Source: [stopsource.inplace], [stoptoken.inplace], [stopcallback.inplace].
 
@@ -22,7 +22,7 @@ class inplace_stop_source;
 template <class CallbackFn>
 class inplace_stop_callback;
 
-// A reference to an inplace source, or to none. Threads: as an ordinary value.
+// A reference to an in-place source, or to no source. Threads: as an ordinary value.
 class inplace_stop_token {
 public:
     template <class CallbackFn>
@@ -31,7 +31,7 @@ public:
     inplace_stop_token() = default;
     bool operator==(const inplace_stop_token&) const = default;
 
-    // Threads: any, at once. Lifetime: before the source's destruction.
+    // Threads: any, concurrently. Lifetime: the source must still exist.
     bool stop_requested() const noexcept;
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
@@ -48,7 +48,7 @@ private:
 
 namespace internal {
 
-// The part of a callback that does not depend on its function.
+// The part of a callback that does not depend on the type of its function.
 struct inplace_stop_node : stop_node {
     inplace_stop_node(execute_function* run, const inplace_stop_source* from) noexcept
         : stop_node(run), source(from) {}
@@ -58,9 +58,9 @@ struct inplace_stop_node : stop_node {
 }  // namespace internal
 
 // Owns the state of one possible stop.
-// Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
-// one of its callbacks when no other one is; a request that has run a callback may go on meanwhile.
-// Cost: 16 bytes.
+// Threads: any, all members concurrently.
+// Lifetime: destroy it when no callback is registered, or inside one of its callbacks when no other
+// is registered; a request that has run a callback may not have returned yet. Cost: 16 bytes.
 class inplace_stop_source : immovable {
 public:
     inplace_stop_source() = default;
@@ -70,19 +70,19 @@ public:
             die_after_request();
     }
 
-    // Lifetime: the source outlives its tokens' use.
+    // Lifetime: the source must outlive every use of its tokens.
     constexpr inplace_stop_token get_token() const noexcept { return inplace_stop_token(this); }
     static constexpr bool stop_possible() noexcept { return true; }
     bool stop_requested() const noexcept { return list_.stop_requested(); }
 
-    // Requests the stop and runs the registered callbacks on this thread, newest first.
-    // Returns true for exactly one of all calls. Blocks: while another thread holds the lock for a
-    // few instructions, and for what the callbacks do. Cost: one lock, and one per callback.
+    // Requests the stop and runs the registered callbacks on this thread, newest first. Returns
+    // true for exactly one of all calls. Blocks: while another thread holds the lock for a few
+    // instructions, and for what the callbacks do. Cost: one lock, and one per callback.
     bool request_stop() noexcept {
         if (list_.lock_unless(internal::stop_list::stopped) != 0) return false;
         internal::stop_node* const first = list_.pop();
         if (first != nullptr) {
-            run_from(first);  // *this may be gone
+            run_from(first);  // *this may be destroyed by now
         } else {
             list_.unlock(internal::stop_list::stopped);
         }
@@ -93,24 +93,26 @@ private:
     template <class CallbackFn>
     friend class inplace_stop_callback;
 
-    // Locked; `node` was taken. Runs it and the rest of the list.
+    // Called with the lock, after `node` was taken. Runs it and the rest of the list.
     void run_from(internal::stop_node* node) noexcept {
         internal::running_request request(this);
         for (;;) {
-            // Nothing is added after a stop: what is the last one now stays the last one.
+            // No callback is added after a stop, so a callback that is the last one stays the last
+            // one.
             const bool last = list_.empty();
             list_.unlock(internal::stop_list::stopped);
             request.set_callback(node);
             node->execute(node);
             if (request.callback_gone()) {
-                if (request.source_gone()) return;  // touch nothing
+                if (request.source_gone()) return;  // the source is gone: touch nothing
                 node = come_back(request);
-                if (node == nullptr) return;  // the same
+                if (node == nullptr) return;  // as above
                 continue;
             }
             if (last || internal::planted("stop.finish_before_claim")) internal::finish(*node);
-            if (last) return;  // the source may be gone
-            // The next callback first, then this one is done: one of them holds the source.
+            if (last) return;  // the source may be destroyed by now
+            // Takes the next callback before it marks this one as done, so that one of them keeps
+            // the source.
             list_.lock(internal::stop_list::stopped);
             internal::stop_node* const next = list_.pop();
             if (next == nullptr) break;
@@ -120,8 +122,8 @@ private:
         list_.unlock(internal::stop_list::stopped);
         internal::finish(*node);
     }
-    // The former callback has removed itself. Returns with the lock, but for nullptr: touch
-    // nothing.
+    // Called when the previous callback has removed itself. Returns the next callback, with the
+    // lock; or nullptr, and then the caller must touch nothing.
     [[gnu::noinline]] internal::stop_node* come_back(internal::running_request& request) noexcept {
         if (!request.come_back()) return nullptr;
         list_.lock(internal::stop_list::stopped | internal::stop_list::away);
@@ -131,7 +133,8 @@ private:
         return next;
     }
 
-    // False: a stop was requested, the caller runs the callback itself.
+    // Registers a callback. Returns false if a stop was requested and the caller must run the
+    // callback itself.
     [[nodiscard]] bool enlist(internal::stop_node& node) const noexcept {
         if (list_.lock_unless(internal::stop_list::stopped) != 0) [[unlikely]]
             return false;
@@ -151,7 +154,8 @@ private:
             withdraw_late(node, removed, bits);
         }
     }
-    // Locked. The node was taken by the requester, or removed while that one is away.
+    // Called with the lock: the requester has taken the node, or the node was removed while the
+    // requester is away.
     [[gnu::noinline]] void withdraw_late(internal::stop_node& node, bool removed,
                                          internal::stop_list::flags bits) const noexcept {
         if (removed) {
@@ -176,8 +180,8 @@ private:
         }
     }
 
-    // If this is one of its own callbacks, request_stop() shall not touch the source again, and the
-    // callback's destructor, should it come later, neither.
+    // If the source dies inside one of its own callbacks, neither request_stop() nor a later
+    // destructor of that callback may touch the source again.
     [[gnu::noinline, gnu::cold]] void die_after_request() noexcept {
         internal::running_request* const request = internal::running_request::of(this);
         if (request == nullptr) return;
@@ -194,8 +198,8 @@ inline bool inplace_stop_token::stop_requested() const noexcept {
     return source_ != nullptr && source_->stop_requested();
 }
 
-// Runs a function when a stop is requested: on the requester's thread, or, if that has happened
-// before, here and now in the constructor.
+// Runs a function when a stop is requested, on the requester's thread; or in the constructor, if
+// the stop was requested before.
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread; both, while another thread
 // holds the lock for a few instructions. Cost: no allocation; 40 bytes and the function.

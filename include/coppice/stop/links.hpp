@@ -1,8 +1,8 @@
-// What a linked stop_source holds of its parents: their tokens, and a callback on each.
+// parent_links: what a linked stop_source holds of its parents: a token and a callback of each.
 #pragma once
-// The callbacks refer to the child's state, which destroys them before itself; if one runs on
-// another thread then, the state's end waits for it. The end may also come inside such a callback:
-// forwarding is the last thing that it does.
+// The callbacks refer to the child's state, which destroys them before itself. If one runs on
+// another thread at that time, the end of the state waits for it. The end may also happen inside
+// such a callback, because forwarding the stop is the last thing that it does.
 
 #include <coppice/stop/concepts.hpp>
 #include <coppice/stop/state.hpp>
@@ -16,14 +16,14 @@ class stop_token;  // shared.hpp
 
 namespace internal {
 
-// Parents that are linked themselves and have to be asked whether they can be stopped: the first of
-// them, and whether there are others.
+// Linked parents that have to be asked whether they can be stopped: the first of them, and whether
+// there are others.
 struct parents_to_ask {
     const stop_state* first = nullptr;
     bool others = false;
 };
 
-// One parent.
+// The token of one parent, and the callback that forwards its stop.
 template <class Token>
 class parent_link {
 public:
@@ -53,7 +53,7 @@ private:
             if constexpr (std::is_same_v<Token, stop_token>) {
                 child->request_from(*parent->state_, cause);  // *this may be gone
             } else {
-                child->request(cause);  // the same
+                child->request(cause);  // as above
             }
         }
     };
@@ -61,7 +61,7 @@ private:
     stop_callback_for_t<Token, forward> callback_;
 };
 
-// All parents; distinct bases, so that immovable callbacks are constructed in place.
+// All parents. Each is a distinct base, so that its immovable callback is constructed in place.
 template <class Indices, class... Tokens>
 struct parent_links_base;
 

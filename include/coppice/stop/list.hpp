@@ -1,32 +1,33 @@
-// A locked list of stop callbacks of any number; used by the inplace and the shared source.
+// stop_list: any number of stop callbacks behind a lock; for the in-place and the shared source.
 #pragma once
-// The word is the lock and the flag in one:
+// One word is both the lock and the flag:
 //
-//   bit locked     somebody works on the list; what is in it belongs to the holder
-//   bit stopped    a stop was requested: nothing is added any more; never cleared
-//   bit orphaned   the shared source's: the last handle is gone, callbacks keep the list alive
-//   bit away       the inplace source's: the requester runs a callback that has removed itself; the
-//                  head is the requester then, which has the list (running.hpp)
+//   bit locked     a thread works on the list; the list belongs to that thread
+//   bit stopped    a stop was requested, and nothing is added from now on; never cleared
+//   bit orphaned   shared source only: the last handle is gone, callbacks keep the list alive
+//   bit away       in-place source only: the requester runs a callback that has removed itself;
+//                  the head then points to the requester, which has the list (running.hpp)
 //
-// Taking the lock is a compare-exchange. Releasing it is a plain store, because nobody else writes
-// the word while it is locked; who waits is found as sleepers.hpp says. Critical sections are a few
-// instructions long and run no foreign code.
+// Taking the lock is a compare-exchange. Releasing it is a plain store, because no other thread
+// writes the word while it is locked; sleepers.hpp tells how waiting threads are woken. Critical
+// sections are a few instructions long and run no foreign code.
 //
-// A callback's life, seen from its node:
+// The life of a callback, as its node shows it:
 //
-//   link != nullptr                in the list; removed by its destructor or by the requester
+//   link != nullptr                in the list; its destructor or the requester removes it
 //   link == nullptr, phase = open  taken by the requester, which is running it
-//   phase = done                   it has returned; the requester's last touch of the node
+//   phase = done                   returned; the requester's last access to the node
 //
-// link is guarded by the lock. The destructor of a callback that was taken waits for `done`, unless
-// it runs inside the callback: then the requester is told not to touch the node again.
+// The lock guards link. The destructor of a callback that was taken waits for `done`, unless it
+// runs inside the callback; then it tells the requester not to touch the node again.
 //
-// The last removal ends only when the requester of an inplace source touches the source no more. As
-// with slots (way_back.hpp): the requester takes the next callback before it marks the former as
-// done. If the former has removed itself, the list is handed over to the callbacks that are in it,
-// and the bit `away` is set: who removes the last of them then cuts the requester off. If that one
-// is on its way back already, the remover waits until the bit is cleared, which is the requester's
-// last touch or comes before its next callback.
+// The removal of the last callback of an in-place source must not return while the requester may
+// still touch the source. As with slots (way_back.hpp), the requester takes the next callback
+// before it marks the previous one as done. If the previous one has removed itself, the list is
+// handed over to the callbacks in it, and bit `away` is set. The thread that removes the last of
+// them then cuts the requester off. If the requester is on its way back already, the remover waits
+// until the bit is cleared. Clearing it is the requester's last access, or comes before the
+// requester's next callback.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -37,23 +38,23 @@
 
 namespace coppice::internal {
 
-// What every callback of a list starts with.
+// The common part of every callback in a list.
 struct stop_node : immovable {
     using execute_function = void(stop_node*) noexcept;
     explicit stop_node(execute_function* run, std::uint32_t start = open) noexcept
         : execute(run), phase(start) {}
 
     static constexpr std::uint32_t open = 0;
-    static constexpr std::uint32_t pooled = 1;  // open, and the node belongs to its source
+    static constexpr std::uint32_t pooled = 1;  // open, and the source owns the node
     static constexpr std::uint32_t done = 2;
 
     execute_function* execute;                // written before the node is added
     plain<stop_node*> next{nullptr};          // guarded by the list's lock, as is link
-    plain<plain<stop_node*>*> link{nullptr};  // what points here; nullptr: in no list
+    plain<plain<stop_node*>*> link{nullptr};  // the pointer that points here; nullptr: in no list
     atomic<std::uint32_t> phase;              // written by the requester; read by the destructor
 };
 
-class stop_list {  // immovable as its atomic is; no base, for its size in a source
+class stop_list {  // immovable because its atomic is; not a base, to keep sources small
 public:
     using flags = std::uint32_t;
     static constexpr flags locked = 1;
@@ -66,11 +67,11 @@ public:
         return (word_.load(acquire) & stopped) != 0;
     }
 
-    // Takes the lock; returns the other bits, of which the caller guesses `likely`.
-    // Blocks: while another thread holds it.
+    // Takes the lock and returns the other bits, of which `likely` is the caller's guess. Blocks:
+    // while another thread holds the lock.
     flags lock(flags likely = 0) noexcept { return lock_unless(0, likely); }
 
-    // Takes the lock, unless one of the bits in `refused` is set: then those are in the result.
+    // Takes the lock, unless one of the bits in `refused` is set; then returns those.
     flags lock_unless(flags refused, flags likely = 0) noexcept {
         flags seen = likely;
         if (try_lock(seen)) [[likely]]
@@ -78,13 +79,14 @@ public:
         return lock_contended(seen, refused);
     }
 
-    // Takes the lock if it is free and the other bits are as in `seen`; else says what they are.
+    // Takes the lock if it is free and the other bits are as in `seen`. Otherwise sets `seen` to
+    // what the bits are.
     [[nodiscard]] bool try_lock(flags& seen) noexcept {
         // edge stop.list (acquire): the list as the last holder left it
         return word_.compare_exchange_strong(seen, seen | locked, acquire, acquire);
     }
 
-    // The same as lock_unless, after try_lock has failed with `seen`.
+    // Does what lock_unless() does, after try_lock() has failed with `seen`.
     [[gnu::noinline, gnu::cold]] flags lock_contended(flags seen, flags refused) noexcept {
         for (int pauses = 1;;) {
             if ((seen & refused) != 0) return seen & refused;
@@ -102,14 +104,14 @@ public:
         }
     }
 
-    // Releases the lock and leaves `bits`. Lifetime: touches nothing after its store.
+    // Releases the lock and leaves `bits` in the word. Lifetime: touches nothing after its store.
     void unlock(flags bits) noexcept {
         // edge stop.list (release), edge stop.requested (release): all before this is visible
         word_.store(bits, release);
         lock_sleepers().wake(word_);
     }
 
-    // The rest of the members is for the holder of the lock.
+    // The other members require the lock, except wait_for_requester().
     bool empty() const noexcept { return head_.read() == nullptr; }
     void push(stop_node& node) noexcept {
         stop_node* const first = head_.read();
@@ -118,7 +120,7 @@ public:
         if (first != nullptr) first->link.write(&node.next);
         head_.write(&node);
     }
-    // False: the requester has taken it.
+    // Removes a callback. Returns false if the requester has taken it.
     bool unlink(stop_node& node) noexcept {
         plain<stop_node*>* const link = node.link.read();
         if (link == nullptr) return false;
@@ -127,7 +129,7 @@ public:
         if (next != nullptr) next->link.write(link);
         return true;
     }
-    // Takes the newest callback to run it; nullptr if there is none.
+    // Takes the newest callback, to run it. Returns nullptr if there is none.
     stop_node* pop() noexcept {
         stop_node* const first = head_.read();
         if (first != nullptr) {
@@ -139,7 +141,7 @@ public:
         return first;
     }
 
-    // The requester goes away: it takes the list with it. And comes back.
+    // hand_over() lets a requester go away and take the list along; take_over() puts the list back.
     void hand_over(running_request& request) noexcept {
         request.go_away();
         stop_node* const first = head_.read();
@@ -152,13 +154,14 @@ public:
         head_.write(first);
         if (first != nullptr) first->link.write(&head_);
     }
-    // With the bit `away`: the requester, if none of its callbacks is left; else nullptr.
+    // Call it with bit `away` set. Returns the requester if none of its callbacks is left,
+    // otherwise nullptr.
     running_request* abandoned() noexcept {
         running_request* const request = reinterpret_cast<running_request*>(head_.read());
         return request->rest().read() == nullptr ? request : nullptr;
     }
     void clear() noexcept { head_.write(nullptr); }
-    // Not for the holder: returns when the requester has come back. Blocks: until then.
+    // Call it without the lock. Blocks: until the requester has come back.
     [[gnu::noinline, gnu::cold]] void wait_for_requester() noexcept {
         // edge stop.list (acquire): all that the requester did to the source
         flags seen = word_.load(acquire);
@@ -166,20 +169,21 @@ public:
     }
 
 private:
-    // See the table on top. 32 bits, so that a futex sees all of it.
+    // Bits as listed above; 32 of them, so that a futex covers the word.
     atomic<flags> word_{0};
     plain<stop_node*> head_{nullptr};  // guarded by the lock; the newest callback
 };
 
-// The callback has returned: frees its destructor, if it waits. Touches nothing after its store.
+// Marks a callback as returned, and wakes a destructor that waits for it. Touches nothing after its
+// store.
 inline void finish(stop_node& node) noexcept {
     // edge stop.done (release): the callback has returned
     node.phase.store(stop_node::done, release);
     callback_sleepers().wake(node.phase);
 }
 
-// For the destructor of a callback that was taken and does not run on this thread. Blocks: until
-// this callback returns; never for another one.
+// Called by the destructor of a callback that was taken and does not run on this thread. Blocks:
+// until this callback returns, and never for another one.
 inline void wait_done(stop_node& node) noexcept {
     if (planted("stop.do_not_wait")) return;
     callback_sleepers().wait_while(node.phase, stop_node::open);

@@ -1,4 +1,4 @@
-// never_stop_token: the token of what cannot be stopped; the default of every environment.
+// never_stop_token: the token of an operation that is never stopped; every environment's default.
 #pragma once
 
 #include <coppice/base/version.hpp>

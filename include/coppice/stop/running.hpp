@@ -1,15 +1,16 @@
-// The stop requests that run on this thread, innermost first; how a source knows its own thread.
+// running_request: the stop requests that run on this thread, innermost first.
 #pragma once
 // A request_stop() that runs callbacks has a frame on its stack, linked into a chain of its thread.
-// The chain answers, without a thread id in any source:
-//   - does this callback run on my own thread? Then its destructor must not wait for it, and the
+// The chain answers two questions without a thread id in any source:
+//   - Does this callback run on this thread? Then its destructor must not wait for it, and the
 //     requester must not touch it again: the frame's callback is cleared.
-//   - does this source die inside one of its callbacks? Then the requester must not touch it again:
+//   - Does this source die inside one of its callbacks? Then the requester must not touch it again:
 //     the frame's source is cleared.
-// Cleared fields also keep a new object at an old address from being taken for the old one.
-// All this is one thread's own. Shared is only the way back (way_back.hpp): a callback that removed
-// itself holds the source no longer while its function goes on, so another thread may end the last
-// registration meanwhile, and tells the requester here that it must not come back.
+// Clearing also prevents a new object at an old address from being mistaken for the old one.
+//
+// Only the way back (way_back.hpp) is shared with other threads. A callback that has removed itself
+// no longer keeps its source while its function goes on. Another thread may then end the last
+// registration, and tells the requester here that it must not come back.
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
@@ -27,11 +28,11 @@ class further_callbacks;  // further.hpp
 class linked_states;      // state.hpp
 struct stop_node;         // list.hpp
 
-// What a request of a shared source brings along. The requests that it makes of linked states have
-// the same sink: it lies on the stack of the call of request_stop() and outlives them all.
+// What a request of a shared source passes on. The requests that it makes of linked states use the
+// same sink, which lies on the stack of the request_stop() call and outlives them.
 struct shared_request {
     exception_sink* exceptions;  // nullptr: a subscribed function that throws ends the process
-    linked_states* linked;       // where linked states wait that it has stopped; nullptr: nowhere
+    linked_states* linked;       // collects linked states that were stopped; nullptr: no collection
 };
 
 class running_request : immovable {
@@ -43,9 +44,9 @@ public:
     }
     ~running_request() { innermost() = outer_; }
 
-    // The callback that is about to run.
+    // Called before a callback runs.
     void set_callback(void* callback) noexcept { callback_ = callback; }
-    // After a callback has returned: was it destroyed, was its source?
+    // Called after a callback has returned: was it, or was its source, destroyed meanwhile?
     bool callback_gone() const noexcept {
         return callback_ == nullptr && !planted("stop.touch_dead_callback");
     }
@@ -53,8 +54,8 @@ public:
         return source_ == nullptr && !planted("stop.touch_dead_source");
     }
 
-    // For a callback's destructor: the request that runs it on this thread, and forgets it now; or
-    // nullptr.
+    // Called by a callback's destructor. Returns the request that runs the callback on this thread,
+    // after clearing its callback; nullptr if there is none.
     static running_request* forget_callback(const void* callback) noexcept {
         running_request* r = innermost();
         if (planted("stop.wait_for_oneself")) return nullptr;
@@ -62,30 +63,31 @@ public:
         if (r != nullptr) r->callback_ = nullptr;
         return r;
     }
-    // True while the callback runs on this thread.
+    // Returns true while the callback runs on this thread.
     [[gnu::noinline, gnu::cold]] static bool runs_here(const void* callback) noexcept {
         const running_request* r = innermost();
         while (r != nullptr && r->callback_ != callback) r = r->outer_;
         return r != nullptr;
     }
-    // Where the callback that runs innermost on this thread leaves what it throws; or nullptr.
-    // In a request of a shared source.
+    // Returns where the innermost running callback of this thread leaves its exceptions; or
+    // nullptr. Call it inside a request of a shared source.
     static exception_sink* exceptions() noexcept { return innermost()->shared().exceptions; }
-    // For a source's destructor, after a stop request: its request on this thread, or nullptr.
+    // Called by the destructor of a source after a stop request. Returns the request for that
+    // source on this thread, or nullptr.
     [[gnu::noinline, gnu::cold]] static running_request* of(const void* source) noexcept {
         running_request* r = innermost();
         while (r != nullptr && r->source_ != source) r = r->outer_;
         return r;
     }
-    // The requester touches the source no more: it dies, or nothing is left to run. Returns the
-    // callback that runs now and is still alive, else nullptr.
+    // Detaches the requester from the source, which is about to be destroyed or has no callbacks
+    // left. Returns the callback that runs now if it still exists, otherwise nullptr.
     void* forget_source() noexcept {
         source_ = nullptr;
         return std::exchange(callback_, nullptr);
     }
 
-    // The way back of a requester whose callback has removed itself; see way_back.hpp.
-    // By the requester's thread, before it hands the source over to another registration.
+    // The way back of a requester whose callback has removed itself; see way_back.hpp. Called by
+    // the requester's thread before it hands the source over to another registration.
     void go_away() noexcept {
 #if defined(COPPICE_MODEL)
         way_.is_back.store(0, relaxed);  // relaxed, both: stop.watch or stop.list publishes them
@@ -94,8 +96,8 @@ public:
         ::new (&way_) way;
 #endif
     }
-    // By the requester, when the callback has returned. False: the source may be gone. Blocks:
-    // while a remover has asked and not decided. Cost: no locked instruction.
+    // Called by the requester when the callback has returned. Returns false if the source may be
+    // gone. Blocks: while a remover has asked and not decided yet. Cost: no locked instruction.
     [[nodiscard]] bool come_back() noexcept {
         way_.is_back.store(1, relaxed);  // relaxed: ordered by the fence below
         light_fence();  // edge stop.way (light): back, before it is asked whether cut
@@ -103,8 +105,9 @@ public:
         const std::uint32_t seen = way_.cut.load(acquire);
         return seen == open || decided(seen) == meet || planted("stop.come_back_anyway");
     }
-    // By the remover of the last callback. False: the requester comes back, and says farewell.
-    // Cost: a membarrier, unless the requester is this thread.
+    // Called by the remover of the last callback. Returns false if the requester is coming back;
+    // the remover must then wait for its farewell. Cost: a membarrier, unless the requester is this
+    // thread.
     [[nodiscard]] bool cut_off() noexcept {
         bool back = false;
         if (!is_here()) {
@@ -114,15 +117,16 @@ public:
         }
         // edge stop.way (release): what the last remover did
         way_.cut.store(back ? meet : gone, release);
-        callback_sleepers().wake(way_.cut);  // if it is gone, so is *this
+        callback_sleepers().wake(way_.cut);  // if the requester leaves, *this may be gone
         return !back;
     }
-    // In a request of a source with slots: the further callbacks of a tolerant one, else nullptr.
+    // In a request of a source with slots: returns the further callbacks of a tolerant source, else
+    // nullptr.
     further_callbacks* further() const noexcept {
         return static_cast<further_callbacks*>(context_);
     }
-    // What the request that runs here for `source`, a shared one's state, has brought along;
-    // nothing if it is not the one that runs innermost.
+    // Returns what the innermost request of this thread has brought along, if it is a request for
+    // `source`, the state of a shared source. Otherwise returns nothing.
     static shared_request brought_for(const void* source) noexcept {
         const running_request* const r = innermost();
         return r != nullptr && r->source_ == source ? r->shared() : shared_request{};
@@ -132,7 +136,8 @@ public:
     plain<stop_node*>& rest() noexcept { return way_.rest; }
 
 private:
-    // Of cut_: nobody has asked; a remover has, and then decided.
+    // Values of way::cut: no remover has asked; one has asked; it has decided that they meet, or
+    // not.
     static constexpr std::uint32_t open = 0;
     static constexpr std::uint32_t asked = 1;
     static constexpr std::uint32_t meet = 2;
@@ -148,7 +153,7 @@ private:
     const shared_request& shared() const noexcept {
         return *static_cast<const shared_request*>(context_);
     }
-    // Whether the request runs on this thread.
+    // Returns true if the request runs on this thread.
     bool is_here() const noexcept {
         const running_request* r = innermost();
         while (r != nullptr && r != this) r = r->outer_;
@@ -161,21 +166,21 @@ private:
 
     const void* source_;
     void* callback_;
-    void* context_;  // what further() or shared() gives
+    void* context_;  // what further() or shared() returns
     running_request* outer_;
 
     struct way {
         plain<stop_node*> rest{nullptr};
         // 0 while the requester is away, 1 when it has come back. Written by the requester.
         atomic<std::uint32_t> is_back{0};
-        // See above. Written by the requester, before it goes away, and by the last remover.
+        // See above. Written by the requester before it goes away, and by the last remover.
         atomic<std::uint32_t> cut{open};
     };
 #if defined(COPPICE_MODEL)
     way way_;
 #else
     union {
-        way way_;  // constructed by go_away(): requests that do without it do not pay
+        way way_;  // constructed by go_away(), so that other requests do not pay for it
     };
 #endif
 };

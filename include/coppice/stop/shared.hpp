@@ -1,11 +1,11 @@
 // stop_source, stop_token, stop_callback: shared ownership, any number of callbacks and threads.
 #pragma once
-// Sources and tokens are handles of a stop_state (protocol in state.hpp), which the last of them or
-// of the callbacks destroys. A callback is its own node: registering allocates nothing and touches
-// no count that others share.
+// Sources and tokens are handles of a stop_state (protocol in state.hpp). The last handle or
+// callback destroys it. A callback is its own node, so registering allocates nothing and touches no
+// count that threads share.
 //
 // Beyond the standard: a cause, linked sources, a deadline, reset for reuse, and subscriptions
-// (subscription.hpp) for those who cannot keep an immovable callback.
+// (subscription.hpp) for callers that cannot keep an immovable callback.
 //
 // Source: [stopsource], [stoptoken], [stopcallback]. Reset is .NET's TryReset, the cause is Go's.
 
@@ -32,7 +32,7 @@ struct nostopstate_t {
 };
 inline constexpr nostopstate_t nostopstate{};
 
-// A handle through which a stop is seen and callbacks are registered.
+// A handle that says whether a stop was requested, and through which callbacks are registered.
 // Threads: one per object, any number of objects. Cost: a copy is one fetch_add.
 class stop_token {
 public:
@@ -57,16 +57,16 @@ public:
     bool operator==(const stop_token&) const = default;
 
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
-    // False without a state, and once no source, no parent and no deadline can request a stop.
-    // Cost: looks at each linked parent, in the same stack; allocates if several parents of a
-    // source are linked, and answers true if there is no memory for that.
+    // Returns false without a state, and once no source, parent, or deadline can request a stop.
+    // Cost: looks at each linked parent without recursion. Allocates if a source has several linked
+    // parents, and returns true if there is no memory for that.
     bool stop_possible() const noexcept { return state_ != nullptr && state_->stop_possible(); }
-    // Why the stop was requested; the default until it is.
+    // Returns why the stop was requested; the default until it is.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
 
-    // Runs `function` when a stop is requested, or here and now if that has happened. The
-    // subscription is a value that need not be kept; see subscription.hpp.
-    // Errors: what constructing the function throws, std::bad_alloc: nothing is registered.
+    // Runs `function` when a stop is requested, or here and now if that has happened. The caller
+    // need not keep the returned subscription; see subscription.hpp. Errors: what constructing the
+    // function throws, std::bad_alloc; nothing is registered then.
     template <class Function>
     stop_subscription subscribe(Function&& function) const {
         if (state_ == nullptr) return {};
@@ -84,8 +84,8 @@ private:
     internal::stop_state* state_ = nullptr;  // nullptr, or counted as a handle
 };
 
-// A handle through which a stop is requested.
-// Threads: one per object, any number of objects. Cost: a copy is one fetch_add.
+// A handle through which a stop is requested. Threads: one per object, any number of objects. Cost:
+// a copy is one fetch_add.
 class stop_source {
 public:
     // Errors: std::bad_alloc. Cost: one allocation.
@@ -103,12 +103,12 @@ public:
         if (state_ != nullptr) state_->drop_source();
     }
 
-    // A source that is stopped, with the parent's cause, as soon as one of `parents` is. Its tokens
-    // can be stopped as long as a parent can. The parents' sources are kept alive as far as their
-    // tokens do that; an in-place parent must outlive the state. A chain of any length is stopped
-    // and destroyed in the same stack; a stop shows on all of it at once, and callbacks further
+    // Returns a source that is stopped, with the parent's cause, as soon as one of `parents` is.
+    // Its tokens can be stopped as long as a parent can. Tokens keep their parents' sources alive
+    // as usual; an in-place parent must outlive the state. A chain of any length is stopped and
+    // destroyed without recursion. A stop is visible on the whole chain at once. Callbacks further
     // down run after those further up, before request_stop() returns. Errors: std::bad_alloc, what
-    // copying a token throws. Cost: one allocation more.
+    // copying a token throws. Cost: one more allocation.
     template <stoppable_token... Tokens>
     static stop_source linked_to(Tokens... parents) {
         stop_source linked;
@@ -121,55 +121,56 @@ public:
     friend void swap(stop_source& a, stop_source& b) noexcept { a.swap(b); }
     bool operator==(const stop_source&) const = default;
 
-    // A token of this source's state, or of none. Cost: one fetch_add.
+    // Returns a token of this source's state, or of none. Cost: one fetch_add.
     [[nodiscard]] stop_token get_token() const noexcept {
         if (state_ != nullptr) state_->add_handle();
         return stop_token(state_);
     }
     bool stop_possible() const noexcept { return state_ != nullptr; }
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
-    // Why the stop was requested; the default until it is.
+    // Returns why the stop was requested; the default until it is.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
 
-    // Requests the stop and runs the callbacks on this thread, those registered last first.
-    // Returns true for exactly one of all calls. This source may be destroyed by a callback.
-    // Errors: a callback or a subscribed function that throws terminates the process.
+    // Requests the stop and runs the callbacks on this thread, newest first. Returns true for
+    // exactly one of all calls. A callback may destroy this source. Errors: a callback or a
+    // subscribed function that throws terminates the process.
     bool request_stop() noexcept { return request_stop(stop_cause()); }
     bool request_stop(stop_cause cause) noexcept {
         return state_ != nullptr && state_->request(cause);
     }
-    // The same, but each exception that leaves a subscribed function, on this source or on one that
-    // is linked to it by other stop_sources, is given to `on_exception`, on this thread, and the
-    // others run all the same. A stop_callback or an on_exception that throws terminates the
-    // process.
+    // Requests the stop, and passes each exception of a subscribed function to `on_exception`, on
+    // this thread. This includes functions on sources that are linked to this one by other
+    // stop_sources. The other functions still run. A stop_callback or an on_exception that throws
+    // terminates the process.
     template <std::invocable<std::exception_ptr> OnException>
     bool request_stop(stop_cause cause, OnException on_exception) noexcept {
         internal::exception_sink_of<OnException> sink(on_exception);
         return state_ != nullptr && state_->request(cause, &sink);
     }
 
-    // Requests a stop, with the code ETIMEDOUT, when `time` has passed; callbacks run on the
-    // timer's thread then, and should be short. Replaces what an earlier call has set. The deadline
-    // counts as a source, so this one need not be kept. False: a stop was requested already.
-    // After main: exit() ends the timer when it has destroyed the static objects that are younger
-    // than the process's first call of this function. In the destructor of an older one this
-    // returns true, but the stop never comes, nor does one that is pending by then; do not wait for
-    // it there. A first call in such a destructor is in force until that destructor returns.
-    // Errors: std::bad_alloc, std::system_error if the timer's thread cannot start.
-    // Cost: one allocation for the first call on a state; a mutex.
+    // Requests a stop with the code ETIMEDOUT when `time` has passed. The callbacks then run on the
+    // timer's thread, and should be short. Replaces the deadline of an earlier call. The deadline
+    // counts as a source, so this one need not be kept. Returns false if a stop was already
+    // requested.
+    // After main: exit() ends the timer after it has destroyed the static objects that are younger
+    // than the process's first call of this function. In the destructor of an older object this
+    // function returns true, but the stop never comes, and neither does one that is pending by
+    // then; do not wait for it there. A first call in such a destructor is in force until that
+    // destructor returns. Errors: std::bad_alloc, std::system_error if the timer's thread cannot
+    // start. Cost: one allocation for the first call on a state; a mutex.
     bool request_stop_after(std::chrono::nanoseconds time);
 
-    // Makes a source that was not stopped as good as new, for one owner who uses it again and
-    // again: takes a pending deadline back. False: a stop was requested, or callbacks are
-    // registered; then nothing has changed. Blocks: while the deadline is being delivered.
+    // Makes a source that was not stopped as good as new and withdraws a pending deadline; for one
+    // owner that reuses its source. Returns false, and changes nothing, if a stop was requested or
+    // callbacks are registered. Blocks: while the deadline is being delivered.
     bool try_reset() noexcept { return state_ != nullptr && state_->try_reset(); }
 
 private:
     internal::stop_state* state_ = nullptr;  // nullptr, or counted as a source
 };
 
-// Runs a function when a stop is requested: on the requester's thread, or, if that has happened
-// before, here and now in the constructor.
+// Runs a function when a stop is requested, on the requester's thread; or in the constructor, if
+// the stop was requested before.
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread; both, while another thread
 // holds the lock for a few instructions. Errors: what constructing the function throws; a function

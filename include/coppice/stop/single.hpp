@@ -1,13 +1,14 @@
 // single_inplace_stop_source: one word, one callback; for an operation with one child at a time.
 #pragma once
-// The source is a callback_slot that is its own flag (states and proof in slot.hpp). Registration
-// and deregistration are one locked instruction each. The tokens refer to the source and must not
+// The source is a callback_slot that is its own flag (states and proof in slot.hpp). Registering
+// and deregistering take one locked instruction each. Tokens refer to the source and must not
 // outlive it. A callback may destroy itself, and the source.
 //
-// Source: P3409R1, [stopsource.single], [stoptoken.single], [stopcallback.single]. Beyond it: a
-// second callback at a time, which is a precondition there, stops the process here. Algorithms that
-// hand their token to senders of others own a tolerant_single_stop_source (below), which takes
-// any number. Tokens of both are of one type; the lowest bit of a token's word tells.
+// Source: P3409R1, [stopsource.single], [stoptoken.single], [stopcallback.single]. Beyond the
+// paper: a second callback at a time breaks a precondition there, and stops the process here.
+// Algorithms that pass their token to senders of others own a tolerant_single_stop_source (below),
+// which accepts any number of callbacks. Tokens of both are of one type; the lowest bit of the
+// token's word tells them apart.
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -34,7 +35,7 @@ class tolerant_single_stop_source;
 template <class CallbackFn>
 class single_inplace_stop_callback;
 
-// A reference to a single source, or to none. Threads: as an ordinary value.
+// A reference to a single source, or to no source. Threads: as an ordinary value.
 class single_inplace_stop_token {
 public:
     template <class CallbackFn>
@@ -43,7 +44,7 @@ public:
     single_inplace_stop_token() = default;
     bool operator==(const single_inplace_stop_token&) const = default;
 
-    // Threads: any, at once. Lifetime: before the source's destruction.
+    // Threads: any, concurrently. Lifetime: the source must still exist.
     bool stop_requested() const noexcept;
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(single_inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
@@ -71,12 +72,14 @@ private:
             reinterpret_cast<std::uintptr_t>(source_) & ~tolerant);
     }
 
-    const single_inplace_stop_source* source_ = nullptr;  // marked if it is a tolerant one's
+    // Marked with bit `tolerant` if the source is tolerant.
+    const single_inplace_stop_source* source_ = nullptr;
 };
 
 // Owns the state of one possible stop, with room for one callback.
-// Threads: any, all members at once. Lifetime: destroyed when no callback is registered, or inside
-// its own callback; a request that has run a callback may go on meanwhile. Cost: 8 bytes.
+// Threads: any, all members concurrently.
+// Lifetime: destroy it when no callback is registered, or inside its own callback; a request that
+// has run a callback may not have returned yet. Cost: 8 bytes.
 class single_inplace_stop_source : immovable {
 public:
     single_inplace_stop_source() = default;
@@ -88,16 +91,16 @@ public:
             internal::die_inside_callback(this);
     }
 
-    // Lifetime: the source outlives its tokens' use.
+    // Lifetime: the source must outlive every use of its tokens.
     constexpr single_inplace_stop_token get_token() const noexcept {
         return single_inplace_stop_token(this);
     }
     static constexpr bool stop_possible() noexcept { return true; }
     bool stop_requested() const noexcept { return slot_.stop_requested(); }
 
-    // Requests the stop and runs the callback, if there is one, on this thread.
-    // Returns true for exactly one of all calls. Blocks: never, but for what the callback does.
-    // Cost: one compare-exchange, and one store after the callback.
+    // Requests the stop and runs the callback, if there is one, on this thread. Returns true for
+    // exactly one of all calls. Blocks: only for what the callback does. Cost: one
+    // compare-exchange, and one store after the callback.
     bool request_stop() noexcept {
         internal::slot_callback* callback = nullptr;
         switch (slot_.close(callback)) {
@@ -110,7 +113,7 @@ public:
         }
         internal::running_request request(this, callback);
         callback->execute();
-        // If the callback has destroyed the source, or itself, *this may be gone.
+        // If the callback has destroyed itself, it may have destroyed the source too.
         if (!request.callback_gone()) slot_.finish();
         return true;
     }
@@ -123,7 +126,8 @@ private:
     using row = internal::slot_row<single_inplace_stop_source, 1>;
     friend row;
 
-    // False: a stop was requested, the caller runs the callback itself.
+    // Registers a callback. Returns false if a stop was requested and the caller must run the
+    // callback itself.
     [[nodiscard]] bool enlist(internal::slot_callback& callback, bool tolerant) const noexcept {
         std::uintptr_t seen;
         if (slot_.fill(callback, seen)) [[likely]]
@@ -148,9 +152,9 @@ inline bool single_inplace_stop_token::stop_requested() const noexcept {
 
 namespace internal {
 
-// A single source that takes further callbacks: for algorithms that hand its token to senders of
-// others. The first callback at a time costs what it costs on a single source, and so does a stop
-// but for a load; further ones take a lock. All run on the requester's thread, the first one first.
+// A single source that accepts further callbacks. Algorithms that pass its token to senders of
+// others own one. The first callback costs the same as on a single source, and a stop costs one
+// load more. Further callbacks take a lock. All run on the requester's thread, the first one first.
 // Threads and lifetime: as for a single source. Cost: 24 bytes.
 class tolerant_single_stop_source : single_inplace_stop_source {
 public:
@@ -160,7 +164,7 @@ public:
             further_.check_end(this, slot_.left_over());
     }
 
-    // Lifetime: the source outlives its tokens' use.
+    // Lifetime: the source must outlive every use of its tokens.
     single_inplace_stop_token get_token() const noexcept {
         return single_inplace_stop_token(single_inplace_stop_token::marked(this));
     }
@@ -196,7 +200,7 @@ template <>
 struct tolerance<single_inplace_stop_token> {
     using strict = single_inplace_stop_source;
     using tolerant = tolerant_single_stop_source;
-    // Nothing is registered through a token of no source.
+    // A token without a source registers no callback, so it accepts any number.
     static bool takes_several(const single_inplace_stop_token& token) noexcept {
         return token.source_ == nullptr || token.is_tolerant();
     }
@@ -212,9 +216,9 @@ struct tolerance<single_inplace_stop_token> {
         callback, [this]() noexcept { return slot_.stop_requested_now(); });
 }
 
-// Runs a function when a stop is requested: on the requester's thread, or, if that has happened
-// before, here and now in the constructor. At most one of a source may live at a time, unless the
-// source is a tolerant one.
+// Runs a function when a stop is requested, on the requester's thread; or in the constructor, if
+// the stop was requested before. At most one may exist at a time per source, unless the source is
+// tolerant.
 // Threads: constructed and destroyed by any thread, concurrently with everything on the source.
 // Blocks: the destructor, while the function runs on another thread. Cost: no allocation.
 template <class CallbackFn>

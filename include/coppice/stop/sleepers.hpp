@@ -1,20 +1,20 @@
-// Sleeping until a word changes, free for the thread that changes it; used by stop sources.
+// sleepers: sleep until a word changes, free for the thread that changes it; for stop sources.
 #pragma once
-// A stop source has two kinds of waiting, both rare: for a callback that runs on another thread,
-// and for the lock of a list whose holder was preempted. The other side is frequent: the end of
-// each callback and of each critical section. It shall be a plain store, and that store must be
-// the last touch of the memory, because the thread it frees may free the memory.
+// A stop source has two waits, both rare: for a callback that runs on another thread, and for the
+// lock of a list whose holder was preempted. The other side is frequent: the end of each callback
+// and of each critical section. That end should be a plain store. It must also be the last access
+// to the memory, because the thread that it releases may free the memory.
 //
-// So the waker cannot look for a waiter's mark in the word after its store, and a look before it
-// comes too early. Instead sleepers are counted in a place that outlives every source:
+// So the waker cannot look for a waiter's mark in the word after its store, and a look before the
+// store would be too early. Instead, sleepers are counted in a place that outlives every source:
 //
 //   waker:    word.store(new)  light_fence()  count == 0 ? nothing : futex wake, by address only
 //   sleeper:  count + 1        heavy_fence()  word == old ? futex wait : done
 //
-// The pair of fences (base/asymmetric.hpp) lets one of the two see the other: either the sleeper
-// reads the new word, or the waker reads a count of at least one and wakes. No wake-up is lost, and
-// no timeout is needed. While somebody sleeps, wakers of unrelated words of the same kind make a
-// system call in vain; therefore callbacks, which may take long, and locks are counted apart.
+// By the pair of fences (base/asymmetric.hpp), either the sleeper reads the new word, or the waker
+// reads a count of at least one and wakes. No wake-up is lost, and no timeout is needed. While a
+// thread sleeps, wakers of unrelated words of the same kind make a needless system call. Callbacks,
+// which may take long, and locks are therefore counted separately.
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/atomic.hpp>
@@ -27,12 +27,12 @@ namespace coppice::internal {
 
 class sleepers : immovable {
 public:
-    // Returns the word's value once it is not `value` any more: what its writer wrote before is
-    // visible then. Blocks: until the word changes and wake() is called; spins briefly first.
+    // Waits until the word differs from `value`, and returns the word. What its writer wrote before
+    // is visible then. Blocks: until the word changes and wake() is called; spins briefly first.
     template <class T>
     [[gnu::noinline, gnu::cold]] T wait_while(const atomic<T>& word, T value) noexcept {
         for (int pauses = 1; pauses <= pauses_most; pauses *= 2) {
-            // edge stop.done (acquire): the callback has returned; who takes a lock acquires there
+            // edge stop.done (acquire): the callback has returned; a lock's taker acquires there
             const T seen = word.load(acquire);
             if (seen != value) return seen;
             for (int i = 0; i != pauses; ++i) spin_hint();
@@ -40,7 +40,7 @@ public:
         return sleep_while(word, value);
     }
 
-    // The same without spinning.
+    // Waits as wait_while() does, without spinning.
     template <class T>
     [[gnu::noinline, gnu::cold]] T sleep_while(const atomic<T>& word, T value) noexcept {
         T seen = value;
@@ -54,12 +54,13 @@ public:
             if (seen != value) break;
             futex_wait(word, value);
         }
-        count_.fetch_sub(1, relaxed);  // relaxed: a count that is too high costs a system call
+        count_.fetch_sub(1, relaxed);  // relaxed: too high a count only costs a system call
         return seen;
     }
 
-    // To be called after the store that changes the word; touches only the word's address.
-    // Blocks: never. Cost: two loads while nobody sleeps, else a system call.
+    // Wakes the threads that sleep on the word. Call it after the store that changes the word; it
+    // uses only the address. Blocks: never. Cost: two loads while no thread sleeps, otherwise a
+    // system call.
     template <class T>
     void wake(const atomic<T>& word) noexcept {
         light_fence();  // edge stop.sleep (light): the store before the count
@@ -68,8 +69,8 @@ public:
         }
     }
 
-    // Spins double their pauses up to this many: some microseconds in all, which is longer than a
-    // critical section whose holder runs, and leaves the word to that one most of the time.
+    // Spins double their pauses up to this many: some microseconds in total. That is longer than a
+    // critical section whose holder runs, and leaves the word to the holder most of the time.
 #if defined(COPPICE_MODEL)
     static constexpr int pauses_most = 1;
 #else
@@ -77,13 +78,13 @@ public:
 #endif
 
 private:
-    // Threads that sleep, or are about to. Written by sleepers; read by wakers.
+    // The number of threads that sleep or are about to. Written by sleepers; read by wakers.
     atomic<std::uint32_t> count_{0};
 };
 
 #if defined(COPPICE_MODEL)
 
-// A model's test owns these and installs them.
+// The test of a model owns these and installs them.
 struct stop_sleepers {
     sleepers callbacks;
     sleepers locks;
@@ -104,11 +105,11 @@ inline sleepers& lock_sleepers() {
 inline constinit sleepers sleepers_on_callbacks;
 inline constinit sleepers sleepers_on_locks;
 
-// Those who wait for a callback to return.
+// Threads that wait for a callback to return.
 inline sleepers& callback_sleepers() noexcept {
     return sleepers_on_callbacks;
 }
-// Those who wait for the lock of a list of callbacks.
+// Threads that wait for the lock of a list of callbacks.
 inline sleepers& lock_sleepers() noexcept {
     return sleepers_on_locks;
 }

@@ -1,37 +1,37 @@
-// The state that stop_source, stop_token, stop_callback and stop_subscription share.
+// stop_state: what stop_source, stop_token, stop_callback, and stop_subscription share.
 #pragma once
-// Callbacks are in stripes: a stripe is a stop_list (protocol there) and what it counts. Each state
-// has an inline stripe, which is all that most ever need. Only when registering threads have met at
-// its lock often enough, a table of further stripes is allocated, once; from then on each thread
-// registers at its home stripe, and moves its home on when it meets somebody there. A callback
-// remembers its stripe and leaves in O(1).
+// Callbacks are in stripes. A stripe is a stop_list (protocol there) and its counts. Each state has
+// an inline stripe, which is all that most states ever need. Once registering threads have
+// contended for its lock often enough, a table of further stripes is allocated, once. From then on
+// each thread registers in its home stripe, and moves its home on when it meets another thread
+// there. A callback remembers its stripe and leaves in O(1).
 //
-// A stop. The lock of the inline stripe decides which request wins: the winner writes the cause and
-// shows the bit `stopped` there, then marks and empties the other stripes one by one. A callback
-// that registers at another stripe looks at the inline stripe's bit first: if the stop is visible,
-// it runs in its constructor. If it is not, either its lock comes before the winner's at that
-// stripe, and the winner finds it; or after, and it finds the stripe marked. The table is installed
-// under the inline stripe's lock: the winner sees it, or who sees it sees the stop as well.
+// A stop. The lock of the inline stripe decides which request wins. The winner writes the cause and
+// sets the bit `stopped` there, then marks and empties the other stripes one by one. A callback
+// that registers in another stripe first looks at the inline stripe's bit. If it sees the stop, it
+// runs in its constructor. Otherwise its lock comes before the winner's at that stripe, and the
+// winner finds it; or after, and it finds the stripe marked. The table is installed under the
+// inline stripe's lock: the winner sees it, or a thread that sees it sees the stop too.
 //
-// Who keeps the state alive:
-//   owners_   handles: sources and tokens. Sources are counted once more in the upper half, because
+// What keeps the state alive:
+//   owners_   handles: sources and tokens. Sources are counted again in the upper half, because
 //             without a source no stop is possible.
-//   members   of a stripe: stop_callbacks and subscriptions that are not yet destroyed. While there
-//             is a handle they count for nothing, and touch no count that all threads share.
-//   holds_    the request that runs and, once the last handle is gone, each stripe with members.
-// The last handle's end locks all stripes, counts those with members into holds_ and marks each
-// `orphaned`. The state is dead when it is orphaned and holds_ is 0; the thread that made it so
-// destroys it. A parent or a deadline that requests a stop from then on is refused.
+//   members   of a stripe: stop_callbacks and subscriptions that are not destroyed yet. While there
+//             is a handle they do not matter, and touch no count that all threads share.
+//   holds_    the running request and, once the last handle is gone, each stripe with members.
+// The end of the last handle locks all stripes, counts those with members into holds_, and marks
+// each as `orphaned`. The state is dead when it is orphaned and holds_ is 0; the thread that made
+// it so destroys it. From then on a request from a parent or a deadline is refused.
 //
-// Nodes of subscriptions stay with their stripe and are used again: in steady state nothing is
-// allocated. A node's generation goes up when its subscription is removed, and never comes back: a
-// late handle does not touch a stranger's subscription. The functions of subscriptions that remain
-// when the state dies are destroyed and not run.
+// Nodes of subscriptions stay with their stripe and are reused, so in steady state nothing is
+// allocated. The generation of a node goes up when its subscription is removed, and never comes
+// back, so a late handle does not affect a later subscription. When the state dies, the functions
+// of remaining subscriptions are destroyed without running.
 //
-// Linked states may be a chain of any length, so nothing here calls itself along it. A request that
-// comes from a parent shows the stop and takes its hold at once; if the parent's request came from
-// a parent, too, the callbacks are run when that one's are (linked_states). A state that dies
-// because its child has died is ended when that one is.
+// Linked states may form a chain of any length, so no function here recurses along it. A request
+// that comes from a parent sets the bit and takes its hold at once. If the parent's request came
+// from a parent too, the callbacks run when the parent's do (linked_states). A state that dies
+// because its child has died is ended when the child is.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -51,19 +51,19 @@ namespace coppice::internal {
 class stop_deadline;    // deadline.hpp
 struct parents_to_ask;  // links.hpp
 
-// What a linked source holds of its parents; destroyed before the state.
+// What a linked source holds of its parents. Destroyed before the state.
 struct stop_links {
     virtual ~stop_links() = default;
-    // True: a parent can be stopped. If it is not known yet: `ask` says who has to be asked.
+    // Returns true if a parent can be stopped. If that is not known, sets `ask` to parents to ask.
     virtual bool stop_possible(parents_to_ask& ask) const noexcept = 0;
 
     stop_state* following = nullptr;  // in the linked_states of the thread that works on this state
-    // True: neither this state nor a parent can be stopped. Written by threads that have found it
-    // out; relaxed: it stays so, and no data comes with it.
+    // True if neither this state nor a parent can be stopped. Written by threads that have found it
+    // out. Relaxed: it stays true, and no data comes with it.
     atomic<bool> impossible{false};
 };
 
-// Linked states that a thread has still to work on, first in, first out. One thread's.
+// The linked states that a thread still has to work on, first in, first out. One thread's own.
 class linked_states {
 public:
     inline void push(stop_state& state) noexcept;
@@ -74,12 +74,11 @@ private:
     stop_state* last_ = nullptr;
 };
 
-// The deadline of a state: cold code in src/stop/deadline.cpp.
-// Threads: any. arm() blocks on the timer's mutex; both throw what starting its thread throws.
+// The deadline of a state; cold code in src/stop/deadline.cpp. Threads: any.
 bool deadline_pending(const stop_deadline& deadline) noexcept;
-// Takes a pending deadline back. Blocks: while it is being delivered by another thread.
+// Withdraws a pending deadline. Blocks: while another thread is delivering it.
 void disarm(stop_deadline& deadline) noexcept;
-// The same, and frees it.
+// Withdraws the deadline and frees it. Blocks: as disarm().
 void destroy(stop_deadline& deadline) noexcept;
 
 class stop_state : immovable {
@@ -89,7 +88,7 @@ public:
     }
 
     // Handles. A new state has one, a source. Threads: any. Cost: one fetch_add or fetch_sub.
-    // Lifetime: after a drop *this may be gone.
+    // Lifetime: *this may be gone after a drop.
     void add_handle() noexcept { owners_.fetch_add(handle, relaxed); }
     void add_source() noexcept { owners_.fetch_add(handle + source, relaxed); }
     void drop_handle() noexcept { drop(handle); }
@@ -99,9 +98,9 @@ public:
     bool stop_possible() const noexcept {
         return stop_possible_here() || (asks_parents() && stop_possible_above());
     }
-    // The same, but for the parents. False stays so until a parent stops this: only a source makes
-    // sources and arms the deadline. In this order, each load shows what those before found gone
-    // have done.
+    // Returns the same without asking parents. False stays false until a parent stops this state,
+    // since only a source makes sources and arms the deadline. In this order, each load shows what
+    // the owners did that the previous load found gone.
     bool stop_possible_here() const noexcept {
         // edge stop.handle (acquire): what the sources did that are gone is visible
         if (owners_.load(acquire) >= source) return true;
@@ -109,25 +108,26 @@ public:
         const stop_deadline* const deadline = deadline_.load(acquire);
         return (deadline != nullptr && deadline_pending(*deadline)) || stop_requested();
     }
-    // Whether there are parents that have to be asked.
+    // Returns true if there are parents to ask.
     bool asks_parents() const noexcept {
         return links_ != nullptr && !links_->impossible.load(relaxed);
     }
-    // The winner's cause, after a stop.
+    // Returns the winner's cause after a stop.
     stop_cause cause() const noexcept {
         if (!stop_requested()) return {};
         return stop_cause{code_.read(), text_.read()};
     }
 
-    // Requests the stop and runs the callbacks on this thread. True for the first call only.
-    // Lifetime: *this may be gone afterwards unless the caller holds a handle.
+    // Requests the stop and runs the callbacks on this thread. Returns true for the first call
+    // only. Lifetime: *this may be gone afterwards, unless the caller holds a handle.
     bool request(stop_cause cause, exception_sink* exceptions = nullptr) noexcept {
         stop_list::flags bits = 0;
         const claiming claimed = claim(cause, bits);
         if (claimed == claiming::to_run) run_claimed(bits, exceptions, nullptr);
         return claimed != claiming::lost;
     }
-    // The same, for a callback on a parent; exceptions go where those of the parent's request go.
+    // Does the same for a callback on a parent. Exceptions go where the parent's request sends
+    // them.
     void request_from(const stop_state& parent, stop_cause cause) noexcept {
         stop_list::flags bits = 0;
         if (claim(cause, bits) != claiming::to_run) return;
@@ -145,8 +145,8 @@ public:
         }
     }
 
-    // Locks the stripe at which this thread registers; nullptr if a stop was requested.
-    // Threads: whoever has a handle, while the stripe is locked.
+    // Locks and returns the stripe in which this thread registers; nullptr if a stop was requested.
+    // Threads: those that hold a handle while the stripe is locked.
     [[nodiscard]] stop_stripe* enter() noexcept {
         // edge stop.table (acquire): the table's stripes are constructed
         stop_table* const table = table_.load(acquire);
@@ -158,14 +158,14 @@ public:
         return enter_contended(seen);
     }
 
-    // Locks this stripe of the state. False: a stop was requested. Threads: as for enter().
+    // Locks this stripe. Returns false if a stop was requested. Threads: as for enter().
     [[nodiscard]] bool enter_again(stop_stripe& stripe) noexcept {
         if (&stripe != &inline_ && stop_requested()) return false;
         return (stripe.list.lock_unless(stop_list::stopped) & stop_list::stopped) == 0;
     }
 
-    // Registers a stop_callback. Returns its stripe, or nullptr if a stop was requested and the
-    // caller runs it. Threads: whoever has a handle, for the duration of the call.
+    // Registers a stop_callback and returns its stripe; nullptr if a stop was requested and the
+    // caller must run it. Threads: those that hold a handle during the call.
     [[nodiscard]] stop_stripe* add(stop_node& node) noexcept {
         stop_stripe* const stripe = enter();
         if (stripe == nullptr) return nullptr;
@@ -175,8 +175,8 @@ public:
         return stripe;
     }
 
-    // Ends the registration of a stop_callback. Lifetime: its state may be gone afterwards.
-    // Blocks: while the callback runs on another thread.
+    // Ends the registration of a stop_callback. Lifetime: its state may be gone afterwards. Blocks:
+    // while the callback runs on another thread.
     static void remove(stop_node& node, stop_stripe& stripe) noexcept {
         const stop_list::flags bits = stripe.list.lock();
         const bool removed = stripe.list.unlink(node);
@@ -186,8 +186,8 @@ public:
         if (dying != nullptr) dying->end();
     }
 
-    // Locked, with `bits`: one more member, or one less, which unlocks. The last one to leave an
-    // orphaned state gets it, to end() it.
+    // Call both with the lock. join() counts one more member. leave() counts one less and unlocks;
+    // it returns an orphaned state to its last member, which must end() it.
     static void join(stop_stripe& stripe) noexcept {
         stripe.members.write(stripe.members.read() + 1);
     }
@@ -201,9 +201,9 @@ public:
         return nullptr;
     }
 
-    // Dead: nobody else has a way here but parents and the deadline, which are refused.
+    // Destroys a dead state. Only parents and the deadline still reach it, and they are refused.
     [[gnu::noinline]] void end() noexcept {
-        // What the thread's innermost end() has to end after the links that it deletes now.
+        // States that this thread's innermost end() ends after the links that it deletes now.
         linked_states*& later = thread_slot<stop_links, linked_states*>();
         if (later != nullptr && links_ != nullptr) {
             later->push(*this);
@@ -213,15 +213,15 @@ public:
         linked_states linked;
         for (stop_state* state = this; state != nullptr; state = linked.pop()) {
             later = &linked;
-            delete std::exchange(state->links_, nullptr);  // waits for a parent being refused
+            delete std::exchange(state->links_, nullptr);  // waits for a refused parent
             later = nullptr;
             state->destroy_unlinked();
         }
         later = outer;
     }
 
-    // True: no stop was requested and no callback is registered; a pending deadline is taken back.
-    // Blocks: while that deadline is being delivered.
+    // Returns true if no stop was requested and no callback is registered; then withdraws a pending
+    // deadline. Blocks: while that deadline is being delivered.
     bool try_reset() noexcept {
         if (!is_idle()) return false;
         // edge stop.deadline (acquire): the deadline is constructed
@@ -230,7 +230,7 @@ public:
         return !stop_requested();
     }
 
-    // The deadline, if there is one; and installs the first one, or says which one was.
+    // Return the deadline or nullptr; install() sets the first one and returns the one before it.
     stop_deadline* deadline() const noexcept {
         // edge stop.deadline (acquire): the deadline is constructed
         return deadline_.load(acquire);
@@ -242,7 +242,7 @@ public:
         return before;
     }
 
-    // What a linked source holds; before the source is handed out.
+    // Sets what a linked source holds. Called before the source is handed out.
     void set_links(stop_links* links) noexcept { links_ = links; }
 
 private:
@@ -255,20 +255,21 @@ private:
     static constexpr std::size_t stripes_grown() noexcept { return 2; }
 #else
     static constexpr std::uint32_t meetings_before_growth = 64;
-    // Twice the processors, as a power of two: threads find a stripe of their own by moving on.
+    // Twice the processors, as a power of two. Threads find a stripe of their own by moving on.
     static std::size_t stripes_grown() noexcept;
 #endif
 
-    // The number of this thread's home stripe, in whatever table.
+    // The number of this thread's home stripe, in any table.
     static std::size_t& home() noexcept { return thread_slot<stop_state, std::size_t>(); }
 
-    // The inline stripe was locked by another thread, or a stop was requested.
+    // Called when another thread holds the inline stripe, or a stop was requested.
     [[gnu::noinline, gnu::cold]] stop_stripe* enter_contended(stop_list::flags seen) noexcept {
         const bool met = (seen & stop_list::locked) != 0;
         seen = inline_.list.lock_contended(seen, stop_list::stopped);
         if ((seen & stop_list::stopped) != 0) return nullptr;
         if (!met) return &inline_;
-        // Who counts the last meeting grows, alone: others use the inline stripe until it is done.
+        // The thread that counts the last meeting grows alone. Others use the inline stripe
+        // meanwhile.
         const std::uint32_t meetings = inline_.meetings.read() + 1;
         if (meetings <= meetings_before_growth) inline_.meetings.write(meetings);
         if (meetings != meetings_before_growth && !planted("shared.grow_twice")) return &inline_;
@@ -288,7 +289,7 @@ private:
         return (seen & stop_list::stopped) != 0 ? nullptr : &stripe;
     }
 
-    // Installs the table. Without memory, none, and the meetings are counted anew.
+    // Installs the table. Without memory there is no table, and meetings are counted from 0 again.
     void grow() noexcept {
         const std::size_t stripes = stripes_grown();
         stop_table* const table = make_table(stripes);
@@ -320,7 +321,7 @@ private:
         delete table;
     }
 
-    // Decides whether this request wins. to_run: it does, there are callbacks, and the state is
+    // Decides whether this request wins. to_run: it wins, there are callbacks, and the state is
     // held and locked, with `bits`.
     enum class claiming { lost, nothing_to_run, to_run };
     claiming claim(stop_cause cause, stop_list::flags& bits) noexcept {
@@ -328,7 +329,7 @@ private:
         if ((bits & stop_list::stopped) != 0) return claiming::lost;
         const bool dead = (bits & stop_list::orphaned) != 0 && holds_.read() == 0;
         if (dead && !planted("shared.stop_the_dead")) {
-            inline_.list.unlock(bits);  // dead: the caller is what its end waits for
+            inline_.list.unlock(bits);  // dead: its end waits for the caller
             return claiming::lost;
         }
         code_.write(cause.code);
@@ -346,8 +347,8 @@ private:
         return planted("shared.skip_table") ? nullptr : table_.load(relaxed);
     }
 
-    // Locked, with `bits`: runs the callbacks and gives the hold back. Linked states that are
-    // stopped by that are left in `linked`, or if it is nullptr run at once.
+    // Call it with the lock and `bits`. Runs the callbacks and gives the hold back. Puts linked
+    // states that this stops into `linked`, or runs them at once if that is nullptr.
     void run_claimed(stop_list::flags bits, exception_sink* exceptions,
                      linked_states* linked) noexcept {
         shared_request context{exceptions, linked};
@@ -366,7 +367,7 @@ private:
         if (release_hold(bits)) end();
     }
 
-    // Locked, with `bits`: runs the stripe's callbacks, newest first, each without the lock.
+    // Call it with the lock and `bits`. Runs the callbacks, newest first, each without the lock.
     static stop_list::flags run_all(stop_stripe& stripe, stop_list::flags bits,
                                     running_request& frame) noexcept {
         while (stop_node* const node = stripe.list.pop()) {
@@ -402,7 +403,7 @@ private:
         if (static_cast<std::uint32_t>(before) == 1) orphan();
     }
 
-    // The last handle is gone: callbacks and a running request keep the state alive, if any.
+    // The last handle is gone; callbacks and a running request still keep the state alive.
     [[gnu::noinline]] void orphan() noexcept {
         const stop_list::flags bits = inline_.list.lock();
         std::uint32_t holds = holds_.read() + (inline_.members.read() != 0);
@@ -418,7 +419,7 @@ private:
         if (holds == 0) end();
     }
 
-    // The last member of an orphaned stripe, which is locked, has left. Returns this if it is dead.
+    // The last member of a locked, orphaned stripe has left. Returns this if it is dead.
     [[gnu::noinline, gnu::cold]] stop_state* leave_orphan(stop_stripe& stripe,
                                                           stop_list::flags bits) noexcept {
         if (&stripe != &inline_) {
@@ -428,7 +429,7 @@ private:
         return release_hold(bits) ? this : nullptr;
     }
 
-    // Locked, with `bits`: gives one hold back and unlocks. True: the state is dead.
+    // Call it with the lock and `bits`. Gives a hold back and unlocks. Returns true if dead.
     bool release_hold(stop_list::flags bits) noexcept {
         const std::uint32_t holds = holds_.read() - 1;
         holds_.write(holds);
@@ -438,7 +439,8 @@ private:
     }
 
     void destroy_unlinked() noexcept {
-        stop_deadline* const deadline = deadline_.load(relaxed);  // relaxed: the last one here
+        // Relaxed: no other thread is left.
+        stop_deadline* const deadline = deadline_.load(relaxed);
         if (deadline != nullptr) destroy(*deadline);
         delete_nodes(inline_);
         stop_table* const table = table_.load(relaxed);
@@ -467,14 +469,14 @@ private:
         if (running_request::forget_callback(&node) == nullptr) wait_done(node);
     }
 
-    // Handles in the lower half, sources among them in the upper. Written by whoever copies or
-    // drops a handle; relaxed where it grows, because who copies holds one.
+    // Handles in the lower half, the sources among them in the upper half. Written by threads that
+    // copy or drop a handle. Relaxed where it grows: a thread that copies a handle holds one.
     atomic<std::uint64_t> owners_{handle + source};
     stop_stripe inline_;
     // nullptr, or the further stripes. Written once, under the inline stripe's lock.
     atomic<stop_table*> table_{nullptr};
-    plain<std::uint32_t> holds_{0};  // guarded by the inline stripe's lock; see on top
-    plain<int> code_{0};             // the cause: written by the winner before `stopped` is shown
+    plain<std::uint32_t> holds_{0};  // guarded by the inline stripe's lock; see above
+    plain<int> code_{0};             // written by the winner before it sets `stopped`
     plain<const char*> text_{""};
     stop_links* links_;  // written before the state is shared
     // nullptr, or the deadline. Written once, by the first request_stop_after().

@@ -1,6 +1,6 @@
 // The parts of a stop_state: stripes of callbacks, and the nodes of subscriptions.
 #pragma once
-// How they are used is in state.hpp.
+// state.hpp says how they are used.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/stop/list.hpp>
@@ -14,17 +14,17 @@ class stop_state;
 
 struct pooled_stop_node;
 
-// Part of a state's callbacks. Guarded by the lock of its list, but for `state`.
+// A part of the callbacks of a state. Guarded by the lock of its list, except `state`.
 struct stop_stripe {
     stop_list list;
     plain<std::uint32_t> members{0};           // callbacks and subscriptions not yet destroyed
-    plain<std::uint32_t> meetings{0};          // registrations that met, until growth
-    plain<pooled_stop_node*> unused{nullptr};  // linked by `next`, as is the other one
-    plain<pooled_stop_node*> spent{nullptr};   // their functions have run; not used again
+    plain<std::uint32_t> meetings{0};          // contended registrations, until growth
+    plain<pooled_stop_node*> unused{nullptr};  // linked by `next`, as are the spent ones
+    plain<pooled_stop_node*> spent{nullptr};   // nodes whose function has run; not used again
     stop_state* state = nullptr;               // written before the stripe is shared
 };
 
-// A node that stays with its stripe, and has room for a function; see subscription.hpp.
+// A node that stays with its stripe and has space for a function; see subscription.hpp.
 struct pooled_stop_node : stop_node {
     explicit pooled_stop_node(stop_stripe& home) noexcept
         : stop_node(nullptr, pooled), stripe(&home) {}
@@ -36,7 +36,8 @@ struct pooled_stop_node : stop_node {
     alignas(void*) std::byte storage[room];
 };
 
-// Puts a node on one of its stripe's two chains, or takes one. Under the stripe's lock.
+// Put a node on, or take one from, one of the two chains of its stripe. Call them with the stripe's
+// lock.
 inline void push_node(plain<pooled_stop_node*>& chain, pooled_stop_node& node) noexcept {
     node.next.write(chain.read());
     chain.write(&node);
@@ -47,7 +48,7 @@ inline pooled_stop_node* pop_node(plain<pooled_stop_node*>& chain) noexcept {
     return node;
 }
 
-// Further stripes, a power of two of them. Written before it is installed.
+// Further stripes; their number is a power of two. Written before the table is installed.
 struct stop_table {
     struct alignas(64) padded : stop_stripe {};
     static constexpr std::size_t stripes_most = 64;

@@ -1,10 +1,10 @@
-// stop_subscription: a handle of a function that runs on a stop; for who keeps no callback.
+// stop_subscription: a handle of a function that runs on a stop; for callers without a callback.
 #pragma once
-// The function lives in a node of the state, which is used again after the subscription's end: in
-// steady state subscribing allocates nothing. A handle is the node and its generation; while it
-// lives it is a member of the node's stripe, so the state does not die under it. A handle that
-// comes late, after its subscription was removed and the node given to another one, finds another
-// generation and does nothing.
+// The function lives in a node of the state, which is reused after the end of the subscription, so
+// in steady state subscribing allocates nothing. A handle is the node and its generation. While a
+// handle exists it is a member of the node's stripe, which keeps the state alive. A late handle,
+// whose subscription was removed and whose node belongs to another one, finds another generation
+// and does nothing.
 //
 // Source: .NET's CancellationTokenRegistration and its Unregister.
 
@@ -24,7 +24,7 @@ namespace coppice {
 
 namespace internal {
 
-// Where exceptions of subscribed functions go during one request.
+// Receives the exceptions of subscribed functions during one request.
 class exception_sink {
 public:
     virtual void take(std::exception_ptr thrown) noexcept = 0;
@@ -45,17 +45,17 @@ private:
 
 }  // namespace internal
 
-// What unsubscribe() finds.
+// The results of unsubscribe().
 enum class unsubscribed {
-    removed,  // the function has not run and will not
+    removed,  // the function has not run and will not run
     running,  // it runs now; on this thread, if unsubscribe() was asked to wait
-    ran       // it has returned, or has run in subscribe()
+    ran       // it has returned, or ran in subscribe()
 };
 
-// A function subscribed to a stop_source, by an id: withdrawn by hand, and copied freely.
+// A function that is subscribed to a stop_source: copied freely, and unsubscribed by the user.
 class stop_subscription {
 public:
-    // Nothing is subscribed.
+    // Makes an empty subscription.
     stop_subscription() noexcept = default;
     stop_subscription(const stop_subscription& other) noexcept
         : node_(other.node_), generation_(other.generation_) {
@@ -77,17 +77,17 @@ public:
         if (node_ != nullptr) detach(*node_->stripe, list().lock(), removed_before);
     }
 
-    // Ends the subscription; on a copy, or a second time, says what the first one did, if it
-    // removed it. An empty subscription is removed. Threads: any, on different objects. Blocks:
+    // Ends the subscription. On a copy, or a second time, returns `removed` if the first call
+    // removed it. An empty subscription is `removed`. Threads: any, on different objects. Blocks:
     // while the function runs on another thread. Cost: one lock.
     unsubscribed unsubscribe() noexcept { return end(true); }
-    // The same, but never waits. Blocks: never.
+    // Ends the subscription as unsubscribe() does, but never waits. Blocks: never.
     unsubscribed try_unsubscribe() noexcept { return end(false); }
 
 private:
     friend class stop_token;
 
-    // A function in its node, or behind a pointer in it.
+    // A function that lies in its node, or behind a pointer in the node.
     template <class Function>
     struct stored {
         static constexpr bool inside = sizeof(Function) <= internal::pooled_stop_node::room &&
@@ -132,7 +132,7 @@ private:
         }
     };
 
-    // Without a node, the generation is what there is to say.
+    // Values of generation_ without a node: what unsubscribe() returns.
     static constexpr std::uint64_t removed_before = 0;
     static constexpr std::uint64_t ran_before = 1;
 
@@ -150,7 +150,7 @@ private:
             return stop_subscription(nullptr, ran_before);
         }
         internal::pooled_stop_node* node = internal::pop_node(stripe->unused);
-        // A trivial copy is no foreign code: it is made under the lock.
+        // A trivial copy runs no foreign code, so it is made under the lock.
         if (stored<function>::trivial && node != nullptr) {
             stored<function>::construct(*node, std::forward<Init>(init));
             return publish(*stripe, *node);
@@ -164,7 +164,7 @@ private:
             throw;
         }
         if (state.enter_again(*node->stripe)) return publish(*node->stripe, *node);
-        // Stopped meanwhile: the function runs here, from its node.
+        // A stop came meanwhile, so the function runs here, from its node.
         const scope_exit end([node]() noexcept {
             if (node->destroy != nullptr) node->destroy(node);
             give_back(*node);
@@ -173,8 +173,9 @@ private:
         return stop_subscription(nullptr, ran_before);
     }
 
-    // The node's stripe is locked, and not stopped. It is passed beside the node, here and below:
-    // its lock must not wait until the node has been read.
+    // Call it with the lock of the node's stripe, which is not stopped. Here and below the stripe
+    // is passed beside the node, so that taking its lock need not wait until the node has been
+    // read.
     static stop_subscription publish(internal::stop_stripe& stripe,
                                      internal::pooled_stop_node& node) noexcept {
         const std::uint64_t generation = node.generation.read();
@@ -184,8 +185,8 @@ private:
         return stop_subscription(&node, generation);
     }
 
-    // An unlinked node, whose function is gone, is free for the next subscription. The caller is a
-    // member of the stripe or has a handle of the state.
+    // Frees an unlinked node, whose function is gone, for the next subscription. The caller must be
+    // a member of the stripe or hold a handle of the state.
     static void give_back(internal::pooled_stop_node& node) noexcept {
         const internal::stop_list::flags bits = node.stripe->list.lock();
         internal::push_node(node.stripe->unused, node);
@@ -208,7 +209,8 @@ private:
         return unsubscribed::removed;
     }
 
-    // Unlinked under the lock: the function is destroyed without it, and the node used again.
+    // Destroys the function of an unlinked node without the lock, and frees the node. Call it with
+    // the lock; returns with it.
     static internal::stop_list::flags free(internal::stop_stripe& stripe,
                                            internal::pooled_stop_node& node,
                                            internal::stop_list::flags bits) noexcept {
@@ -221,8 +223,8 @@ private:
         return bits;
     }
 
-    // Locked. The subscription was ended before, or the request has taken its function, which runs
-    // or has run.
+    // Call it with the lock. The subscription was ended before, or the request has taken its
+    // function, which is running or has run.
     [[gnu::noinline]] unsubscribed end_late(internal::stop_stripe& stripe,
                                             internal::stop_list::flags bits, bool mine,
                                             bool wait) noexcept {
@@ -244,7 +246,7 @@ private:
         return unsubscribed::ran;
     }
 
-    // Locked, with `bits`: this handle is a member of the stripe no more. Unlocks.
+    // Call it with the lock and `bits`. Ends this handle's membership of the stripe, and unlocks.
     void detach(internal::stop_stripe& stripe, internal::stop_list::flags bits,
                 std::uint64_t outcome) noexcept {
         node_ = nullptr;
@@ -255,7 +257,8 @@ private:
 
     internal::stop_list& list() const noexcept { return node_->stripe->list; }
 
-    internal::pooled_stop_node* node_ = nullptr;  // nullptr, or this is a member of its stripe
+    // nullptr, or this handle is a member of the node's stripe.
+    internal::pooled_stop_node* node_ = nullptr;
     std::uint64_t generation_ = removed_before;
 };
 

@@ -1,4 +1,4 @@
-// chrome: event logs as a trace that Chrome's about:tracing and ui.perfetto.dev open.
+// chrome: writes event logs as a trace file for Chrome's about:tracing and ui.perfetto.dev.
 #pragma once
 
 #include <coppice/trace/event_log.hpp>
@@ -9,21 +9,23 @@
 
 namespace coppice::trace {
 
-// One line of the picture.
+// One horizontal line of the picture: the events of one log.
 struct track {
     std::string name;
-    const event_log* log;  // alive during the call that is given the track
+    const event_log* log;  // must outlive the call that is given the track
 };
 
-// The logs as JSON in the trace event format. Every track's events are in the order of its log, and
-// balanced: what had not ended is ended at `now_ns`. Times are in microseconds since the first
-// event of all. Dropped events are counted in otherData and marked at the end of their track.
-// Threads: any, also while the logs are written. Errors: std::bad_alloc. Cost: O(events).
+// Returns the logs as JSON in the trace event format. The events of a track keep the order of their
+// log. Each begin has an end: one that is still open is closed at `now_ns`. Times are microseconds
+// since the earliest event of all logs. The number of dropped events is in otherData and at the end
+// of their track.
+// Threads: any, also while the logs are being written. Errors: std::bad_alloc. Cost: O(events).
 // Source: the Trace Event Format of the Chromium project.
 std::string chrome_json(std::span<const track> tracks, std::int64_t now_ns);
 
-// Replaces the file at `path`. Errors: std::system_error; also for a name with a NUL in
-// it. Blocks: on the file system.
+// Writes `content` to the file at `path` and replaces its former content. Blocks: on the file
+// system. Errors: std::system_error if the file cannot be opened or written, or if `path` contains
+// a NUL.
 void write_file(const std::string& path, const std::string& content);
 
 }  // namespace coppice::trace

@@ -1,4 +1,4 @@
-// Counters that one thread writes and any thread reads; used by pools, loops and the server.
+// Counters that one thread writes and any thread reads; used by pools, loops, and the server.
 #pragma once
 
 #include <coppice/base/atomic.hpp>
@@ -7,20 +7,21 @@
 
 namespace coppice::trace {
 
-// Counts events of its one writer. Readers see a recent value, exact once the writer has stopped.
-// Threads: add() by the owner only; read() by any. Cost: a plain load and store, no locked
-// operation.
+// Counts events of a single writer. A reader sees a recent value, and the exact one once the writer
+// has stopped.
+// Threads: add() and subtract() by the owner only; read() by any.
+// Cost: a plain load and store, no locked operation.
 class counter {
 public:
     void add(std::uint64_t n = 1) noexcept {
-        // Relaxed: one writer, and nothing else is read through the count.
+        // Relaxed: there is one writer, and no other data is read on the strength of the count.
         value_.store(value_.load(internal::relaxed) + n, internal::relaxed);
     }
     void subtract(std::uint64_t n = 1) noexcept { add(std::uint64_t{0} - n); }
     std::uint64_t read() const noexcept { return value_.load(internal::relaxed); }
 
 private:
-    internal::atomic<std::uint64_t> value_{0};  // written by the owner; read by anyone
+    internal::atomic<std::uint64_t> value_{0};  // written by the owner; read by any thread
 };
 
 }  // namespace coppice::trace

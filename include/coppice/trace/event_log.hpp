@@ -1,10 +1,11 @@
-// event_log: what one thread did and when, in a bounded buffer; for pools' traces.
+// event_log: what one thread did and when, in a bounded buffer; for the traces of pools.
 #pragma once
-// Events are appended until the buffer is full, then dropped and counted; nothing is overwritten,
-// so what has been published can be read at any time. A begin is only recorded if there is room for
-// its end too: what is recorded is balanced, but for what still runs.
+// The writer appends events until the buffer is full; after that it drops them and counts the
+// drops. It never overwrites an event, so any thread may read a published event at any time. A
+// begin is recorded only if the buffer has room for its end too. Recorded begins and ends therefore
+// balance, except for what is still running.
 //
-//   size_      events that are written; moved by the writer alone
+//   size_      the number of events written; changed by the writer only
 //
 // Model: tests/model/event_log_model.cpp.
 
@@ -18,29 +19,31 @@
 
 namespace coppice::trace {
 
-// What an event says of its moment; the letters are those of the trace event format.
+// What an event marks. The values are the letters of the trace event format.
 enum class event_kind : char { begin = 'B', end = 'E', instant = 'i' };
 
-// Something that happened, as it is read back.
+// An event as a reader gets it back.
 struct event {
-    std::int64_t time_ns = 0;  // of the clock of whoever records
-    const char* name = "";     // a literal
-    std::uint64_t value = 0;   // what the name says; no_value: nothing
+    std::int64_t time_ns = 0;  // by the writer's clock
+    const char* name = "";     // a string literal
+    std::uint64_t value = 0;   // meaning depends on the name; no_value if there is none
     event_kind kind = event_kind::instant;
     static constexpr std::uint64_t no_value = ~std::uint64_t{0};
 };
 
-// Threads: begin(), end() and instant() by one writer; the rest by any. Blocks: never.
-// Cost: a store of an event and of a size; one comparison if the capacity is 0.
+// Threads: begin(), end(), and instant() by one writer; everything else by any thread.
+// Blocks: never.
+// Cost: one store of an event and one of the size; one comparison if the capacity is 0.
 class event_log : immovable {
 public:
-    // Cost: allocates the buffer, here and only here. 0: records nothing and counts no drops.
+    // Allocates the buffer; nothing else allocates. A log of capacity 0 records nothing and counts
+    // no drops.
     explicit event_log(std::size_t capacity)
         : events_(capacity == 0 ? nullptr : new record[capacity]), capacity_(capacity) {}
 
     bool enabled() const noexcept { return capacity_ != 0; }
 
-    // What it returns is for the end() that belongs to it: whether it was recorded.
+    // Returns true if the begin was recorded. Pass the result to the matching end().
     [[nodiscard]] bool begin(std::int64_t time_ns, const char* name,
                              std::uint64_t value = event::no_value) noexcept {
         if (!has_room(2)) return false;
@@ -58,21 +61,21 @@ public:
         if (has_room(1)) append({time_ns, name, value, event_kind::instant});
     }
 
-    // How many events there are to read; more come only behind them.
+    // Returns the number of events that can be read. Later events are appended behind them.
     std::size_t size() const noexcept {
         // edge trace.publish (acquire): the events below are written
         return size_.load(internal::acquire);
     }
-    // i < a size() that this thread has seen.
+    // Returns event `i`, which must be below a size() that this thread has seen.
     event at(std::size_t i) const noexcept {
         const record& r = events_[i];
         return {r.time_ns.read(), r.name.read(), r.value.read(), event_kind{r.kind.read()}};
     }
-    // Events for which there was no room.
+    // Returns the number of events for which there was no room.
     std::uint64_t dropped() const noexcept { return dropped_.read(); }
 
 private:
-    // Written before size_ counts it, read after.
+    // Written by the writer before size_ counts it; read by any thread afterwards.
     struct record {
         internal::plain<std::int64_t> time_ns;
         internal::plain<const char*> name;
@@ -81,13 +84,14 @@ private:
     };
     bool has_room(std::size_t events) noexcept {
         if (!enabled()) return false;
-        // Relaxed: the writer's own word.
+        // Relaxed: only the writer changes the word.
         if (size_.load(internal::relaxed) + open_ + events <= capacity_) return true;
         dropped_.add(events);
         return false;
     }
     void append(const event& e) noexcept {
-        const std::size_t size = size_.load(internal::relaxed);  // relaxed: the writer's own word
+        // Relaxed: only the writer changes the word.
+        const std::size_t size = size_.load(internal::relaxed);
         record& r = events_[size];
         r.time_ns.write(e.time_ns);
         r.name.write(e.name);
@@ -97,10 +101,10 @@ private:
         size_.store(size + 1, internal::release);
     }
 
-    const std::unique_ptr<record[]> events_;  // written by the writer, read below size_
+    const std::unique_ptr<record[]> events_;  // written by the writer; read below size_ by any
     const std::size_t capacity_;
-    std::size_t open_ = 0;         // begins without their end; the writer's own
-    internal::atomic<std::size_t> size_{0};  // written by the writer; read by any
+    std::size_t open_ = 0;                   // begins that have no end yet; the writer's own
+    internal::atomic<std::size_t> size_{0};  // written by the writer; read by any thread
     counter dropped_;
 };
 

@@ -1,8 +1,8 @@
-// Log-linear histogram: any 64-bit value to within 1/16, in a fixed 8 KiB; used for latencies.
+// histogram: counts 64-bit values to within 1/16 of their size in a fixed 8 KiB; for latencies.
 #pragma once
-// Values below 16 have a bucket each; above, every power of two is cut into 16 buckets. Recording
-// is a shift and a single-writer count, so a loop can record every request. Merging and quantiles
-// work on a snapshot taken by any thread.
+// Each value below 16 has its own bucket; above that, each power of two is divided into 16 buckets.
+// To record a value takes a shift and a single-writer count, so a loop can record every request.
+// Any thread can take a snapshot, which adds up histograms and answers quantiles.
 
 #include <coppice/trace/counter.hpp>
 
@@ -13,7 +13,7 @@
 
 namespace coppice::trace {
 
-// The buckets' arithmetic, shared by histogram and histogram_snapshot.
+// The arithmetic of the buckets, shared by histogram and histogram_snapshot.
 struct histogram_buckets {
     static constexpr unsigned bits = 4;  // 2^bits buckets for each power of two
     static constexpr std::size_t count = (64 - bits + 1) << bits;
@@ -24,7 +24,7 @@ struct histogram_buckets {
         const unsigned shift = width - bits - 1;
         return (static_cast<std::size_t>(shift) << bits) + static_cast<std::size_t>(value >> shift);
     }
-    // The largest value that falls into bucket `i`.
+    // Returns the largest value that belongs to bucket `i`.
     static constexpr std::uint64_t upper_bound(std::size_t i) noexcept {
         if (i < (std::size_t{2} << bits)) return i;
         const std::size_t shift = (i >> bits) - 1;
@@ -34,7 +34,7 @@ struct histogram_buckets {
     }
 };
 
-// A sum of histograms at one moment. Threads: its owner's.
+// The sum of one or more histograms at one moment. Threads: its owner only.
 class histogram_snapshot {
 public:
     void add(std::size_t bucket, std::uint64_t n) noexcept {
@@ -45,8 +45,8 @@ public:
     std::uint64_t total() const noexcept { return total_; }
     std::uint64_t sum() const noexcept { return sum_; }
 
-    // An upper bound of the value below which the fraction `q` (0 to 1) lies; 0 when empty.
-    // O(buckets).
+    // Returns an upper bound of the value below which the fraction `q` (0 to 1) of all values lies;
+    // 0 if there are none. Cost: O(buckets).
     std::uint64_t quantile(double q) const noexcept {
         const double rank = q * static_cast<double>(total_);
         std::uint64_t seen = 0;
@@ -59,7 +59,7 @@ public:
         }
         return last;
     }
-    // How many values lie in buckets that end at or below `bound`. O(buckets).
+    // Returns the number of values in buckets that end at or below `bound`. Cost: O(buckets).
     std::uint64_t count_up_to(std::uint64_t bound) const noexcept {
         std::uint64_t n = 0;
         for (std::size_t i = 0; i != counts_.size(); ++i) {
@@ -75,7 +75,8 @@ private:
     std::uint64_t sum_ = 0;
 };
 
-// Threads: record() by the owner only; add_to() by any. Cost of record: two single-writer counts.
+// Counts values. Threads: record() by the owner only; add_to() by any thread.
+// Cost: record() does two single-writer counts; add_to() is O(buckets).
 class histogram {
 public:
     void record(std::uint64_t value, std::uint64_t times = 1) noexcept {
