@@ -22,7 +22,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace {
