@@ -2,18 +2,15 @@
 // a graceful end.
 #include <coppice/coppice.hpp>
 
-#include <sys/types.h>
-#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <span>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "66_rest_trial.hpp"
 
 using namespace coppice;
 
@@ -80,22 +77,13 @@ private:
 };
 // [/notes]
 
-// [filters]
-// Refusals as JSON, of the filters and handlers within.
-task<http::response> errors_as_json(http::request&, http::next_handler next) {
-    try {
-        co_return co_await next();
-    } catch (const http::status_error& error) {
-        const std::map<std::string, std::string> body = {{"error", error.what()}};
-        co_return http::json_response(body, error.status());
-    }
-}
+// [filter]
 // A real service looks for a random name in a table of sessions.
 task<http::response> logged_in(http::request& r, http::next_handler next) {
     if (http::cookie(r, "sid") != "s3cret") throw http::status_error(401, "log in first");
     co_return co_await next();
 }
-// [/filters]
+// [/filter]
 
 note checked_note(http::request& r) {
     note n = http::json_body<note>(r);
@@ -109,7 +97,7 @@ note checked_note(http::request& r) {
 // [routes]
 http::router routes(notes& store) {
     http::router routes;
-    routes.use(errors_as_json);
+    routes.use(http::json_errors());
     routes.post("/login", [](http::request& r) {
         const http::urlencoded_form form(r);
         if (form.require("password") != "open") throw http::status_error(403, "wrong password");
@@ -135,58 +123,15 @@ http::router routes(notes& store) {
 }
 // [/routes]
 
-// Sends one request, its fields and its body behind `line`, and prints the answer.
-task<> ask(io::context& loop, io::endpoint to, std::string line, std::string fields = {},
-           std::string body = {}) {
-    io::tcp::socket socket(loop);
-    co_await socket.connect(to);
-    const std::string request = line + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
-                                fields + "Content-Length: " + std::to_string(body.size()) +
-                                "\r\n\r\n" + body;
-    co_await socket.send_all(std::as_bytes(std::span(request)));
-    std::string answer;
-    for (;;) {
-        const io::pooled_buffer some = co_await socket.receive_pooled();
-        if (some.empty()) break;
-        answer.append(reinterpret_cast<const char*>(some.bytes().data()), some.bytes().size());
-    }
-    const std::string text = answer.substr(answer.find("\r\n\r\n") + 4);
-    std::printf("%s: %s %s\n", line.c_str(), answer.substr(9, 3).c_str(), text.c_str());
-}
-
-task<> visit(io::context& loop, io::endpoint to) {
-    const std::string form = "Content-Type: application/x-www-form-urlencoded\r\n";
-    const std::string sid = "Cookie: sid=s3cret\r\n";
-    const std::string json = "Content-Type: application/json\r\n" + sid;
-    co_await ask(loop, to, "GET /notes");
-    co_await ask(loop, to, "POST /login", form, "password=open");
-    co_await ask(loop, to, "POST /notes", json, R"({"title": "one", "text": "1"})");
-    co_await ask(loop, to, "POST /notes", json, R"({"title": ""})");
-    co_await ask(loop, to, "POST /notes", json, R"({"title": 1})");
-    co_await ask(loop, to, "POST /notes", sid, "title=one");
-    co_await ask(loop, to, "PUT /notes/1", json, R"({"title": "two"})");
-    co_await ask(loop, to, "GET /notes", sid);
-    co_await ask(loop, to, "DELETE /notes/1", sid);
-    co_await ask(loop, to, "GET /notes/1", sid);
-    ::kill(::getpid(), SIGINT);  // as Ctrl-C
-}
-
 }  // namespace
 
+// [main]
 int main() {
     notes store;
     http::server server({.endpoint = io::loopback(0), .threads = 2}, routes(store));
     server.drain_on({SIGINT, SIGTERM});
-    std::thread visitor([&] {
-        io::context loop;
-        std::optional<io::context::work_guard> guard(loop);
-        std::thread network([&] { loop.run(); });
-        this_thread::sync_wait(
-            execution::starts_on(loop.get_scheduler(), visit(loop, server.local())));
-        guard.reset();
-        network.join();
-    });
+    const rest_trial visitor(server.local());  // asks for notes, then sends a SIGTERM
     server.run();
-    visitor.join();
     std::puts("drained");
 }
+// [/main]

@@ -46,7 +46,7 @@ constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS,
         }
         e.body = e.left.substr(e.head_bytes, e.end.bytes() - e.head_bytes);
         const step s = settle(e, respond(e));
-        if (s != step::answered) return s;
+        if (s != step::answered || away_) return s;
     }
 }
 
@@ -105,7 +105,7 @@ connection::step connection::admit(exchange& e) {
         if (loop_.on_pool(h)) return step::depart;
         return finish(e, call(e, h, r), r);
     }
-    e.right.begin(e.output.empty());
+    if (!begin_away(e)) return step::gone;
     response made = call(e, h, r);
     if (!e.right.end()) return step::gone;
     return finish(e, std::move(made), r);
@@ -296,6 +296,14 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     serialize(r, framing(e, r, head), e.output);
     const bool sent = content_of(r.status()) == answer_content::any;
     note(e, r.status(), sent ? r.body().size() : 0, head);
+}
+
+std::string_view serving_loop::date() noexcept {
+    const time_point turn = context.turn_time();
+    if (turn == dated) [[likely]]
+        return dates.last();
+    dated = turn;
+    return dates.at(context.system().wall_time().time_since_epoch().count());
 }
 
 std::string_view connection::date_for(const exchange& e) noexcept {

@@ -302,6 +302,15 @@ void connection::run_out_of_time() noexcept {
         return;
     }
     if (phase_ == phase::handling) {
+        if (away_) {  // each handler of the batch has a time of its own
+            const time_point now = loop_.context.turn_time();
+            time_point next{};
+            if (!batch_->right.tell_if_late(now, next)) {
+                const duration limit = loop_.options.timeouts.handler;
+                set_deadline(std::min(next, saturating_add(now, limit)));
+                return;
+            }
+        }
         loop_.counts.timed_out.add();
         enter(phase::overdue, loop_.options.timeouts.handler_stop);
         request_stop();

@@ -60,34 +60,69 @@ struct read_ahead {
 };
 
 // Who answers a request whose handler runs on the pool: the pool's thread, or its loop in its place
-// when the handler does not end in time. Threads: any.
+// when the handler does not end in time. Each handler of a batch has a time of its own. Threads:
+// any.
 class right_to_answer {
 public:
-    // The handler starts. `alone`: no earlier answer is waiting to be sent.
-    void begin(bool alone) noexcept {
-        const std::lock_guard lock(mutex_);
+    // The batch leaves for the pool, where its first handler has to end by `deadline`. `alone`: as
+    // below. On the loop.
+    void depart(bool alone, time_point deadline) noexcept {
         alone_ = alone;
+        deadline_ = deadline;
+        told_ = false;
+    }
+    // The batch's first handler is about to start. False: the connection was given up while the
+    // batch waited for a thread, and what the exchange has is the loop's.
+    [[nodiscard]] bool begin_first() noexcept {
+        const std::lock_guard lock(mutex_);
+        return !given_up_;
+    }
+    // A later one is, which has to end by `deadline`. `alone`: no earlier answer is waiting to be
+    // sent. False: the connection has been given up.
+    [[nodiscard]] bool begin(bool alone, time_point deadline) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (given_up_) return false;
+        alone_ = alone;
+        deadline_ = deadline;
+        return true;
     }
     // The handler has ended. False: the connection has been given up.
     [[nodiscard]] bool end() noexcept {
         const std::lock_guard lock(mutex_);
         alone_ = false;
+        deadline_ = time_point::max();
         return !given_up_;
     }
-    // The loop waits no longer. True: a handler is running and its answer is the next: what the
-    // exchange has is the loop's until the batch comes home.
+    // The loop looks at the time. True: a handler is late, and the loop tells it to stop. Otherwise
+    // `next` is when one may be, or max() if none is running.
+    [[nodiscard]] bool tell_if_late(time_point now, time_point& next) noexcept {
+        const std::lock_guard lock(mutex_);
+        next = deadline_;
+        told_ = told_ || now >= deadline_;
+        return told_;
+    }
+    // Whether a handler of this batch was told to stop: the next one needs a stop source that knows
+    // nothing of it, which the loop makes. After end().
+    [[nodiscard]] bool was_told() noexcept {
+        const std::lock_guard lock(mutex_);
+        return told_;
+    }
+    // The loop waits no longer. True: a handler is running or about to, and its answer is the next:
+    // what the exchange has is the loop's until the batch comes home.
     [[nodiscard]] bool give_up() noexcept {
         const std::lock_guard lock(mutex_);
         given_up_ = true;
         return alone_;
     }
     // While no thread of the pool has the batch.
-    void reset() noexcept { alone_ = given_up_ = false; }
+    void reset() noexcept { alone_ = given_up_ = told_ = false; }
 
 private:
     std::mutex mutex_;
+    time_point deadline_ = time_point::max();  // of the handler that runs; max(): none does
     bool alone_ = false;
     bool given_up_ = false;
+    bool told_ = false;  // a handler was told to stop
 };
 
 // The client's address: taken from the socket when somebody asks first, and kept. The loop takes it
@@ -158,6 +193,7 @@ struct alignas(64) exchange : io::timer_entry {
     bool streaming = false;     // an answer has begun whose body comes in pieces
     bool given_up = false;      // the handler did not end in time, and answers nobody any more
     bool sending_late = false;  // what give_up() has to say
+    bool departing = false;     // none of the batch's handlers has begun on the pool
     bool more = false;          // what is below `parser` may be in use
     route_match<handler> match;
     head_parser parser;

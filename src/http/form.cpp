@@ -10,7 +10,7 @@ namespace coppice::http {
 using namespace internal;
 
 urlencoded_form::urlencoded_form(const request& r, std::size_t fields_max) : text_(r.body()) {
-    const std::optional<std::string_view> field = r.find("Content-Type");
+    const std::optional<std::string_view> field = only_content_type(r);
     std::string_view parameters;
     const std::optional<std::string_view> type =
         field ? take_media_type(*field, parameters) : std::nullopt;

@@ -1,4 +1,5 @@
 // What JSON bodies are, and their refusals.
+#include "keeping.hpp"
 #include "media_type.hpp"
 
 #include <coppice/http/body.hpp>
@@ -21,6 +22,7 @@ bool is_json(std::string_view content_type) {
         return false;
     }
     return for_each_parameter(parameters, [](std::string_view name, const std::string& value) {
+        if (is_extended(name, "charset")) return false;
         return !equals_ignoring_case(name, "charset") || equals_ignoring_case(value, "utf-8");
     });
 }
@@ -28,7 +30,7 @@ bool is_json(std::string_view content_type) {
 }  // namespace
 
 void require_json(const request& r) {
-    const std::optional<std::string_view> type = r.find("Content-Type");
+    const std::optional<std::string_view> type = only_content_type(r);
     if (!type || !is_json(*type)) {
         throw status_error(415, "the body must be application/json in UTF-8");
     }
@@ -39,15 +41,17 @@ void refuse_json() {
 }
 
 task<std::string> read_whole(request& r, std::size_t bytes_max) {
-    body_reader& body = r.incoming();
+    body_reader& body = unread_body(r);
     const std::optional<std::uint64_t> length = r.head().content_length();
     if (length.value_or(0) > bytes_max) throw status_error(413, "the body is too large");
+    const std::size_t most = length ? static_cast<std::size_t>(*length) : bytes_max;
     std::string text;
     for (;;) {
         const std::string_view piece = co_await body.read();
         if (piece.empty()) co_return text;
         if (piece.size() > bytes_max - text.size())
             throw status_error(413, "the body is too large");
+        make_counted_room(body, text, piece.size(), most);
         text.append(piece);
     }
 }

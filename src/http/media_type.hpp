@@ -1,6 +1,8 @@
 // Values with parameters, `type/subtype; name=value`; for what reads bodies by their media type.
 #pragma once
 
+#include <coppice/http/message.hpp>
+#include <coppice/http/parameters.hpp>
 #include <coppice/http/scan.hpp>
 
 #include <algorithm>
@@ -9,6 +11,18 @@
 #include <string_view>
 
 namespace coppice::http::internal {
+
+// The request's Content-Type; nothing: it has none. Errors: status_error, 400, for two, of which
+// another reader might take the other.
+inline std::optional<std::string_view> only_content_type(const request& r) {
+    std::optional<std::string_view> found;
+    for (const field& f : r.head().fields()) {
+        if (!equals_ignoring_case(f.name, "Content-Type")) continue;
+        if (found) throw bad_request("the request has two Content-Type fields");
+        found = f.value;
+    }
+    return found;
+}
 
 // Takes a token from the front of `text`; "": there is none.
 inline std::string_view take_token(std::string_view& text) noexcept {
@@ -34,6 +48,13 @@ inline bool take_quoted(std::string_view& text, std::string& out) {
         out.push_back(text[i]);
     }
     return false;
+}
+
+// Whether it is `name*`, `name*0` and so on, by which RFC 2231 writes a parameter in another way.
+// Some readers take it for `name`, others do not see it.
+inline bool is_extended(std::string_view parameter, std::string_view name) noexcept {
+    return parameter.size() > name.size() && parameter[name.size()] == '*' &&
+           equals_ignoring_case(parameter.substr(0, name.size()), name);
 }
 
 // Calls visit(name, value) for each `; name=value` of `text`, until it returns false. False: it
@@ -71,12 +92,13 @@ inline std::optional<std::string_view> take_media_type(std::string_view text,
     return text.substr(0, text.size() - rest.size());
 }
 
-// The value of a media type's parameter. Nothing: it is absent, it is there twice, or the text is
-// malformed.
+// The value of a media type's parameter. Nothing: it is absent, it is there twice or extended, or
+// the text is malformed.
 inline std::optional<std::string> media_parameter(std::string_view parameters,
                                                   std::string_view name) {
     std::optional<std::string> found;
     const bool good = for_each_parameter(parameters, [&](std::string_view n, std::string& value) {
+        if (is_extended(n, name)) return false;
         if (!equals_ignoring_case(n, name)) return true;
         if (found) return false;
         found = std::move(value);

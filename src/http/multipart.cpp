@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t boundary_bytes_max = 70;  // RFC 2046 section 5.1.1
 constexpr std::size_t file_name_bytes_max = 255;
+constexpr const char* loose_reason = "a boundary in the form is not preceded by CRLF";
 
 // RFC 2046 section 5.1.1: bchars, of which a space is not the last.
 bool is_boundary(std::string_view text) noexcept {
@@ -87,6 +88,7 @@ multipart_parser::multipart_parser(std::string_view boundary, multipart_limits l
 void multipart_parser::await_delimiter(state where) noexcept {
     state_ = where;
     matched_ = assumed_ = 2;
+    loose_ = 0;
 }
 
 void multipart_parser::fail(int status, const char* reason) {
@@ -127,6 +129,34 @@ bool multipart_parser::find_delimiter(std::string_view& input) {
     matched_ = std::min(input.size(), delimiter_.size());
     input.remove_prefix(matched_);
     return matched_ == delimiter_.size();
+}
+
+// Whether a line of data() that begins behind a bare CR or LF begins as a boundary does: what comes
+// before the byte that decides it stays in data(). What begins behind CRLF is never in data().
+bool multipart_parser::find_loose_boundary() {
+    const std::string_view boundary = std::string_view(delimiter_).substr(2);
+    std::size_t cr = 0;  // the next of each from `at` on, if not before it
+    std::size_t lf = 0;
+    for (std::size_t at = 0; at < data_.size();) {
+        if (loose_ == 0) {
+            if (cr <= at) cr = data_.find('\r', at);
+            if (lf <= at) lf = data_.find('\n', at);
+            const std::size_t next = std::min(cr, lf);
+            if (next == data_.npos) return false;
+            at = next + 1;
+            loose_ = 1;
+        } else if (data_[at] == boundary[loose_ - 1]) {
+            if (loose_ == boundary.size()) {
+                data_ = data_.substr(0, at);
+                return true;
+            }
+            ++loose_;
+            ++at;
+        } else {
+            loose_ = 0;  // the byte is looked at again: it may end a line too
+        }
+    }
+    return false;
 }
 
 // The rest of a boundary's line. True: it has ended, or nothing more need come.
@@ -195,6 +225,7 @@ void multipart_parser::read_disposition(std::string_view value) {
     }
     bool named = false;
     const bool good = for_each_parameter(value, [&](std::string_view name, std::string& text) {
+        if (is_extended(name, "name") || is_extended(name, "filename")) return false;
         if (equals_ignoring_case(name, "name")) {
             if (named) return false;
             named = true;
@@ -203,7 +234,7 @@ void multipart_parser::read_disposition(std::string_view value) {
             if (head_.filename) return false;
             head_.filename = std::move(text);
         }
-        return true;  // filename* too: RFC 7578 section 4.2 forbids it
+        return true;
     });
     if (!good || !named) fail(400, "the Content-Disposition of a part is malformed");
 }
@@ -249,6 +280,8 @@ multipart_parser::event multipart_parser::next(std::string_view& input) {
             case state::preamble:
                 if (find_delimiter(input)) {
                     state_ = state::boundary;
+                } else if (find_loose_boundary()) {
+                    fail(400, loose_reason);
                 } else if (input.empty() && data_.empty()) {
                     return event::wants_more;
                 }
@@ -258,6 +291,12 @@ multipart_parser::event multipart_parser::next(std::string_view& input) {
                     if (assumed_ != 0) fail(400, "the content of a part begins with the boundary");
                     state_ = state::boundary;
                     return event::part_end;
+                }
+                if (find_loose_boundary()) {
+                    if (data_.empty()) fail(400, loose_reason);
+                    state_ = state::failed;  // what has come before it is given out first
+                    status_ = 400;
+                    reason_ = loose_reason;
                 }
                 return data_.empty() ? event::wants_more : event::data;
             case state::fields:

@@ -1,27 +1,40 @@
 // Forms with files as they arrive, and whole.
+#include "keeping.hpp"
+#include "media_type.hpp"
+
 #include <coppice/http/multipart.hpp>
 #include <coppice/http/parameters.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace coppice::http {
 
+using namespace internal;
+
 namespace {
 
-// Gathers parts, up to a number of bytes.
+// Gathers parts, up to a number of bytes, and counts what they take if they are of a body.
 class collector {
 public:
-    collector(multipart_form& form, std::size_t bytes_max) noexcept
-        : form_(form), bytes_left_(bytes_max) {}
+    collector(multipart_form& form, std::size_t bytes_max, body_reader* counts = nullptr) noexcept
+        : form_(form), bytes_left_(bytes_max), counts_(counts) {}
 
     void begin(const multipart_head& head) {
-        take(sizeof(multipart_part) + head.name.size() + head.content_type.size());
-        if (head.filename) take(head.filename->size());
+        std::size_t texts = head.name.size() + head.content_type.size();
+        if (head.filename) texts += head.filename->size();
+        take(sizeof(multipart_part) + texts);
+        make_room_for_a_part(texts);
         form_.parts.push_back({head, {}});
     }
     void add(std::string_view piece) {
         take(piece.size());
-        form_.parts.back().data.append(piece);
+        std::string& data = form_.parts.back().data;
+        if (counts_ != nullptr) {
+            const std::size_t most = data.size() + piece.size() + bytes_left_;
+            make_counted_room(*counts_, data, piece.size(), most);
+        }
+        data.append(piece);
     }
 
 private:
@@ -29,15 +42,23 @@ private:
         if (bytes > bytes_left_) throw status_error(413, "the form is too large");
         bytes_left_ -= bytes;
     }
+    void make_room_for_a_part(std::size_t texts) {
+        std::vector<multipart_part>& parts = form_.parts;
+        const bool full = parts.size() == parts.capacity();
+        const std::size_t more = full ? std::max<std::size_t>(parts.size(), 1) : 0;
+        if (counts_ != nullptr) counts_->keep(texts + more * sizeof(multipart_part));
+        if (full) parts.reserve(parts.size() + more);
+    }
 
     multipart_form& form_;
     std::size_t bytes_left_;
+    body_reader* counts_;  // nullptr: nobody counts
 };
 
 }  // namespace
 
 multipart_reader::multipart_reader(request& r, multipart_limits limits)
-    : multipart_reader(r.incoming(), r.find("Content-Type"), limits) {}
+    : multipart_reader(unread_body(r), only_content_type(r), limits) {}
 
 multipart_reader::multipart_reader(body_reader& body, std::optional<std::string_view> content_type,
                                    multipart_limits limits)
@@ -93,7 +114,7 @@ std::optional<std::string_view> multipart_form::text(std::string_view name) cons
 }
 
 multipart_form parse_multipart(const request& r, const multipart_limits& limits) {
-    multipart_parser parser(multipart_boundary(r.find("Content-Type")), limits);
+    multipart_parser parser(multipart_boundary(only_content_type(r)), limits);
     multipart_form form;
     collector into(form, limits.bytes_max);
     std::string_view input = r.body();
@@ -118,7 +139,7 @@ multipart_form parse_multipart(const request& r, const multipart_limits& limits)
 task<multipart_form> read_multipart(request& r, multipart_limits limits) {
     multipart_reader parts(r, limits);
     multipart_form form;
-    collector into(form, limits.bytes_max);
+    collector into(form, limits.bytes_max, &r.incoming());
     for (;;) {
         const multipart_head* const head = co_await parts.next();
         if (head == nullptr) co_return form;

@@ -12,6 +12,8 @@
 #include <pthread.h>
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <system_error>
 
 namespace coppice::http {
@@ -163,14 +165,6 @@ void serving_loop::answer_group::end(operation* op) noexcept {
     if (!group.senders.empty()) group.loop.send_group();
 }
 
-std::string_view serving_loop::date() noexcept {
-    const time_point turn = context.turn_time();
-    if (turn == dated) [[likely]]
-        return dates.last();
-    dated = turn;
-    return dates.at(context.system().wall_time().time_since_epoch().count());
-}
-
 void serving_loop::begin_drain(duration hard_stop) noexcept {
     draining = true;
     acceptor.close();
@@ -260,11 +254,15 @@ struct server::shared {
             loop& owner;
         };
         // Serves until drained: then nothing is pending any more.
-        void run() {
-            bool began = false;
-            accept_connections(*this, began);
-            if (!began) throw std::bad_alloc();
-            if (options.on_loop) options.on_loop(context);
+        void run(server::shared& owner) {
+            try {
+                bool began = false;
+                accept_connections(*this, began);
+                if (!began) throw std::bad_alloc();
+                if (options.on_loop) options.on_loop(context);
+            } catch (...) {
+                owner.fail(std::current_exception());
+            }
             context.run();
             if (options.access_log != nullptr) options.access_log->write(log_lines);
         }
@@ -274,6 +272,13 @@ struct server::shared {
         duration hard_stop{};  // written before the drain is posted
         std::thread thread;
     };
+
+    // A loop cannot serve: all of them end, and run() throws what the first one says. Any thread.
+    void fail(std::exception_ptr error) noexcept {
+        const std::lock_guard lock(failing);
+        if (!failure) failure = std::move(error);
+        begin_drain(duration::zero());
+    }
 
     // What drain_on() asked for, on the first loop.
     struct signal_watch : io::operation {
@@ -323,6 +328,8 @@ struct server::shared {
     std::optional<signal_watch> signals;  // its session ends in the end of the first loop
     io::endpoint local;
     bool running = false;
+    std::mutex failing;
+    std::exception_ptr failure;  // of the first loop that cannot serve; written under `failing`
 };
 
 server::server(server_options options, router routes)
@@ -374,7 +381,7 @@ void server::run() {
     auto& loops = shared_->loops;
     try {
         for (std::size_t i = 1; i < loops.size(); ++i) {
-            loops[i]->thread = std::thread([l = loops[i].get()] { l->run(); });
+            loops[i]->thread = std::thread([l = loops[i].get(), this] { l->run(*shared_); });
             const std::string name = "coppice-http/" + std::to_string(i % 1000);
             ::pthread_setname_np(loops[i]->thread.native_handle(), name.c_str());
         }
@@ -386,10 +393,11 @@ void server::run() {
         shared_->running = false;
         throw;
     }
-    loops[0]->run();
+    loops[0]->run(*shared_);
     for (std::size_t i = 1; i < loops.size(); ++i) loops[i]->thread.join();
     shared_->running = false;
     shared_->path.remove();
+    if (shared_->failure) std::rethrow_exception(std::exchange(shared_->failure, nullptr));
 }
 
 void server::drain(duration hard_stop) noexcept {

@@ -306,6 +306,7 @@ private:
     void end_run(exchange& e) noexcept;
     void request_stop() noexcept;
     void prepare_departure(exchange& e);
+    [[nodiscard]] bool begin_away(exchange& e) noexcept;
     task<> come_home();
     void at_home() noexcept;
     void watch() noexcept;

@@ -128,11 +128,21 @@ public:
         asked_ = !head.expects_continue() || !bytes_.empty();
         decoder_.keep_trailers(e.trailers);
     }
+    // Behind the handler and what it has kept.
+    ~incoming_body() {
+        if (kept_ != 0) exchange_.budget.give(kept_);
+    }
 
+    void keep(std::size_t bytes) override {
+        if (!exchange_.budget.reserve(bytes)) throw refused{503, no_room_reason};
+        kept_ += bytes;
+    }
+    bool has_begun() const noexcept override { return begun_; }
     task<std::string_view> read() override {
         serving_loop& loop = connection_.loop_;
         for (;;) {
             if (const std::string_view piece = next_piece(); ended_ || !piece.empty()) {
+                begun_ = true;
                 co_return piece;
             }
             const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
@@ -234,6 +244,8 @@ private:
     std::uint64_t left_;          // of a body with a declared length
     std::uint64_t received_ = 0;  // since the handler's first wait
     duration taken_{};            // by the client, for that
+    std::size_t kept_ = 0;        // of the budget, for what the handler gathers
+    bool begun_ = false;          // something was given out
     bool chunked_;
     bool ended_;           // nothing more belongs to the body
     bool asked_;           // the client does not wait for 100 (Continue)
@@ -279,6 +291,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
         e.origin.body = nullptr;
         if (body.is_broken() || e.given_up) {
             if (!e.given_up) ++e.stops;
+            if (error) (void)answer_to(e, error);  // nobody gets it, but on_exception hears of it
         } else {
             if (body.is_complete()) {
                 e.rest = body.take_rest();

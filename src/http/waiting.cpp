@@ -118,6 +118,16 @@ task<bool> connection::converse(exchange& e, step s) {
         switch (s) {
             case step::admitted:  // advance() keeps it
             case step::answered:
+                // The next request is not to see the stop or the time of the one before. On the
+                // pool a source that was not asked to stop serves on.
+                if (away_ && e.right.was_told()) {
+                    co_await come_home();
+                    if (!socket_.is_open() || e.given_up) {
+                        s = step::gone;
+                        break;
+                    }
+                }
+                if (!away_) end_run(e);
                 s = advance(e);
                 break;
             case step::drop:
@@ -333,7 +343,7 @@ task<connection::step> connection::run_handler(exchange& e) {
         begin_run(e);
     }
     const bool departed = away_;
-    if (departed) e.right.begin(true);  // all that was ready has been sent
+    if (departed && !begin_away(e)) co_return step::gone;
     e.origin.pool = loop_.on_pool(h) ? loop_.shared.pool : nullptr;
     step reached = step::gone;
     {
@@ -349,7 +359,11 @@ task<connection::step> connection::run_handler(exchange& e) {
         // The task may have ended anywhere.
         if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
         const bool answers = may_answer && (away_ || !e.given_up);
-        if (answers) reached = conclude(e, std::move(made), error, r);
+        if (answers) {
+            reached = conclude(e, std::move(made), error, r);
+        } else if (error) {
+            (void)answer_to(e, error);  // nobody gets it, but on_exception hears of it
+        }
     }
     // Behind all that may refer to the stop source: the request's values, the answer, the error.
     if (!away_ && reached != step::stream) end_run(e);
@@ -360,10 +374,9 @@ task<connection::step> connection::run_handler(exchange& e) {
 // the caller, once the request is gone.
 connection::step connection::conclude(exchange& e, std::optional<response> made,
                                       const std::exception_ptr& error, const request& r) {
+    if (error) made = answer_to(e, error);
     if (!away_ && !socket_.is_open()) return step::gone;  // cut off meanwhile
-    if (error) {
-        made = answer_to(e, error);
-    } else if (!made) {
+    if (!made) {
         ++e.stops;
         const bool late = loop_.context.now() >= e.origin.deadline;
         if (e.stop->stop_requested() && !late) return step::gone;
@@ -385,6 +398,7 @@ void connection::begin_run(exchange& e) {
 void connection::end_run(exchange& e) noexcept {
     e.streamed.reset();  // its body may refer to the source
     e.origin.stop = {};
+    e.origin.deadline = time_point::max();
     e.stop.reset();
 }
 
@@ -397,7 +411,17 @@ void connection::request_stop() noexcept {
 void connection::prepare_departure(exchange& e) {
     begin_run(e);
     loop_.date().copy(e.date.data(), e.date.size());
+    e.right.depart(e.output.empty(), e.deadline);
+    e.departing = true;
     away_ = true;
+}
+
+// On the pool: a handler starts. The first one's time has begun with the departure, so that it
+// includes the wait for a thread. False: the loop has answered in its place meanwhile.
+bool connection::begin_away(exchange& e) noexcept {
+    if (std::exchange(e.departing, false)) return e.right.begin_first();
+    e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
+    return e.right.begin(e.output.empty(), e.origin.deadline);
 }
 
 // Takes the connection back to its loop.

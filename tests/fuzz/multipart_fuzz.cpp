@@ -40,6 +40,20 @@ void written_is_read(std::string_view content, test::guarded_bytes& memory) {
     }
 }
 
+// What an accepted form has before its last boundary is no boundary behind a bare CR or LF, which
+// tolerant readers take for one.
+void tolerant_readers_agree(std::string_view bytes, std::string_view said) {
+    if (!said.ends_with("[end]")) return;
+    const std::size_t last = bytes.find("--B--");
+    for (std::size_t at = 1; at < last && last != bytes.npos; ++at) {
+        if (!bytes.substr(at).starts_with("--B")) continue;
+        const char before = bytes[at - 1];
+        const bool after_line = before == '\r' || before == '\n';
+        const bool strict = at >= 2 && bytes.substr(at - 2, 2) == "\r\n";
+        verify(!after_line || strict, "a boundary behind a bare CR or LF");
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -57,6 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t at = bytes.empty() ? 0 : (bytes.size() * 31 + whole.size()) % bytes.size();
     verify_equal(said(at, bytes.npos), whole, "split");
     verify_equal(said(at, 2), whole, "split and in twos");
+    tolerant_readers_agree(bytes, whole);
     written_is_read(bytes, memory);
 
     // What names of files become leads nowhere.

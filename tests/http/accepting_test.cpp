@@ -201,8 +201,8 @@ TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
         return response(204);
     });
     http::server_options o = options_of(GetParam());
-    o.timeouts.handler = 5ms;
-    o.timeouts.handler_stop = 5ms;
+    o.timeouts.handler = 100ms;
+    o.timeouts.handler_stop = 100ms;
     running_server server(std::move(o), std::move(r));
     client first(server.port());
     sockaddr_storage at{};

@@ -1,6 +1,9 @@
 // The bytes that a server keeps for its clients, and what happens where they, or memory, run out.
 #include <coppice/base/atomic.hpp>
+#include <coppice/exec/write_env.hpp>
 #include <coppice/http/body.hpp>
+#include <coppice/http/json.hpp>
+#include <coppice/http/multipart.hpp>
 #include <coppice/http/pause.hpp>
 
 #include "allocations.hpp"
@@ -16,6 +19,23 @@
 
 namespace {
 
+// Stands for what a JSON library reads: text without an 'e'.
+struct document {
+    std::string text;
+};
+
+}  // namespace
+
+template <>
+struct coppice::http::json_codec<document> {
+    static std::optional<document> parse(std::string_view text) {
+        if (text.find('e') != text.npos) return std::nullopt;
+        return document{std::string(text)};
+    }
+};
+
+namespace {
+
 using namespace coppice;
 using namespace coppice::internal;
 using namespace std::chrono_literals;
@@ -25,6 +45,40 @@ using http::response;
 
 constexpr std::size_t kibibyte = 1024;
 constexpr std::size_t budget = 1024 * kibibyte;
+
+// Handlers at /held/... wait for this behind the body.
+atomic<bool> go_on{true};
+atomic<int> held{0};
+
+task<> hold(request& q) {
+    if (!q.path().starts_with("/held/")) co_return;
+    held.fetch_add(1, release);
+    while (!go_on.load(acquire)) {
+        co_await execution::unstoppable(q.loop().get_scheduler().schedule());
+    }
+}
+task<response> read_document(request& q) {
+    const document d = co_await http::read_json<document>(q);
+    co_await hold(q);
+    co_return response::text(std::to_string(d.text.size()));
+}
+task<response> read_form(request& q) {
+    const http::multipart_form form = co_await http::read_multipart(q);
+    co_await hold(q);
+    co_return response::text(std::to_string(form.text("a").value_or("").size()));
+}
+// By pieces, as handlers do that gather in their own way.
+task<response> read_and_keep(request& q) {
+    std::string text;
+    for (;;) {
+        const std::string_view piece = co_await q.incoming().read();
+        if (piece.empty()) break;
+        q.incoming().keep(piece.size());
+        text.append(piece);
+    }
+    co_await hold(q);
+    co_return response::text(std::to_string(text.size()));
+}
 
 http::router routes() {
     http::router r;
@@ -55,6 +109,12 @@ http::router routes() {
              })
         .post("/size", size_of_body)
         .post("/read", http::read_body(read_all));
+    for (const char* const prefix : {"", "/held"}) {
+        r.group(prefix)
+            .post("/json", http::read_body(read_document))
+            .post("/form", http::read_body(read_form))
+            .post("/keep", http::read_body(read_and_keep));
+    }
     r.with([](request& q, http::next_handler next) -> task<response> {
          q.set(std::string(100, 'x'));
          co_await http::pause(q, 1ms);
@@ -200,7 +260,9 @@ TEST_P(budgets, answers_that_clients_do_not_read_end_with_a_reset_beyond_the_bud
         bool reset = false;
         const std::string answer = c->receive_all(&reset);
         whole += answer.size() > (16u << 20);
-        if (answer.size() <= (16u << 20)) EXPECT_TRUE(reset);
+        if (answer.size() <= (16u << 20)) {
+            EXPECT_TRUE(reset);
+        }
     }
     EXPECT_LT(whole, 8);
     client after(server.port());
@@ -216,6 +278,85 @@ TEST_P(budgets, without_any_only_what_comes_whole_is_served) {
     for (int i = 0; i != 3; ++i) EXPECT_TRUE(is_served(c));
     ASSERT_TRUE(c.send(post("/size", 10)));
     EXPECT_TRUE(has_status(c.receive(), 503));
+}
+
+// A body of `size` bytes and what is around it, as the handler at the path reads it.
+struct whole_body {
+    std::string head, begin, content, end;
+    std::string all() const { return head + begin + content + end; }
+};
+whole_body body_for(std::string_view path, std::size_t size) {
+    whole_body b;
+    std::string type = "application/json";
+    if (path.ends_with("/form")) {
+        type = "multipart/form-data; boundary=B";
+        b.begin = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n";
+        b.end = "\r\n--B--";
+    }
+    b.content.assign(size, 'x');
+    b.head = post(path, b.begin.size() + size + b.end.size());
+    b.head.insert(b.head.size() - 2, "Content-Type: " + type + "\r\n");
+    return b;
+}
+
+TEST_P(budgets, what_handlers_keep_of_their_bodies_counts_while_they_run) {
+    for (const std::string path : {"/json", "/form", "/keep"}) {
+        SCOPED_TRACE(path);
+        go_on.store(false, relaxed);
+        held.store(0, relaxed);
+        running_server server(options(), routes());
+        client first(server.port()), second(server.port()), third(server.port());
+        ASSERT_TRUE(first.send(body_for("/held" + path, 400 * kibibyte).all()));
+        while (held.load(acquire) == 0) std::this_thread::yield();
+        // It would fit alone.
+        (void)second.send(body_for(path, 700 * kibibyte).all());
+        const std::string answer = second.receive();
+        EXPECT_TRUE(has_status(answer, 503)) << answer;
+        EXPECT_NE(answer.find("\r\nRetry-After: 1\r\n"), answer.npos) << answer;
+        EXPECT_NE(answer.find("\r\nConnection: close\r\n"), answer.npos) << answer;
+        EXPECT_TRUE(is_served(third));
+        go_on.store(true, release);
+        EXPECT_EQ(body_of(first.receive()), std::to_string(400 * kibibyte));
+        // The room is there again; another loop may see it a little later.
+        const std::size_t size = (path == "/form" ? 400 : 700) * kibibyte;
+        for (std::string again; again != std::to_string(size);) {
+            client next(server.port());
+            (void)next.send(body_for(path, size).all());
+            again = next.receive();
+            if (!has_status(again, 503)) {
+                ASSERT_TRUE(has_status(again, 200)) << again;
+                again = body_of(again);
+            }
+        }
+    }
+}
+
+TEST_P(budgets, what_handlers_have_kept_is_given_back_however_they_end) {
+    running_server server(options(), routes());
+    for (const std::string path : {"/json", "/form", "/keep"}) {
+        SCOPED_TRACE(path);
+        whole_body malformed = body_for(path, 300 * kibibyte);
+        malformed.content.back() = 'e';
+        if (path == "/form") malformed.end = "\r\n--B-x";
+        for (int i = 0; i != 8; ++i) {
+            client c(server.port());
+            ASSERT_TRUE(c.send(malformed.all()));
+            EXPECT_TRUE(has_status(c.receive(), path == "/keep" ? 200 : 400));
+            // Gone in the middle.
+            const whole_body half = body_for(path, 400 * kibibyte);
+            const std::uint64_t before = server->statistics().bytes_received;
+            const std::string sent = half.head + half.begin + half.content.substr(0, 300'000);
+            client gone(server.port());
+            ASSERT_TRUE(gone.send(sent));
+            wait_for_bytes(*server, before + sent.size());
+            gone.reset();
+            c.reset();
+            wait_until([&] { return server->statistics().open == 0; });
+        }
+        client last(server.port());
+        ASSERT_TRUE(last.send(body_for(path, 400 * kibibyte).all()));
+        EXPECT_EQ(body_of(last.receive()), std::to_string(400 * kibibyte));
+    }
 }
 
 const std::string trailer = "0\r\nA: " + std::string(100, 'b') + "\r\n\r\n";
@@ -236,6 +377,8 @@ const std::vector<std::string> questions = {
     "GET /refused?n=1 HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /refused?n=x HTTP/1.1\r\nHost: a\r\n\r\n",
     post("/none", 10'000) + std::string(10'000, 'x'),
+    body_for("/json", 50'000).all(),
+    body_for("/form", 50'000).all(),
 };
 
 // What the server may say when it has no memory: a whole answer, an error, or nothing.

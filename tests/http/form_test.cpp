@@ -87,6 +87,8 @@ TEST(urlencoded_form, other_media_types_are_refused) {
     EXPECT_EQ(posted("a=1", "").refused(), 415);
     for (const char* const type : {"text/plain", "application/json", "x", "application/"})
         EXPECT_EQ(posted("a=1", type).refused(), 415) << type;
+    EXPECT_EQ(posted("a=1", std::string(right_type) + "\r\nContent-type: text/plain").refused(),
+              400);
     EXPECT_EQ(posted("a=1", "Application/X-WWW-Form-Urlencoded; charset=utf-8").refused(), 0);
 }
 

@@ -1,5 +1,6 @@
 // http/json.hpp: the hook for JSON libraries, and what clients are told by it.
 #include <coppice/http/json.hpp>
+#include <coppice/http/multipart.hpp>
 
 #include "running_server.hpp"
 
@@ -141,8 +142,11 @@ TEST_P(json_on, what_the_client_did_wrong_is_never_the_servers_fault) {
         expect(400, message(path, ""));
         for (const char* const type :
              {"", "text/plain", "application/jsonx", "application/x", "json", "+json",
-              "application/json; charset=latin1", "application/json; charset", "application/json,"})
+              "application/json; charset=latin1", "application/json; charset*=UTF-8''latin1",
+              "application/json; charset", "application/json,"})
             expect(415, message(path, "1", type));
+        expect(400, message(path, "1", "application/json\r\nCONTENT-TYPE: application/json"),
+               "the request has two Content-Type fields");
     }
     for (const char* const path : {"/whole", "/late"})
         expect(422, message(path, "told"), "the value is odd");
@@ -158,6 +162,38 @@ TEST_P(json_on, a_body_beyond_its_limit_is_refused_declared_or_not) {
     expect(413,
            "POST /late HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
            "Transfer-Encoding: chunked\r\n\r\n6\r\n000000\r\n5\r\n00001\r\n0\r\n\r\n");
+}
+
+// What has been read from is the program's fault: the client must not be blamed for it.
+TEST(whole_bodies_death, a_body_that_has_been_read_from_stops_the_process) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto serve_once = [](http::handler h) {
+        http::server_options o;
+        o.endpoint = io::loopback(0);
+        http::router routes;
+        routes.post("/", std::move(h));
+        running_server server(std::move(o), std::move(routes));
+        test::client c(server.port());
+        (void)ask(c, message("/", "1"));
+    };
+    const auto twice = [](request& r) -> task<response> {
+        (void)co_await http::read_json<by_exception>(r);
+        (void)co_await http::read_json<by_exception>(r);
+        co_return response();
+    };
+    const auto late = [](request& r) -> task<response> {
+        (void)co_await r.incoming().read();
+        (void)co_await http::read_multipart(r);
+        co_return response();
+    };
+    const auto by_pieces = [](request& r) -> task<response> {
+        (void)co_await r.incoming().read();
+        http::multipart_reader parts(r);
+        co_return response();
+    };
+    EXPECT_DEATH(serve_once(http::read_body(twice)), "something was read before");
+    EXPECT_DEATH(serve_once(http::read_body(late)), "something was read before");
+    EXPECT_DEATH(serve_once(http::read_body(by_pieces)), "something was read before");
 }
 
 INSTANTIATE_TEST_SUITE_P(ways, json_on, testing::ValuesIn(every_way), name_of_way);

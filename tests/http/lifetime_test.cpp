@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -87,6 +89,34 @@ TEST_P(lifetime_on, a_server_that_never_ran_destroys_its_handlers_once) {
         EXPECT_EQ(counted.use_count(), 2);
     }
     EXPECT_EQ(counted.use_count(), 1);
+}
+
+class on_loop_of : public testing::TestWithParam<way> {};
+INSTANTIATE_TEST_SUITE_P(ways, on_loop_of, testing::ValuesIn(every_way), name_of_way);
+
+TEST_P(on_loop_of, an_exception_ends_the_server_and_leaves_run_whichever_loop_it_is) {
+    const int loops = static_cast<int>(loops_of(GetParam()));
+    for (int failing = 0; failing != loops; ++failing) {
+        http::server_options o = options_of(GetParam());
+        internal::atomic<int> begun{0};
+        o.on_loop = [&](io::context&) {
+            if (begun.fetch_add(1, internal::relaxed) == failing) {
+                throw std::runtime_error("not here");
+            }
+        };
+        http::router r;
+        r.get("/", [](request&) { return response::text("x"); });
+        http::server server(std::move(o), std::move(r));
+        server.drain_on({SIGUSR1});
+        std::string caught;
+        try {
+            server.run();
+        } catch (const std::runtime_error& error) {
+            caught = error.what();
+        }
+        EXPECT_EQ(caught, "not here") << failing;
+        EXPECT_EQ(begun.load(internal::relaxed), loops);
+    }
 }
 
 }  // namespace

@@ -69,8 +69,8 @@ TEST(multipart, what_is_around_the_parts_is_dropped) {
 
 TEST(multipart, what_resembles_a_boundary_is_content) {
     for (const char* const content :
-         {"\r\n--", "\r\n-B", "--B", "x--B--", "\n--B", "\r--B", "\r\n\r\n--A", "\r\r\n-", "\r",
-          "\r\n", "\r\n--b", "-", "--", "\r\n--\r\n--\r\n-"}) {
+         {"\r\n--", "\r\n-B", "--B", "x--B--", "\n--A", "\r--C", "\n-\n--", "\r\n\r\n--A",
+          "\r\r\n-", "\r", "\r\n", "\r\n--b", "-", "--", "\r\n--\r\n--\r\n-"}) {
         const std::string text = std::string("y").append(content);
         EXPECT_EQ(said_of(form(named, text)), "[a|-|text/plain]" + text + "[/][end]");
     }
@@ -108,8 +108,28 @@ TEST(multipart, a_line_that_ends_otherwise_than_in_crlf_is_refused) {
     EXPECT_TRUE(is_malformed("--B\r\n" + named + "\r\n\nx\r\n--B--"));
     EXPECT_TRUE(is_malformed("--B\r\n\r\nx\r\n--B--"));
     EXPECT_TRUE(is_malformed("--B--\rx"));
-    EXPECT_EQ(said_of("--B\r\n" + named + "\r\n\r\nx\n--B--\n"),
-              "[a|-|text/plain]x\n--B--\n(400 the form ends before its last boundary)");
+}
+
+// Some readers take these for boundaries: they would see other parts than this one.
+TEST(multipart, a_boundary_behind_a_bare_cr_or_lf_is_refused_wherever_it_is) {
+    const std::string reason = "(400 a boundary in the form is not preceded by CRLF)";
+    for (const std::string line : {"\n", "\r", "\n\n", "\n--\r"}) {
+        for (const char* const behind : {"--B", "--B\r\n", "--B\n", "--B--", "--B--\r\n", "--BC"}) {
+            const std::string held = line + std::string(behind).substr(0, 2);
+            EXPECT_EQ(said_of(form(named, "x" + line + behind)),
+                      "[a|-|text/plain]x" + held + reason)
+                << behind;
+            EXPECT_EQ(said_of("before" + line + behind + "\r\n" + form(named)), reason) << behind;
+            EXPECT_EQ(said_of(line + behind + form(named)), reason) << behind;
+        }
+        EXPECT_EQ(said_of(form(named) + line + "--B\n"), "[a|-|text/plain]x[/][end]");
+    }
+    EXPECT_EQ(said_of("--B\r\n" + named + "\r\n\r\nx\n--B--\n"), "[a|-|text/plain]x\n--" + reason);
+    // A boundary may begin with dashes.
+    EXPECT_EQ(said_of("----\r\n" + named + "\r\n\r\n\n--x\r\n------", "--"),
+              "[a|-|text/plain]\n--x[/][end]");
+    EXPECT_EQ(said_of("----\r\n" + named + "\r\n\r\n\n-----\r\n------", "--"),
+              "[a|-|text/plain]\n---" + reason);
 }
 
 TEST(multipart, a_boundary_with_anything_behind_it_is_refused) {
@@ -131,6 +151,11 @@ TEST(multipart, a_head_that_two_readers_could_read_in_two_ways_is_refused) {
           "Content-Disposition: form-data; name=\"a\r\n b\"",
           "Content-Disposition: form-data; name=\"a",
           "Content-Disposition: form-data; name=\"a\\\"",
+          "Content-Disposition: form-data; name=\"a\"; filename*=UTF-8''x",
+          "Content-Disposition: form-data; name=\"a\"; FileName*0=x",
+          "Content-Disposition: form-data; name=\"a\"; filename*0*=x",
+          "Content-Disposition: form-data; name=\"a\"; name*=UTF-8''b",
+          "Content-Disposition: form-data; name*0=a; name=\"a\"",
           "Content-Disposition: form-data; name=a[]",
           "Content-Disposition: form-data; name=",
           "Content-Disposition: form-data; name",
@@ -164,7 +189,7 @@ TEST(multipart, names_are_as_browsers_write_them) {
     EXPECT_EQ(name("C:\\dir\\file"), "C:\\dir\\file");
     EXPECT_EQ(name("a%22b;c=\xc3\xa9"), "a%22b;c=\xc3\xa9");
     EXPECT_EQ(name(""), "");
-    EXPECT_EQ(said_of(form(named + "; filename*=UTF-8''x")), "[a|-|text/plain]x[/][end]");
+    EXPECT_EQ(said_of(form(named + "; filenames*=x; names*=y")), "[a|-|text/plain]x[/][end]");
 }
 
 TEST(multipart, limits_are_kept_to_the_byte) {
@@ -211,7 +236,9 @@ TEST(multipart, the_boundary_is_the_content_types) {
     }
     for (const char* const type :
          {"multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary",
-          "multipart/form-data; boundary=a; boundary=a", "multipart/form-data; boundary=\"\"",
+          "multipart/form-data; boundary=a; boundary=a",
+          "multipart/form-data; boundary=a; boundary*=UTF-8''b",
+          "multipart/form-data; boundary*0=a; boundary=b", "multipart/form-data; boundary=\"\"",
           "multipart/form-data; boundary=\"a", "multipart/form-data boundary=a",
           "multipart/form-data; boundary=a b", "multipart/form-data; boundary=\"a \"",
           "multipart/form-data; boundary = a"}) {
@@ -324,6 +351,9 @@ TEST_P(multipart_on, clients_that_err_are_told_and_handlers_do_not_see_it) {
         };
         status(message(path, form(named), "text/plain"), 415);
         status(message(path, form(named), "multipart/form-data"), 400);
+        status(message(path, form(named),
+                       "multipart/form-data; boundary=B\r\ncontent-type: multipart/form-data"),
+               400);
         status(message(path, "--B\r\n" + named), 400);
         status(message(path, form("X: y")), 400);
         status(message(path, ""), 400);

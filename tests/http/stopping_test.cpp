@@ -218,8 +218,8 @@ TEST_P(stopping_on, a_handler_that_does_not_listen_is_answered_for_and_may_end_w
                   co_return wait();
               }));
     http::server_options o = options_of(GetParam());
-    o.timeouts.handler = 20ms;
-    o.timeouts.handler_stop = 10ms;
+    o.timeouts.handler = 100ms;
+    o.timeouts.handler_stop = 50ms;
     running_server server(std::move(o), std::move(r));
     int round = 0;
     for (const std::string_view first :
@@ -256,8 +256,8 @@ TEST_P(stopping_on, a_deaf_handler_behind_an_answer_that_waits_ends_the_connecti
           }))
         .get("/first", http::offload([](request&) { return response::text("first"); }));
     http::server_options o = options_of(GetParam());
-    o.timeouts.handler = 20ms;
-    o.timeouts.handler_stop = 10ms;
+    o.timeouts.handler = 100ms;
+    o.timeouts.handler_stop = 50ms;
     running_server server(std::move(o), std::move(r));
     if (server->pool() == nullptr) return;
     client c(server.port());

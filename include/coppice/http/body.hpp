@@ -19,6 +19,7 @@
 #include <coppice/stop/inplace.hpp>
 #include <coppice/task/task.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,13 +53,21 @@ public:
     // a slow reader slows its client. Stops the caller if the client goes away.
     // Errors: http::refused if the body is malformed, too large or too slow; the client is told.
     virtual task<std::string_view> read() = 0;
+    // For a handler that gathers what it reads: counts `bytes` more among what the server keeps for
+    // its clients (server_options::buffered_bytes_max), until the handler has ended. Errors:
+    // http::refused, 503, if that is too much; nothing is counted then. Bodies of one's own count
+    // nothing. Threads: as read(). Cost: no allocation.
+    virtual void keep(std::size_t bytes) { (void)bytes; }
+    // Whether read() has given a piece, or the end. read_json(), read_multipart() and
+    // multipart_reader need the whole body, and stop the process where it has.
+    virtual bool has_begun() const noexcept { return false; }
 
 protected:
     ~body_reader() = default;
 };
 
-// A request that cannot be served, thrown out of body_reader::read(). A handler lets it pass: the
-// connection answers with the status and closes.
+// A request that cannot be served, thrown out of body_reader::read() and keep(). A handler lets it
+// pass: the connection answers with the status and closes.
 struct refused {
     int status;
     const char* reason;  // static

@@ -1,4 +1,4 @@
-// cors and compression: filters that many services want; for router::use().
+// cors, compression and json_errors: filters that many services want; for router::use().
 #pragma once
 
 #include <coppice/http/handler.hpp>
@@ -50,6 +50,12 @@ struct compression_options {
 // without secrets, and those in which nothing is of the request, are safe. Errors:
 // std::invalid_argument for a level that zlib does not know.
 std::shared_ptr<const filter> compression(compression_options options = {});
+
+// Gives refusals and faults a body of JSON, {"error": "there is no such note"}: answers of 400 and
+// more that are text/plain and not streamed, those that a status_error and the server itself make
+// among them. What is no UTF-8 in a text becomes U+FFFD. Answers in which a handler says it in
+// another type stay as they are.
+std::shared_ptr<const filter> json_errors();
 
 // The coding that an Accept-Encoding allows and prefers: "gzip", "deflate", or "" for none (RFC
 // 9110 section 12.5.3).

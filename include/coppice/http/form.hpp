@@ -22,7 +22,8 @@ public:
 
     // For handlers that get the body whole. Errors: status_error: 415 unless the media type is
     // application/x-www-form-urlencoded; 413 for more fields than `fields_max`; 400 for a malformed
-    // escape or a NUL, in any of them. Cost: O(bytes), no allocation.
+    // escape or a NUL, in any of them, and for two Content-Type fields. Cost: O(bytes), no
+    // allocation.
     explicit urlencoded_form(const request& r, std::size_t fields_max = fields_max_default);
 
     // The number of fields, also of those that have a name in common.

@@ -60,13 +60,14 @@ struct malformed_of<Codec> {
     using type = typename Codec::malformed;
 };
 
-// Errors: status_error, 415, unless the body is JSON in UTF-8 by its Content-Type.
+// Errors: status_error: 415 unless the body is JSON in UTF-8 by its Content-Type; 400 for two.
 void require_json(const request& r);
 // Throws the status_error, 400, of a text that is no JSON of the form that is asked for.
 [[noreturn]] void refuse_json();
 
 // A body that its handler reads, whole. Errors: status_error, 413, beyond `bytes_max`;
-// http::refused, as body_reader::read().
+// http::refused, as body_reader::read() and keep(). A body that has been read from stops the
+// process.
 task<std::string> read_whole(request& r, std::size_t bytes_max);
 
 template <json_readable T>
@@ -93,16 +94,18 @@ response json_response(const T& value, int status = 200) {
 
 // The T in the body of a request, for handlers that get the body whole. Errors: status_error: 415
 // unless the Content-Type is application/json or another that ends in +json, in UTF-8; 400 for what
-// is malformed. Whatever else json_codec<T>::parse() throws.
+// is malformed, and for two Content-Type fields. Whatever else json_codec<T>::parse() throws.
 template <json_readable T>
 T json_body(const request& r) {
     internal::require_json(r);
     return internal::parse_json<T>(r.body());
 }
 
-// The same for handlers that read_body() declares. Errors: also status_error, 413, for a body of
-// more than `bytes_max` bytes; http::refused, as body_reader::read(). Stops the caller if the
-// client goes away. Stopping: the part of the body that was read is lost.
+// The same for handlers that read_body() declares; once, and before anything else reads the body:
+// otherwise it stops the process. The text counts among server_options::buffered_bytes_max until
+// the handler has ended. Errors: also status_error, 413, for a body of more than `bytes_max` bytes;
+// http::refused, as body_reader::read() and keep(). Stops the caller if the client goes away.
+// Stopping: the part of the body that was read is lost.
 template <json_readable T>
 task<T> read_json(request& r, std::size_t bytes_max = std::size_t{1} << 20) {
     internal::require_json(r);

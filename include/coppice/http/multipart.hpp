@@ -15,9 +15,10 @@
 //
 // The grammar is read strictly, so that no two readers of one body can see different parts: lines
 // end in CRLF, a boundary is followed by nothing but spaces and its CRLF, a part has exactly one
-// Content-Disposition with one name, and its content does not begin with the boundary. A body that
-// ends before its last boundary is refused. What is before the first boundary and behind the last
-// is dropped.
+// Content-Disposition with one name, and its content does not begin with the boundary. A boundary
+// behind a bare CR or LF is refused, which some readers take for one, and so are the parameters of
+// RFC 2231 (name*, filename*), which some read in place of the others. A body that ends before its
+// last boundary is refused. What is before the first boundary and behind the last is dropped.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/body.hpp>
@@ -98,6 +99,7 @@ private:
         failed
     };
     bool find_delimiter(std::string_view& input);
+    bool find_loose_boundary();
     bool step_behind_boundary(char byte);
     bool take_fields(std::string_view& input);
     void read_fields();
@@ -112,6 +114,8 @@ private:
     multipart_limits limits_;
     std::size_t matched_ = 0;  // bytes of the delimiter that came last
     std::size_t assumed_ = 0;  // of them, those that were not sent: a CRLF that came before
+    // 0: within a line; otherwise bytes that came behind a bare CR or LF as in a delimiter, and 1
+    std::size_t loose_ = 0;
     std::size_t parts_ = 0;
     const char* reason_ = "";
     int status_ = 0;
@@ -122,8 +126,9 @@ private:
 // Stopping: what was stopped may be called again, and nothing is lost.
 class multipart_reader : immovable {
 public:
-    // The body of a request whose handler read_body() declares. Errors: as multipart_boundary();
-    // any other request stops the process. Lifetime: the request outlives this.
+    // The body of a request whose handler read_body() declares. Errors: as multipart_boundary(),
+    // and status_error, 400, for two Content-Type fields; any other request stops the process, and
+    // so does one whose body has been read from. Lifetime: the request outlives this.
     explicit multipart_reader(request& r, multipart_limits limits = {});
     // Any body, with the value of its Content-Type. Lifetime: the body outlives this.
     multipart_reader(body_reader& body, std::optional<std::string_view> content_type,
@@ -165,10 +170,13 @@ public:
 };
 
 // The form in a request's body, for handlers that get the body whole.
-// Errors: status_error: 415, 400 and 413 as above, and 413 beyond limits.bytes_max.
+// Errors: status_error: 415, 400 and 413 as above, 400 for two Content-Type fields, and 413 beyond
+// limits.bytes_max.
 multipart_form parse_multipart(const request& r, const multipart_limits& limits = {});
-// The same for handlers that read_body() declares. Stopping: the part of the body that was read is
-// lost. Errors: also http::refused, as body_reader::read().
+// The same for handlers that read_body() declares; once, and before anything else reads the body:
+// otherwise it stops the process. What it keeps counts among server_options::buffered_bytes_max
+// until the handler has ended. Stopping: the part of the body that was read is lost. Errors: also
+// http::refused, as body_reader::read() and keep().
 task<multipart_form> read_multipart(request& r, multipart_limits limits = {});
 
 }  // namespace coppice::http

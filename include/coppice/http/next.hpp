@@ -55,7 +55,8 @@ public:
     next_handler& operator=(next_handler&&) noexcept = default;
 
     // Gives the answer of what is behind the filter. It starts when the task is awaited, and does
-    // not if it never is; a second call runs it again, without a body that a handler has read.
+    // not if it never is; a second call runs it again, without a body that a handler has read: one
+    // that calls read_json() or read_multipart() then stops the process.
     // Cost: one frame of the next filter; for the handler one more than its own.
     task<response> operator()() const;
 

@@ -56,7 +56,7 @@ struct timeouts {
     internal::duration body = std::chrono::seconds(30);   // plus what has come of it at rate_min
     internal::duration write = std::chrono::seconds(30);  // plus the length at rate_min
     std::size_t rate_min = 16 * 1024;  // bytes per second; 0: the two have no end
-    // until it has made its answer, without the time that it waits for the body that it reads
+    // each, until it has made its answer, without the time that it waits for the body that it reads
     internal::duration handler = std::chrono::seconds(60);
     // then it is stopped, and has so long to end
     internal::duration handler_stop = std::chrono::seconds(1);
@@ -88,10 +88,11 @@ struct server_options {
     // route): a longer rest is not waited for, the connection ends behind the answer. 0: it always
     // does.
     std::size_t dropped_body_bytes_max = 64 * 1024;
-    // What may be kept for all clients together, in bytes: requests that have not come whole, and
-    // answers that their clients do not read. A request beyond it gets 503, a client that does not
-    // read beyond it a reset. Nothing: a quarter of the memory that the process may use (the least
-    // of the machine's, the limits of its cgroups and RLIMIT_AS), and at least 4 MiB.
+    // What may be kept for all clients together, in bytes: requests that have not come whole, what
+    // handlers gather of bodies (body_reader::keep()), and answers that their clients do not read.
+    // A request beyond it gets 503, a client that does not read beyond it a reset. Nothing: a
+    // quarter of the memory that the process may use (the least of the machine's, the limits of its
+    // cgroups and RLIMIT_AS), and at least 4 MiB.
     std::optional<std::size_t> buffered_bytes_max = {};
     // Whether a client that ends its sending side has gone, and its handler is stopped, as after a
     // reset. False: it may still wait for its answer.
@@ -102,7 +103,8 @@ struct server_options {
     // Where each answered request leaves a line; see access_log.hpp. Lifetime: outlives the server.
     http::access_log* access_log = nullptr;
     // Called on each loop's thread before it serves: for what is to run beside the connections. The
-    // server's run() also waits for what is started here.
+    // server's run() also waits for what is started here. What it throws ends the server, as
+    // drain(0s) does, and leaves run().
     std::function<void(io::context&)> on_loop = {};
     // The world that the server is in, instead of this machine: for tests. Needs one thread without
     // a pool, and is the loop's alone. Lifetime: outlives the server.
@@ -114,7 +116,7 @@ struct server_options {
     // say. Empty: it goes to stderr.
     std::function<void(std::string_view)> on_warning = {};
     // Called with what a handler or a filter threw, unless that is a status_error; its client gets
-    // 500. Empty: the message goes to stderr.
+    // 500, unless it is gone or has got 503 meanwhile. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
 
@@ -159,6 +161,8 @@ public:
     io::backend backend() const noexcept;
 
     // Serves on this thread and threads - 1 others. Blocks: until drain() has ended. Call once.
+    // Errors: std::system_error if a thread cannot be started; what on_loop throws. The server has
+    // ended then.
     void run();
 
     // Stops accepting, closes idle connections, answers what is under way with Connection: close,

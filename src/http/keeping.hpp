@@ -1,0 +1,38 @@
+// What readers of whole bodies share: they begin at the beginning, and count what they keep.
+#pragma once
+
+#include <coppice/base/check.hpp>
+#include <coppice/http/body.hpp>
+#include <coppice/http/message.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+namespace coppice::http::internal {
+
+// The body of a request of which nothing has been read. Errors: any other stops the process, since
+// what is read from its middle would look like the client's fault.
+inline body_reader& unread_body(const request& r) {
+    body_reader& body = r.incoming();
+    COPPICE_CHECK(!body.has_begun(),
+                  "this needs the whole body, of which something was read before: call one of "
+                  "read_json(), read_multipart() and multipart_reader, once, and first");
+    return body;
+}
+
+// Makes room in `text` for `more` bytes, and counts it. It grows with what has come, up to `most`,
+// never with what was promised. Errors: http::refused, 503; std::bad_alloc.
+inline void make_counted_room(body_reader& body, std::string& text, std::size_t more,
+                              std::size_t most) {
+    const std::size_t needed = text.size() + more;
+    if (needed <= text.capacity()) return;
+    const std::size_t room = std::max(needed, std::min(2 * text.capacity(), most));
+    body.keep(room - text.capacity());
+    std::string larger;  // reserve() of a string that is not empty may take twice as much
+    larger.reserve(room);
+    larger.assign(text);
+    text.swap(larger);
+}
+
+}  // namespace coppice::http::internal
