@@ -57,7 +57,7 @@ done
 for example in "${examples[@]}"; do
     "$compiler" "$@" "$work/examples_$example.o" "${objects[@]}" -lz -pthread \
         -o "$work/program" || fail "$example cannot be linked by $name"
-    timeout 60 "$work/program" >"$work/said" || fail "$example by $name ended with $?"
+    (cd "$work" && timeout 60 ./program) >"$work/said" || fail "$example by $name ended with $?"
     diff "$source/examples/$example.expected" "$work/said" >&2 || fail "$example says otherwise"
     echo "toolchain: ok: $example by $name"
 done
