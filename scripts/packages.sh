@@ -18,7 +18,8 @@ packages_of() {
         # llvm-19: the symbolizer that gives the sanitizers' reports their names.
         test) echo g++-12 libclang-rt-19-dev llvm-19 libgtest-dev relacy-dev ccache pkg-config \
             libhttp-parser-dev libsqlite3-dev nlohmann-json3-dev curl python3 gdb \
-            g++-12-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest ;;
+            g++-12-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest \
+            clang-16 libc++-19-dev ;;
         # For COPPICE_POSTGRESQL. The package postgresql-common starts no server by itself, but
         # postgresql-15 makes a cluster and starts it; the tests have one of their own.
         postgresql) echo libpq-dev postgresql-15 ;;

@@ -10,6 +10,7 @@
 #include <coppice/token.hpp>
 #include <coppice/version.hpp>
 
-#if __has_include(<coppice/http.hpp>)  // a library that was built without zlib has no http
+// A library that was built without http: CMake says so, and does not install its headers.
+#if !defined(COPPICE_WITHOUT_HTTP) && __has_include(<coppice/http.hpp>)
 #include <coppice/http.hpp>
 #endif

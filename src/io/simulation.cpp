@@ -257,8 +257,8 @@ void simulation::world::drop(object& o) noexcept {
     for (const identity waiting : o.backlog) {
         if (object* const connection = find_id(waiting)) drop(*connection);
     }
-    object* const peer = o.is == state::connected ? find_id(o.peer) : nullptr;
-    if (peer != nullptr) {
+    // Also of one that still connects, but has been taken in.
+    if (object* const peer = find_id(o.peer)) {
         // Bytes that nobody will read make the end a reset.
         const bool unread = !o.inbox.empty() || o.in_flight != 0;
         const auto what = unread ? event::kind::reset : event::kind::end;

@@ -128,6 +128,34 @@ TEST(throwing_errors, what_moving_a_tasks_error_throws_is_delivered) {
     delivers_the_copys_exception("split task", [] { sync_wait(ex::split(yields_error())); });
 }
 
+// Of a type that is moved and never copied; it is thrown as it is all the same.
+struct moved_only {
+    moved_only() = default;
+    moved_only(moved_only&&) = default;
+    moved_only& operator=(moved_only&&) = delete;
+};
+struct names_moved_only {
+    using error_types = ex::completion_signatures<ex::set_error_t(moved_only)>;
+};
+coppice::task<void, names_moved_only> yields_moved_only() {
+    co_yield coppice::with_error(moved_only());
+}
+coppice::task<void> awaits_moved_only() {
+    co_await yields_moved_only();
+}
+
+TEST(throwing_errors, an_error_that_can_only_be_moved_is_thrown_as_it_is) {
+    using fails = fails_with<moved_only>;
+    EXPECT_THROW(sync_wait(fails()), moved_only);
+    EXPECT_THROW(sync_wait(awaits<moved_only>()), moved_only);
+    EXPECT_THROW(sync_wait(yields_moved_only()), moved_only);
+    EXPECT_THROW(sync_wait(awaits_moved_only()), moved_only);
+    EXPECT_THROW(sync_wait(ex::when_all(fails(), ex::just())), moved_only);
+    EXPECT_THROW(
+        sync_wait(ex::let_async_scope(ex::just(), [](auto scope) { ex::spawn(fails(), scope); })),
+        moved_only);
+}
+
 TEST(throwing_errors, what_moving_a_tasks_value_throws_is_delivered) {
     EXPECT_STREQ(ends_by(20, [] { sync_wait(returns_value()); }), "no error");
     const int needed = 20 - fragile::allowed;

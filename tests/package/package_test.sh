@@ -56,11 +56,13 @@ by_cmake() {
     quietly cmake --build "$work/cmake"
     [ "$("$work/cmake/consumer")" = "answer 42" ] || fail "the consumer built by CMake is wrong"
 }
+# $1: prefix, the rest: flags of the program's own. Its warnings are on for coppice's headers too.
 by_pkg_config() {
+    local flags="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror ${*:2}"
     export PKG_CONFIG_PATH="$1/$libdir/pkgconfig"
     [ "$(pkg-config --modversion coppice)" = "$version" ] || fail "coppice.pc is not of $version"
     # pkg-config escapes spaces as a shell would: its output is shell text, so a shell reads it.
-    eval "quietly '$compiler' -std=c++20 '$source/tests/package/consumer/main.cpp' \
+    eval "quietly '$compiler' -std=c++20 $flags '$source/tests/package/consumer/main.cpp' \
         $(pkg-config --cflags --libs coppice) -o '$work/by_pkg_config'"
     [ "$("$work/by_pkg_config")" = "answer 42" ] || fail "the consumer built by pkg-config is wrong"
 }
@@ -68,6 +70,12 @@ by_cmake "$prefix"
 ok "find_package(coppice) builds and runs a program"
 by_pkg_config "$prefix"
 ok "pkg-config builds and runs a program"
+
+for flags in "-fno-rtti -DNDEBUG" "-std=c++23 -O2 -flto -march=native"; do
+    # shellcheck disable=SC2086  # several flags
+    by_pkg_config "$prefix" $flags
+    ok "a program compiled with $flags is built and runs"
+done
 
 cat >"$work/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)

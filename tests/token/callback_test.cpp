@@ -9,7 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace {
@@ -46,6 +49,42 @@ TEST(callback, may_be_move_only_an_lvalue_or_a_function) {
     os.echo(1000, function);
     os.run();
     EXPECT_EQ(sum, 1311);
+}
+
+// More than operator new aligns to, and more than a frame.
+template <std::size_t Align>
+struct alignas(Align) aligned {
+    int value = 5;
+    bool is_in_place() const noexcept {
+        // volatile: the compiler knows what it ought to be
+        const volatile std::uintptr_t place = reinterpret_cast<std::uintptr_t>(this);
+        return place % Align == 0;
+    }
+};
+template <std::size_t Align>
+void captures_aligned() {
+    test::system os;
+    int sum = 0;
+    for (int i = 0; i != 20; ++i) {
+        os.echo(1, [&sum, a = aligned<Align>()](std::error_code, int) {
+            EXPECT_TRUE(a.is_in_place());
+            sum += a.value;
+        });
+    }
+    os.run();
+    EXPECT_EQ(sum, 100);
+}
+
+TEST(callback, may_capture_what_is_aligned_to_more_than_an_allocation) {
+    captures_aligned<32>();
+    captures_aligned<64>();
+    captures_aligned<256>();
+}
+
+TEST(callback, more_memory_than_can_be_counted_is_refused) {
+    recycling_allocator<long> allocator;
+    EXPECT_THROW((void)allocator.allocate(~std::size_t{0} / sizeof(long) + 2), std::bad_alloc);
+    EXPECT_THROW((void)allocator.allocate(~std::size_t{0}), std::bad_alloc);
 }
 
 TEST(callback, allocates_nothing_in_steady_state) {

@@ -71,8 +71,10 @@ inline void thread_yield() noexcept {
     ::sched_yield();
 }
 
+// Visible, and so are Tag and T, whatever -fvisibility says: a program and the shared library have
+// one slot.
 template <class Tag, class T>
-inline T& thread_slot() noexcept {
+[[gnu::visibility("default")]] inline T& thread_slot() noexcept {
     static thread_local constinit T slot{};
     return slot;
 }

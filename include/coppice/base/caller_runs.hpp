@@ -22,7 +22,7 @@
 namespace coppice::internal {
 
 // The part of this thread's stack that nested items of any kind may use.
-class caller_stack : immovable {
+class [[gnu::visibility("default")]] caller_stack : immovable {
 public:
     // Measures the room from here if this is the outermost item.
     caller_stack() noexcept : outer_(lowest()) {
@@ -74,7 +74,7 @@ private:
 
 // Item must have void (*run)(Item*) noexcept, and a `next` for a queue.
 template <class Item>
-class caller_runs : put_off_work {
+class [[gnu::visibility("default")]] caller_runs : put_off_work {
 public:
     // Runs the item, or defers it if the stack has no room. Threads: any. Lifetime: the item, and
     // its pool, may be gone when this returns.

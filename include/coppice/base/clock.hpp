@@ -35,7 +35,7 @@ protected:
 }  // namespace internal
 
 // CLOCK_MONOTONIC. Threads: any. Cost: one vDSO call.
-class monotonic_clock final : public internal::clock {
+class [[gnu::visibility("default")]] monotonic_clock final : public internal::clock {
 public:
     internal::time_point now() const noexcept override {
         timespec t{};

@@ -7,13 +7,15 @@
 // clang and g++ may both define the same inline function, and the linker keeps one definition for
 // the callers of both. clang's definition has another name (abi_tag), so a caller always reaches a
 // callee that saves what the caller expects. For the same reason the library itself defines no cold
-// call. clang 16 is excluded: its functions would also restore the register of their own result,
-// and lose the result.
+// call, and each program or shared library calls its own, hidden one: the dynamic linker, which
+// resolves a function at its first call, does not save r10. clang 16 is excluded: its functions
+// would also restore the register of their own result, and lose the result.
 
 #include <coppice/base/version.hpp>
 
 #if defined(__clang__) && __clang_major__ >= 17
-#define COPPICE_COLD_CALL [[gnu::noinline, clang::preserve_most, gnu::abi_tag("cold")]]
+#define COPPICE_COLD_CALL \
+    [[gnu::noinline, clang::preserve_most, gnu::abi_tag("cold"), gnu::visibility("hidden")]]
 #else
 #define COPPICE_COLD_CALL [[gnu::noinline]]
 #endif

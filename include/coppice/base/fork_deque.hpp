@@ -31,6 +31,7 @@
 #include <coppice/base/cold_call.hpp>
 #include <coppice/base/futex.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/no_fork_context.hpp>
 
 #include <time.h>
 #include <cstdint>
@@ -90,7 +91,7 @@ struct taken_call {
 
 // The context that forked calls inherit from their forker on this thread: a pointer of the user
 // (fork_join: the stop scope). Contexts nest like calls.
-class fork_context : immovable {
+class [[gnu::visibility("default")]] fork_context : immovable {
 public:
     // In force until it is destroyed, for everything that this thread calls and pushes.
     explicit inline fork_context(const void* value) noexcept;
@@ -115,7 +116,7 @@ enum class fork_steal { taken, empty, lost };  // lost: another thief was faster
 
 // Threads: push, pop, join, and functions that say so by the owner; the rest by any thread. Cost of
 // push and pop: three loads, four stores, no fence, no exchange, no allocation.
-class fork_deque : immovable {
+class [[gnu::visibility("default")]] fork_deque : immovable {
 public:
 #if defined(COPPICE_MODEL)
     static constexpr std::uint32_t capacity = 3;

@@ -12,7 +12,7 @@
 
 namespace coppice::internal {
 
-class fork_context;
+class [[gnu::visibility("default")]] fork_context;
 
 // While it exists, calls and forks of its thread find no context. Nests with fork_contexts, like
 // calls. Cost: a load and a branch if no context is in force; otherwise that of a fork_context.

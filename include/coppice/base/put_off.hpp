@@ -12,7 +12,7 @@
 namespace coppice::internal {
 
 // A place on a thread's stack where deferred items wait. Threads: its own.
-class put_off_work : immovable {
+class [[gnu::visibility("default")]] put_off_work : immovable {
 public:
     // Runs one item that this thread has deferred; the innermost place comes first. Returns false
     // if there is none. Cost: one load if nothing was deferred. Lifetime: what the caller waits for

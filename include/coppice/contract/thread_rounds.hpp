@@ -14,7 +14,7 @@ namespace coppice::internal {
 // more groups starts at a random place each time; no contract starves even then, but such a thread
 // should pass its own bias. The group served last has a fixed place, so that its round is found
 // without a search.
-class thread_rounds {
+class [[gnu::visibility("default")]] thread_rounds {
 public:
     constexpr thread_rounds() noexcept = default;
 

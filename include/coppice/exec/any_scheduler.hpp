@@ -184,9 +184,9 @@ class any_scheduler {
                           "schedule: a task has no place to go on");
         }
     };
-    // Tells types apart.
+    // Tells types apart. Visible whatever -fvisibility says, if Sch is.
     template <class Sch>
-    static constexpr char type_mark = 0;
+    [[gnu::visibility("default")]] static constexpr char type_mark = 0;
 
     template <class Sch, class Allocator>
     struct content {

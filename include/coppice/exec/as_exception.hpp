@@ -13,7 +13,7 @@
 namespace coppice::execution::internal {
 
 // An exception_ptr stays what it is, an error_code becomes a system_error, the rest is wrapped.
-// What copying the error throws is returned instead of it.
+// What copying or moving the error throws is returned instead of it.
 template <class Error>
 std::exception_ptr as_exception(Error&& error) noexcept {
     using Plain = std::decay_t<Error>;
@@ -25,8 +25,10 @@ std::exception_ptr as_exception(Error&& error) noexcept {
         try {
             if constexpr (std::is_same_v<Plain, std::error_code>) {
                 return std::make_exception_ptr(std::system_error(error));
-            } else {
+            } else if constexpr (std::is_copy_constructible_v<Plain>) {
                 return std::make_exception_ptr(static_cast<Error&&>(error));
+            } else {
+                throw static_cast<Error&&>(error);  // which make_exception_ptr would copy
             }
         } catch (...) {
             return std::current_exception();

@@ -38,7 +38,7 @@ struct inline_scheduler_attrs {
 };
 
 // Any two are equal. Threads: any.
-class inline_scheduler : public inline_scheduler_attrs {
+class [[gnu::visibility("default")]] inline_scheduler : public inline_scheduler_attrs {
 public:
     using scheduler_concept = scheduler_tag;
 

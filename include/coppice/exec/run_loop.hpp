@@ -32,7 +32,7 @@
 
 namespace coppice::execution {
 
-class run_loop : immovable {
+class [[gnu::visibility("default")]] run_loop : immovable {
 public:
     // What the queue holds: derived from by the operations of schedule().
     class item : immovable {

@@ -20,8 +20,9 @@
 namespace coppice::execution {
 
 // Where this thread is told from others.
+class [[gnu::visibility("default")]] start_race_thread;
 inline const void* this_thread_mark() noexcept {
-    return &internal::thread_slot<struct start_race_thread, char>();
+    return &internal::thread_slot<start_race_thread, char>();
 }
 
 class start_race {

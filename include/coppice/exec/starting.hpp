@@ -22,7 +22,7 @@
 namespace coppice::execution::internal {
 
 // Around one start(), on the starter's stack. Threads: the starter's.
-class starting : immovable {
+class [[gnu::visibility("default")]] starting : immovable {
 public:
     // `kept` is a field of the operation: it is given this mark's address.
     starting(const void* operation, const starting*& kept) noexcept

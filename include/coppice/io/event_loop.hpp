@@ -36,7 +36,7 @@ struct descriptor;
 // Threads: post(), stop(), drive(), adopt(), close(), work_guard, the scheduler, and the start of
 // operations by any; run() by any, one after the other; everything else by the thread that runs the
 // loop, or by one thread while none does.
-class context : immovable {
+class [[gnu::visibility("default")]] context : immovable {
 public:
     // Errors: std::system_error if the asked backend is missing or forbidden here; `automatic`
     // takes io_uring where it works as we need it (kernel 6.1), and epoll elsewhere. `sim` has a

@@ -67,7 +67,7 @@ namespace internal {
 // Threads: every member by any thread, unless it says otherwise. Lifetime: outlives what is
 // submitted to it; the destructor waits for all of it and must not run on one of its own workers.
 template <class Queues>
-class basic_pool : immovable {
+class [[gnu::visibility("default")]] basic_pool : immovable {
 public:
     // How many processors this process may use; at least 1.
     static std::size_t hardware() noexcept { return hardware_threads(); }

@@ -37,7 +37,7 @@ struct [[nodiscard]] stolen {
 // Cost: push: one release store; pop: one seq_cst store, and a compare-exchange for the last item;
 // steal: one compare-exchange. No allocation.
 template <class T, std::size_t Capacity>
-class bounded_deque : immovable {
+class [[gnu::visibility("default")]] bounded_deque : immovable {
     static_assert((Capacity & (Capacity - 1)) == 0, "the capacity must be a power of two");
 
 public:

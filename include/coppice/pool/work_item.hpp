@@ -8,7 +8,7 @@ namespace coppice::internal {
 // One piece of work. run() is called once for each time it was submitted, on a worker; the item may
 // be gone when it returns, and may be submitted again from inside it.
 // Lifetime: alive from submission until run() is called.
-struct work_item : immovable {
+struct [[gnu::visibility("default")]] work_item : immovable {
     explicit work_item(void (*function)(work_item*) noexcept) noexcept : run(function) {}
     void (*run)(work_item*) noexcept;
     work_item* next = nullptr;  // owned by the queue that holds the item

@@ -51,7 +51,7 @@ private:
 // has nothing takes a share from there into its deque. Long items are not taken before they can be
 // begun: whoever is free first takes the oldest, though one worker may be held up by the system.
 template <class Deque, class Clock = monotonic_clock>
-class stealing_queues : immovable {
+class [[gnu::visibility("default")]] stealing_queues : immovable {
     // A worker looks into the shared queue first once in so many items after its last share, so
     // that work from outside is not starved by a worker that feeds itself.
     static constexpr unsigned outside_interval = 127;

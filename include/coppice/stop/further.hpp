@@ -61,7 +61,8 @@ inline stop_list& further_lock() {
 struct alignas(64) padded_stop_list {
     stop_list list;
 };
-inline constinit padded_stop_list lock_of_further_callbacks;
+// Visible whatever -fvisibility says: of a program and of the shared library.
+[[gnu::visibility("default")]] inline constinit padded_stop_list lock_of_further_callbacks;
 inline stop_list& further_lock() noexcept {
     return lock_of_further_callbacks.list;
 }

@@ -35,7 +35,7 @@ struct shared_request {
     linked_states* linked;       // collects linked states that were stopped; nullptr: no collection
 };
 
-class running_request : immovable {
+class [[gnu::visibility("default")]] running_request : immovable {
 public:
     explicit running_request(const void* source, void* callback = nullptr,
                              void* context = nullptr) noexcept

@@ -102,8 +102,9 @@ inline sleepers& lock_sleepers() {
 
 #else
 
-inline constinit sleepers sleepers_on_callbacks;
-inline constinit sleepers sleepers_on_locks;
+// Visible whatever -fvisibility says: of a program and of the shared library.
+[[gnu::visibility("default")]] inline constinit sleepers sleepers_on_callbacks;
+[[gnu::visibility("default")]] inline constinit sleepers sleepers_on_locks;
 
 // Threads that wait for a callback to return.
 inline sleepers& callback_sleepers() noexcept {

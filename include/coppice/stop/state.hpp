@@ -52,7 +52,7 @@ class stop_deadline;    // deadline.hpp
 struct parents_to_ask;  // links.hpp
 
 // What a linked source holds of its parents. Destroyed before the state.
-struct stop_links {
+struct [[gnu::visibility("default")]] stop_links {
     virtual ~stop_links() = default;
     // Returns true if a parent can be stopped. If that is not known, sets `ask` to parents to ask.
     virtual bool stop_possible(parents_to_ask& ask) const noexcept = 0;
@@ -64,7 +64,7 @@ struct stop_links {
 };
 
 // The linked states that a thread still has to work on, first in, first out. One thread's own.
-class linked_states {
+class [[gnu::visibility("default")]] linked_states {
 public:
     inline void push(stop_state& state) noexcept;
     inline stop_state* pop() noexcept;
@@ -81,7 +81,7 @@ void disarm(stop_deadline& deadline) noexcept;
 // Withdraws the deadline and frees it. Blocks: as disarm().
 void destroy(stop_deadline& deadline) noexcept;
 
-class stop_state : immovable {
+class [[gnu::visibility("default")]] stop_state : immovable {
 public:
     explicit stop_state(stop_links* links = nullptr) noexcept : links_(links) {
         inline_.state = this;

@@ -22,7 +22,7 @@ namespace coppice::internal {
 
 // Threads: any; a frame may be freed on another thread than it was allocated on. Blocks: never,
 // except where the system allocator does.
-class frame_pool {
+class [[gnu::visibility("default")]] frame_pool {
 public:
     static constexpr std::size_t class_bytes = 64;         // of the size classes, and alignment
     static constexpr std::size_t pooled_bytes_max = 2048;  // larger frames go to operator new

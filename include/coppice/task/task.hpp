@@ -343,7 +343,8 @@ class
 #if defined(__clang__)
     [[clang::trivial_abi]]  // a number's task is passed in a register, see task_in_memory
 #endif
-    [[nodiscard]] task : task_in_memory<T> {
+    [[nodiscard]] task : task_in_memory<T>,
+                         public ends_where_it_began<Env> {
     static_assert(std::is_same_v<T, void> || std::is_reference_v<T> ||
                       (std::is_object_v<T> && std::is_same_v<T, std::remove_cv_t<T>>),
                   "task<T>: T is void, a reference, or an object type without const or volatile");
@@ -358,7 +359,6 @@ public:
     using stop_source_type = typename task_stop_source<Env>::type;
     using stop_token_type = typename task_context<Env>::stop_token_type;
     using error_types = typename task_errors<Env>::type;
-    using keeps_scheduler = void;  // a task ends where it began
     using awaits_tasks = void;
 
     // Owns the coroutine; called by the promise.
@@ -398,7 +398,11 @@ public:
         return task_operation<T, Env, Rcvr>(*this, static_cast<Rcvr&&>(rcvr));
     }
     // Completes where it was started, whatever it awaits.
-    task affine() && noexcept { return std::move(*this); }
+    task affine() && noexcept
+        requires keeps_scheduler<ends_where_it_began<Env>>
+    {
+        return std::move(*this);
+    }
 
     template <class Promise>
     task_awaiter<T, Env, Promise> as_awaitable(Promise& promise) && {

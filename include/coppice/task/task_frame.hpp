@@ -3,8 +3,8 @@
 // A frame comes from the thread's pool, or from the allocator that the coroutine is given behind
 // std::allocator_arg, as its first parameter or behind the object that it is a member of. That
 // allocator is of any type, and is kept behind the frame. Frames of the pool begin with a cache
-// line, and others never do; so a frame says itself where it goes back to. Source: [task.promise],
-// operator new, as changed by P3980R0.
+// line, and others in the middle of one; so a frame says itself where it goes back to.
+// Source: [task.promise], operator new, as changed by P3980R0.
 
 #include <coppice/base/cold_call.hpp>
 #include <coppice/task/frame_pool.hpp>
@@ -22,6 +22,9 @@ namespace coppice::execution {
 struct alignas(std::max_align_t) frame_unit {
     std::byte bytes[alignof(std::max_align_t)];
 };
+
+// The alignment of a frame that an allocator gave; those of the pool have a cache line's.
+inline constexpr std::size_t given_frame_align = internal::frame_pool::class_bytes / 2;
 
 // Behind a frame that an allocator gave.
 struct given_frame_end {
@@ -48,15 +51,15 @@ class given_frame {
 
 public:
     static constexpr std::size_t line = internal::frame_pool::class_bytes;
-    static_assert(unit < line && alignof(end_type) <= unit);
+    static_assert(given_frame_align < line && alignof(end_type) <= unit);
 
     static void* allocate(std::size_t bytes, const Allocator& given) {
         rebound allocator(given);
-        // One line more: the frame begins one unit after the beginning of a line.
+        // One line more: the frame begins in the middle of a line.
         const std::size_t units = units_of(line) + units_of(bytes) + units_of(sizeof(end_type));
         frame_unit* const memory = traits::allocate(allocator, units);
         frame_unit* frame = memory;
-        while (reinterpret_cast<std::uintptr_t>(frame) % line != unit) ++frame;
+        while (reinterpret_cast<std::uintptr_t>(frame) % line != given_frame_align) ++frame;
         auto* const end = ::new (static_cast<void*>(frame + units_of(bytes)))
             end_type(static_cast<rebound&&>(allocator));
         end->deallocate = &deallocate;

@@ -101,6 +101,16 @@ concept keeps_scheduler = requires { typename std::remove_cvref_t<T>::keeps_sche
 template <class T>
 concept tells_failure = requires { requires T::tells_failure; };
 
+// The mark of what awaits tasks of Env: they end where they began, unless they go on wherever an
+// await ended.
+template <class Env>
+struct ends_where_it_began {
+    using keeps_scheduler = void;
+};
+template <class Env>
+    requires std::same_as<typename task_start_scheduler<Env>::type, inline_scheduler>
+struct ends_where_it_began<Env> {};
+
 // Types whose awaiters call tasks: only those leave the awaiting task attached.
 template <class T>
 concept awaits_tasks = requires { typename std::remove_cvref_t<T>::awaits_tasks; };
@@ -199,7 +209,17 @@ class task_promise_common : public end_of_body<Derived>, public task_promise_bas
 
 public:
     using outcome_type = task_outcome<Value, errors>;
-    using task_promise_base<Env>::task_promise_base;
+    static_assert(alignof(outcome_type) <= internal::frame_pool::class_bytes,
+                  "task: results and errors may be aligned to 64 bytes at most, as the frames of "
+                  "coroutines are; let them be on the heap");
+    task_promise_common() = default;
+    template <class... Args>
+        requires gives_frame<Args...>
+    explicit task_promise_common(const Args&... args) noexcept : task_promise_base<Env>(args...) {
+        static_assert(alignof(outcome_type) <= given_frame_align,
+                      "task: where an allocator gives the frame, results and errors may be aligned "
+                      "to 32 bytes at most; let them be on the heap");
+    }
     [[gnu::always_inline]] ~task_promise_common() {
         if (this->has(this->kept_outcome)) [[unlikely]]
             kept_.destroy();
@@ -250,7 +270,10 @@ public:
     [[gnu::always_inline]] decltype(auto) await_transform(V&& value) {
         Derived& promise = static_cast<Derived&>(*this);
         using Plain = std::remove_cvref_t<V>;
-        if constexpr (!awaits_tasks<V>) this->detach();
+        constexpr bool comes_back =
+            keeps_scheduler<V> ||
+            std::same_as<typename task_context<Env>::scheduler_type, inline_scheduler>;
+        if constexpr (!awaits_tasks<V> || !comes_back) this->detach();
         if constexpr (changes_scheduler<Plain>) {
             using Sch = typename task_context<Env>::scheduler_type;
             Sch to(value.scheduler);
@@ -258,9 +281,7 @@ public:
             const bool is_there = this->context().is_inline() || before == to;
             return scheduler_change<Sch>(static_cast<Sch&&>(before), static_cast<Sch&&>(to),
                                          is_there);
-        } else if constexpr (keeps_scheduler<V> ||
-                             std::same_as<typename task_context<Env>::scheduler_type,
-                                          inline_scheduler>) {
+        } else if constexpr (comes_back) {
             return execution::awaited_as_it_is(static_cast<V&&>(value), promise);
         } else if constexpr (tells_failure<Plain> && awaited_by_stand_in<V, Derived, Env>) {
             return returning_await<V, Derived, Env>(static_cast<V&&>(value), promise);

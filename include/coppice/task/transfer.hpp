@@ -20,7 +20,7 @@
 namespace coppice::execution {
 
 // The innermost loop of a thread is current. Threads: its own.
-class transfer_loop : immovable {
+class [[gnu::visibility("default")]] transfer_loop : immovable {
 public:
     // Resumes `coroutine`, then whatever is put off.
     static void run(std::coroutine_handle<> coroutine) {

@@ -359,7 +359,9 @@ using task_wait_awaiter = waiting_awaiter<waiter_for_tasks<Promise, Tasks...>>;
 
 // Refers to the tasks. Lifetime: it is awaited in the expression that makes it.
 template <class... Tasks>
-class [[nodiscard]] task_wait {
+class [[nodiscard]] task_wait
+    : public ends_where_it_began<typename task_parameters<
+          std::remove_reference_t<std::tuple_element_t<0, std::tuple<Tasks...>>>>::environment> {
     using first_task = std::remove_reference_t<std::tuple_element_t<0, std::tuple<Tasks...>>>;
     using env_type = typename task_parameters<first_task>::environment;
     static_assert(
@@ -373,7 +375,6 @@ class [[nodiscard]] task_wait {
                   "and each task may register one: let stop_source_type be inplace_stop_source");
 
 public:
-    using keeps_scheduler = void;
     using awaits_tasks = void;
 
     explicit task_wait(Tasks&&... tasks) noexcept : tasks_{{static_cast<Tasks&&>(tasks)}...} {}

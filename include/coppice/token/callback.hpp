@@ -24,24 +24,36 @@
 #include <coppice/token/stop_link.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <new>
 
 namespace coppice {
 
-// Memory from the thread's frame_pool: what was freed is given out again.
+// Memory from the thread's frame_pool: what was freed is given out again. What needs more than its
+// alignment, a cache line, is from operator new. Errors: std::bad_alloc.
 template <class T>
 class recycling_allocator {
+    static constexpr bool is_pooled = alignof(T) <= internal::frame_pool::class_bytes;
+
 public:
     using value_type = T;
     recycling_allocator() noexcept = default;
     template <class U>
     recycling_allocator(const recycling_allocator<U>&) noexcept {}
     T* allocate(std::size_t count) {
-        static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-        return static_cast<T*>(internal::frame_pool::allocate(count * sizeof(T)));
+        if (count > ~std::size_t{0} / sizeof(T)) throw std::bad_array_new_length();
+        if constexpr (is_pooled) {
+            return static_cast<T*>(internal::frame_pool::allocate(count * sizeof(T)));
+        } else {
+            return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(alignof(T))));
+        }
     }
     void deallocate(T* memory, std::size_t count) noexcept {
-        internal::frame_pool::deallocate(memory, count * sizeof(T));
+        if constexpr (is_pooled) {
+            internal::frame_pool::deallocate(memory, count * sizeof(T));
+        } else {
+            ::operator delete(memory, std::align_val_t(alignof(T)));
+        }
     }
     template <class U>
     bool operator==(const recycling_allocator<U>&) const noexcept {

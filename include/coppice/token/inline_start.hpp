@@ -65,7 +65,7 @@ struct waiting_callback : immovable {
 
 // While callbacks run that became ready inside an initiation: those that become ready the same way
 // meanwhile run after them and not on top of them. Threads: its own.
-class callback_scope : immovable {
+class [[gnu::visibility("default")]] callback_scope : immovable {
 public:
     callback_scope() noexcept : outer_(innermost()) { innermost() = this; }
     ~callback_scope() {
