@@ -1,23 +1,25 @@
 // What readers of whole bodies share: they begin at the beginning, and count what they keep.
 #pragma once
 
-#include <coppice/base/check.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/message.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 
 namespace coppice::http::internal {
 
-// The body of a request of which nothing has been read. Errors: any other stops the process, since
-// what is read from its middle would look like the client's fault.
+// The body of a request of which nothing has been read. Errors: std::logic_error for any other,
+// since what is read from its middle would look like the client's fault.
 inline body_reader& unread_body(const request& r) {
     body_reader& body = r.incoming();
-    COPPICE_CHECK(!body.has_begun(),
-                  "this needs the whole body, of which something was read before: call one of "
-                  "read_json(), read_multipart() and multipart_reader, once, and first");
+    if (body.has_begun()) {
+        throw std::logic_error(
+            "this needs the whole body, of which something was read before: call one of "
+            "read_json(), read_multipart() and multipart_reader, once, and first");
+    }
     return body;
 }
 

@@ -59,7 +59,7 @@ public:
     // nothing. Threads: as read(). Cost: no allocation.
     virtual void keep(std::size_t bytes) { (void)bytes; }
     // Whether read() has given a piece, or the end. read_json(), read_multipart() and
-    // multipart_reader need the whole body, and stop the process where it has.
+    // multipart_reader need the whole body, and throw std::logic_error where it has.
     virtual bool has_begun() const noexcept { return false; }
 
 protected:

@@ -127,8 +127,8 @@ private:
 class multipart_reader : immovable {
 public:
     // The body of a request whose handler read_body() declares. Errors: as multipart_boundary(),
-    // and status_error, 400, for two Content-Type fields; any other request stops the process, and
-    // so does one whose body has been read from. Lifetime: the request outlives this.
+    // and status_error, 400, for two Content-Type fields; std::logic_error for a body that has been
+    // read from. Any other request stops the process. Lifetime: the request outlives this.
     explicit multipart_reader(request& r, multipart_limits limits = {});
     // Any body, with the value of its Content-Type. Lifetime: the body outlives this.
     multipart_reader(body_reader& body, std::optional<std::string_view> content_type,
@@ -174,7 +174,7 @@ public:
 // limits.bytes_max.
 multipart_form parse_multipart(const request& r, const multipart_limits& limits = {});
 // The same for handlers that read_body() declares; once, and before anything else reads the body:
-// otherwise it stops the process. What it keeps counts among server_options::buffered_bytes_max
+// otherwise it throws std::logic_error. What it keeps counts among server_options::buffered_bytes_max
 // until the handler has ended. Stopping: the part of the body that was read is lost. Errors: also
 // http::refused, as body_reader::read() and keep().
 task<multipart_form> read_multipart(request& r, multipart_limits limits = {});

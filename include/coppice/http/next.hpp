@@ -56,7 +56,7 @@ public:
 
     // Gives the answer of what is behind the filter. It starts when the task is awaited, and does
     // not if it never is; a second call runs it again, without a body that a handler has read: one
-    // that calls read_json() or read_multipart() then stops the process.
+    // that calls read_json() or read_multipart() then fails with std::logic_error.
     // Cost: one frame of the next filter; for the handler one more than its own.
     task<response> operator()() const;
 
