@@ -1,4 +1,4 @@
-// Calls anything callable, including members, without <functional>; used by then, let, and others.
+// Calling anything callable, members included, without <functional>; used by then, let and friends.
 #pragma once
 
 #include <coppice/base/internal.hpp>
@@ -8,8 +8,7 @@
 
 namespace coppice::execution::internal {
 
-// Returns the object for a member pointer's first argument: an object, a reference_wrapper, or a
-// pointer.
+// A member pointer's first argument is an object, a reference_wrapper or a pointer to one.
 template <class Class, class Object>
 constexpr decltype(auto) invoke_target(Object&& object) noexcept {
     using Plain = std::remove_cvref_t<Object>;
@@ -25,7 +24,7 @@ constexpr decltype(auto) invoke_target(Object&& object) noexcept {
     }
 }
 
-// INVOKE of the standard, for a pointer to member.
+// INVOKE of the standard for a pointer to member.
 template <class Class, class Member, class Object, class... Args>
 constexpr decltype(auto) invoke_member(Member Class::* member, Object&& object, Args&&... args) {
     if constexpr (std::is_function_v<Member>) {
@@ -36,7 +35,7 @@ constexpr decltype(auto) invoke_member(Member Class::* member, Object&& object, 
     }
 }
 
-// As std::invoke: calls f(args...), or the member that f points to.
+// std::invoke: f(args...), or the member that f points to.
 template <class F, class... Args>
 constexpr std::invoke_result_t<F, Args...> invoke(F&& f, Args&&... args) noexcept(
     std::is_nothrow_invocable_v<F, Args...>) {

@@ -1,7 +1,7 @@
-// on: runs a sender, or a part of a pipeline, on a scheduler and returns.
+// on: run a sender, or a piece of a pipeline, on a scheduler and come back.
 #pragma once
-// Rewritten as starts_on and continues_on when it is connected, because only then is it known where
-// to return to: the environment's start scheduler, or the scheduler on which the child completes.
+// Written as starts_on and continues_on when it is connected, because only then is it known where
+// "back" is: the environment's start scheduler, or where the child completes.
 // Source: [exec.on].
 
 #include <coppice/exec/closure.hpp>
@@ -70,7 +70,7 @@ struct on_sender {
                                                 std::is_nothrow_constructible_v<Child, ChildInit>)
         : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
-    // True if the environment says where to return to.
+    // Whether it is known, in an environment, where to return.
     template <class Env>
     static constexpr bool returns =
         scheduler<Data> ? internal::callable<get_start_scheduler_t, const Env&>
@@ -102,8 +102,7 @@ struct on_sender {
     };
     constexpr attrs get_env() const noexcept { return attrs(*this); }
 
-    // Called only for an on that was not transformed: without an environment, or with one that does
-    // not say where to return to.
+    // Asked only if it was not transformed: without an environment, or in one that cannot say.
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         if constexpr (sizeof...(Env) == 0) {

@@ -1,15 +1,14 @@
-// parallel_scheduler: the process's pool of threads, with a replaceable implementation.
+// parallel_scheduler: the process's pool of threads, whose implementation can be replaced.
 #pragma once
-// The scheduler hands two kinds of proxies to a backend, so that backends are ordinary code:
+// The scheduler talks to a backend through two proxies, so that backends are ordinary code:
 //
 //   receiver_proxy             completes one schedule or bulk operation
 //   bulk_item_receiver_proxy   also runs ranges of a bulk operation's indices
 //
-// It also lends the backend storage inside the operation, so that scheduling allocates nothing. The
-// backend is what query_parallel_scheduler_backend() returns: the one given to
-// set_parallel_scheduler_backend, otherwise a simple pool of this library. A program may instead
-// define query_parallel_scheduler_backend() itself. Source: [exec.par.scheduler],
-// [exec.parschedrepl]; set_parallel_scheduler_backend is ours.
+// and lends it storage inside the operation, so that scheduling allocates nothing. The backend is
+// what query_parallel_scheduler_backend() returns: the one given to set_parallel_scheduler_backend,
+// or else a simple pool of this library. A program may also define the function itself and thereby
+// replace it. Source: [exec.par.scheduler], [exec.parschedrepl]; set_... is ours.
 
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/parallel_bulk.hpp>
@@ -23,10 +22,10 @@
 
 namespace coppice::execution::parallel_scheduler_replacement {
 
-// Runs the work. The proxy and the storage live until the proxy is completed.
-// Lifetime: kept alive by each scheduler, sender, and operation that refers to it, and during each
-// call of schedule and schedule_bulk_*. The last of these may end inside a completion, so the
-// destructor may run on a thread of the backend. It must not wait for that thread.
+// What runs the work. The proxy and the storage live until the proxy was completed.
+// Lifetime: kept by each scheduler, sender and operation that refers to it, and during each call
+// of schedule and schedule_bulk_*. The last of them may end where the backend completes it, so the
+// destructor may run on a thread of the backend, which must not wait for itself there.
 struct parallel_scheduler_backend {
     virtual ~parallel_scheduler_backend() = default;
     // Completes r on one of its threads.
@@ -39,16 +38,15 @@ struct parallel_scheduler_backend {
                                          std::span<std::byte> storage) noexcept = 0;
 };
 
-// Returns the current backend. Replaceable: a program may define it. The backend that it returned
-// last is not destroyed when the process exits, because destructors of static objects may still
-// schedule, and the work may call std::exit.
+// Replaceable: a program may define it. What it returns last is not destroyed when the process
+// exits: destructors of static objects may still schedule, and the work may call std::exit.
 std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend();
-// Sets what query_parallel_scheduler_backend() returns from now on; null sets a new pool of this
-// library. Existing schedulers, senders, and operations keep their backend and keep it alive.
-// Threads: any.
+// Makes `backend` what query_parallel_scheduler_backend() returns from now on; null stands for a
+// new pool of this library. Schedulers, senders and operations that exist already stay with the
+// backend they have, and keep it alive. Threads: any.
 void set_parallel_scheduler_backend(std::shared_ptr<parallel_scheduler_backend> backend);
 
-// Bytes that an operation lends its backend: enough for an intrusive item and some counters.
+// What an operation lends its backend. Enough for an intrusive item and some counters.
 inline constexpr std::size_t backend_storage_size = 64;
 
 }  // namespace coppice::execution::parallel_scheduler_replacement
@@ -57,7 +55,7 @@ namespace coppice::execution {
 
 struct parallel_scheduler_domain;
 
-// The storage that an operation lends its backend.
+// What an operation lends its backend.
 class backend_storage {
 public:
     std::span<std::byte> get() noexcept { return bytes_; }
@@ -67,15 +65,15 @@ private:
         std::max_align_t) std::byte bytes_[parallel_scheduler_replacement::backend_storage_size];
 };
 
-// Refers to a backend. Two compare equal if they refer to the same backend.
+// Refers to a backend. Copies compare equal if they refer to the same one.
 class parallel_scheduler {
     using backend = parallel_scheduler_replacement::parallel_scheduler_backend;
 
 public:
     using scheduler_concept = scheduler_tag;
 
-    // `implementation` must not be null. Each copy keeps it alive, and so do the senders and
-    // operations made from it.
+    // Of a backend that is there, not null; it is kept alive by each copy, and by the senders and
+    // operations that come of it.
     explicit parallel_scheduler(std::shared_ptr<backend> implementation) noexcept
         : backend_(std::move(implementation)) {}
 
@@ -91,7 +89,7 @@ public:
         void start() & noexcept {
             this->begin();
             if (this->stop_requested()) return this->set_stopped();
-            // The completion may destroy *this before the call has returned.
+            // The completion may destroy *this, while the call is still on.
             const std::shared_ptr<backend> kept = backend_;
             kept->schedule(*this, storage_.get());
         }
@@ -147,7 +145,7 @@ public:
     }
     parallel_scheduler_domain query(get_domain_t) const noexcept;
     parallel_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept;
-    // Returns the backend. Lifetime: until this scheduler and its copies are destroyed.
+    // What it refers to. Lifetime: that of this scheduler and its copies.
     backend& get_backend() const noexcept { return *backend_; }
     bool operator==(const parallel_scheduler& other) const noexcept {
         return backend_ == other.backend_;
@@ -157,7 +155,7 @@ private:
     std::shared_ptr<backend> backend_;
 };
 
-// The Backend of a parallel_scheduler: its backend makes the calls of a bulk.
+// Lets the backend of a parallel_scheduler make the calls of a bulk.
 class parallel_scheduler_calls {
 public:
     using scheduler_type = parallel_scheduler;
@@ -166,7 +164,7 @@ public:
     template <class Tag>
     void start(std::size_t items,
                parallel_scheduler_replacement::bulk_item_receiver_proxy& r) noexcept {
-        // The completion may destroy *this before the call has returned.
+        // The completion may destroy *this, while the call is still on.
         const parallel_scheduler kept = sch_;
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
             kept.get_backend().schedule_bulk_chunked(items, r, storage_.get());
@@ -176,12 +174,11 @@ public:
     }
 
 private:
-    parallel_scheduler sch_;  // keeps the backend alive
+    parallel_scheduler sch_;  // keeps the backend
     backend_storage storage_;
 };
 
-// For a parallel_scheduler in a task_scheduler: the backend makes the calls, as without the
-// task_scheduler.
+// In a task_scheduler: the backend makes the calls as it does without.
 template <>
 struct bulk_in_place<parallel_scheduler> {
     using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
@@ -214,7 +211,7 @@ struct bulk_in_place<parallel_scheduler> {
     }
 };
 
-// True if a sender's child says on which parallel_scheduler it completes.
+// Whether a sender's child tells which parallel_scheduler it completes on.
 template <class Sndr, class Env>
 concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) {
     {
@@ -222,8 +219,8 @@ concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) 
     } -> std::same_as<parallel_scheduler>;
 };
 
-// Hands bulk_chunked and bulk_unchunked to the backend. If the scheduler is not known, as after a
-// when_all, the calls are made where the child completes.
+// Sends bulk_chunked and bulk_unchunked to the backend. Where nobody can say which scheduler's, as
+// after a when_all, they are done where the child completes.
 struct parallel_scheduler_domain {
     template <class Sndr, class Env>
         requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>) &&
@@ -245,8 +242,7 @@ inline parallel_scheduler_domain parallel_scheduler::query(
     return {};
 }
 
-// Returns the process's parallel scheduler. Misuse: a backend query that returns null ends the
-// process.
+// The process's parallel scheduler. Misuse: a backend query that returns null stops the process.
 parallel_scheduler get_parallel_scheduler();
 
 }  // namespace coppice::execution
