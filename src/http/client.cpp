@@ -4,6 +4,7 @@
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/stopped_as.hpp>
+#include <coppice/exec/then.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/write_env.hpp>
@@ -327,20 +328,28 @@ void client_call::let_go() noexcept {
     release();
 }
 
-// interrupt() finds no socket to close while the name is looked up and its addresses are raced.
-task<> client_call::connect_by_name(std::error_code& ec) {
+// Awaits what interrupt() is to stop, though no socket is pending that it could close. Returns
+// false if the work was stopped, by that or from outside.
+task<bool> client_call::until_interrupted(task<> work) {
     inplace_stop_source given_up;
     waiting_ = &given_up;
     const scope_exit done([this] { waiting_ = nullptr; });
-    const auto connecting = [](io::tcp::socket& s, std::string_view name, std::uint16_t port,
-                               std::error_code& error) -> task<bool> {
-        co_await s.connect(name, port, use_await[error]);
-        co_return true;
-    };
+    if (stopped_) given_up.request_stop();  // interrupt() came too early for this
+    auto whole = std::move(work) | execution::then([]() noexcept { return true; });
     const std::optional<bool> ended =
-        co_await (execution::stop_when(connecting(connection_->socket, name_, port_, ec),
-                                       given_up.get_token()) |
+        co_await (execution::stop_when(std::move(whole), given_up.get_token()) |
                   execution::stopped_as_optional());
+    co_return ended.has_value();
+}
+
+// While the name is looked up and its addresses are raced there is no socket to close.
+task<> client_call::connect_by_name(std::error_code& ec) {
+    const auto connecting = [](io::tcp::socket& s, std::string_view name, std::uint16_t port,
+                               std::error_code& error) -> task<> {
+        co_await s.connect(name, port, use_await[error]);
+    };
+    const bool ended =
+        co_await until_interrupted(connecting(connection_->socket, name_, port_, ec));
     if (ended) co_return;
     if (!late_ && !stopped_) co_await execution::just_stopped();
     ec = std::make_error_code(std::errc::operation_canceled);

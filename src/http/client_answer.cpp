@@ -3,9 +3,6 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
-#include <coppice/exec/stop_when.hpp>
-#include <coppice/exec/stopped_as.hpp>
-#include <coppice/exec/then.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/scan.hpp>
@@ -350,20 +347,12 @@ task<std::string_view> client_call::next_piece() {
     co_return std::string_view();
 }
 
-// interrupt() stops the sink, which may wait for something else than the socket.
+// The sink may wait for something else than the socket.
 task<> client_call::give_to_sink(std::string_view piece) {
     unlimit();  // the sink's time is its own
-    inplace_stop_source given_up;
-    waiting_ = &given_up;
     in_sink_ = true;
-    const scope_exit done([this] {
-        waiting_ = nullptr;
-        in_sink_ = false;
-    });
-    auto taken = request_.sink(piece) | execution::then([]() noexcept { return true; });
-    const std::optional<bool> ended =
-        co_await (execution::stop_when(std::move(taken), given_up.get_token()) |
-                  execution::stopped_as_optional());
+    const scope_exit done([this] { in_sink_ = false; });
+    const bool ended = co_await until_interrupted(request_.sink(piece));
     if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "http request");
     if (!ended) co_await execution::just_stopped();
 }

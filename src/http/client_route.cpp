@@ -1,9 +1,6 @@
 // Where a client's request goes: URLs, redirects, retries, and turns at a host that has a limit.
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
-#include <coppice/exec/stop_when.hpp>
-#include <coppice/exec/stopped_as.hpp>
-#include <coppice/exec/then.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/date.hpp>
 #include <coppice/http/scan.hpp>
@@ -208,15 +205,10 @@ std::string client_call::remaining_fields(bool other_origin, bool without_body) 
 
 // Lets the time pass. Errors: operation_canceled for a stop of the request's own.
 task<> client_call::wait(duration time) {
-    inplace_stop_source over;
-    waiting_ = &over;
-    const scope_exit done([this] { waiting_ = nullptr; });
-    if (stopped_) over.request_stop();  // since interrupt() came too early for this
-    auto passed = loop_.get_scheduler().schedule_after(time) |
-                  execution::then([]() noexcept { return true; });
-    const std::optional<bool> ended =
-        co_await (execution::stop_when(std::move(passed), over.get_token()) |
-                  execution::stopped_as_optional());
+    const auto passing = [](io::context& loop, duration t) -> task<> {
+        co_await loop.get_scheduler().schedule_after(t);
+    };
+    const bool ended = co_await until_interrupted(passing(loop_, time));
     if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "http request");
     // A call that was admitted goes on, though its wait was ended for that.
     if (!ended && host_ == nullptr) co_await execution::just_stopped();

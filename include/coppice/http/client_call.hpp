@@ -142,6 +142,7 @@ private:
     task<bool> request();
     task<> ask();
     task<bool> attempt(bool may_fail);
+    task<bool> until_interrupted(task<> work);
     task<> connect_by_name(std::error_code& ec);
     void let_go() noexcept;
 
@@ -217,8 +218,8 @@ private:
     internal::duration asked_delay_{};
     bool lost_ = false;  // the connection, before a byte of an answer
 
-    client_host* host_ = nullptr;  // where this has a connection, if they are limited
-    inplace_stop_source* waiting_ = nullptr;
+    client_host* host_ = nullptr;             // where this has a connection, if they are limited
+    inplace_stop_source* waiting_ = nullptr;  // of until_interrupted()
 
     std::unique_ptr<client_connection> connection_;
     std::string output_;
