@@ -2,6 +2,7 @@
 #include <coppice/trace/chrome.hpp>
 
 #include <coppice/base/file_name.hpp>
+#include <coppice/base/json_string.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,23 +15,6 @@ namespace coppice::trace {
 
 namespace {
 
-std::string quoted(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            char code[8];
-            std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-            out += code;
-        } else {
-            out += c;
-        }
-    }
-    return out += '"';
-}
-
 // Appends event objects to a JSON array.
 class event_writer {
 public:
@@ -39,7 +23,7 @@ public:
 
     void name_track(std::size_t track, std::string_view name) {
         start(track, 'M', "thread_name");
-        out_ += ",\"args\":{\"name\":" + quoted(name) + "}}";
+        out_ += ",\"args\":{\"name\":" + internal::json_string(name) + "}}";
     }
     void add(std::size_t track, const event& e) {
         start(track, static_cast<char>(e.kind), e.name);
@@ -62,7 +46,7 @@ private:
         out_ += "{\"ph\":\"";
         out_ += phase;
         out_ += "\",\"pid\":1,\"tid\":" + std::to_string(track);
-        if (!name.empty()) out_ += ",\"name\":" + quoted(name);
+        if (!name.empty()) out_ += ",\"name\":" + internal::json_string(name);
     }
     std::string& out_;
     const std::int64_t origin_ns_;

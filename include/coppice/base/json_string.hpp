@@ -1,0 +1,13 @@
+// json_string: a text between quotes, as JSON writes it; for traces and for refusals in JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace coppice::internal {
+
+// Returns the text as a JSON string, with its quotes (RFC 8259 section 7). Bytes that are not UTF-8
+// become U+FFFD. Threads: any. Errors: std::bad_alloc. Cost: allocates the result.
+std::string json_string(std::string_view text);
+
+}  // namespace coppice::internal

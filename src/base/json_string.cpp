@@ -1,0 +1,53 @@
+// The characters of base/json_string.hpp.
+#include <coppice/base/json_string.hpp>
+
+#include <cstddef>
+
+namespace coppice::internal {
+
+namespace {
+
+// How many bytes at the beginning of `text` are one character of UTF-8; 0: they are none (Unicode
+// 15, table 3-7).
+std::size_t character_bytes(std::string_view text) noexcept {
+    const auto byte = [&](std::size_t i) -> unsigned {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+    };
+    const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+    const unsigned first = byte(0);
+    if (first < 0x80) return 1;
+    if (first < 0xc2 || first > 0xf4 || !continues(1)) return 0;
+    if (first < 0xe0) return 2;
+    if (!continues(2)) return 0;
+    if (first < 0xf0) {
+        const bool is_overlong = first == 0xe0 && byte(1) < 0xa0;
+        const bool is_surrogate = first == 0xed && byte(1) > 0x9f;
+        return is_overlong || is_surrogate ? 0 : 3;
+    }
+    const bool is_overlong = first == 0xf0 && byte(1) < 0x90;
+    const bool is_beyond = first == 0xf4 && byte(1) > 0x8f;
+    return is_overlong || is_beyond || !continues(3) ? 0 : 4;
+}
+
+}  // namespace
+
+std::string json_string(std::string_view text) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string out = "\"";
+    while (!text.empty()) {
+        const std::size_t bytes = character_bytes(text);
+        const auto first = static_cast<unsigned char>(text.front());
+        if (bytes == 0) {
+            out += "\\ufffd";
+        } else if (first < 0x20) {
+            out.append("\\u00").append(1, digits[first / 16]).append(1, digits[first % 16]);
+        } else {
+            if (first == '"' || first == '\\') out += '\\';
+            out.append(text.substr(0, bytes));
+        }
+        text.remove_prefix(bytes == 0 ? 1 : bytes);
+    }
+    return out += '"';
+}
+
+}  // namespace coppice::internal
