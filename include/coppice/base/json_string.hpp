@@ -1,6 +1,8 @@
 // json_string: a text between quotes, as JSON writes it; for traces and for refusals in JSON.
 #pragma once
 
+#include <coppice/base/version.hpp>
+
 #include <string>
 #include <string_view>
 
