@@ -5,9 +5,10 @@
 //
 //   the body gave a value, threw,   the task goes home with its frame and ends there; the frame
 //   or ended with with_error        owns the context
-//   the task was stopped            the frame is destroyed on the scheduler where the task runs now, as
-//                                   an exception would unwind it; only the stop goes home, carried by the
-//                                   context, which owns itself and stops the task's waiter there
+//   the task was stopped            the frame is destroyed on the scheduler where the task runs
+//                                   now, as an exception would unwind it; only the stop goes home,
+//                                   carried by the context, which owns itself and stops the task's
+//                                   waiter there
 //
 // Threads: the thread that runs the task; the end of the way home runs on a thread of the home
 // scheduler. Lifetime: the context around the task outlives the way home, because the task's waiter
