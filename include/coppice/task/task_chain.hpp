@@ -43,10 +43,10 @@ public:
     // Called when the child is detached. Returns the chain of the waiting task, which is to be
     // detached too.
     virtual task_chain* leave() noexcept = 0;
-    // Called by a transfer_loop to continue what was put off. Returns the coroutine to resume.
+    // Called by a transfer_loop to continue what was deferred. Returns the coroutine to resume.
     virtual std::coroutine_handle<> go_on() noexcept = 0;
 
-    task_waiter* next;  // the next one that is put off; used by the loop
+    task_waiter* next;  // the next one that is deferred; used by the loop
 
 protected:
     task_waiter() noexcept {}

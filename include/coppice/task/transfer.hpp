@@ -1,8 +1,8 @@
 // transfer: bounds the stack that tasks use when they call one another; for task.
 #pragma once
 // Each thread that runs tasks does so in a loop. A task that finds the stack deep does not call its
-// child, and one that ends there does not resume its parent. It puts that off and suspends.
-// Everything on the stack suspends too, and the loop continues with what was put off. A million
+// child, and one that ends there does not resume its parent. It defers that and suspends.
+// Everything on the stack suspends too, and the loop continues with what was deferred. A million
 // awaits in a row and a recursion of any depth therefore use constant stack. This does not depend
 // on the compiler's symmetric transfer, which g++ 12 compiles to tail calls only from -O2 on and
 // without sanitizers.
@@ -22,7 +22,7 @@ namespace coppice::execution {
 // The current loop is the innermost one of the thread. Threads: its own.
 class [[gnu::visibility("default")]] transfer_loop : immovable {
 public:
-    // Resumes `coroutine`, then everything that is put off meanwhile.
+    // Resumes `coroutine`, then everything that is deferred meanwhile.
     static void run(std::coroutine_handle<> coroutine) {
         transfer_loop loop(here());
         coroutine.resume();
@@ -94,7 +94,7 @@ private:
     }
 
     const thread_loops outer_;
-    task_waiter* first_ = nullptr;  // put off; the latest first
+    task_waiter* first_ = nullptr;  // deferred; the latest first
 };
 
 inline void resume_from_outside(std::coroutine_handle<> coroutine) {

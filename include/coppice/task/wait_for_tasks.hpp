@@ -349,7 +349,7 @@ private:
         if (!child_ended(true)) return {std::noop_coroutine(), nullptr};
         return parent_.stopped();
     }
-    // Continues after the whole wait, or the resumption of the parent, was put off.
+    // Continues after the whole wait, or the resumption of the parent, was deferred.
     std::coroutine_handle<> go_on() noexcept override {
         return away_ == not_begun ? run_put_off() : parent();
     }
