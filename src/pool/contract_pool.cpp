@@ -20,7 +20,7 @@ const contract_pool*& current_pool() noexcept {
 }  // namespace
 
 contract_pool::contract_pool(std::size_t threads, std::size_t capacity) : group_(capacity) {
-    if (threads == 0) throw std::invalid_argument("coppice: a pool of no threads was asked for");
+    if (threads == 0) throw std::invalid_argument("coppice: a pool needs a thread, got 0");
     check_option("contract_pool: threads", threads, 1, threads_most);
     try {
         for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });

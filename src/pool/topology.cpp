@@ -159,7 +159,7 @@ std::vector<unsigned> allowed_processors() {
 
 topology::topology(std::vector<processor> processors) : processors_(std::move(processors)) {
     if (processors_.empty()) {
-        throw std::invalid_argument("coppice: a topology without processors was asked for");
+        throw std::invalid_argument("coppice: a topology needs at least one processor");
     }
     std::vector<unsigned> ids;
     for (const processor& each : processors_) ids.push_back(each.id);

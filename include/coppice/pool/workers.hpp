@@ -362,7 +362,7 @@ void basic_pool<Queues>::worker::loop() noexcept {
 }
 
 inline pool_options options_of_threads(std::size_t threads) {
-    if (threads == 0) throw std::invalid_argument("coppice: a pool of no threads was asked for");
+    if (threads == 0) throw std::invalid_argument("coppice: a pool needs a thread, got 0");
     return {.threads = threads};
 }
 

@@ -309,7 +309,8 @@ Sch task_scheduler_from(const Outer& outer) {
         return Sch(inline_scheduler());
     } else {
         static_assert(std::default_initializable<Sch>,
-                      "a task's environment names no scheduler, and Env's cannot be made of none");
+                      "task: the outer environment names no scheduler, and Env's scheduler type has "
+                      "no default constructor");
         return Sch();
     }
 }

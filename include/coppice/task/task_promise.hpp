@@ -213,14 +213,14 @@ public:
     using outcome_type = task_outcome<Value, errors>;
     static_assert(alignof(outcome_type) <= internal::frame_pool::class_bytes,
                   "task: results and errors may be aligned to 64 bytes at most, as the frames of "
-                  "coroutines are; let them be on the heap");
+                  "coroutines are; put them on the heap");
     task_promise_common() = default;
     template <class... Args>
         requires gives_frame<Args...>
     explicit task_promise_common(const Args&... args) noexcept : task_promise_base<Env>(args...) {
         static_assert(alignof(outcome_type) <= given_frame_align,
                       "task: where an allocator gives the frame, results and errors may be aligned "
-                      "to 32 bytes at most; let them be on the heap");
+                      "to 32 bytes at most; put them on the heap");
     }
     [[gnu::always_inline]] ~task_promise_common() {
         if (this->has(this->kept_outcome)) [[unlikely]]

@@ -381,7 +381,7 @@ class [[nodiscard]] task_wait
     static_assert(sizeof...(Tasks) == 1 ||
                       takes_several_callbacks<typename task_stop_source<env_type>::type>,
                   "wait_for_tasks: a token of Env's stop_source_type takes one callback at a time, "
-                  "and each task may register one: let stop_source_type be inplace_stop_source");
+                  "and each task may register one: make stop_source_type inplace_stop_source");
 
 public:
     using awaits_tasks = void;
