@@ -464,8 +464,8 @@ public:
 private:
     void end() noexcept {
         *on_ = here();
-        // edge test.ended (release): the operation belongs to the test's thread; pairs with
-        // run_and_destroy()
+        // Pairs with run_and_destroy(), whose thread owns the operation afterwards.
+        // edge test.ended (release): this thread no longer uses the operation
         ended_->store(true, coppice::internal::release);
     }
     coppice::internal::atomic<bool>* ended_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tasks use constant stack, however the compiler implements symmetric transfer. Awaits without end and
-# unbounded recursion run on half a megabyte, with and without optimization and sanitizers.
+# Tasks use constant stack, however the compiler implements symmetric transfer: awaits without end
+# and unbounded recursion run on half a megabyte, with and without optimization and sanitizers.
 #
 #   stack_test.sh COMPILER INCLUDE
 set -euo pipefail

@@ -1,5 +1,4 @@
-// bulk on a pool: calls the functions of bulk side by side after a pool's schedule(); used by
-// pools.
+// bulk on a pool: calls its functions side by side after the pool's schedule(); used by pools.
 #pragma once
 // bulk, bulk_chunked, and bulk_unchunked become a parallel_for (parallel.hpp) on the worker where
 // their child completes. There is no grain size and no allocation, and a worker that gets no help

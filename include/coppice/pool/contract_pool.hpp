@@ -32,8 +32,8 @@ public:
                            std::size_t capacity = default_capacity);
     ~contract_pool();
 
-    // Returns a scheduler whose operations run as items of the group. Lifetime: the pool outlives its
-    // use.
+    // Returns a scheduler whose operations run as items of the group.
+    // Lifetime: the pool outlives its use.
     internal::contract_scheduler get_scheduler() noexcept { return group_.get_scheduler(); }
     // Returns the group that the workers execute; make contracts there.
     blocking_work_contract_group& group() noexcept { return group_; }

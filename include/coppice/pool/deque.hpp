@@ -60,9 +60,8 @@ public:
         const std::int64_t bottom = bottom_.load(relaxed) - 1;
         // Relaxed: top_ only grows, so a deque that was empty stays empty until the owner pushes.
         if (top_.load(relaxed) > bottom) return nullptr;
-        bottom_.store(
-            bottom,
-            seq_cst);  // edge deque.last (seq_cst): the owner announces that it wants the item
+        // edge deque.last (seq_cst): the owner announces that it wants the item
+        bottom_.store(bottom, seq_cst);
         std::int64_t top = top_.load(seq_cst);  // edge deque.last (seq_cst): and looks for thieves
         if (top > bottom) {
             bottom_.store(bottom + 1, relaxed);  // relaxed: it was empty, so the same value stands

@@ -308,9 +308,10 @@ Sch task_scheduler_from(const Outer& outer) {
     } else if constexpr (std::constructible_from<Sch, inline_scheduler>) {
         return Sch(inline_scheduler());
     } else {
-        static_assert(std::default_initializable<Sch>,
-                      "task: the outer environment names no scheduler, and Env's scheduler type has "
-                      "no default constructor");
+        static_assert(
+            std::default_initializable<Sch>,
+            "task: the outer environment names no scheduler, and Env's scheduler type has "
+            "no default constructor");
         return Sch();
     }
 }

@@ -1,5 +1,4 @@
-// Holds the outcome of a task until its waiter takes it: a value, one of its errors, or nothing
-// yet.
+// Holds the outcome of a task until its waiter takes it: a value, an error, or nothing yet.
 #pragma once
 
 #include <coppice/base/check.hpp>
