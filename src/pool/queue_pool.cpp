@@ -1,4 +1,4 @@
-// The workers of pool/queue_pool.hpp.
+// Instantiates the workers of pool/queue_pool.hpp.
 #include <coppice/pool/queue_pool.hpp>
 
 #include <coppice/pool/workers.hpp>

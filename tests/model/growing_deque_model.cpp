@@ -1,4 +1,4 @@
-// The growing deque: items are taken once while buffers change, and counted ones are freed once.
+// The growing deque: items are taken once while buffers change; counted buffers are freed once.
 #include "model.hpp"
 
 #include <coppice/pool/growing_deque.hpp>
@@ -19,7 +19,7 @@ struct item {
     }
 };
 
-// The owner pushes four items into a deque for one, which grows twice; thieves steal.
+// The owner pushes four items into a deque for one, which grows twice. Thieves steal.
 template <template <class> class Buffers, int Thieves>
 struct grows : model::test<grows<Buffers, Thieves>, 1 + Thieves> {
     growing_deque<item, Buffers, 1, 4> deque;

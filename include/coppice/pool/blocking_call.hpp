@@ -1,4 +1,4 @@
-// blocking_call: a function that a worker runs while its caller waits; what run() of a pool makes.
+// blocking_call: a function that a worker runs while its caller waits; used by run() of a pool.
 #pragma once
 
 #include <coppice/base/atomic.hpp>
@@ -14,18 +14,18 @@
 
 namespace coppice::internal {
 
-// What a caller waits for. Threads: waited for by its maker; finished by one other thread.
+// The event for which a caller waits. Threads: its maker waits; one other thread finishes it.
 class blocking_call : immovable {
 public:
-    // Blocks: until the call was finished.
+    // Blocks: until the call is finished.
     void wait() noexcept;
-    void finish() noexcept;  // the last touch of the call by the other thread
+    void finish() noexcept;  // the other thread's last access to the call
 
 private:
     atomic<std::uint32_t> state_{0};  // 0: running, 1: running and the caller sleeps, 2: finished
 };
 
-// An item of a queue that calls f, and keeps its result or exception.
+// An item of a queue that calls f and keeps its result or exception.
 template <class F, class Item = work_item>
 class function_call final : public Item {
     using result_type = std::invoke_result_t<F&>;
@@ -39,7 +39,7 @@ class function_call final : public Item {
 public:
     explicit function_call(F& f) noexcept : Item(&run), f_(f) {}
 
-    // Blocks: until f has returned. Errors: rethrows what f threw.
+    // Returns the result. Blocks: until f has returned. Errors: rethrows what f threw.
     result_type take() {
         call_.wait();
         if (error_) std::rethrow_exception(std::move(error_));
@@ -74,8 +74,8 @@ private:
     std::optional<stored_type> result_;
 };
 
-// Calls f on the calling thread, as a worker's loop would: without what fork_join has put in force
-// here.
+// Calls f on the calling thread as a worker's loop would: without the fork_join token that is in
+// force there.
 template <class F>
 std::invoke_result_t<F&> call_here(F& f) {
     const no_fork_context none;

@@ -1,18 +1,19 @@
-// growing_deque: the Chase-Lev deque that grows; its old buffers are kept, or counted and freed.
+// growing_deque: a Chase-Lev deque that grows; its old buffers are kept, or counted and freed.
 #pragma once
-// As pool/deque.hpp, whose proof of the last item holds here too. When the buffer is full, the
-// owner copies what is in it to one of twice the size. A thief may still read the old one:
+// Works as pool/deque.hpp, whose proof for the last item holds here too. When the buffer is full,
+// the owner copies its contents into one of twice the size. A thief may still read the old one:
 //
-//   kept_buffers      every buffer lives as long as the deque: at most as much again as the
-//   largest.
-//                     Which buffer a thief reads does not matter: an index that can still be stolen
-//                     holds the same item in all of them.
-//   counted_buffers   a thief counts itself in while it reads: in the upper half of the word that
-//                     holds the buffer's address. Who leaves after the owner has put another buffer
-//                     there counts itself out in the old buffer, to which the owner has added how
-//                     many were in: whoever brings that sum to zero frees it (as task_join.hpp).
+//   kept_buffers      Every buffer lives as long as the deque. The old buffers together take at
+//   most
+//                     as much memory as the current one. It does not matter which buffer a thief
+//                     reads: an index that can still be stolen holds the same item in all of them.
+//   counted_buffers   A thief counts itself in while it reads, in the upper bits of the word that
+//                     holds the buffer's address. When the owner replaces the buffer, it adds the
+//                     number of thieves that were in to a count in the old buffer. A thief that
+//                     leaves afterwards subtracts itself from that count. The thread that brings
+//                     the sum to zero frees the buffer (as task_join.hpp).
 //
-// The thesis compares the two (6.3); benchmarks/pool does. Source: Chase and Lev 2005.
+// The thesis compares the two (6.3), and so does benchmarks/pool. Source: Chase and Lev 2005.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -34,8 +35,8 @@ struct deque_buffer : immovable {
     }
     const std::int64_t capacity;                // a power of two
     const std::unique_ptr<atomic<T*>[]> slots;  // written by the owner; read by thieves
-    std::unique_ptr<deque_buffer> previous;     // kept_buffers: the owner's
-    atomic<std::int32_t> readers{0};            // counted_buffers: see there
+    std::unique_ptr<deque_buffer> previous;     // kept_buffers: written and read by the owner
+    atomic<std::int32_t> readers{0};  // counted_buffers: thieves in it, less those that have left
 };
 
 template <class T>
@@ -44,14 +45,14 @@ class kept_buffers : immovable {
 
 public:
     explicit kept_buffers(std::int64_t capacity) : current_(new buffer(capacity)) {}
-    ~kept_buffers() { delete current_.load(relaxed); }           // relaxed: the end is the owner's
+    ~kept_buffers() { delete current_.load(relaxed); }           // relaxed: the owner destroys it
     buffer& mine() noexcept { return *current_.load(relaxed); }  // relaxed: written by the owner
     void replace(std::unique_ptr<buffer> next) noexcept {
         next->previous.reset(current_.load(relaxed));
         // edge deque.grow (release): the items are copied
         current_.store(next.release(), release);
     }
-    // A thief's hold on the current buffer.
+    // Keeps the current buffer alive while a thief reads it.
     class reader : immovable {
     public:
         // edge deque.grow (acquire): the items are copied
@@ -90,7 +91,7 @@ public:
         ~reader() {
             std::uint64_t now = all_.current_.load(relaxed);
             while (address(now) == buffer_) {
-                // edge deque.left (release): the buffer is read no more
+                // edge deque.left (release): this thief no longer reads the buffer
                 if (all_.current_.compare_exchange_weak(now, now - one_reader, release, relaxed)) {
                     return;
                 }
@@ -109,23 +110,23 @@ private:
     static buffer* address(std::uint64_t both) noexcept {
         return reinterpret_cast<buffer*>(both % one_reader);
     }
-    // The owner adds the readers that were in, each of them subtracts itself.
+    // The owner adds the number of thieves that were in; each of them subtracts itself.
     static void leave(buffer* old, std::int32_t readers) noexcept {
-        // edge deque.left (acq_rel): nobody reads it any more, seen by whoever frees it
+        // edge deque.left (acq_rel): no thief reads it any longer, seen by the thread that frees it
         if (old->readers.fetch_add(readers, acq_rel) + readers == 0) delete old;
     }
-    atomic<std::uint64_t> current_;  // the buffer's address, and how many thieves read it
+    atomic<std::uint64_t> current_;  // the buffer's address, and the number of thieves that read it
 };
 
-// Threads: push() and pop() by the owner; steal() and looks_empty() by any. Blocks: never, but for
-// the allocator when it grows.
+// Threads: the owner calls push() and pop(); any thread calls steal() and looks_empty(). Blocks:
+// never, except in the allocator when it grows.
 template <class T, template <class> class Buffers, std::int64_t Initial = 64,
           std::int64_t CapacityMax = 1 << 20>
 class growing_deque : immovable {
     static_assert((Initial & (Initial - 1)) == 0, "the capacity must be a power of two");
 
 public:
-    // False: it cannot grow, and `item` is still the caller's.
+    // Returns false if the deque cannot grow; `item` is then still the caller's.
     [[nodiscard]] bool push(T* item) noexcept {
         const std::int64_t bottom = bottom_.load(relaxed);  // relaxed: the owner's own word
         // edge deque.reuse (acquire): the thief that freed the slot has read it
@@ -138,15 +139,16 @@ public:
     }
     T* pop() noexcept {
         const std::int64_t bottom = bottom_.load(relaxed) - 1;
-        bottom_.store(bottom, seq_cst);  // edge deque.last (seq_cst): the owner wants the item
+        // edge deque.last (seq_cst): the owner announces that it wants the item
+        bottom_.store(bottom, seq_cst);
         std::int64_t top = top_.load(seq_cst);  // edge deque.last (seq_cst): and looks for thieves
         if (top > bottom) {
-            bottom_.store(bottom + 1, relaxed);  // relaxed: it was empty, the same value stands
+            bottom_.store(bottom + 1, relaxed);  // relaxed: it was empty, so the same value stands
             return nullptr;
         }
-        T* item = buffers_.mine().slot(bottom).load(relaxed);  // relaxed: the owner wrote it
+        T* item = buffers_.mine().slot(bottom).load(relaxed);  // relaxed: written by the owner
         if (top == bottom) {
-            // edge deque.last (seq_cst): owner and thief settle the last item here
+            // edge deque.last (seq_cst): owner and thief compete for the last item here
             if (!top_.compare_exchange_strong(top, top + 1, seq_cst, relaxed)) item = nullptr;
             bottom_.store(bottom + 1, relaxed);  // relaxed: says empty, publishes nothing
         }

@@ -1,4 +1,4 @@
-// mutex_deque: a worker's deque under a lock; one of the thesis's four schedulers.
+// mutex_deque: a worker's deque under a lock; used by one of the thesis's four schedulers.
 #pragma once
 
 #include <coppice/base/atomic.hpp>
@@ -12,12 +12,12 @@
 
 namespace coppice::internal {
 
-// As bounded_deque, without its bound. Threads: push() and pop() by the owner; the rest by any.
-// Blocks: for the few instructions that another holds the lock.
+// Like bounded_deque, but unbounded. Threads: the owner calls push() and pop(); any thread calls
+// the rest. Blocks: for the few instructions during which another thread holds the lock.
 template <class T>
 class mutex_deque : immovable {
 public:
-    // False: there is no memory, and `item` is still the caller's.
+    // Returns false if there is no memory; `item` is then still the caller's.
     [[nodiscard]] bool push(T* item) noexcept {
         const std::lock_guard lock(mutex_);
         try {
@@ -50,8 +50,8 @@ public:
 
 private:
     std::mutex mutex_;
-    std::deque<T*> items_;         // under mutex_
-    atomic<std::size_t> size_{0};  // written under mutex_; read by any
+    std::deque<T*> items_;         // guarded by mutex_
+    atomic<std::size_t> size_{0};  // written under mutex_; read by any thread
 };
 
 }  // namespace coppice::internal

@@ -1,25 +1,25 @@
 // How a pool's idle workers sleep, and how new work wakes one; no wake-up is ever lost.
 #pragma once
-// A worker without work searches for a while, then sleeps. Whoever adds work wakes a sleeper only
-// if nobody is searching, since a searcher will find it. One word counts both:
+// A worker without work searches for a while, then sleeps. A thread that adds work wakes a sleeper
+// only if no worker is searching, because a searcher will find the work. One word counts both:
 //
 //   counts_   low half: workers that sleep and have not been claimed by a wake
 //             high half: workers that search
 //   tokens_   wakes that were issued and not yet consumed by a sleeper (a futex semaphore)
 //
 //   worker           begin_search        search+1
-//   finds work       end_search          search-1; the last one looks again and wakes another if
-//                                        there is more, because adders relied on it
+//   finds work       end_search          search-1; the last searcher looks again and wakes another
+//                                        worker if there is more, because adders relied on it
 //   finds none       announce_sleep      search-1, sleep+1; then it must look once more:
-//                    cancel_sleep          work is there: sleep-1, search+1
-//                    sleep                 none: waits for a token; its waker made search+1
+//                    cancel_sleep          if there is work: sleep-1, search+1
+//                    sleep                 if not: waits for a token; its waker made search+1
 //   adder            wake_one            if sleep>0 and search=0: sleep-1, search+1, one token
 //
 // Either-or. The adder writes its work, then fence A, then reads counts_. The worker changes
 // counts_ (announce_sleep or end_search), then fence B, then looks for work. Either A is before B,
-// and the worker's look sees the work; or B is before A, and the adder reads counts_ as the worker
-// left it: if that worker sleeps it is woken, unless another searches, and the same argument then
-// holds for that one's own change of counts_. Model: tests/model/parking_model.cpp.
+// and the worker sees the work. Or B is before A, and the adder reads counts_ as the worker left
+// it. If that worker sleeps, it is woken, unless another worker searches. The same argument then
+// holds for that searcher's own change of counts_. Model: tests/model/parking_model.cpp.
 //
 // Source: ours, after the scheme of the Go and tokio schedulers.
 
@@ -33,17 +33,17 @@
 
 namespace coppice::internal {
 
-// What a wake met: a sleeper, a searcher that will find the work, or workers that are all busy.
+// What a wake found: a sleeper, a searcher that will find the work, or only busy workers.
 enum class parking_wake { woken, searched, busy };
 
-// Threads: the worker's calls by each worker for itself; wake_one and wake_all by any.
-// Cost of wake_one when nobody sleeps: one fence and one load.
+// Threads: each worker calls the worker's functions for itself; any thread calls wake_one and
+// wake_all. Cost of wake_one when no worker sleeps: one fence and one load.
 class parking : immovable {
 public:
     void begin_search() noexcept { counts_.fetch_add(one_searcher, relaxed); }
 
-    // The caller found work. True: it was the last searcher and must look whether there is more,
-    // and if so call wake_one().
+    // Called by a searcher that found work. Returns true if it was the last searcher. It must then
+    // look for more work, and call wake_one() if there is some.
     [[nodiscard]] bool end_search() noexcept {
         const std::uint32_t before = counts_.fetch_sub(one_searcher, relaxed);
         if (before / one_searcher != 1) return false;
@@ -51,13 +51,13 @@ public:
         return true;
     }
 
-    // The caller found nothing. It must look for work once more, then call cancel_sleep() or
-    // sleep().
+    // Called by a searcher that found nothing. It must look for work once more, then call
+    // cancel_sleep() or sleep().
     void announce_sleep() noexcept {
         counts_.fetch_add(one_sleeper - one_searcher, relaxed);
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence B of the sleeper
     }
-    // The caller is a searcher again.
+    // Makes the caller a searcher again.
     void cancel_sleep() noexcept {
         std::uint32_t counts = counts_.load(relaxed);
         while (counts % one_searcher != 0) {
@@ -66,31 +66,31 @@ public:
                 return;
             }
         }
-        sleep();  // every announced sleeper was claimed by a wake: one token is this worker's
+        sleep();  // every announced sleeper was claimed by a wake, so one token is for this worker
     }
-    // Blocks until woken. The caller is a searcher again.
+    // Blocks until a wake; the caller is then a searcher again.
     void sleep() noexcept {
         std::uint32_t tokens = tokens_.load(relaxed);
         for (;;) {
             if (tokens == 0) {
                 futex_wait(tokens_, std::uint32_t{0});
                 tokens = tokens_.load(relaxed);
-                // Relaxed: the work itself is acquired where it is found, not through the token.
+                // Relaxed: work is acquired where it is found, not through the token.
             } else if (tokens_.compare_exchange_weak(tokens, tokens - 1, relaxed, relaxed)) {
                 return;
             }
         }
     }
 
-    // May be stale when it returns: whether a worker sleeps that no wake has claimed.
+    // True if a worker sleeps that no wake has claimed. May be stale when it returns.
     bool has_sleepers() const noexcept { return counts_.load(relaxed) % one_searcher != 0; }
 
-    // Call after adding work. True: a sleeper was woken.
+    // Call it after adding work. Returns true if it woke a sleeper.
     bool wake_one() noexcept {
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
         return wake_one_fenced() == parking_wake::woken;
     }
-    // The same, after fence A.
+    // Does the same for a caller that has executed fence A.
     parking_wake wake_one_fenced() noexcept {
         std::uint32_t counts = counts_.load(relaxed);
         do {
@@ -102,7 +102,7 @@ public:
         if (!planted("parking.forget_wake")) futex_wake_one(tokens_);
         return parking_wake::woken;
     }
-    // Wakes every sleeper, also while others search; for the end of a pool.
+    // Wakes every sleeper, even while others search; for the end of a pool.
     void wake_all() noexcept {
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A, for the end
         std::uint32_t counts = counts_.load(relaxed);
@@ -121,19 +121,21 @@ private:
     static constexpr std::uint32_t one_searcher = 1u << 16;
 
     alignas(64) atomic<std::uint32_t> counts_{0};  // changed by workers and adders
-    alignas(64) atomic<std::uint32_t> tokens_{0};  // added to by wakers, taken by sleepers
+    alignas(64) atomic<std::uint32_t> tokens_{0};  // increased by wakers, decreased by sleepers
 };
 
-// A lot for each node of a pool. Work of a node alone is told to its lot. Work that any worker may
-// take is told to all of them, from a near one on, until a sleeper is woken or a searcher met: the
-// argument above holds for each lot's workers, since one fence comes before all the looks.
+// A lot for each node of a pool. Work for one node is announced to the lot of that node. Work for
+// any worker is announced lot by lot, starting with a near one, until a sleeper is woken or a
+// searcher is found. The argument above holds for the workers of each lot, because one fence
+// precedes all the looks.
 class parking_lots : immovable {
 public:
     explicit parking_lots(std::size_t count) : lots_(new parking[count]), count_(count) {}
 
     parking& operator[](std::size_t lot) noexcept { return lots_[lot]; }
 
-    // Call after adding work for all. True: a sleeper was woken, of lot `near` if one slept there.
+    // Call it after adding work for all nodes. Returns true if it woke a sleeper, which is one of
+    // lot `near` if any slept there.
     bool wake_one(std::size_t near) noexcept {
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
         std::size_t lot = near;

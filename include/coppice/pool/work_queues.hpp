@@ -1,12 +1,13 @@
-// Where a pool's work waits: one queue for all workers, or a deque for each; chosen by basic_pool.
+// The queues of a pool: one for all workers, or a deque for each. basic_pool is given one of them.
 #pragma once
-// Both are what basic_pool asks of its queues:
-//   Queues(workers)                 for that many workers
+// What basic_pool needs of its queues:
+//   Queues(workers)                 makes queues for that many workers
 //   push(worker, item)              by that worker
 //   push_outside(item)              by any thread
 //   next(worker)                    by that worker: what it should do next, if anything
 //   steal(worker, victim)           by that worker, from another: an item, none, or lost a race
-//   looks_empty()                   by any; who must not miss an item fences first (parking.hpp)
+//   looks_empty()                   by any thread; one that must not miss an item fences first
+//                                   (parking.hpp)
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -24,8 +25,8 @@
 namespace coppice::internal {
 
 struct [[nodiscard]] next_work {
-    work_item* item;          // or nullptr
-    bool others_too = false;  // there is more, which nobody else saw: others are to be told of it
+    work_item* item;          // nullptr if there is none
+    bool others_too = false;  // there is more that no other worker has seen; announce it
 };
 
 // One queue: every worker takes the oldest item of all.
@@ -46,22 +47,23 @@ private:
     Queue queue_;
 };
 
-// A deque for each worker: what it submits goes to the bottom and comes back last in, first out;
-// others steal the oldest. What comes from outside, or does not fit, goes to a shared queue; who
-// has nothing takes a share from there into its deque. Long items are not taken before they can be
-// begun: whoever is free first takes the oldest, though one worker may be held up by the system.
+// A deque for each worker. Items that a worker submits go to the bottom of its deque and come back
+// last in, first out; thieves steal the oldest. Items from outside, and those that do not fit, go
+// to the injector. A worker that has nothing takes a share from the injector into its deque. The
+// share is limited by time, so that a worker does not take long items before it can begin them. The
+// first free worker then takes the oldest item, even if the system has preempted another worker.
 template <class Deque, class Clock = monotonic_clock>
 class [[gnu::visibility("default")]] stealing_queues : immovable {
-    // A worker looks into the shared queue first once in so many items after its last share, so
-    // that work from outside is not starved by a worker that feeds itself.
+    // Once in this many items after its last share, a worker looks into the injector first. A
+    // worker that feeds itself then does not starve work from outside.
     static constexpr unsigned outside_interval = 127;
-    // It takes so many from there at once at most. One that takes few each time would meet the
-    // submitter at every item, and both would wait for each other's cache lines; so it pauses
-    // longer and longer before it looks, up to about a microsecond, until there are more or none.
+    // The most items in a share. A worker that takes only a few each time would meet the submitter
+    // at every item, and both would wait for each other's cache lines. Such a worker pauses longer
+    // and longer before it looks, up to about a microsecond, until it finds many items or none.
     static constexpr std::size_t share_max = 64;
     static constexpr unsigned patience_max = 31;
-    // A share that leaves others waiting is as many as took so long the last time; longer with many
-    // workers, so that together they come once in a microsecond.
+    // A share that leaves items behind has as many as the worker completed in this time before. The
+    // time grows with the number of workers, so that together they come once in a microsecond.
     static constexpr duration share_time_min = std::chrono::microseconds(20);
     static constexpr duration share_time_per_worker = std::chrono::microseconds(1);
 
@@ -98,14 +100,15 @@ public:
 private:
     struct alignas(64) own {
         Deque deque;
-        // The worker's own.
-        unsigned turns = 0;            // since its last share
-        unsigned patience = 0;         // pauses before it looks outside
-        std::size_t most = share_max;  // of a share
-        std::size_t count = 0;         // of its last share, if that left something
-        time_point since;              // then: when it was taken
+        // Used by the worker only.
+        unsigned turns = 0;            // items since its last share
+        unsigned patience = 0;         // pauses before it looks into the injector
+        std::size_t most = share_max;  // items in a share
+        std::size_t count = 0;         // items in its last share; 0 if that left nothing behind
+        time_point since;              // when the last share was taken; set if count is not 0
     };
-    // Its own deque is empty: moves a share there, the oldest at the bottom.
+    // Called when the worker's deque is empty. Moves a share into it, with the oldest item at the
+    // bottom.
     next_work next_from_outside(std::size_t worker) noexcept {
         own& mine = *mine_[worker];
         for (unsigned i = 0; i != mine.patience; ++i) spin_hint();
@@ -132,7 +135,7 @@ private:
         return {items[0], others_too};
     }
 
-    // How many items fit into `time`, when `count` of them took `took`.
+    // Returns how many items fit into `time`, if `count` of them took `took`.
     static std::size_t most_in(duration time, std::size_t count, duration took) noexcept {
         const auto fit = static_cast<std::int64_t>(count) * time.count() /
                          std::max(took.count(), duration::rep{1});

@@ -1,9 +1,10 @@
 // The workers behind basic_pool; included only where a pool is instantiated (src/pool).
 #pragma once
-// A worker looks for work in its queues, then in other workers' queues and published forked calls.
-// If it finds none, it asks the others' fork_deques to publish, then grabs. Before it sleeps, it
-// asks all: a request stands until the next fork, which publishes and wakes a sleeper. A worker
-// that finds work while others sleep renews them. So none sleeps beside a call (PROTOCOL.md).
+// A worker looks for work in its queues, then in the other workers' queues and published forked
+// calls. If it finds none, it asks the other fork_deques to publish, then publishes for them
+// (grab). Before it sleeps, it asks all of them. A request stands until the next fork, which
+// publishes and wakes a sleeper. A worker that finds work while others sleep renews the requests.
+// So no worker sleeps while a forked call waits (PROTOCOL.md).
 
 #include <coppice/base/asymmetric.hpp>
 #include <coppice/base/caller_runs.hpp>
@@ -26,7 +27,7 @@
 
 namespace coppice::internal {
 
-// The worker that this thread is, or nullptr; a worker of any pool.
+// The worker, of any pool, that this thread is; nullptr if it is not a worker.
 inline void*& current_pool_worker() noexcept {
     return thread_slot<struct pool_worker_slot, void*>();
 }
@@ -35,17 +36,17 @@ inline std::int64_t trace_time() noexcept {
     return monotonic_clock().now().time_since_epoch().count();
 }
 
-// Where a worker belongs, and the processors that it is bound to, if any.
+// The node of a worker, and the processors to which it is pinned, if any.
 struct worker_place {
     unsigned node;
     std::vector<unsigned> processors;
 };
-// Deals the workers, and sorts them by node. Errors: as the pool's constructor.
+// Deals the workers to the processors, and sorts them by node. Errors: as the pool's constructor.
 std::vector<worker_place> places_of(const pool_options& options);
-// Binds the thread if `processors` are given. Errors: std::system_error.
+// Pins the thread, if `processors` is not empty. Errors: std::system_error.
 void pin(::pthread_t thread, const std::vector<unsigned>& processors);
 
-// Either an item or a forked call.
+// An item, a forked call, or nothing.
 struct found_work {
     work_item* item = nullptr;
     taken_call call;
@@ -54,11 +55,11 @@ struct found_work {
 
 template <class Queues>
 struct alignas(64) basic_pool<Queues>::worker {
-    // How often an idle worker looks through all queues before it sleeps, pausing longer each time:
-    // about five microseconds in all, less than a sleep and wake cost.
+    // How often an idle worker looks through all queues before it sleeps. It pauses longer each
+    // time, about five microseconds in all, which is less than a sleep and a wake cost.
     static constexpr unsigned search_rounds = 8;
-    // It looks into its inbox first once in so many items, so that a worker that feeds itself
-    // does not starve it.
+    // Once in this many items, a worker looks into its inbox first, so that a worker that feeds
+    // itself does not starve the inbox.
     static constexpr unsigned inbox_interval = 61;
 
     worker(basic_pool::shared& pool, std::size_t number, std::size_t node, std::size_t trace_events)
@@ -72,8 +73,8 @@ struct alignas(64) basic_pool<Queues>::worker {
     basic_pool::shared& owner;
     const std::size_t index;
     const std::size_t home;  // its node
-    std::uint64_t random;    // xorshift state; the worker's own
-    unsigned turns = 0;      // the worker's own
+    std::uint64_t random;    // xorshift state; used by the worker only
+    unsigned turns = 0;      // used by the worker only
     trace::counter runs;
     trace::counter steals;
     trace::counter far_steals;
@@ -108,13 +109,13 @@ struct alignas(64) basic_pool<Queues>::worker {
         note("failed steal", victim.index);
     }
 
-    // Work was found: none may sleep on while there is more.
+    // Called when work was found. While there is more, no worker may continue to sleep.
     void rouse() noexcept {
         if (!owner.lots.has_sleepers()) return;
         owner.ask_all();
         if (!owner.looks_idle(home)) wake_one();
     }
-    // What it should do next of what is queued, without taking it from another worker.
+    // Returns what the worker should do next from its own queues, without stealing.
     work_item* next() noexcept {
         mutex_queue& inbox = owner.nodes[home]->inbox;
         if (++turns % inbox_interval == 0) {
@@ -152,20 +153,20 @@ struct alignas(64) basic_pool<Queues>::worker {
     }
 };
 
-// Some workers, by number, and what they alone are given.
+// The workers of one node, which have consecutive numbers, and the queue that only they take from.
 template <class Queues>
 struct basic_pool<Queues>::node : immovable {
     explicit node(unsigned system_number, std::size_t first_worker) noexcept
         : number(system_number), first(first_worker) {}
     const unsigned number;
     const std::size_t first;
-    std::size_t count = 0;  // of its workers; set before any starts
+    std::size_t count = 0;  // workers of this node; set before any of them starts
     mutex_queue inbox;
 };
 
 template <class Queues>
 struct basic_pool<Queues>::shared final : fork_team {
-    // `homes`: the node of each worker, ascending.
+    // `homes` has the node of each worker, ascending.
     shared(const std::vector<unsigned>& homes, std::size_t trace_events)
         : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()) {
         for (std::size_t n = 0; n != nodes.size(); ++n) {
@@ -180,7 +181,7 @@ struct basic_pool<Queues>::shared final : fork_team {
     const std::vector<std::unique_ptr<node>> nodes;
     std::vector<std::unique_ptr<worker>> workers;
     parking_lots lots;
-    gate entry;  // for submissions by other threads; closed once the pool is told to end
+    gate entry;  // for submissions by other threads; closed by stop()
 
     static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
         std::vector<std::unique_ptr<node>> all;
@@ -192,7 +193,7 @@ struct basic_pool<Queues>::shared final : fork_team {
         }
         return all;
     }
-    // To the workers of a node.
+    // True if a worker of `home` would find nothing to do. May be stale.
     bool looks_idle(std::size_t home) const noexcept {
         if (!queues.looks_empty() || !nodes[home]->inbox.looks_empty()) return false;
         for (const auto& each : workers) {
@@ -200,20 +201,20 @@ struct basic_pool<Queues>::shared final : fork_team {
         }
         return true;
     }
-    // Forks that come later are published; those that came before are seen by looks_idle().
+    // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
     void ask_all() noexcept {
         for (const auto& each : workers) each->forks.ask();
         heavy_fence();  // edge fork.request (heavy): asks, then looks at the heads
     }
-    // By a worker that has just forked.
+    // Called on a worker that has just forked.
     void published() noexcept override { static_cast<worker*>(current_pool_worker())->wake_one(); }
     bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
               bool urgent) noexcept override {
         return workers[waiting.worker()]->help(awaited, *workers[thief], urgent);
     }
     void stop() noexcept {
-        // The fences of parking order this as they order work: a worker that announces sleep sees
-        // that the gate is closed, or wake_all() sees the worker.
+        // The fences of parking order the closed gate as they order work: either a worker that
+        // announces sleep sees it, or wake_all() sees the worker.
         entry.close();
         lots.wake_all();
     }
@@ -224,7 +225,7 @@ struct basic_pool<Queues>::shared final : fork_team {
     }
 };
 
-// After steal(): if there was none, asks the victim for one, or publishes in its place.
+// After a steal. If it took nothing: `grabs` publishes for the victim, else asks it to publish.
 template <class Queues>
 bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
                                              bool grabs) noexcept {
@@ -241,7 +242,7 @@ bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
     return false;
 }
 
-// `count` workers from `first` on, around all, each but itself once, from a random one on.
+// Tries each of `count` workers from `first` on, modulo all, except the caller; begins at random.
 template <class Queues>
 template <class Try>
 bool basic_pool<Queues>::worker::try_others(std::size_t first, std::size_t count,
@@ -263,7 +264,6 @@ bool basic_pool<Queues>::worker::try_near_then_far(Try&& try_one) noexcept {
            try_others(near.first + near.count, owner.workers.size() - near.count, try_one);
 }
 
-// One look at every other worker.
 template <class Queues>
 found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
     found_work found;
@@ -280,8 +280,8 @@ found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
     return found;
 }
 
-// For a join: a call forked below the one that is waited for, by the victim, which runs that. Any
-// other may want what the waiting function holds: a lock, a place on this stack.
+// Called for a join: runs a call that `victim`, the thief of `awaited`, forked below `awaited`. Any
+// other call may want what the waiting function holds: a lock, or the space on this stack.
 template <class Queues>
 bool basic_pool<Queues>::worker::help(const fork_slot& awaited, worker& victim,
                                       bool urgent) noexcept {
@@ -305,7 +305,7 @@ found_work basic_pool<Queues>::worker::search() noexcept {
     return found;
 }
 
-// False: it has nothing to do of its own.
+// Runs what is next in the worker's own queues. Returns false if there is nothing.
 template <class Queues>
 bool basic_pool<Queues>::worker::run_own() noexcept {
     found_work found;
@@ -315,7 +315,7 @@ bool basic_pool<Queues>::worker::run_own() noexcept {
     return true;
 }
 
-// The caller searched in vain. False: the pool ends.
+// Called by a searcher that found nothing. Returns false if the worker ends.
 template <class Queues>
 bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     parking& lot = owner.lots[home];
@@ -326,8 +326,8 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     } else if (owner.entry.is_closed()) {
         lot.cancel_sleep();
         (void)lot.end_search();
-        // When no other thread is about to submit, what is not queued now never will be; workers
-        // that still run look after what they submit themselves.
+        // When no other thread is about to submit, an item that is not queued now will never be. A
+        // worker that still runs takes care of what it submits itself.
         if (owner.entry.is_quiet() && owner.looks_idle(home)) return false;
         thread_yield();
         lot.begin_search();
@@ -362,7 +362,7 @@ void basic_pool<Queues>::worker::loop() noexcept {
 }
 
 inline pool_options options_of_threads(std::size_t threads) {
-    if (threads == 0) throw std::invalid_argument("coppice: a pool of no threads was asked for");
+    if (threads == 0) throw std::invalid_argument("coppice: a pool needs a thread, got 0");
     return {.threads = threads};
 }
 
@@ -395,7 +395,7 @@ basic_pool<Queues>::~basic_pool() {
     COPPICE_CHECK(!is_current(), "a pool was destroyed on one of its own workers");
     shared_->stop();
     shared_->join();
-    shared_->entry.wait();  // who was turned away may still be leaving
+    shared_->entry.wait();  // a thread whose entry was rejected may still be leaving
 }
 
 template <class Queues>
@@ -407,7 +407,7 @@ bool basic_pool<Queues>::try_submit(work_item& item) noexcept {
         mine.wake_one();
         return true;
     }
-    // Until it leaves: item may run, and let its owner end the pool, before this returns.
+    // Keeps the pool alive until leave(): the item may run and let its owner destroy the pool.
     if (!s.entry.enter()) return false;
     s.queues.push_outside(&item);
     s.lots.wake_one(0);
@@ -419,7 +419,7 @@ template <class Queues>
 bool basic_pool<Queues>::try_submit(std::size_t home, work_item& item) noexcept {
     basic_pool::shared& s = *shared_;
     COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
-    // Those of the node may have ended. A worker of another node is still there.
+    // The workers of that node may have ended. A worker of another node still runs.
     if (!s.entry.enter()) return is_current() && try_submit(item);
     s.nodes[home]->inbox.push(&item);
     s.lots[home].wake_one();
@@ -460,7 +460,7 @@ const fork_team* basic_pool<Queues>::team() const noexcept {
 
 template <class Queues>
 bool basic_pool<Queues>::is_current() const noexcept {
-    // A worker of another kind of pool has another owner, wherever in it that is written.
+    // A worker of another kind of pool has a different team, whatever the layout of that pool is.
     const fork_deque* const forks = fork_deque::current();
     return forks != nullptr && &forks->team() == shared_.get();
 }

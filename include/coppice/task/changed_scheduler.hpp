@@ -1,16 +1,18 @@
-// changed_scheduler: a task moves to another scheduler, and goes home when it ends; for task.
+// changed_scheduler: a task moves to another scheduler, and returns home when it ends; for task.
 #pragma once
-// The home of a task is the scheduler on which it was started, and on which its waiter counts. A
-// task that moves makes a context of its own, which keeps the way home:
+// The home of a task is the scheduler on which it was started. Its waiter relies on the task ending
+// there. A task that moves makes a context of its own, which brings it home:
 //
 //   the body gave a value, threw,   the task goes home with its frame and ends there; the frame
 //   or ended with with_error        owns the context
-//   the task was stopped            the frame is destroyed where the task is, as an exception would
-//                                   unwind it; only the stop goes home, carried by the context,
-//                                   which owns itself and stops the task's waiter there
+//   the task was stopped            the frame is destroyed on the scheduler where the task runs
+//                                   now, as an exception would unwind it; only the stop goes home,
+//                                   carried by the context, which owns itself and stops the task's
+//                                   waiter there
 //
-// Threads: the task's; the way home by the thread of the scheduler that it leads to. Lifetime: the
-// context around the task outlives both ways, for its waiter waits.
+// Threads: the thread that runs the task; the end of the way home runs on a thread of the home
+// scheduler. Lifetime: the context around the task outlives the way home, because the task's waiter
+// waits.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/connect.hpp>
@@ -25,9 +27,10 @@
 
 namespace coppice::execution {
 
-// `co_await change_coroutine_scheduler(s)`: the task goes on on s, also if it was stopped, and what
-// it awaits from here on comes back to s. However it ends, its waiter is told on the scheduler
-// where the task was started. Gives the scheduler before. Source: P3552R3.
+// `co_await change_coroutine_scheduler(s)` moves the task to s, and gives the scheduler that it had
+// before. The task continues on s even if it was stopped meanwhile. What it awaits from then on
+// comes back to s. However the task ends, its waiter is told on the scheduler where the task was
+// started. Source: P3552R3.
 template <scheduler Sch>
 struct change_coroutine_scheduler {
     using type = std::remove_cvref_t<Sch>;
@@ -45,8 +48,8 @@ inline constexpr bool changes_scheduler<change_coroutine_scheduler<Sch>> = true;
 template <class Env>
 class task_promise_base;
 
-// Schedules a task on a scheduler, come what may: if that fails or is stopped, it goes on all the
-// same, for there is no other place. Completed(): what is to be resumed there.
+// Schedules a task on a scheduler. If that fails or is stopped, the task continues all the same,
+// because it has no other place. Completed() returns the coroutine to resume there.
 template <class Sch, class Completed>
 class task_move : immovable {
     class receiver {
@@ -69,7 +72,8 @@ public:
     task_move(Sch sch, Completed completed)
         : completed_(completed),
           operation_(execution::connect(execution::schedule(sch), receiver(*this))) {}
-    // True: it has completed already, and the caller resumes the task. False: this may be gone.
+    // Starts the move. Returns true if it has completed already; the caller then resumes the task.
+    // If it returns false, this object may be gone.
     bool start() noexcept {
         internal::starting start_call(this, mark_);
         execution::start(operation_);
@@ -79,7 +83,7 @@ public:
 private:
     void complete() noexcept {
         if (internal::starting::takes_completion_of(this, mark_)) return;
-        const Completed completed = completed_;  // this may be gone
+        const Completed completed = completed_;  // this object may be gone below
         execution::resume_from_outside(completed());
     }
 
@@ -99,7 +103,7 @@ class changed_context final : public task_context<Env>, task_waiter {
     using way_home = task_move<scheduler_type, is_home>;
 
 public:
-    // The way home is connected here, where what that throws can be reported.
+    // Connects the way home here, where an exception from connecting can be reported.
     changed_context(scheduler_type sch, task_context<Env>& outer, task_promise_base<Env>& promise)
         : task_context<Env>(static_cast<scheduler_type&&>(sch), outer.stop_token,
                             outer.environment(), outer.timer(), outer.allocator()),
@@ -109,8 +113,8 @@ public:
         this->deadline = outer.deadline;
         waiter_ = &promise.add_waiter(*this);
     }
-    // The body has ended. True: the task is home already, and ends where it is. False: it does so
-    // there.
+    // Called when the body has ended. Returns true if the task is home already, and the caller ends
+    // it. If it returns false, the task ends when it arrives at home.
     bool go_home(std::coroutine_handle<> self) noexcept {
         self_ = self;
         promise_.restore_waiter(*waiter_);
@@ -118,10 +122,10 @@ public:
     }
 
 private:
-    // The task was stopped, and its frame is gone.
+    // Called when the task was stopped and its frame is gone.
     stopped_coroutine stopped() noexcept override {
         if (outer_.is_inline() || home_.start()) return end_here().stopped();
-        return {std::noop_coroutine(), nullptr};  // this may be gone
+        return {std::noop_coroutine(), nullptr};  // this object may be gone
     }
     std::coroutine_handle<> arrive() noexcept {
         return self_ ? promise_.end(self_) : task_chain::stop_waiter(end_here());
@@ -131,8 +135,8 @@ private:
         delete this;
         return waiter;
     }
-    // Not called: a task that has changed its scheduler is detached, and restores its waiter before
-    // it ends.
+    // Not called: a task that has changed its scheduler is detached, and puts its former waiter
+    // back before it ends.
     std::coroutine_handle<> ended() noexcept override { return std::noop_coroutine(); }
     task_chain* leave() noexcept override { return nullptr; }
     std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
@@ -140,12 +144,12 @@ private:
     task_context<Env>& outer_;
     task_promise_base<Env>& promise_;  // gone if the task was stopped
     task_waiter* waiter_;
-    std::coroutine_handle<> self_;  // null: the task was stopped
+    std::coroutine_handle<> self_;  // null if the task was stopped
     way_home home_;
 };
 
-// The await of change_coroutine_scheduler, after the change. Without a schedule if the task is
-// there already.
+// The await of change_coroutine_scheduler, after the context was changed. Schedules nothing if the
+// task is on the new scheduler already.
 template <class Sch>
 class scheduler_change : immovable {
     struct resumes {

@@ -1,15 +1,16 @@
 // task_chain: tasks that wait for one another, and how they end and stop; for task and its awaits.
 #pragma once
-// A task that waits for another calls it: the child runs on top of its parent's stack. If it ends
-// there, it destroys its frame and returns, and the parent goes on without ever having been
-// suspended. That is an attached child, and costs little more than a call.
+// A task that waits for another calls it: the child runs on top of its parent's stack. If the child
+// ends there, it destroys its frame and returns, and the parent continues without ever having been
+// suspended. Such a child is attached, and costs little more than a function call.
 //
-// Before a task awaits anything but tasks it is detached, and so are all that wait for it: from
-// then on anybody, on any thread, may resume them, and what lies on this stack is not waited for.
-// A detached task that ends is suspended for the last time, destroyed, and its waiter names the
-// coroutine to resume next.
+// Before a task awaits anything other than tasks, it is detached, and so are all tasks that wait
+// for it. From then on any thread may resume them, and the callers on this stack no longer wait for
+// them. A detached task that ends is suspended for the last time and destroyed. Its waiter names
+// the coroutine to resume next.
 //
-// A chain is detached by who runs it, before it is suspended; so its links are plain fields.
+// The thread that runs a chain detaches it before the chain is suspended, so the links are plain
+// fields.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/as_awaitable.hpp>
@@ -22,35 +23,38 @@ namespace coppice::execution {
 
 class task_chain;
 
-// A coroutine that ends with a stop; if it is a task, its chain, else it is resumed.
+// A coroutine to be stopped if `chain` is set, which is then the chain of that task; otherwise a
+// coroutine to be resumed.
 struct stopped_coroutine {
     std::coroutine_handle<> coroutine;
     task_chain* chain;
 };
 
-// Who waits for a task: an await, a wait_for_tasks, a connected operation.
-// Everything is for task_chain and transfer_loop; as friends they would make g++ warn that they can
-// reach the destructor.
+// The waiter for a task: an await, a wait_for_tasks, or a connected operation. All members are for
+// task_chain and transfer_loop. They are public because, with friends, g++ would warn that those
+// can reach the destructor.
 class task_waiter : immovable {
 public:
-    // The child has ended, and is gone unless it keeps its outcome. Gives the coroutine to resume.
+    // Called when the child has ended. The child is gone unless it keeps its outcome. Returns the
+    // coroutine to resume.
     virtual std::coroutine_handle<> ended() noexcept = 0;
-    // The child was stopped, and is gone. Gives what is to be stopped next, or resumed.
+    // Called when the child was stopped and is gone. Returns what is to be stopped or resumed next.
     virtual stopped_coroutine stopped() noexcept = 0;
-    // The child is detached. Gives the chain of the task that waits, which is to be detached too.
+    // Called when the child is detached. Returns the chain of the waiting task, which is to be
+    // detached too.
     virtual task_chain* leave() noexcept = 0;
-    // What was put off, by a transfer_loop. Gives the coroutine to resume.
+    // Called by a transfer_loop to continue what was deferred. Returns the coroutine to resume.
     virtual std::coroutine_handle<> go_on() noexcept = 0;
 
-    task_waiter* next;  // put off after this one; the loop's
+    task_waiter* next;  // the next one that is deferred; used by the loop
 
 protected:
     task_waiter() noexcept {}
     ~task_waiter() = default;
 };
 
-// The awaiter that a task_waiter is. Not the waiter itself: a destructor that does something, in a
-// class with virtual functions, writes their address once more.
+// The awaiter around a task_waiter. The waiter is not the awaiter itself: in a class with virtual
+// functions, a destructor that does something writes the address of their table once more.
 template <class Waiter>
 class waiting_awaiter : immovable {
 public:
@@ -73,8 +77,7 @@ private:
 // The part of a task's promise that other tasks know.
 class task_chain : immovable {
 public:
-    // The last three are what few tasks have: one that has any of it is not destroyed at its end
-    // without a look.
+    // Few tasks have any of the last three. A task that has one takes the slow path at its end.
     enum state : unsigned char {
         none = 0,
         attached = 1,
@@ -83,41 +86,45 @@ public:
         given_frame = 8,  // by an allocator (task_frame.hpp)
     };
 
-    // Before the task runs.
+    // Called before the task runs.
     void set_waiter(task_waiter& waiter, bool is_attached) noexcept {
         waiter_ = &waiter;
         if (!is_attached) remove(attached);
     }
-    // Before the task may be resumed by others, or goes on where its waiter does not wait.
+    // Called before other threads may resume the task, or it continues where its waiter does not
+    // wait.
     void detach() noexcept {
         for (task_chain* here = this; here != nullptr && here->has(attached);) {
             here->remove(attached);
             here = here->waiter_->leave();
         }
     }
-    // The body ends here without a result, and so do those of the tasks that wait for it, one after
-    // the other: their frames are destroyed from the innermost out, with constant stack. A task
-    // that has changed its scheduler goes home in between: the rest of them ends there.
+    // Stops the task: its body ends here without a result, and so do the bodies of the tasks that
+    // wait for it. Their frames are destroyed from the innermost out, with constant stack. A task
+    // that has changed its scheduler returns to its home scheduler in between, and the remaining
+    // tasks end there.
     std::coroutine_handle<> stop(std::coroutine_handle<> self) noexcept {
         detach();
         return stop_waiter(leave_by_stop(self));
     }
-    // The child of `waiter` was stopped: what waits is stopped too.
+    // Called when the child of `waiter` was stopped. Stops the waiting task and the tasks that wait
+    // for it.
     static std::coroutine_handle<> stop_waiter(task_waiter& waiter) noexcept {
         stopped_coroutine next = waiter.stopped();
         while (next.chain != nullptr) next = next.chain->leave_by_stop(next.coroutine).stopped();
         return next.coroutine;
     }
 
-    // The body has ended. True: the frame is destroyed at once, and whoever resumed it goes on.
+    // Called when the body has ended. Returns true if the frame is to be destroyed at once; the
+    // resumer then continues.
     bool ends_attached() const noexcept { return state_ == attached; }
 
 protected:
     task_chain() noexcept {}
     ~task_chain() = default;
 
-    // Otherwise: the frame is destroyed unless it keeps the outcome, and the waiter is told unless
-    // it is whoever resumed the task.
+    // The slow end of the body. Destroys the frame unless it keeps the outcome. Tells the waiter
+    // unless the task is attached, in which case the waiter itself resumed it and continues.
     std::coroutine_handle<> end(std::coroutine_handle<> self) noexcept {
         task_waiter& waiter = *waiter_;
         const bool returns = has(attached);
@@ -126,8 +133,8 @@ protected:
         return waiter.ended();
     }
 
-    // Of a detached task. `waiter` passes on to the one before it, which this returns, that the
-    // task has ended.
+    // Puts `waiter` in front of the waiter of a detached task, and returns the former waiter.
+    // `waiter` must pass on to it that the task has ended.
     task_waiter& add_waiter(task_waiter& waiter) noexcept {
         return *std::exchange(waiter_, &waiter);
     }
@@ -137,8 +144,8 @@ protected:
     void add(state which) noexcept { state_ = static_cast<state>(state_ | which); }
 
 private:
-    // Destroys the frame, unless it keeps the outcome. Returns who waits. A context that the task
-    // has made for itself outlives it: it is who waits.
+    // Destroys the frame, unless it keeps the outcome. Returns the waiter. A context of its own
+    // that the task has made outlives the task, because that context is the waiter.
     task_waiter& leave_by_stop(std::coroutine_handle<> self) noexcept {
         task_waiter& waiter = *waiter_;
         remove(own_context);
@@ -152,15 +159,16 @@ private:
     state state_ = attached;
 };
 
-// The end of the body, which final_suspend() gives to be awaited. With clang a part of the promise,
-// so that the frame need not hold it; g++ 12 copies what final_suspend() refers to.
+// The awaiter for the end of the body, returned by final_suspend(). With clang it is a part of the
+// promise, so that the frame need not hold it. g++ 12 copies the object to which final_suspend()
+// returns a reference, so it gets a reference wrapped in an object.
 template <class Promise>
 class end_of_body : immovable {
 public:
     bool await_ready() noexcept {
         Promise& promise = static_cast<Promise&>(*this);
         if (!promise.ends_attached()) return false;
-        // It has no given frame, so operator delete need not look.
+        // It has no given frame, so operator delete need not check for one.
         void* const frame = std::coroutine_handle<Promise>::from_promise(promise).address();
         if (!task_frame::is_of_the_pool(frame)) __builtin_unreachable();
         return true;
@@ -170,7 +178,8 @@ public:
     }
     void await_resume() const noexcept {}
 
-#if defined(__clang__)  // either is passed as one pointer: binary code of both compilers fits
+#if defined(__clang__)  // each is passed as one pointer, so object files of both compilers fit
+                        // together
     end_of_body& to_be_awaited() noexcept { return *this; }
 #else
     auto to_be_awaited() noexcept { return awaiter_reference<end_of_body>(*this); }

@@ -1,12 +1,13 @@
-// task_context: the scheduler, stop token, timer and environment that a task inherits, by its Env.
+// task_context: the scheduler, stop token, timer, and environment that a task inherits, by its Env.
 #pragma once
-// One context serves a task that was connected, or awaited by a strange coroutine, and all tasks of
-// the same Env that it awaits: they hold its address, so that an awaited task costs one pointer.
+// A context is made for a task that is connected, or that is awaited by a coroutine other than a
+// task. It also serves all tasks of the same Env that this task awaits. They hold its address, so
+// that an awaited task pays for one pointer.
 //
-// A timed scheduler that is named around a task reaches all that it awaits, and so does a deadline,
-// but for that of a timeout: it would put a timer into the loop for each operation below, where the
-// stop at its end is one for all; and an operation that is made unstoppable, to take leave after
-// that, would end at once.
+// A timed scheduler that is named around a task reaches everything that the task awaits. So does a
+// deadline, unless a timeout has set it. The deadline of a timeout would put a timer into the loop
+// for each operation below it, although the stop when it expires serves all of them. And an
+// operation that is made unstoppable in order to finish after that stop would end at once.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
@@ -25,7 +26,7 @@
 
 namespace coppice::execution {
 
-// The members of Env, or what stands for them. Source: [task.class], [task.members].
+// The members of Env, or their defaults. Source: [task.class], [task.members].
 template <class Env>
 struct task_allocator {
     using type = std::allocator<std::byte>;
@@ -79,8 +80,9 @@ struct task_own_env<Env, Outer> {
     using type = typename Env::template env_type<Outer>;
 };
 
-// The allocator of an environment around a task, if it has one that Env's allocator_type is made
-// from. It is kept by the root; a plain std::allocator is all alike.
+// The allocator that a task inherits from the environment around it, if Env's allocator_type can be
+// made from it. The task_root keeps it. All objects of plain std::allocator are equal, so none is
+// kept.
 template <class Allocator>
 class inherited_allocator {
 public:
@@ -121,7 +123,7 @@ public:
 
     scheduler_type scheduler;  // changed by change_scheduler()
     stop_token_type stop_token;
-    instant deadline = instant::never();  // of what awaits the task; written before it starts
+    instant deadline = instant::never();  // that of the waiter; written before the task starts
     void change_scheduler(scheduler_type sch) noexcept {
         scheduler = static_cast<scheduler_type&&>(sch);
         team_ = execution::team_of(scheduler);
@@ -129,16 +131,19 @@ public:
     }
     const Env& environment() const noexcept { return *environment_; }
     inherited_allocator<allocator_type> allocator() const noexcept { return allocator_; }
-    // Whether there is no place to come back to after an await.
+    // True if the task has no scheduler to come back to after an await.
     bool is_inline() const noexcept { return is_inline_; }
-    // The workers on which tasks may run that this scheduler's wait for; nullptr: on none but the
-    // thread where they are. A task without a scheduler has the team of the pool that it was given
-    // to, by get_fork_team_t of what is around it, and forks while it is on one of those workers.
+    // Returns the workers that may run tasks for which a task of this scheduler waits. Returns
+    // nullptr if only the current thread may run them. A task without a scheduler has the team of
+    // the pool to which it was submitted, which the environment around it names by get_fork_team_t.
+    // Such a task forks while it is on one of those workers.
     const internal::fork_team* team() const noexcept { return team_; }
-    // What is handed down: a task below that has a scheduler has its own team.
+    // Returns the team that awaited tasks inherit. A task below that has a scheduler has its own
+    // team.
     const internal::fork_team* given_to() const noexcept { return is_inline_ ? team_ : nullptr; }
-    // What is handed down: the timer that is named, or this scheduler if it has timers, or that of
-    // a task above. A scheduler of another type than any_scheduler is not.
+    // Returns the timer that awaited operations inherit: the one that is named; otherwise this
+    // scheduler, if it has timers; otherwise that of a task above. A scheduler of a type other than
+    // any_scheduler is not passed on.
     inherited_timer timer() const noexcept {
         if constexpr (std::same_as<scheduler_type, any_scheduler>) {
             if (!inherited_.is_named() && scheduler.has_timers()) {
@@ -163,14 +168,14 @@ private:
     [[no_unique_address]] const inherited_allocator<allocator_type> allocator_;
 };
 
-// The environment of what a task awaits. Source: [task.promise], get_env.
+// The environment of the operations that a task awaits. Source: [task.promise], get_env.
 template <class Env>
 class task_env {
     using context_type = task_context<Env>;
     using allocator_type = typename task_allocator<Env>::type;
 
 public:
-    // `own` is the one that the coroutine was given.
+    // `own` is the allocator that the coroutine was given.
     task_env(const context_type* context, const allocator_type& own) noexcept
         : context_(context), allocator_(context->allocator().or_else(own)) {}
 
@@ -188,7 +193,7 @@ public:
     const internal::fork_team* query(get_fork_team_t) const noexcept {
         return context_->given_to();
     }
-    // Where an operation may end early. An Env that answers goes before what is handed down.
+    // Returns when an operation may give up. The answer of Env has priority over the inherited one.
     instant query(get_deadline_t) const noexcept
         requires(!unstoppable_token<typename context_type::stop_token_type> ||
                  has_query<Env, get_deadline_t>)
@@ -213,12 +218,12 @@ private:
     [[no_unique_address]] allocator_type allocator_;
 };
 
-// Tokens that take one callback at a time, for which a task can own a source that takes several.
+// Tokens that take one callback at a time, and for which there is a source that takes several.
 template <class Token>
 concept strict_token = requires { typename internal::tolerance<Token>::tolerant; };
 
-// The source that a task owns where Env names Source. All children of one wait_for_tasks listen to
-// its token, so it is the tolerant one of the same tokens if Source takes one callback.
+// The source that a task owns if Env names Source. All children of one wait_for_tasks listen to its
+// token. If Source takes one callback, it is therefore the tolerant source with the same token.
 template <class Source>
 struct task_owned_source {
     using type = Source;
@@ -230,13 +235,13 @@ struct task_owned_source<Source> {
     using type = typename internal::tolerance<task_token_t<Source>>::tolerant;
 };
 
-// Whether the token that tasks get where Env names Source takes several callbacks.
+// True if the token that tasks get, where Env names Source, takes several callbacks.
 template <class Source>
 concept takes_several_callbacks = !internal::takes_one_callback<task_token_t<Source>> ||
                                   !std::same_as<Source, typename task_owned_source<Source>::type>;
 
-// The token that a task gives to what it awaits: the outer one if the types agree, else that of a
-// source which the outer one stops.
+// The stop token passed to awaited operations: the outer token if the types match, otherwise one
+// from a source that the outer token stops.
 template <class Source, class Outer>
 class task_stop : immovable {
 public:
@@ -270,8 +275,8 @@ private:
     }
     token_type token_;
 };
-// The types agree, but only the token itself tells whether its source takes several callbacks. One
-// that takes one has the callback of this task's own source.
+// The types match, but only the token itself knows whether its source takes several callbacks. If
+// it takes one, that is the callback of this task's own source, whose token is passed instead.
 template <class Source, strict_token Outer>
     requires std::same_as<Outer, task_token_t<Source>>
 class task_stop<Source, Outer> : immovable {
@@ -291,8 +296,9 @@ private:
     const Outer token_;
 };
 
-// The scheduler that an outer environment names; one that runs inline if it names none. Errors:
-// what making a Sch throws: an any_scheduler allocates for a scheduler that it has no room for.
+// Returns the scheduler that an outer environment names, or an inline one if it names none. Errors:
+// what constructing a Sch throws. An any_scheduler allocates for a scheduler that is too large for
+// its buffer.
 template <class Sch, class Outer>
 Sch task_scheduler_from(const Outer& outer) {
     if constexpr (requires { Sch(get_start_scheduler(outer)); }) {
@@ -302,14 +308,16 @@ Sch task_scheduler_from(const Outer& outer) {
     } else if constexpr (std::constructible_from<Sch, inline_scheduler>) {
         return Sch(inline_scheduler());
     } else {
-        static_assert(std::default_initializable<Sch>,
-                      "a task's environment names no scheduler, and Env's cannot be made of none");
+        static_assert(
+            std::default_initializable<Sch>,
+            "task: the outer environment names no scheduler, and Env's scheduler type has "
+            "no default constructor");
         return Sch();
     }
 }
 
-// The timed scheduler that an outer environment has for a task: what the tasks above hand down, or
-// what the environment names, kept here.
+// The timed scheduler that an outer environment has for a task: the one that the environment names,
+// which is kept here; otherwise the one that the tasks above pass on.
 template <class Outer>
 class outer_timer {
 public:
@@ -323,7 +331,7 @@ template <class Outer>
 class outer_timer<Outer> : immovable {
 public:
     explicit outer_timer(const Outer& outer) : named_(get_timed_scheduler(outer)) {}
-    // One whose timers may fail is of no use to any_scheduler.
+    // any_scheduler cannot use a scheduler whose timers may fail.
     inherited_timer get(const Outer& outer) const noexcept {
         return named_.has_timers() ? inherited_timer(named_, true) : get_inherited_timer(outer);
     }
@@ -332,8 +340,8 @@ private:
     any_scheduler named_;
 };
 
-// The allocator that an outer environment has for a task, kept here. Source: [task.promise],
-// get_env, as changed by P3980R0.
+// Keeps the allocator that an outer environment has for a task. Source: [task.promise], get_env, as
+// changed by P3980R0.
 template <class Allocator, class Outer>
 class outer_allocator {
 public:
@@ -356,7 +364,7 @@ private:
     Allocator allocator_;
 };
 
-// A context made from an outer environment, with what it refers to. Not a task's own: see above.
+// A context made from an outer environment, with everything to which the context refers.
 template <class Env, class Outer>
 class task_root : immovable {
     using source_type = typename task_stop_source<Env>::type;
@@ -377,7 +385,7 @@ public:
     }
 
     task_context<Env>& context() noexcept { return context_; }
-    // Before the task starts, and when it has ended.
+    // Called before the task starts; reset() is called when it has ended.
     void listen(const Outer& outer) noexcept { stop_.listen(get_stop_token(outer)); }
     void reset() noexcept { stop_.reset(); }
 

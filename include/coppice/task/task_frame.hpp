@@ -1,10 +1,11 @@
-// Where the frame of a task comes from, and the allocator that its promise answers with.
+// Where the frame of a task comes from, and the allocator that its promise names.
 #pragma once
-// A frame comes from the thread's pool, or from the allocator that the coroutine is given behind
-// std::allocator_arg, as its first parameter or behind the object that it is a member of. That
-// allocator is of any type, and is kept behind the frame. Frames of the pool begin with a cache
-// line, and others in the middle of one; so a frame says itself where it goes back to.
-// Source: [task.promise], operator new, as changed by P3980R0.
+// A frame comes from the thread's pool, or from the allocator that is given to the coroutine after
+// std::allocator_arg. The std::allocator_arg is the first parameter, or the first one after the
+// object whose member function the coroutine is. The allocator may be of any type; a copy is kept
+// behind the frame. Frames of the pool begin at a cache line, and given frames in the middle of
+// one, so the address of a frame tells where its memory goes back to. Source: [task.promise],
+// operator new, as changed by P3980R0.
 
 #include <coppice/base/cold_call.hpp>
 #include <coppice/task/frame_pool.hpp>
@@ -18,22 +19,22 @@
 
 namespace coppice::execution {
 
-// What frames are given in.
+// The unit in which an allocator is asked for memory.
 struct alignas(std::max_align_t) frame_unit {
     std::byte bytes[alignof(std::max_align_t)];
 };
 
-// The alignment of a frame that an allocator gave; those of the pool have a cache line's.
+// The alignment of a frame that an allocator gave. Frames of the pool are aligned to a cache line.
 inline constexpr std::size_t given_frame_align = internal::frame_pool::class_bytes / 2;
 
-// Behind a frame that an allocator gave.
+// What lies behind a frame that an allocator gave.
 struct given_frame_end {
     void (*deallocate)(given_frame_end& end) noexcept;
     frame_unit* memory;
     std::size_t units;
 };
 
-// Frames of one kind of allocator.
+// Frames that allocators of type Allocator give.
 template <class Allocator>
 class given_frame {
     using traits = typename std::allocator_traits<Allocator>::template rebind_traits<frame_unit>;
@@ -55,7 +56,7 @@ public:
 
     static void* allocate(std::size_t bytes, const Allocator& given) {
         rebound allocator(given);
-        // One line more: the frame begins in the middle of a line.
+        // One line more, because the frame begins in the middle of a line.
         const std::size_t units = units_of(line) + units_of(bytes) + units_of(sizeof(end_type));
         frame_unit* const memory = traits::allocate(allocator, units);
         frame_unit* frame = memory;
@@ -89,7 +90,7 @@ concept frame_allocator = requires(Allocator allocator) {
     allocator.allocate(std::size_t{1});
 };
 
-// A base of promises.
+// Base class of the promises of tasks.
 class task_frame {
 public:
     static void* operator new(std::size_t bytes) { return internal::frame_pool::allocate(bytes); }
@@ -122,7 +123,7 @@ private:
     }
 };
 
-// Whether a coroutine with these parameters has a given frame.
+// True if a coroutine with these parameters gets its frame from an allocator.
 template <class... Args>
 inline constexpr bool gives_frame = false;
 template <frame_allocator Alloc, class... Args>
@@ -131,8 +132,8 @@ template <class This, frame_allocator Alloc, class... Args>
     requires(!std::same_as<This, std::allocator_arg_t>)
 inline constexpr bool gives_frame<This, std::allocator_arg_t, Alloc, Args...> = true;
 
-// The allocator that a promise was given, for an environment that has no other: of Env's
-// allocator_type.
+// The allocator that the coroutine was given, converted to Env's allocator_type. Used where the
+// environment around the task has none.
 template <class Allocator>
 class task_frame_allocator {
 public:

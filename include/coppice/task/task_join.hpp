@@ -1,15 +1,15 @@
-// task_join: counts the children of a waiting task that ended elsewhere; used by wait_for_tasks.
+// task_join: counts the children of a waiting task that end elsewhere; used by wait_for_tasks.
 #pragma once
-//   joined_   0: nothing has ended elsewhere
+//   joined_   0: no child has ended elsewhere
 //             -k: k children have ended elsewhere while the main line runs
 //             n > 0: the main line has ended; n children have not
 //
-// The main line adds how many children went elsewhere, each of those subtracts one. Either-or: all
-// these are exchanges of one word, so one of them is the last; it alone finds the sum complete (the
-// main line: minus what it adds; a child: one) and goes on with the parent. It has acquired what
-// all others released. Until the main line has added, the word is not positive, so no child can be
-// last. A main line from which nothing went elsewhere touches no atomic word. The idea is
-// libfork's.
+// The main line adds the number of children that went elsewhere, and each of those children
+// subtracts one. All of these are read-modify-write operations on one word, so one of them is the
+// last. Only that one finds the sum complete (the main line finds minus what it adds; a child finds
+// one) and continues with the parent. It has acquired what all others released. Until the main line
+// has added, the word is not positive, so no child can be the last. If no child went elsewhere, the
+// main line touches no atomic word. The idea is libfork's.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -18,20 +18,21 @@
 
 namespace coppice::execution {
 
-// Threads: main_line_ended() by the main line, once; ended_elsewhere() by any, once for each child
-// that the main line counts.
+// Threads: the main line calls main_line_ended() once; any thread calls ended_elsewhere(), once for
+// each child that the main line counts.
 class task_join : immovable {
 public:
-    // True: all children have ended, the caller goes on with the parent. False: touch nothing.
+    // Returns true if all children have ended; the caller then continues with the parent. If it
+    // returns false, the caller must not touch this object again.
     bool main_line_ended(std::int32_t away) noexcept {
         if (away == 0) return true;
-        // A child may be last as soon as this is added, and this object gone.
-        // edge task_join.ended (acq_rel): what the children did, to whoever is last
+        // Once this is added, a child may be the last, and may destroy this object.
+        // edge task_join.ended (acq_rel): what the children did, to the last one
         return joined_.fetch_add(away, internal::acq_rel) == -away;
     }
-    // The same, by who ran a child elsewhere.
+    // Does the same for a child; called by the thread that ran the child elsewhere.
     bool ended_elsewhere() noexcept {
-        // edge task_join.ended (acq_rel): what this child did, and the others, to whoever is last
+        // edge task_join.ended (acq_rel): what this child and the others did, to the last one
         return joined_.fetch_sub(1, internal::acq_rel) == 1;
     }
 

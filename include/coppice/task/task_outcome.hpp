@@ -1,4 +1,4 @@
-// Where the outcome of a task waits for who awaits it: a value, one of its errors, or nothing yet.
+// Holds the outcome of a task until its waiter takes it: a value, an error, or nothing yet.
 #pragma once
 
 #include <coppice/base/check.hpp>
@@ -18,11 +18,11 @@
 
 namespace coppice::execution {
 
-struct no_task_value {};  // the result of a task that gives nothing
+struct no_task_value {};  // the result of a task<void>
 
-// T: an object type. Where its destructor does nothing, an outcome is taken for a value until an
-// error is set: who waits knows better whether there is one, and neither side writes it down.
-// Threads: one at a time.
+// The outcome of a task that gives a T, an object type. If the destructor of T does nothing, an
+// outcome counts as a value until an error is set: the waiter knows whether there is a value, so
+// neither side records it. Threads: one at a time.
 template <class T, class... Errors>
 class outcome_of_task : immovable {
 public:
@@ -47,7 +47,7 @@ public:
     }
     template <class Error, class From>
     void set_error(From&& error) {
-        clear();  // a value whose coroutine threw from a local's destructor
+        clear();  // destroys a value: after co_return, the destructor of a local variable may throw
         ::new (memory()) Error(static_cast<From&&>(error));
         which_ = number<Error>();
     }
@@ -56,23 +56,24 @@ public:
     }
     bool is_error() const noexcept { return which_ > value; }
 
-    // Errors: the error, as an exception. Misuse: a task that has no result stops the process.
+    // Errors: throws the error as an exception. Stops the process if the task has no result.
     void check() {
         if (which_ != value) [[unlikely]]
             rethrow();
     }
-    // Of one that is known to have a value.
+    // Takes the value. Call it only if there is one.
     T take_value() noexcept(std::is_nothrow_move_constructible_v<T>) {
         return static_cast<T&&>(object<T>());
     }
-    // Of one that is an error, or misused.
+    // Throws the error as an exception. Stops the process if there is no outcome.
     [[noreturn, gnu::noinline, gnu::cold]] void rethrow() {
         (rethrow_if<std::decay_t<Errors>>(), ...);
         internal::check_failed("which_ != none", "a task's result was taken before it ended",
                                __FILE__, __LINE__);
     }
-    // Calls with_value(T&&) or with_error(E&&) with what was moved out of here. An object whose
-    // move throws gives what was thrown; if no exception is among the errors, it is not moved.
+    // Moves the outcome out, and calls with_value(T&&) or with_error(E&&) with it. If the move
+    // throws, calls with_error with what was thrown; if the errors include no exception_ptr, the
+    // object is passed without a move.
     template <class WithValue, class WithError>
     void deliver(WithValue with_value, [[maybe_unused]] WithError with_error) {
         if (which_ == value) {
@@ -82,7 +83,7 @@ public:
             static_cast<void>((deliver_error<std::decay_t<Errors>>(with_error) || ...));
         }
     }
-    // From one that is set to this, which is not.
+    // Moves the outcome of `other`, which has one, into this object, which has none.
     void move_from(outcome_of_task& other) {
         other.deliver([this](T&& moved) { this->set_value(static_cast<T&&>(moved)); },
                       [this](auto&& error) {
@@ -161,7 +162,7 @@ private:
     unsigned char which_ = is_plain ? value : none;
 };
 
-// Sigs: completion_signatures<set_error_t(E)...>.
+// Maps Sigs, completion_signatures<set_error_t(E)...>, to the type of the outcome.
 template <class T, class Sigs>
 struct task_outcome_for;
 template <class T, class... Errors>
@@ -171,8 +172,8 @@ struct task_outcome_for<T, completion_signatures<set_error_t(Errors)...>> {
 template <class T, class Sigs>
 using task_outcome = typename task_outcome_for<T, Sigs>::type;
 
-// Which of a task's errors E is, or converts to, and how many it converts to. Source:
-// [task.promise], yield_value; that E itself goes before all others is ours.
+// Finds the error of a task that E is, or converts to, and counts those that it converts to.
+// Source: [task.promise], yield_value; preferring E itself is ours.
 template <class E, class... Errors>
 struct first_fitting {
     using type = E;
@@ -194,7 +195,7 @@ struct fitting_error<E, completion_signatures<set_error_t(Errors)...>> {
         std::conditional_t<named, E, typename first_fitting<E, std::decay_t<Errors>...>::type>;
 };
 
-// The result of a task of type T, which is known to have one.
+// Takes the result of a task of type T that is known to have one.
 template <class T, class Outcome>
 [[gnu::always_inline]] inline T take_known_result(Outcome& outcome) {
     if constexpr (std::is_void_v<T>) {
@@ -205,7 +206,7 @@ template <class T, class Outcome>
         return outcome.take_value();
     }
 }
-// The same where it may be an error. Errors: the error, as an exception.
+// Takes the result of a task of type T that may have failed. Errors: throws the task's error.
 template <class T, class Outcome>
 [[gnu::always_inline]] inline T take_result(Outcome& outcome) {
     outcome.check();

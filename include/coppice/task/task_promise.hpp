@@ -1,4 +1,4 @@
-// The promise of task: how it is resumed, what its body may await, how it ends. Included by task.
+// The promise of a task: how it is resumed, what its body may await, how it ends. Used by task.
 #pragma once
 
 #include <coppice/exec/affine.hpp>
@@ -23,7 +23,7 @@ namespace coppice::execution {
 template <class E>
 struct with_error {
     using type = std::remove_cvref_t<E>;
-    // g++ 12 destroys aggregates in co_yield and co_await twice.
+    // A constructor, because g++ 12 destroys aggregates in co_yield and co_await twice.
     explicit with_error(type e) noexcept(std::is_nothrow_move_constructible_v<type>)
         : error(static_cast<type&&>(e)) {}
     type error;
@@ -31,8 +31,8 @@ struct with_error {
 template <class E>
 with_error(E) -> with_error<E>;
 
-// An await that ends in the place where the task belongs, or directly where there is none; which it
-// is, the context says.
+// An await of a sender that comes back to the task's scheduler, or a direct one if the task has
+// none. The context decides which at run time.
 template <class Value, class Promise>
 class task_await : immovable {
     using direct_type = internal::call_result_t<as_awaitable_t, Value, Promise&>;
@@ -64,7 +64,7 @@ public:
         }
     }
     bool await_ready() { return is_direct_ ? direct_.awaiter.await_ready() : false; }
-    // What it returns depends on the compiler, and so does its name: transfer.hpp.
+    // The return type depends on the compiler, and so does the name of the function: transfer.hpp.
     template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> h) {
         using result = decltype(direct_.awaiter.await_suspend(h));
@@ -93,16 +93,17 @@ private:
     };
 };
 
-// Types that a task awaits as they are: they keep its scheduler themselves.
+// Types that keep the scheduler of a task themselves, so that it awaits them unchanged.
 template <class T>
 concept keeps_scheduler = requires { typename std::remove_cvref_t<T>::keeps_scheduler; };
 
-// Senders that say as awaiters what has failed and on what, which no error of a sender does.
+// Senders that, as awaiters, report what failed and on which object. The error of a sender does
+// not.
 template <class T>
 concept tells_failure = requires { requires T::tells_failure; };
 
-// The mark of what awaits tasks of Env: they end where they began, unless they go on wherever an
-// await ended.
+// Base class of awaitables that await tasks of Env. They end on the scheduler where they began,
+// unless Env lets a task continue where an await ended.
 template <class Env>
 struct ends_where_it_began {
     using keeps_scheduler = void;
@@ -111,7 +112,7 @@ template <class Env>
     requires std::same_as<typename task_start_scheduler<Env>::type, inline_scheduler>
 struct ends_where_it_began<Env> {};
 
-// Types whose awaiters call tasks: only those leave the awaiting task attached.
+// Types whose awaiters call tasks. Only their awaits leave the awaiting task attached.
 template <class T>
 concept awaits_tasks = requires { typename std::remove_cvref_t<T>::awaits_tasks; };
 
@@ -129,7 +130,7 @@ using affine_result_t =
                  as_awaitable_t, internal::call_result_t<affine_t, Value>, Promise&>&>()
                  .await_resume());
 
-// What does not depend on the result.
+// The part of a promise that does not depend on the result.
 template <class Env>
 class task_promise_base : public task_frame,
                           public task_frame_allocator<typename task_allocator<Env>::type>,
@@ -154,13 +155,14 @@ public:
     }
     std::suspend_always initial_suspend() const noexcept { return {}; }
 
-    // The end of the body, cut short by an error.
+    // Awaited by co_yield with_error: ends the body.
     class cut_short {
     public:
         bool await_ready() const noexcept { return false; }
         template <class Promise>
         std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
-            task_promise_base& promise = self.promise();  // this may be gone
+            task_promise_base& promise =
+                self.promise();  // the awaiter may be gone after end_or_go_home
             promise.detach();
             return promise.end_or_go_home(self);
         }
@@ -196,13 +198,13 @@ protected:
 private:
     friend class changed_context<Env>;
 
-    task_context<Env>* context_;  // the task's own, if it has changed its scheduler
+    task_context<Env>* context_;  // owned by this promise if the task has changed its scheduler
 };
 
 template <class T, class Env>
 class task;
 
-// What the kinds of task share: awaiting, errors.
+// What all kinds of tasks share: awaits and errors.
 template <class Derived, class Value, class Env>
 class task_promise_common : public end_of_body<Derived>, public task_promise_base<Env> {
     using errors = typename task_errors<Env>::type;
@@ -211,14 +213,14 @@ public:
     using outcome_type = task_outcome<Value, errors>;
     static_assert(alignof(outcome_type) <= internal::frame_pool::class_bytes,
                   "task: results and errors may be aligned to 64 bytes at most, as the frames of "
-                  "coroutines are; let them be on the heap");
+                  "coroutines are; put them on the heap");
     task_promise_common() = default;
     template <class... Args>
         requires gives_frame<Args...>
     explicit task_promise_common(const Args&... args) noexcept : task_promise_base<Env>(args...) {
         static_assert(alignof(outcome_type) <= given_frame_align,
                       "task: where an allocator gives the frame, results and errors may be aligned "
-                      "to 32 bytes at most; let them be on the heap");
+                      "to 32 bytes at most; put them on the heap");
     }
     [[gnu::always_inline]] ~task_promise_common() {
         if (this->has(this->kept_outcome)) [[unlikely]]
@@ -227,8 +229,9 @@ public:
 
     decltype(auto) final_suspend() noexcept { return this->to_be_awaited(); }
 
-    // Before the task is resumed for the first time: who waits for it, whether it is attached, and
-    // where the waiter wants the outcome; the promise keeps it if he does not say.
+    // Called before the task is resumed for the first time. `is_attached` says if it runs on top of
+    // its waiter. `outcome` is where the waiter wants the outcome; without it the promise keeps the
+    // outcome.
     void begin(task_context<Env>& context, task_waiter& waiter, bool is_attached,
                outcome_type& outcome) noexcept {
         this->set_context(context);
@@ -240,7 +243,7 @@ public:
         begin(context, waiter, is_attached, kept_.construct());
         this->add(this->kept_outcome);
     }
-    // The outcome of a task that has ended and kept it, or nullptr.
+    // Returns the outcome of a task that has ended and kept it, or nullptr.
     outcome_type* outcome_kept() noexcept {
         if (!this->has(this->kept_outcome)) [[likely]]
             return nullptr;
@@ -307,13 +310,13 @@ private:
     std::coroutine_handle<Derived> self() noexcept {
         return std::coroutine_handle<Derived>::from_promise(static_cast<Derived&>(*this));
     }
-    // A task that is detached is looked at closely by who waits for it; so nobody who waits for an
-    // attached one need ask whether it failed.
+    // Stores the exception and detaches the task. The waiter of a detached task checks its outcome,
+    // so the waiter of an attached one need not check whether it failed.
     [[gnu::noinline, gnu::cold]] static void fail(std::coroutine_handle<Derived> self) noexcept {
         self.promise().outcome_->set_current_exception();
         self.promise().detach();
     }
-    // What is no sender that is made affine.
+    // Awaits an awaitable that cannot be made affine, or is not a sender.
     template <class V>
     static decltype(auto) came_back(V&& value, Derived& promise) {
         using Sch = typename task_context<Env>::scheduler_type;
@@ -337,7 +340,8 @@ class task_promise final : public task_promise_common<task_promise<T, Env>, T, E
 
 public:
     using base::base;
-    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
+    [[gnu::always_inline]] ~task_promise() {
+    }  // not defaulted: g++ 12 would then call it out of line
     task<T, Env> get_return_object() noexcept;
 
     template <class U = T>
@@ -353,7 +357,7 @@ class task_promise<T&, Env> final : public task_promise_common<task_promise<T&, 
 
 public:
     using base::base;
-    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
+    [[gnu::always_inline]] ~task_promise() {}  // as above
     task<T&, Env> get_return_object() noexcept;
 
     void return_value(T& value) noexcept { this->outcome_->set_value(__builtin_addressof(value)); }
@@ -366,7 +370,7 @@ class task_promise<void, Env> final
 
 public:
     using base::base;
-    [[gnu::always_inline]] ~task_promise() {}  // g++ 12 would call it
+    [[gnu::always_inline]] ~task_promise() {}  // as above
     task<void, Env> get_return_object() noexcept;
 
     void return_void() noexcept { this->outcome_->set_value(); }

@@ -1,14 +1,14 @@
 // transfer: bounds the stack that tasks use when they call one another; for task.
 #pragma once
-// Each thread that runs tasks does so in a loop. A task that finds itself far down the stack does
-// not call its child, nor does one that ends there resume its parent: it puts that off and
-// suspends, all that lies on the stack does too, and the loop goes on with what was put off. So a
-// million awaits in a row and a recursion of any depth use constant stack, whatever a compiler
-// makes of symmetric transfer: g++ 12 makes tail calls of it only from -O2 on and without
-// sanitizers.
+// Each thread that runs tasks does so in a loop. A task that finds the stack deep does not call its
+// child, and one that ends there does not resume its parent. It defers that and suspends.
+// Everything on the stack suspends too, and the loop continues with what was deferred. A million
+// awaits in a row and a recursion of any depth therefore use constant stack. This does not depend
+// on the compiler's symmetric transfer, which g++ 12 compiles to tail calls only from -O2 on and
+// without sanitizers.
 //
-// A coroutine that is resumed from anywhere but a task, by resume_from_outside(), gets a loop of
-// its own: its resumer may wait for it.
+// A coroutine that is resumed from outside a task, by resume_from_outside(), gets a loop of its
+// own, because its resumer may wait for it.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/task/task_chain.hpp>
@@ -19,22 +19,23 @@
 
 namespace coppice::execution {
 
-// The innermost loop of a thread is current. Threads: its own.
+// The current loop is the innermost one of the thread. Threads: its own.
 class [[gnu::visibility("default")]] transfer_loop : immovable {
 public:
-    // Resumes `coroutine`, then whatever is put off.
+    // Resumes `coroutine`, then everything that is deferred meanwhile.
     static void run(std::coroutine_handle<> coroutine) {
         transfer_loop loop(here());
         coroutine.resume();
         loop.run_put_off();
     }
-    // Whether a task may be called from a place whose local variable this is: not too far from the
-    // current loop, if there is one.
+    // Returns true if a task may be called from the place where `local` is a local variable: at
+    // most depth_max below the base of the current loop. Returns false if there is no loop.
     [[gnu::always_inline]] static bool has_room(const void* local) noexcept {
         if constexpr (moves_locals) local = __builtin_frame_address(0);
         return reinterpret_cast<std::uintptr_t>(local) >= mine().end;
     }
-    // The current loop, or one made for it, goes on with `waiter`. It may do so at once.
+    // Lets the current loop, or one made for this purpose, continue with `waiter`. It may do so at
+    // once.
     [[gnu::noinline]] static void put_off(task_waiter& waiter) {
         if (transfer_loop* const loop = mine().current) {
             loop->push(waiter);
@@ -44,9 +45,9 @@ public:
             alone.run_put_off();
         }
     }
-    // Returns what the last child of `waiter` resumes when it has ended: that is what go_on()
-    // gives, or nothing where there is no room, and waiter.go_on() is called later. Either ends the
-    // waiter if it stops the waiting task, so only one of them is called.
+    // Returns what the last child of `waiter` resumes when it has ended. If there is room, that is
+    // the result of go_on(). Otherwise it is nothing, and the loop calls waiter.go_on() later. Only
+    // one of the two is called, because each ends the waiter if it stops the waiting task.
     template <class GoOn>
     static std::coroutine_handle<> next(task_waiter& waiter, GoOn go_on) noexcept {
         if (has_room(__builtin_frame_address(0))) [[likely]]
@@ -58,7 +59,7 @@ public:
 private:
     static constexpr std::size_t depth_max = 32 * 1024;  // bytes
 #if defined(__SANITIZE_ADDRESS__)
-    static constexpr bool moves_locals = true;  // AddressSanitizer's, off the stack
+    static constexpr bool moves_locals = true;  // AddressSanitizer moves them off the stack
 #elif defined(__has_feature)
     static constexpr bool moves_locals = __has_feature(address_sanitizer);
 #else
@@ -66,8 +67,8 @@ private:
 #endif
 
     struct thread_loops {
-        std::uintptr_t end = UINTPTR_MAX;  // the lowest address for a task's call: below there is
-        transfer_loop* current = nullptr;  // no room, and nowhere if there is no loop
+        std::uintptr_t end = UINTPTR_MAX;  // the lowest stack address from which a task
+        transfer_loop* current = nullptr;  // may be called; without a loop, none is
     };
     static thread_loops& mine() noexcept {
         return internal::thread_slot<transfer_loop, thread_loops>();
@@ -93,18 +94,19 @@ private:
     }
 
     const thread_loops outer_;
-    task_waiter* first_ = nullptr;  // put off, the last one first
+    task_waiter* first_ = nullptr;  // deferred; the latest first
 };
 
 inline void resume_from_outside(std::coroutine_handle<> coroutine) {
     transfer_loop::run(coroutine);
 }
 
-// What await_suspend returns that may find it need not have suspended. With clang a transfer of the
-// coroutine to itself: with bool, a coroutine that awaits in a loop becomes a loop, which keeps
-// addresses in registers that every resumption then saves and restores. g++ 12 does not always make
-// a tail call of it. Each way has a type of its own, a template argument of what returns it, so
-// that functions of the two compilers have different names.
+// What an await_suspend returns that may find that it need not have suspended. With clang it
+// transfers the coroutine to itself. With bool, clang turns a coroutine that awaits in a loop into
+// a loop that keeps addresses in registers, and every resumption then saves and restores them. g++
+// 12 does not always make a tail call of a transfer, so there it is a bool. Each way is a type of
+// its own and a template argument of the function that returns it, so that the two compilers give
+// their functions different names.
 struct suspension_by_transfer {
     static std::coroutine_handle<> stay() noexcept { return std::noop_coroutine(); }
     static std::coroutine_handle<> go_on(std::coroutine_handle<> suspended) noexcept {

@@ -1,13 +1,14 @@
-// way_back: brings a task back to its scheduler from an awaitable that is no sender; for await.
+// way_back: brings a task back to its scheduler after an await of something other than a sender.
 #pragma once
-// A sender is made affine (exec/affine.hpp). Any other awaitable, one that cannot be moved, or an
-// l-value that must not be copied, knows only the coroutine that it resumes. So it is given another
-// one in the task's place, a stand-in. When that is resumed, wherever this is, it schedules the
-// task on the task's scheduler. There the task takes the result from the awaiter itself: it is
-// neither moved nor copied on the way.
+// Senders are made affine (exec/affine.hpp). Any other awaitable, one that cannot be moved, and an
+// l-value that must not be copied know only the coroutine that they resume. Such an awaitable is
+// therefore given another coroutine in the task's place: a stand-in. When the stand-in is resumed,
+// on any thread, it schedules the task on the task's scheduler. There the task takes the result
+// directly from the awaiter, so the result is neither moved nor copied on the way.
 //
-// Cost: a frame from the thread's frame_pool, and one schedule where the awaiter does not say that
-// it completes on the task's scheduler. An awaiter that is ready costs no schedule.
+// Cost: a frame from the thread's frame_pool, and one schedule operation, if the awaiter does not
+// say that it completes on the task's scheduler. An awaiter that is ready costs no schedule
+// operation.
 
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/as_awaitable.hpp>
@@ -26,7 +27,8 @@ namespace coppice::execution {
 template <class Env>
 class task_promise_base;
 
-// What does not depend on the awaitable. Threads: the task's; return_home() by who completes.
+// The part that does not depend on the awaitable. Threads: the thread that runs the task; but the
+// thread that completes the awaited operation runs return_home.
 template <class Env>
 class way_back : immovable {
     using scheduler_type = typename task_context<Env>::scheduler_type;
@@ -41,7 +43,7 @@ class way_back : immovable {
     private:
         way_back* way_;
     };
-    // Awaited by a stand-in that was resumed.
+    // Awaited by a stand-in that has been resumed. Schedules the task on its scheduler.
     class return_home {
     public:
         explicit return_home(way_back& way) noexcept : way_(&way) {}
@@ -76,7 +78,8 @@ public:
             [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
             void return_void() noexcept {}
 
-            // What was awaited has stopped: so does the task, on its scheduler.
+            // Called when the awaited operation was stopped. The task is stopped too, on its
+            // scheduler.
             std::coroutine_handle<> unhandled_stopped() noexcept {
                 way_.stopped_ = true;
                 return std::coroutine_handle<promise_type>::from_promise(*this);
@@ -98,7 +101,7 @@ public:
         if (connected_) operation_.destroy();
         stand_in_.destroy();
     }
-    // What is resumed or stopped in place of the task.
+    // Returns the coroutine to be resumed or stopped in place of the task.
     std::coroutine_handle<stand_in_promise> stand_in_for(std::coroutine_handle<> task) {
         task_ = task;
         operation_.construct_with([this] {
@@ -113,7 +116,8 @@ public:
 private:
     static stand_in make_stand_in(way_back& way) { co_await return_home(way); }
     void start() noexcept { execution::start(operation_.get()); }
-    // On the task's scheduler. This may be gone afterwards.
+    // Resumes or stops the task; called on the task's scheduler. This object may be gone
+    // afterwards.
     void go_on() noexcept {
         execution::resume_from_outside(stopped_ ? promise_.stop(task_) : task_);
     }
@@ -123,10 +127,11 @@ private:
     std::coroutine_handle<> task_;
     manual_lifetime<connect_result_t<schedule_result_t<scheduler_type&>, receiver>> operation_;
     bool connected_ = false;
-    bool stopped_ = false;  // written by who completes, before it schedules
+    bool stopped_ =
+        false;  // written by the thread that completes the operation, before it schedules the task
 };
 
-// An awaitable and its awaiter, in a coroutine with this promise.
+// An awaitable and its awaiter, in a coroutine whose promise is of type Promise.
 template <class Value, class Promise>
 struct awaited_value : immovable {
     using awaitable_type = internal::call_result_t<as_awaitable_t, Value, Promise&>;
@@ -139,11 +144,13 @@ struct awaited_value : immovable {
     awaited_value(Value&& value, Promise& promise)
         : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
           awaiter(execution::awaiter_of(static_cast<awaitable_type&&>(awaitable))) {}
-    // Gives what goes on: `self`, if it is to be resumed in place of `given`. To a coroutine if
-    // transfers, else whether it stays suspended.
+    // Suspends `given`. Substitutes `self` where `given` is to be resumed without a stop. If
+    // `transfers`, returns the coroutine to resume next; otherwise returns true if the task stays
+    // suspended.
     template <bool transfers>
     auto suspend(std::coroutine_handle<Promise> given, std::coroutine_handle<> self) {
-        std::coroutine_handle<> next = std::noop_coroutine();  // this may be gone
+        std::coroutine_handle<> next =
+            std::noop_coroutine();  // this object may be gone after await_suspend
         if constexpr (std::is_void_v<suspend_type>) {
             awaiter.await_suspend(given);
         } else if constexpr (is_coroutine_handle<suspend_type>) {
@@ -159,7 +166,8 @@ struct awaited_value : immovable {
         }
     }
 
-    // Whether what goes on next was stopped: then it is not resumed in the task's place.
+    // Returns true if `given` was stopped. It must then be resumed itself, not the task in its
+    // place.
     static bool is_stopped(std::coroutine_handle<Promise> given) noexcept {
         if constexpr (requires { given.promise().is_stopped(); }) {
             return given.promise().is_stopped();
@@ -172,7 +180,7 @@ struct awaited_value : immovable {
     awaiter_type awaiter;
 };
 
-// Whether an object with these attributes completes on sch, as far as it says how it completes.
+// Returns true if `value` declares that it completes on `sch`, in every way in which it completes.
 template <class Value, class Env, class Sch>
 bool ends_on(const std::remove_cvref_t<Value>& value, const Env& env, const Sch& sch) noexcept {
     const auto attrs = [&value]() -> decltype(auto) { return execution::get_env(value); };
@@ -193,8 +201,9 @@ bool ends_on(const std::remove_cvref_t<Value>& value, const Env& env, const Sch&
     }
 }
 
-// The await of an awaitable that is no sender: by the task itself where there is no place to come
-// back to, or it ends there.
+// The await of an awaitable that is not made affine. The task awaits it directly if it has no
+// scheduler to come back to, or if the awaitable completes on that scheduler; otherwise a stand-in
+// does.
 template <class Value, class Promise, class Env>
 class returning_await : immovable {
     using stand_in_promise = typename way_back<Env>::stand_in_promise;
@@ -231,7 +240,7 @@ public:
         return is_direct_ ? static_cast<bool>(direct_.awaiter.await_ready())
                           : static_cast<bool>(away_.awaited.awaiter.await_ready());
     }
-    // What it returns depends on the compiler, and so does its name: transfer.hpp.
+    // The return type depends on the compiler, and so does the name of the function: transfer.hpp.
     template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> task) {
         if (is_direct_) return direct_.template suspend<transfers>(task, task);
@@ -250,7 +259,7 @@ private:
     };
 };
 
-// What a task can await by a stand-in.
+// What a task can await through a stand-in.
 template <class Value, class Promise, class Env>
 concept awaited_by_stand_in =
     infallible_scheduler<typename task_context<Env>::scheduler_type, env<>> &&

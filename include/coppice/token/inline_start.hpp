@@ -1,15 +1,15 @@
-// Completions that come while the operation is being initiated must not recurse; used by tokens.
+// Prevents completions inside an initiation from recursing; used by tokens.
 #pragma once
-// An operation may complete inside its initiation. To resume the waiter from there would put it on
-// top of the initiator's stack, and a loop of a million such operations would use that up. So a
-// completion asks whether its own initiation is still under way on this thread; if it is, it only
-// stores the outcome, and the initiator goes on.
+// An operation may complete inside its initiation. Resuming the waiter there would put it on top of
+// the initiator's stack, and a loop of a million such operations would exhaust it. So a completion
+// checks if its own initiation is still running on this thread. If it is, the completion only
+// stores the outcome, and the initiator continues.
 //
-// exec/starting.hpp says how that is known.
+// exec/starting.hpp explains how this is known.
 //
-// An operation that never completes inside its initiation, on the thread that calls it, says so by
-// a member `static constexpr bool completes_inside = false` of its initiation; then nobody marks or
-// asks. Should it do so all the same, its waiter goes on on top of the initiator's stack.
+// The initiation of an operation that never completes inside it, on the calling thread, declares
+// `static constexpr bool completes_inside = false`. The check is then omitted. If such an operation
+// does so all the same, its waiter continues on top of the initiator's stack.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -26,12 +26,13 @@ consteval bool may_complete_inside() noexcept {
     }
 }
 
-// How a state begins its operation. Threads: begin() on the initiator's, completed_inside() on
-// whichever completes.
+// How a state begins its operation. Threads: the initiator calls begin(); the thread that completes
+// the operation calls completed_inside().
 template <bool may_complete_inside>
 class marked_start : immovable {
 public:
-    // True: completed inside, and the caller goes on. False: elsewhere, this may be gone.
+    // Returns true if the operation completed inside; the caller then continues. If it returns
+    // false, the operation completes elsewhere, and this object may be gone.
     template <class Initiate>
     bool begin(const void* state, Initiate initiate) noexcept {
         execution::internal::starting start_call(state, mark_);
@@ -56,15 +57,15 @@ public:
     static bool completed_inside(const void*) noexcept { return false; }
 };
 
-// A callback whose operation completed inside its initiation, queued behind the running one.
+// A callback whose operation completed inside its initiation, queued behind the running callback.
 struct waiting_callback : immovable {
-    waiting_callback() noexcept {}  // most never wait: the queue writes the fields
+    waiting_callback() noexcept {}  // most never wait, so only the queue writes the fields
     void (*run)(waiting_callback&) noexcept;
     waiting_callback* next;
 };
 
-// While callbacks run that became ready inside an initiation: those that become ready the same way
-// meanwhile run after them and not on top of them. Threads: its own.
+// Exists while callbacks run that became ready inside an initiation. Callbacks that become ready in
+// the same way meanwhile run after them, not on top of them. Threads: its own.
 class [[gnu::visibility("default")]] callback_scope : immovable {
 public:
     callback_scope() noexcept : outer_(innermost()) { innermost() = this; }
@@ -73,7 +74,7 @@ public:
         innermost() = outer_;
     }
 
-    // Calls run(callback) now, or after the one that this thread is running.
+    // Calls run(callback) now, or after the callback that this thread is running.
     static void run_or_queue(waiting_callback& callback,
                              void (*run)(waiting_callback&) noexcept) noexcept {
         if (callback_scope* const scope = innermost()) {
@@ -86,7 +87,7 @@ public:
             run(callback);
         }
     }
-    // A callback is about to block: what is queued behind it may be what it waits for.
+    // Called before a callback blocks: it may wait for a callback that is queued behind it.
     static void run_before_blocking() noexcept {
         if (callback_scope* const scope = innermost()) scope->run_queued();
     }
@@ -96,7 +97,7 @@ private:
         while (waiting_callback* const first = first_) {
             first_ = first->next;
             if (first_ == nullptr) last_ = &first_;
-            first->run(*first);  // it is gone
+            first->run(*first);  // the callback is gone afterwards
         }
     }
     static callback_scope*& innermost() noexcept {

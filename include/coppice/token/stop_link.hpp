@@ -1,4 +1,4 @@
-// stop_link: gives an operation an inplace_stop_token, whatever token its waiter has.
+// stop_link: gives an operation an inplace_stop_token, whatever the type of its waiter's token.
 #pragma once
 
 #include <coppice/exec/linked_stop.hpp>
@@ -6,8 +6,9 @@
 
 namespace coppice::internal {
 
-// A token of another kind is followed by a source of our own. Lifetime: engage() before the
-// operation is initiated; reset() when it has completed, before anything of it ends.
+// For a token of another type, the link owns a source that the token stops. Lifetime: call engage()
+// before the operation is initiated, and reset() when it has completed, before anything it uses
+// ends.
 template <class Token>
 class stop_link : immovable {
 public:
@@ -38,7 +39,8 @@ public:
 template <class Env>
 using stop_link_for = stop_link<stop_token_of_t<Env>>;
 
-// What an operation hears of an environment: when nobody else will stop it.
+// Returns what an operation is told of an environment: the stop token, and the deadline at which it
+// must give up by itself.
 template <class Env, class Link>
 completion_env completion_env_of(const Env& env, Link& link) noexcept {
     return {link.engage(get_stop_token(env)), execution::get_unwatched_deadline(env)};
