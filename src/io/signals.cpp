@@ -308,7 +308,7 @@ private:
     atomic<source*> all_{nullptr};      // the newest source; sources are never freed
     atomic<pid_t> owner_{0};            // the process that installed these handlers
     atomic<std::uint64_t> watched_{0};  // signals that the thread does not block
-    atomic<bool> ending_{false};        // true: the thread is to end
+    atomic<bool> ending_{false};        // set to end the thread
 };
 
 void source::end() noexcept {

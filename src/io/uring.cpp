@@ -630,7 +630,7 @@ private:
     std::optional<kernel_ring> ring_;
     std::optional<lent_buffers> lent_;
     bool has_lent_more_ = false;    // in this turn
-    bool answers_at_once_ = false;  // true: the only completion of this turn is being delivered
+    bool answers_at_once_ = false;  // set while the only completion of this turn is being delivered
     std::uint64_t issuer_ = 0;      // the number of the thread that enabled the ring; 0: none yet
     operation_queue cancelled_;     // canceled by a thread other than the issuer
     receive_streams streams_;

@@ -137,7 +137,7 @@ private:
     // the error of the whole operation, if it has failed for a reason of its own
     std::error_code failure_;
     bool won_ = false;
-    bool halted_ = false;  // true: starts nothing further
+    bool halted_ = false;  // once set, nothing further is started
     inplace_stop_source halt_;
 };
 

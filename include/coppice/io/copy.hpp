@@ -121,7 +121,7 @@ private:
 
     const duration idle_max_;
     const bool both_;
-    bool halted_ = false;  // true: starts nothing further
+    bool halted_ = false;  // once set, nothing further is started
     bool late_ = false;    // the deadline has passed
     bool cut_ = false;     // a way was over before the end of its stream
     time_point active_at_{};
