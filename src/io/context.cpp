@@ -72,7 +72,7 @@ context::~context() {
     context* const outer = std::exchange(thread_slot<context, context*>(), this);
     const bool moved = ring_->enter(*this);
     for_each_descriptor([&](descriptor& d) {
-        // If the ring belonged to another thread, it would hold the file, and its port, longer.
+        // A request of another thread's ring would hold the file, and its port, longer.
         if (moved && !d.idle()) (void)system_->shutdown(d.fd, shutdown_direction::both);
     });
     cancel_everything();

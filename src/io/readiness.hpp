@@ -47,7 +47,7 @@ public:
 
     bool start(ring_operation& op) noexcept override {
         if (is_file_operation(op.code)) [[unlikely]] {
-            // 0: the worker now has op and its result
+            // 0: a worker now has op, and writes its result
             const int error = kernel_.start_file_operation(op);
             if (error != 0) op.result = error;
             return error != 0;

@@ -177,7 +177,8 @@ void resolve_request::look_ups::abandon(question* q) noexcept {
     if (l.waiting.empty() && name_workers().withdraw(l)) by_name_.erase(by_name_.find(l.host));
 }
 
-// Posts under the lock: a context that has abandoned its questions is then no longer used.
+// Posts under the lock. A request that was given up has removed its question from the list, so its
+// context, which may be destroyed by now, is not used.
 void resolve_request::look_ups::end(look_up& l) noexcept {
     const std::lock_guard lock(mutex_);
     while (question* const q = l.waiting.pop_front()) {

@@ -169,7 +169,7 @@ private:
     static void handle(int signal) noexcept {
         const int before = errno;
         process_signals& self = instance();
-        // Ignores a child that shares this memory until its exec.
+        // A child of vfork() shares this memory until its exec, and is not served.
         if (self.owner_.load(relaxed) == ::getpid()) {  // relaxed: only a number
             // edge signals.list (acquire): the source
             for (source* s = self.all_.load(acquire); s != nullptr; s = s->next) s->note(signal);

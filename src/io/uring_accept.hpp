@@ -64,7 +64,7 @@ public:
     const int fd;
     bool armed = false;
     bool cancelling = false;
-    bool moved = false;  // to another thread's ring: it is polled
+    bool moved = false;  // its loop moved to another thread's ring: it is polled
     ring_operation* waiting = nullptr;
 
 private:

@@ -22,7 +22,8 @@ struct authority {
     // name has labels of 1 to 63 ASCII letters, digits, '-', and '_', separated by dots. It may end
     // with a dot, and has at most 253 bytes without that dot. Its last label must not be a number,
     // as in "127.1" or "0x7f.1", because systems take such names for addresses. Write names in
-    // other scripts in punycode. Errors: std::errc::invalid_argument. Cost: no allocation.
+    // other scripts in punycode.
+    // Errors: std::errc::invalid_argument. Cost: no allocation.
     static internal::result<authority> parse(std::string_view text) noexcept;
     // Returns the text that parse() accepts.
     std::string to_string() const;

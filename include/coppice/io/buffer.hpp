@@ -14,9 +14,10 @@
 
 namespace coppice::io {
 
-// A pool of buffers of one size. Threads: the loop's only. Cost: take() and give() are a pop and a
-// push. The pool allocates a slab when no buffer is free, and keeps it until the pool is destroyed.
-// A buffer that was never taken was never touched, so the kernel need not back it with memory.
+// A pool of buffers of one size.
+// Threads: the loop's only. Cost: take() and give() are a pop and a push. The pool allocates a slab
+// when no buffer is free, and keeps it until the pool is destroyed. A buffer that was never taken
+// was never touched, so the kernel need not back it with memory.
 class buffer_pool : immovable {
 public:
     static constexpr std::size_t buffer_bytes = 4096;

@@ -38,8 +38,8 @@ public:
     // cancels the rest as stop() does. Blocks: never.
     void drain(internal::duration limit) noexcept;
     // Waits until the threads have ended, as the destructor does. Sockets, and other objects that
-    // handlers use, may be destroyed between join() and the destruction of the pool. Threads: one
-    // caller, which must not be a thread of the pool.
+    // handlers use, may be destroyed between join() and the destruction of the pool.
+    // Threads: one caller, which must not be a thread of the pool.
     void join() noexcept;
 
 private:

@@ -2,7 +2,8 @@
 #pragma once
 // This is what a proxy does; copy(s, s) is an echo. The copy receives the next bytes only after it
 // has sent the previous ones, so a slow receiver slows its sender down. Each way uses at most one
-// buffer of the context (4 KiB), and none while it waits for bytes. Cost: no allocation.
+// buffer of the context (4 KiB), and none while it waits for bytes.
+// Cost: no allocation.
 //
 //   each way:  receiving -> sending -> receiving ...   until the end of the stream that it reads
 //              \-> failed, or idle for too long        both ways end; the copy reports the error
@@ -159,9 +160,10 @@ protected:
 
 // Sends to one stream what the other receives, until the end of that stream. Does not pass the end
 // on, so the caller may send more. The value is the number of bytes sent. Both arguments may be the
-// same stream. Threads: any. Errors: those of receiving and sending; timed_out. Lifetime: both
-// streams belong to one context, and stay where they are until the operation has ended. Meanwhile
-// no other operation may receive from `from` or send to `to`.
+// same stream.
+// Threads: any. Errors: those of receiving and sending; timed_out. Lifetime: both streams belong to
+// one context, and stay where they are until the operation has ended. Meanwhile no other operation
+// may receive from `from` or send to `to`.
 template <class Token = use_await_t>
 auto copy(stream& from, stream& to, const copy_options& options,
           Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -175,8 +177,8 @@ auto copy(stream& from, stream& to, Token&& token = {}) noexcept(nothrow_token<T
 
 // Copies both ways between two streams. When one way ends, its end is passed on with
 // shutdown_send() while the other way continues. Completes when both ways have ended; the value is
-// a `copied`. Threads, errors, lifetime: as copy(), for both ways. The streams must be two
-// different ones.
+// a `copied`.
+// Threads, errors, lifetime: as copy(), for both ways. The streams must be two different ones.
 template <class Token = use_await_t>
 auto copy_both(stream& one, stream& other, const copy_options& options,
                Token&& token = {}) noexcept(nothrow_token<Token>) {

@@ -85,8 +85,8 @@ internal::open_socket bind_datagrams(context& owner, const endpoint& at);
 namespace udp {
 
 // Sends and receives datagrams at an endpoint; port 0 lets the system choose one. At most one send
-// and one receive may be pending. Errors of the constructor: std::system_error, for example
-// address_in_use.
+// and one receive may be pending.
+// Errors of the constructor: std::system_error, for example address_in_use.
 class socket : public internal::open_socket {
 public:
     socket(context& owner, const endpoint& at) : internal::open_socket(bind_datagrams(owner, at)) {}

@@ -34,14 +34,15 @@ struct descriptor;
 
 }  // namespace internal
 
-// An event loop; context.hpp describes it. Threads: any, for post(), stop(), drive(), adopt(),
-// close(), work_guard, the scheduler, and the start of operations. run() by any thread, one at a
-// time. Everything else by the thread that runs the loop, or by one thread while none runs it.
+// An event loop; context.hpp describes it.
+// Threads: any, for post(), stop(), drive(), adopt(), close(), work_guard, the scheduler, and the
+// start of operations. run() by any thread, one at a time. Everything else by the thread that runs
+// the loop, or by one thread while none runs it.
 class [[gnu::visibility("default")]] context : immovable {
 public:
     // Makes a loop on the given backend. `automatic` takes io_uring where it works as needed
-    // (kernel 6.1), otherwise epoll. `sim` makes its own simulation with seed 1. Errors:
-    // std::system_error if the requested backend is missing or forbidden here.
+    // (kernel 6.1), otherwise epoll. `sim` makes its own simulation with seed 1.
+    // Errors: std::system_error if the requested backend is missing or forbidden here.
     explicit context(backend kind = backend::automatic);
     // For tests: makes a loop that uses `calls` if it runs on io_uring. Lifetime: `calls` must
     // outlive the context.
@@ -108,8 +109,8 @@ public:
     // operation_canceled.
     bool ending() const noexcept { return ending_; }
 
-    // For sockets and files: takes over an open, non-blocking file, and owns it on success. `waits`
-    // is false for regular files, whose reads and writes are never waited for by readiness.
+    // For sockets and files: takes over an open, non-blocking file, and owns it on success.
+    // `waits`: reads and writes may have to wait until the file is ready; false for regular files.
     internal::result<internal::descriptor*> adopt(int fd, bool waits = true) noexcept;
     // Starts an operation. Returns true if it has ended already; complete() will then not be
     // called.
@@ -139,7 +140,8 @@ private:
     // Runs turns. Returns true if `limit` ended it.
     bool run_until(internal::time_point limit, until_idle guards);
     void cancel_everything() noexcept;
-    // Runs one turn. Returns false if nothing is left to do, or, given `done`, if that is set.
+    // Runs one turn. Returns false if nothing is left to do, if the loop was told to stop, or,
+    // given `done`, if that is set.
     bool turn(internal::time_point limit, until_idle guards,
               const block_latch* done = nullptr) noexcept;
     void run_queued() noexcept;

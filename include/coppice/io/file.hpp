@@ -84,10 +84,10 @@ protected:
     ~file_sync_request() = default;
 };
 
-// A regular file. Opening, size(), and resize() are done at once and may wait for the disk. Errors
-// of the constructor: std::system_error, which names the path; also for a path that contains a NUL,
-// and invalid_seek for a file without offsets (a pipe, a terminal). What operations throw names the
-// path as it was given: "read_at /data/x: Input/output error".
+// A regular file. Opening, size(), and resize() are done at once and may wait for the disk.
+// Errors of the constructor: std::system_error, which names the path; also for a path that contains
+// a NUL, and invalid_seek for a file without offsets (a pipe, a terminal). What operations throw
+// names the path as it was given: "read_at /data/x: Input/output error".
 class file : public open_file {
 public:
     file(context& owner, const std::string& path, open_mode mode, unsigned permissions = 0644);
@@ -108,8 +108,8 @@ public:
                                                                  static_cast<Token&&>(token));
     }
     // Reads until `bytes` is full. The value is the number of bytes, fewer only at the end of the
-    // file. After a stop, part of the memory has been written. Errors: as read_at(). A callback
-    // also gets the number of bytes read before the error.
+    // file. After a stop, part of the memory has been written.
+    // Errors: as read_at(). A callback also gets the number of bytes read before the error.
     template <class Token = use_await_t>
     auto read_all(std::uint64_t offset, std::span<std::byte> bytes,
                   Token&& token = {}) noexcept(nothrow_token<Token>) {

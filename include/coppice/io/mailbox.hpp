@@ -13,8 +13,8 @@
 //
 // No wake-up is lost, because sleep() and push() change the same word. Either sleep() comes first,
 // and the push that follows sees `asleep`; or the push comes first, and sleep() is refused. Only
-// the push that finds `asleep` wakes the loop, so a burst of pushes costs one system call. Model:
-// tests/model/mailbox_model.cpp.
+// the push that finds `asleep` wakes the loop, so a burst of pushes costs one system call.
+// Model: tests/model/mailbox_model.cpp.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>

@@ -63,7 +63,7 @@ struct ring_operation : operation, list_hook<internal::of_one_file> {
     internal::descriptor* on = nullptr;
     std::byte* data = nullptr;
     std::size_t size = 0;
-    union {  // which one is decided by the code
+    union {  // the operation's code says which member is valid
         std::uint64_t offset = 0;
         const sockaddr* peer;  // of a connect; the kernel reads it
         msghdr* message;

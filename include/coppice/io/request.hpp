@@ -3,9 +3,11 @@
 // begin() may be called on any thread. On a thread other than the loop's it posts the request, and
 // the loop starts it in its next turn. From then on everything happens on the loop:
 //
-//   begin -> [posted] -> launch -> ended at once
-//                                    : begin() returns true; if posted, completed() is called
+//   begin -> [posted] -> launch -> ended at once                       : see below
 //                              \-> pending -> ended, settle -> [relay] : completed()
+//
+// If the request ends at once on the loop, begin() returns true. If it was posted, completed() is
+// called instead.
 //
 // A stop request or a deadline that passes interrupts a pending request. It then ends as stopped,
 // in the same turn or the next, unless its result came first. Once a request has ended, nothing
@@ -30,8 +32,8 @@ class basic_request : protected Item, internal::stop_relay<context, operation> {
 
 public:
     // Starts the request. Returns true if it has ended; completed() will then not be called.
-    // Otherwise completed() is called on the loop, possibly before this returns. Threads: any.
-    // Cost: no allocation; a post if this is not the loop's thread.
+    // Otherwise completed() is called on the loop, possibly before this returns.
+    // Threads: any. Cost: no allocation; a post if this is not the loop's thread.
     [[nodiscard]] bool begin(inplace_stop_token token, internal::time_point deadline) noexcept {
         token_ = token;
         deadline_ = deadline;

@@ -65,8 +65,8 @@ public:
     explicit resolver(context& owner) noexcept : owner_(&owner) {}
 
     // Looks up `host`. The value is the host's endpoints with the port, at least one, in the order
-    // in which they should be tried. Errors: of resolver_category(); not_enough_memory. Cost:
-    // allocates.
+    // in which they should be tried.
+    // Errors: of resolver_category(); not_enough_memory. Cost: allocates.
     template <class Token = use_await_t>
     auto resolve(std::string_view host, std::uint16_t port,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {

@@ -2,7 +2,8 @@
 #pragma once
 // A ring starts operations and delivers their results. There are three: uring.cpp, epoll.cpp, and
 // sim.cpp, which is the epoll ring over a simulated kernel. A context chooses one when it is
-// constructed. Threads: the loop's, for all calls except wake().
+// constructed.
+// Threads: the loop's, for all calls except wake().
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal.hpp>

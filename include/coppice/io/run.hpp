@@ -56,8 +56,8 @@ struct run_options {
 namespace internal {
 
 // The loop of one io::run and the end of its work: the part that does not depend on the type of the
-// work. Threads: the thread in io::run(); end_work() is called by the thread that completes the
 // work.
+// Threads: the thread in io::run(); end_work() is called by the thread that completes the work.
 class run_state : immovable {
 public:
     // Errors: std::system_error.
@@ -226,10 +226,11 @@ inline constexpr bool makes_work<F> = execution::sender<std::invoke_result_t<F, 
 
 // Returns std::optional<T> for work that sends a T, an optional of a tuple for several values, and
 // a bool for none. The result is empty, or false, if the work was stopped. A callable lives until
-// the work has ended. Blocks: until the work, and everything that it left on the loop, has ended.
-// Errors: the work's. An exception_ptr is rethrown, an error_code is thrown as a std::system_error,
-// and anything else is thrown as it is. std::system_error if the loop cannot be made or the signals
-// cannot be received. Threads: any that runs no loop. Cost: that of a context.
+// the work has ended.
+// Blocks: until the work, and everything that it left on the loop, has ended. Errors: the work's.
+// An exception_ptr is rethrown, an error_code is thrown as a std::system_error, and anything else
+// is thrown as it is. std::system_error if the loop cannot be made or the signals cannot be
+// received. Threads: any that runs no loop. Cost: that of a context.
 struct run_t {
     template <class Work>
     auto operator()(Work&& work, const run_options& options = {}) const {

@@ -61,13 +61,15 @@ private:
 // context. A signal that comes again before it was received counts once. A signal that was pending
 // for the thread that makes the set counts as come. When the last set of a signal is destroyed, the
 // handler that was installed before comes back, unless the program has installed another one
-// meanwhile; that handler is not called for what came before. A child made by fork() has the
-// handlers from before the sets, and its sets receive nothing. In a simulation, a set receives what
-// simulation::raise() sends, and the process's own signals are left alone. Limits: SIGKILL,
-// SIGSTOP, and faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP) cannot be received. A signal sent
-// with pthread_kill to a thread that blocks it stays with that thread. System calls that do not
-// restart (poll, nanosleep) may fail with EINTR on threads that do not block the signal. Errors:
-// std::system_error.
+// meanwhile. The previous handler is not called for signals that came while a set lived. A child
+// made by fork() has the handlers from before the sets, and its copies of the sets receive nothing.
+// In a simulation, a set receives what simulation::raise() sends, and the process's own signals are
+// left alone.
+// Limits: SIGKILL, SIGSTOP, and faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP) cannot be
+// received. A signal sent with pthread_kill to a thread that blocks it stays with that thread.
+// System calls that do not restart (poll, nanosleep) may fail with EINTR on threads that do not
+// block the signal.
+// Errors: std::system_error.
 class signal_set : public open_file {
 public:
     // Receives the signals from now on. Cost: one thread, shared by all sets.

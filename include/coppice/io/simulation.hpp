@@ -83,7 +83,8 @@ public:
 
     // Adds a host that a resolver finds: these addresses, in this order, with the port that is
     // asked for. The answer takes `time`, and a delay from the seed on top. A host that was not
-    // planted does not exist (EAI_NONAME), except for localhost. Errors: std::bad_alloc.
+    // planted does not exist (EAI_NONAME), except for localhost.
+    // Errors: std::bad_alloc.
     void plant_host(std::string_view name, std::vector<endpoint> addresses,
                     internal::duration time = internal::duration::zero());
     // Adds a host whose answer is an error of getaddrinfo, for example EAI_AGAIN.
@@ -93,7 +94,8 @@ public:
     // Sends a signal (1 to 64) to this world's signal_sets after the time `after`, and a delay from
     // the seed on top, so that signals may overtake each other. As on a real system, a signal that
     // comes again before it was received counts once, and a signal that no set receives waits for a
-    // set. The process itself gets nothing. Errors: std::bad_alloc.
+    // set. The process itself gets nothing.
+    // Errors: std::bad_alloc.
     void raise(int signal, internal::duration after = internal::duration::zero());
 
     // Returns a hash of every call, its result, and its time.

@@ -82,19 +82,19 @@ public:
     // Makes a socket that is not open; connect() opens it.
     explicit socket(context& owner) noexcept : stream(owner) {}
 
-    // Connects to the endpoint, after closing the socket if it was open. Errors: the network's, and
-    // those of opening a socket. Lifetime: the socket must stay where it is until the operation has
-    // ended.
+    // Connects to the endpoint, after closing the socket if it was open.
+    // Errors: the network's, and those of opening a socket. Lifetime: the socket must stay where it
+    // is until the operation has ended.
     template <class Token = use_await_t>
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<connect_request>({*this, to}, static_cast<Token&&>(token));
     }
     // Connects to a host by its name, or by its address as text. Tries the addresses of the name as
-    // connecting.hpp describes. Errors: of resolver_category() if the name has no address. If all
-    // attempts fail, the first error that says more than that this machine cannot reach the address
-    // family. Cost: allocates. Lifetime: as above, and the name must outlive the operation. To end
-    // it early, use a stop or a deadline; until it has connected there is nothing for close() to
-    // close.
+    // connecting.hpp describes.
+    // Errors: of resolver_category() if the name has no address. If all attempts fail, the first
+    // error that says more than that this machine cannot reach the address family. Cost: allocates.
+    // Lifetime: as above, and the name must outlive the operation. To end it early, use a stop or a
+    // deadline; until it has connected there is nothing for close() to close.
     template <class Token = use_await_t>
         requires(!std::convertible_to<Token, const connect_options&>)
     auto connect(std::string_view host, std::uint16_t port,

@@ -11,8 +11,8 @@
 //   settling    the operation ended while the item was in the mailbox; it completes on arrival
 //
 // settle() first deregisters the callback, and that waits for a callback that runs on another
-// thread. What settle() then reads of posted_ is therefore final. Model:
-// tests/model/stop_relay_model.cpp.
+// thread. What settle() then reads of posted_ is therefore final.
+// Model: tests/model/stop_relay_model.cpp.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/internal.hpp>

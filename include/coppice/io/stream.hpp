@@ -285,7 +285,8 @@ public:
     }
     // Returns true if the socket is connected and has nothing to receive: no bytes, no end, and no
     // error. For a connection that is about to be reused, whose peer has nothing to send meanwhile.
-    // Cannot know what arrives a moment later. Cost: a system call.
+    // Cannot know what arrives a moment later.
+    // Cost: a system call.
     bool is_quiet() noexcept { return is_open() && owner().is_quiet(native()); }
     // Announces that nothing more will be sent, or received. Takes effect at once. Pending
     // operations in that direction end: a receive with 0, a send with broken_pipe. Errors:

@@ -64,9 +64,9 @@ public:
     virtual std::error_code shutdown(int fd, shutdown_direction how) noexcept = 0;
     // Returns true if a stream is open and has nothing to receive: no bytes, no end, and no error.
     virtual bool is_quiet(int fd) noexcept = 0;
-    // Moves as many bytes of a file into a stream as fit. Returns 0 at the end of the file. Errors:
-    // also operation_would_block if it cannot be done at once, or not at all; the caller then reads
-    // and sends.
+    // Moves as many bytes of a file into a stream as fit. Returns 0 at the end of the file.
+    // Errors: also operation_would_block if it cannot be done at once, or not at all; the caller
+    // then reads and sends.
     virtual result<std::size_t> send_file(int fd, int file, std::uint64_t offset,
                                           std::size_t size) noexcept = 0;
     // Opens a file; `flags` and `mode` are those of open(2). Errors: also invalid_seek for a file

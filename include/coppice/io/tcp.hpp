@@ -72,8 +72,9 @@ auto connect(context& loop, std::string_view to,
 }
 
 // Returns an acceptor at "0.0.0.0:8080" or "[::]:8080", as endpoint::parse() accepts it: an
-// address, not a name. Errors: std::system_error, which names the endpoint: invalid_argument for
-// other text, address_in_use.
+// address, not a name.
+// Errors: std::system_error, which names the endpoint: invalid_argument for other text,
+// address_in_use.
 acceptor listen(context& loop, std::string_view at, const acceptor_options& options = {});
 
 }  // namespace tcp

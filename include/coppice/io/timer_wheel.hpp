@@ -82,8 +82,8 @@ public:
     }
 
     // Moves time to `tick`, and expires everything that is due by then, in order of ticks. If an
-    // expiring entry arms another one for a tick that is due, that one expires too. Cost: O(expired
-    // + levels).
+    // expiring entry arms another one for a tick that is due, that one expires too.
+    // Cost: O(expired + levels).
     void advance(std::uint64_t tick) noexcept {
         expire_due();  // if an expiring entry called this: the rest of the turn under way
         while (const std::optional<std::uint64_t> next = next_tick()) {
@@ -96,7 +96,8 @@ public:
     }
 
     // Expires every armed entry, due or not. An entry that expires may cancel others, may destroy
-    // canceled ones, and may arm new ones, which stay armed. Cost: O(armed + slots).
+    // entries that have left the wheel, and may arm new ones, which stay armed. Cost: O(armed +
+    // slots).
     void expire_all() noexcept {
         for (auto& level : slots_) {
             for (list& slot : level) due_.append(slot);

@@ -121,9 +121,10 @@ private:
 };
 
 // Reads a file. The value is its contents, as a std::string or as the container of bytes named:
-// io::read_file<std::vector<std::byte>>(loop, path). Threads: any. Errors: those of opening and
-// reading; invalid_seek for a pipe; file_too_large beyond options.size_max; not_enough_memory.
-// Cost: allocates. Lifetime: the path must outlive the operation.
+// io::read_file<std::vector<std::byte>>(loop, path).
+// Threads: any. Errors: those of opening and reading; invalid_seek for a pipe; file_too_large
+// beyond options.size_max; not_enough_memory. Cost: allocates. Lifetime: the path must outlive the
+// operation.
 template <class Bytes = std::string, class Token = use_await_t>
 auto read_file(context& loop, std::string_view path, const read_options& options,
                Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -138,9 +139,9 @@ auto read_file(context& loop, std::string_view path,
 
 // Replaces the contents of a file with `bytes`. After an error or a stop, the file is as it was.
 // Once the file has been replaced, a stop comes too late. The one error that leaves the new
-// contents in place is a failure of options.sync at the folder. Threads: any. Errors: the system's;
-// invalid_argument if the path leads to something other than a file; not_enough_memory. Cost:
-// allocates. Lifetime: path and bytes must outlive the operation.
+// contents in place is a failure of options.sync at the folder.
+// Threads: any. Errors: the system's; invalid_argument if the path leads to something other than a
+// file; not_enough_memory. Cost: allocates. Lifetime: path and bytes must outlive the operation.
 template <class Token = use_await_t>
 auto write_file(context& loop, std::string_view path, std::span<const std::byte> bytes,
                 const write_options& options, Token&& token = {}) noexcept(nothrow_token<Token>) {
