@@ -1,5 +1,4 @@
-// The implementation of io/simulation.hpp: its sockets, files, network, and time; shared with
-// sim.cpp.
+// The parts of io/simulation.hpp: sockets, files, network, and time; shared with sim.cpp.
 #pragma once
 // Everything that happens later, from the arrival of a segment to the end of a file operation, is
 // an event with a time. wait() lets time pass from event to event until something that is watched

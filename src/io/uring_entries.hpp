@@ -1,5 +1,4 @@
-// Fills the submission entries that the ring passes to the kernel; for uring.cpp, which sets
-// user_data.
+// Fills the entries that the ring submits to the kernel; for uring.cpp, which sets user_data.
 #pragma once
 
 #include <coppice/io/operation.hpp>

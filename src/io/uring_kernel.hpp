@@ -147,8 +147,7 @@ public:
         for (std::uint32_t head = *cq_head_; static_cast<std::int32_t>(tail - head) > 0;
              head = *cq_head_) {
             const cqe entry = cqes_[head & cq_mask_];
-            // edge kernel.taken (release): the entry has been read, and the kernel may reuse its
-            // place
+            // edge kernel.taken (release): the entry has been read, its place may be reused
             shared(cq_head_).store(head + 1, release);
             visit(entry);
         }

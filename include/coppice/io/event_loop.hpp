@@ -1,5 +1,4 @@
-// The class context without the timed part of its scheduler. Included by context.hpp and by the
-// headers that context.hpp needs.
+// The class context without its timed scheduler; for context.hpp and the headers that it needs.
 #pragma once
 
 #include <coppice/base/atomic.hpp>

@@ -1,5 +1,4 @@
-// open_file: the descriptor that a socket, an acceptor, or a file owns, and what they have in
-// common.
+// open_file: owns the descriptor of a socket, an acceptor, or a file; what they have in common.
 #pragma once
 
 #include <coppice/base/internal.hpp>

@@ -75,8 +75,7 @@ private:
     class locked : immovable {
     public:
         explicit locked(atomic<bool>& word) noexcept : word_(word) {
-            // edge ownership.list (acquire): sees the list, and a loop that was freed before a
-            // visit
+            // edge ownership.list (acquire): sees the list, and a loop freed before a visit
             while (word_.exchange(true, acquire)) pause();
         }
         // edge ownership.list (release): the list is whole

@@ -1,5 +1,4 @@
-// simulation: a deterministic world for a context, with virtual time, a virtual network, and faults
-// drawn from a seed.
+// simulation: a deterministic world for a context; virtual time and network, faults from a seed.
 #pragma once
 // A simulation takes the place of the kernel under a context (backend::sim). Its sockets, files,
 // and clock exist only in memory. Time passes only while the loop waits and as calls are made, so

@@ -1,5 +1,4 @@
-// stop_relay: carries a stop request from any thread to the loop that can act on it; used by
-// request.
+// stop_relay: carries a stop request from any thread to the loop that acts on it; for request.
 #pragma once
 // An operation of a loop ends on the loop's thread. A stop may be requested on any thread at any
 // time, even while the operation is ending. On the loop's own thread, the stop callback interrupts

@@ -1,5 +1,4 @@
-// stream: the operations of a connected TCP or Unix socket: receive, send, send_all, scatter, and
-// gather.
+// stream: the operations of a connected TCP or Unix socket, such as receive, send, and send_all.
 #pragma once
 // At most one operation may be pending in each direction: one receive and one send at the same
 // time. Errors of every operation are thrown as std::system_error, stored in `ec` by use_await[ec],

@@ -1,5 +1,4 @@
-// system_calls: the calls that a ring's operating system answers at once; the kernel's or a
-// simulation's.
+// system_calls: what a ring's operating system answers at once; the kernel's or a simulation's.
 #pragma once
 // Every call returns without waiting, except for look_up(). Whatever may wait is an operation of
 // the ring. Sockets and files are opened and closed through their context's ring, so that a
