@@ -31,13 +31,13 @@ enum class opcode : std::uint8_t {
     receive,          // into data/size; result: bytes, 0 at the end of the stream
     receive_pooled,   // data becomes a buffer of the context's pool if result > 0
     receive_message,  // into what message describes; result: bytes
-    read,             // read(2), for signalfd
+    read,             // read(2), of the eventfd of a signal_set
     connect,          // to peer
     send,             // from data/size; result: bytes taken by the kernel
     send_message,     // what message describes; result: bytes taken by the kernel
     read_at,          // into data/size from offset of a file; result: bytes, 0 at its end
     write_at,         // from data/size to offset of a file; result: bytes
-    sync,             // a file to its disk
+    sync,             // flushes a file to its disk
 };
 namespace internal {
 

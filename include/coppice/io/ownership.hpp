@@ -101,7 +101,7 @@ private:
     }
 
     atomic<bool> owned_{false};
-    // how many threads are in take(), roughly; it only decides who goes first
+    // how many threads are in take(), roughly; it only decides which goes first
     atomic<unsigned> wanted_{0};
     atomic<bool> lock_{false};  // of sleepers_
     intrusive_list<block_latch> sleepers_;
