@@ -108,7 +108,7 @@ public:
                                                                  static_cast<Token&&>(token));
     }
     // Reads until `bytes` is full. The value is the number of bytes, fewer only at the end of the
-    // file. After a stop, part of the memory has been written.
+    // file. After a stop, part of the memory may be filled.
     // Errors: as read_at(). A callback also gets the number of bytes read before the error.
     template <class Token = use_await_t>
     auto read_all(std::uint64_t offset, std::span<std::byte> bytes,
