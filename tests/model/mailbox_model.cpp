@@ -1,4 +1,5 @@
-// The mailbox model: two threads push, a loop sleeps and takes; nothing is lost, none sleeps on.
+// The mailbox model: two threads push, and a loop sleeps and takes. Nothing is lost, and the loop
+// does not sleep on.
 #include "model.hpp"
 
 #include <coppice/io/mailbox.hpp>

@@ -159,6 +159,17 @@ inline constexpr std::string_view plain_places[] = {
     "tests/model/lockfree_queue_model.cpp",
     "tests/model/parking_model.cpp",
     "tests/model/task_join_model.cpp",
+    "docs/debugging.md",
+    "docs/from-",
+    "docs/getting-started.md",
+    "docs/io.md",
+    "docs/packaging.md",
+    "docs/recipes.md",
+    "include/coppice/io/",
+    "src/io/",
+    "tests/io/",
+    "tests/model/mailbox_model.cpp",
+    "tests/model/stop_relay_model.cpp",
 };
 inline bool is_plain(const source_file& file) {
     return std::any_of(std::begin(plain_places), std::end(plain_places),

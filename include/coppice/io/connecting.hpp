@@ -1,15 +1,16 @@
-// connecting: how a stream is connected, to one endpoint or to the first of several that answers.
+// connecting: connects a stream to one endpoint, or to the first of several that answers.
 #pragma once
-// A name has several addresses, and some of them may not work: an IPv6 network that leads nowhere
-// swallows what is sent for minutes. So they are tried as RFC 8305 ("happy eyeballs") says: the
-// families take turns, beginning with that of the first address; the next address is tried when the
-// one before has failed, or has not answered for `attempt_delay`, and then beside it; the first
-// connection wins, and the other attempts are cancelled and their sockets closed before the
-// operation ends. Both families are asked for by one call of getaddrinfo, so section 3 (an answer
-// of one family before the other's) does not apply.
+// A name has several addresses, and some of them may not work: a broken IPv6 network can swallow
+// packets for minutes. The addresses are therefore tried as RFC 8305 ("happy eyeballs") describes.
+// The address families alternate, beginning with the family of the first address. The next address
+// is tried when the previous attempt has failed, or has not answered for `attempt_delay`; in the
+// second case both attempts continue side by side. The first connection wins. The other attempts
+// are canceled, and their sockets are closed before the operation completes. One call of
+// getaddrinfo asks for both families, so section 3 (one family's answer arriving before the
+// other's) does not apply.
 //
-//   looking up -> trying -> won                  : as soon as the other attempts are gone
-//                        \-> failed              : all addresses were tried, none answered
+//   looking up -> trying -> won                  : completes when the other attempts have ended
+//                        \-> failed              : every address was tried, and none answered
 //   a stop, the deadline, or the context's end cancels whatever is under way
 
 #include <coppice/base/internal.hpp>
@@ -63,37 +64,37 @@ private:
 
 // How the addresses of a name are tried.
 struct connect_options {
-    // After so long without an answer the next address is tried as well; 0 or less: all are tried
-    // at once; duration::max(): one after the other has failed. RFC 8305, section 5.
+    // How long to wait for an answer before also trying the next address (RFC 8305, section 5). 0
+    // or less: try all at once. duration::max(): try the next address only after a failure.
     internal::duration attempt_delay = std::chrono::milliseconds(250);
 };
 
 namespace internal {
 
-// The order in which the addresses of a name are tried: the families in turns, beginning with that
-// of the first; at most connect_race_request::addresses_max. Errors: std::bad_alloc.
+// Returns the addresses in the order in which they are tried: the families alternate, beginning
+// with the family of the first address. Returns at most connect_race_request::addresses_max.
+// Errors: std::bad_alloc.
 std::vector<endpoint> in_turns(std::span<const endpoint> addresses);
 
 }  // namespace internal
 
-// Looks a name up, if it has one, and connects the stream to the first of its addresses that
-// answers.
+// Resolves the name, if one is given, and connects the stream to the first address that answers.
 class connect_race_request : public basic_request<operation>, timer_entry {
     using base = basic_request<operation>;
 
 public:
     using value_type = void;
     static constexpr const char* name = "connect";
-    static constexpr std::size_t addresses_max = 16;  // of a name that are tried
+    static constexpr std::size_t addresses_max = 16;  // addresses tried for one name
     struct arguments {
         arguments(stream& s, std::string_view h, std::uint16_t p, const connect_options& o) noexcept
             : target(&s), host(h), port(p), options(o) {}
         arguments(stream& s, std::span<const endpoint> to, const connect_options& o) noexcept
             : target(&s), addresses(to), options(o) {}
-        // Asked for by text that names no place: fails at once.
+        // For text that does not parse as a place: the request fails at once with `why`.
         arguments(stream& s, std::error_code why) noexcept : target(&s), refused(why) {}
         stream* target;
-        std::string_view host;  // empty: the addresses are given
+        std::string_view host;  // empty: `addresses` are given instead
         std::uint16_t port = 0;
         std::span<const endpoint> addresses;
         connect_options options;
@@ -102,7 +103,7 @@ public:
     explicit connect_race_request(const arguments& a) noexcept;
 
     std::error_code error() const noexcept { return failure_ ? failure_ : base::error(); }
-    // "name:port", or the addresses.
+    // Returns "name:port", or the addresses.
     std::string subject() const;
 
 protected:
@@ -125,16 +126,18 @@ private:
     static void expire(timer_entry* entry) noexcept;
 
     const arguments asked_;
-    std::unique_ptr<look_up> look_up_;                // of a name
+    std::unique_ptr<look_up> look_up_;                // only if a name is given
     std::vector<endpoint> addresses_;                 // in the order in which they are tried
-    std::vector<std::unique_ptr<attempt>> attempts_;  // the addresses that have been tried
-    std::size_t pending_ = 0;                         // the look-up or the attempts under way
+    std::vector<std::unique_ptr<attempt>> attempts_;  // one for each address tried so far
+    // operations under way: the look-up, or attempts
+    std::size_t pending_ = 0;
     // when to try the next address
     internal::time_point next_at_ = internal::time_point::min();
-    std::error_code first_failure_;  // of the addresses, the most telling
-    std::error_code failure_;        // the operation's
+    std::error_code first_failure_;  // the most telling failure of an address so far
+    // the error of the whole operation, if it has failed for a reason of its own
+    std::error_code failure_;
     bool won_ = false;
-    bool halted_ = false;  // nothing more is tried
+    bool halted_ = false;  // once set, nothing further is started
     inplace_stop_source halt_;
 };
 

@@ -1,8 +1,8 @@
-// file_transfer: the operations on a file of several reads or writes each; used by file.hpp.
+// file_transfer: file operations that consist of several reads or writes; used by file.hpp.
 #pragma once
-// The system may read or write less than it is asked for. read_at() and write_at() of file.hpp say
-// how much it was; the operations here go on until all is done. Each read or write is of at most
-// 1 MiB, and a stop or the deadline takes effect between two of them.
+// The system may read or write less than it was asked to. read_at() and write_at() of file.hpp
+// report how much. The operations here continue until everything is done. Each read or write is at
+// most 1 MiB. A stop or the deadline takes effect between two of them.
 
 #include <coppice/base/internal.hpp>
 #include <coppice/io/request.hpp>
@@ -17,16 +17,16 @@
 
 namespace coppice::io {
 
-// What to read of a file.
+// Which part of a file to read.
 struct read_options {
-    std::uint64_t offset = 0;  // where to begin; at or behind the end there is nothing
-    // Bytes; a file that has more from there on is an error, file_too_large.
+    std::uint64_t offset = 0;  // where to begin; at or beyond the end there is nothing
+    // In bytes. If the file has more from `offset` on, the error is file_too_large.
     std::size_t size_max = std::size_t{1} << 30;
 };
 
 namespace internal {
 
-// A file operation of several reads or writes. Errors: as those of file::read_at().
+// A file operation that consists of several reads or writes. Errors: those of file::read_at().
 class long_transfer : public descriptor_request<file_operation> {
 protected:
     long_transfer(const descriptor_reference& f, opcode what) noexcept
@@ -34,9 +34,9 @@ protected:
     ~long_transfer() = default;
 
     bool submit() noexcept override;
-    // The next read or write: of the beginning of the memory at `at`.
+    // Prepares the next read or write: `left` bytes at `at`, or the first 1 MiB of them.
     void go_on_at(std::byte* at, std::size_t left) noexcept;
-    // For judge(): a signal came, nothing was done.
+    // For judge(): returns true if a signal came and nothing was done.
     static bool is_interruption(int returned) noexcept;
 };
 
@@ -52,8 +52,8 @@ protected:
     bool submit() noexcept override;
 
 private:
-    // Makes the memory so many bytes long; gives where it is, nullptr if there is not so much.
-    // Making it shorter always works.
+    // Makes the memory `length` bytes long. Returns its address, or nullptr if there is not enough
+    // memory. Shrinking always succeeds.
     virtual std::byte* resize(std::size_t length) noexcept = 0;
     int judge(int returned) noexcept final;
     bool reserve(std::size_t room) noexcept;
@@ -66,7 +66,7 @@ private:
 
 }  // namespace internal
 
-// Reads to the end of the file; gives the bytes, none after an error.
+// Reads to the end of the file. The value is the bytes, none after an error.
 template <class Bytes>
 class read_all_request : public internal::growing_read {
 public:
@@ -90,7 +90,7 @@ private:
     std::byte* resize(std::size_t length) noexcept final {
         try {
             bytes_.resize(length);
-        } catch (const std::exception&) {  // too long for any memory, or for this
+        } catch (const std::exception&) {  // longer than any memory, or than what is free
             return nullptr;
         }
         return reinterpret_cast<std::byte*>(bytes_.data());
@@ -98,8 +98,8 @@ private:
     Bytes bytes_;
 };
 
-// Reads until the memory is full, or to the end of the file; gives how many bytes, also of a read
-// that has failed or was stopped.
+// Reads until the memory is full, or to the end of the file. The value is the number of bytes, also
+// after an error or a stop.
 class fill_request : public internal::long_transfer {
 public:
     using value_type = std::size_t;
@@ -151,7 +151,8 @@ public:
 
 protected:
     ~write_all_request() = default;
-    // All is written: what the operation ends with, or -EAGAIN to go on with something else.
+    // Called when all is written. Returns the operation's result, or -EAGAIN to continue with
+    // another ring operation.
     virtual int written() noexcept { return 0; }
     int judge(int returned) noexcept override;
 

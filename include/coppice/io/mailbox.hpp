@@ -1,18 +1,19 @@
-// mailbox: how other threads hand operations to a loop, and wake it only if it sleeps.
+// mailbox: hands operations from other threads to a loop, and wakes the loop only if it sleeps.
 #pragma once
-// A stack of operations that any thread pushes and the loop takes whole. One word:
+// A stack of operations. Any thread pushes; the loop takes the whole stack. One word holds the
+// state:
 //
 //   0            empty, the loop is awake
 //   asleep (1)   empty, the loop sleeps or is about to
-//   a pointer    the operation pushed last, linked to those before it
+//   a pointer    the operation pushed last, linked to those pushed before it
 //
-//   push     any word -> pointer; the one that replaces `asleep` must wake the loop
-//   sleep    0 -> asleep, only by the loop; refused if an operation has come
+//   push     any word -> pointer; the push that replaces `asleep` must wake the loop
+//   sleep    0 -> asleep, only by the loop; refused if an operation has been pushed
 //   take     any word -> 0, only by the loop
 //
-// A wake-up cannot be lost: sleep() and push() change the same word, so either sleep() comes first,
-// and the push that follows sees `asleep`; or the push comes first, and sleep() is refused.
-// Only the push that finds `asleep` wakes, so a burst costs one system call.
+// No wake-up is lost, because sleep() and push() change the same word. Either sleep() comes first,
+// and the push that follows sees `asleep`; or the push comes first, and sleep() is refused. Only
+// the push that finds `asleep` wakes the loop, so a burst of pushes costs one system call.
 // Model: tests/model/mailbox_model.cpp.
 
 #include <coppice/base/atomic.hpp>
@@ -22,8 +23,8 @@
 
 namespace coppice::io {
 
-// T has a member `T* next`. Threads: push() by any; take() and sleep() by the loop.
-// Cost: push: one compare-exchange; take: one load when empty, else one exchange. No allocation.
+// T has a member `T* next`. Threads: push() by any; take() and sleep() by the loop. Cost: push() is
+// one compare-exchange; take() is one load when empty, else one exchange. No allocation.
 template <class T>
 class mailbox : immovable {
 public:
@@ -39,10 +40,10 @@ public:
         return head == asleep ? pushed::wake_the_loop : pushed::quietly;
     }
 
-    // What has been pushed, oldest first, linked by next; nullptr if nothing was. The loop is
-    // awake.
+    // Returns what has been pushed, oldest first, linked by `next`; nullptr if nothing was.
+    // Afterwards the word says that the loop is awake.
     T* take() noexcept {
-        // relaxed: a late look comes next turn
+        // relaxed: a push that is missed here is taken in the next turn
         if (head_.load(internal::relaxed) == 0) return nullptr;
         // edge mailbox.hand_over (acquire): sees the operations
         const std::uintptr_t head = head_.exchange(0, internal::acquire);
@@ -57,17 +58,18 @@ public:
         return oldest_first;
     }
 
-    // True: something was pushed since the last take(); may be stale when false.
+    // Returns true if something was pushed since the last take(). A result of false may be stale.
     bool has_mail() const noexcept { return head_.load(internal::relaxed) > asleep; }
 
-    // True: the loop may sleep, and the next push wakes it. False: something was pushed.
+    // Returns true if the loop may sleep; the next push will then wake it. Returns false if
+    // something was pushed.
     [[nodiscard]] bool sleep() noexcept {
         std::uintptr_t expected = 0;
         if (internal::planted("mailbox.sleep_unasked")) {
             head_.store(asleep, internal::relaxed);
             return true;
         }
-        // Relaxed: a success publishes nothing, a failure leads to take().
+        // Relaxed: success publishes nothing, and failure leads to take().
         return head_.compare_exchange_strong(expected, asleep, internal::relaxed,
                                              internal::relaxed);
     }

@@ -1,4 +1,4 @@
-// What waits in an event loop: operations, descriptors, and the words that describe them to a ring.
+// What waits in an event loop: operations, descriptors, and the codes that describe them to a ring.
 #pragma once
 
 #include <coppice/base/internal.hpp>
@@ -16,36 +16,37 @@ namespace coppice::io {
 
 class context;
 
-// Something that completes on a loop's thread; embedded in whoever waits for it.
-// complete() is called once for each start or post; the operation may be gone when it returns.
+// Something that completes on a loop's thread; embedded in the object that waits for it. complete()
+// is called once for each start or post. The operation may be destroyed when complete() returns.
 struct operation : immovable {
     explicit operation(void (*function)(operation*) noexcept) noexcept : complete(function) {}
     void (*complete)(operation*) noexcept;
-    operation* next = nullptr;  // owned by the queue that holds the operation
+    operation* next = nullptr;  // used by the queue that holds the operation
 };
 using operation_queue = intrusive_queue<operation, &operation::next>;
 
-// In this order: what reads, what writes, operations on files.
+// The order matters: reading operations first, then writing ones, then operations on files.
 enum class opcode : std::uint8_t {
     accept,           // result: the new file descriptor
     receive,          // into data/size; result: bytes, 0 at the end of the stream
     receive_pooled,   // data becomes a buffer of the context's pool if result > 0
     receive_message,  // into what message describes; result: bytes
-    read,             // read(2), for signalfd
+    read,             // read(2), of the eventfd of a signal_set
     connect,          // to peer
     send,             // from data/size; result: bytes taken by the kernel
     send_message,     // what message describes; result: bytes taken by the kernel
     read_at,          // into data/size from offset of a file; result: bytes, 0 at its end
     write_at,         // from data/size to offset of a file; result: bytes
-    sync,             // a file to its disk
+    sync,             // flushes a file to its disk
 };
 namespace internal {
 
-// Operations on files: any number may be pending on one descriptor.
+// Returns true for operations on files, of which any number may be pending on one descriptor.
 constexpr bool is_file_operation(opcode code) noexcept {
     return code >= opcode::read_at;
 }
-// Of the others, those that wait until the file takes bytes, or is connected.
+// For the other operations: returns true for those that wait until the file accepts bytes, or is
+// connected.
 constexpr bool is_writing(opcode code) noexcept {
     return code >= opcode::connect;
 }
@@ -62,42 +63,43 @@ struct ring_operation : operation, list_hook<internal::of_one_file> {
     internal::descriptor* on = nullptr;
     std::byte* data = nullptr;
     std::size_t size = 0;
-    union {  // by the code
+    union {  // the operation's code says which member is valid
         std::uint64_t offset = 0;
-        const sockaddr* peer;  // connect: read
+        const sockaddr* peer;  // of a connect; the kernel reads it
         msghdr* message;
     };
     socklen_t peer_size = 0;
     int result = 0;  // >= 0, or a negative errno
     opcode code;
-    bool cancelled = false;  // cancel() was called since the start; owned by the ring
-    bool ended = false;      // the result is known, finish() is to be called; owned by the ring
+    bool cancelled = false;  // cancel() was called since the start; used only by the ring
+    // the result is known, and finish() will be called; used only by the ring
+    bool ended = false;
 };
 
 namespace internal {
 
-// An open file in a loop. Slots are recycled, never freed before the context, so that a late event
-// finds either the same file or a slot that says it is closed. As an operation it takes its closing
-// to its loop; `next` also links the free ones.
+// An open file in a loop. Slots are reused, and never freed before the context, so that a late
+// event finds either the same file or a slot marked closed. A descriptor is also an operation:
+// posting it carries a close() to its loop. `next` also links the free slots.
 struct descriptor : operation {
     descriptor() noexcept : operation(&close_late) {}
     static void close_late(operation* op) noexcept;
 
     int fd = -1;
-    std::uint32_t generation = 0;  // counts the files that this slot has had
+    std::uint32_t generation = 0;  // counts the files that have used this slot
     context* owner = nullptr;
-    std::unique_ptr<const std::string> name;  // of a file, as it was opened; for messages
-    ring_operation* reading = nullptr;        // at most one pending operation for each direction
+    std::unique_ptr<const std::string> name;  // of a file: the path as given, for messages
+    ring_operation* reading = nullptr;        // at most one pending operation in each direction
     ring_operation* writing = nullptr;
     intrusive_list<ring_operation, of_one_file> file_operations;
-    bool readable = false;  // epoll: reading may succeed; cleared by EAGAIN and short reads
+    bool readable = false;  // epoll: a read may succeed; cleared by EAGAIN and short reads
     bool writable = false;
-    bool hung_up = false;   // epoll: the end of the stream has been announced
+    bool hung_up = false;   // epoll: the end of the stream was reported
     bool closing = false;   // close() was called and an operation is still pending
     bool attached = false;  // the ring knows it
-    bool waits = true;      // operations may have to wait, as on all but regular files
+    bool waits = true;      // operations may have to wait; false for regular files
 
-    // For all but file operations.
+    // For all operations except those on files.
     ring_operation*& slot(opcode code) noexcept { return is_writing(code) ? writing : reading; }
     bool is_pending(const ring_operation& op) noexcept {
         return is_file_operation(op.code) ? op.linked() : slot(op.code) == &op;
@@ -105,7 +107,7 @@ struct descriptor : operation {
     bool idle() const noexcept {
         return reading == nullptr && writing == nullptr && file_operations.empty();
     }
-    // The pending operations may end, but not start, meanwhile.
+    // Visits the pending operations. `visit` may end operations, but must not start any.
     template <class Visit>
     void for_each_pending(Visit visit) {
         if (reading != nullptr) visit(*reading);

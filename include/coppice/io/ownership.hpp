@@ -1,19 +1,19 @@
-// ownership: which thread may run a loop, when several would; used by io::context.
+// ownership: decides which thread may run a loop when several threads want to; used by io::context.
 #pragma once
-// A loop is run by one thread at a time: the one in run(), or one that blocks on an operation of
-// the loop while nobody runs it. Who finds the loop taken enlists a latch and sleeps until its
-// operation has completed or the loop becomes free.
+// One thread at a time runs a loop: a thread in run(), or a thread that blocks on an operation of
+// the loop while no thread runs it. A thread that finds the loop taken enlists a latch, and sleeps
+// until its operation has completed or the loop becomes free.
 //
-//   owned_   false -> true   take(), by one of those who try
-//            true -> false   leave(), by the owner; then every enlisted latch is poked
+//   owned_   false -> true   try_take(), by one of the threads that try
+//            true -> false   leave(), by the owner; it then pokes every enlisted latch
 //
-// No sleeper is left behind: it enlists, then tries once more, then sleeps. The owner frees the
-// loop, then visits the list. Either the visit comes after the enlisting, and pokes; or before, and
-// then the list's lock makes the freeing visible to the try that follows.
+// No sleeper is left behind. A sleeper enlists, then tries once more, then sleeps. The owner frees
+// the loop, then visits the list. Either the visit comes after the enlisting, and pokes the
+// sleeper; or it comes before, and the list's lock makes the freed loop visible to the sleeper's
+// second try.
 //
-// Who wants to run the loop goes before those who only block: they leave it to him between two
-// turns, and do not take it while he waits.
-// Model: tests/model/ownership_model.cpp.
+// A thread in run() has priority over threads that only block: they leave the loop to it between
+// two turns, and do not take the loop while it waits. Model: tests/model/ownership_model.cpp.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/internal.hpp>
@@ -27,13 +27,13 @@ namespace coppice::io::internal {
 // Threads: any. Blocks: take() and await_turn().
 class ownership : immovable {
 public:
-    // True: the calling thread owns the loop now.
+    // Returns true if the calling thread now owns the loop.
     [[nodiscard]] bool try_take() noexcept {
         // edge ownership.taken (acquire): sees what the last owner did
         return !owned_.load(relaxed) && !owned_.exchange(true, acquire);
     }
-    // For run(). `wake` makes an owner who only blocks look at is_wanted().
-    // Blocks: until the loop is free.
+    // Takes the loop for run(). `wake` makes an owner that only blocks look at is_wanted(). Blocks:
+    // until the loop is free.
     template <class Wake>
     void take(Wake wake) noexcept {
         if (try_take()) return;
@@ -43,9 +43,9 @@ public:
         enlist(never);
         while (!try_take()) never.sleep();
         withdraw(never);
-        wanted_.fetch_sub(1, relaxed);  // relaxed: those who hold back are poked by leave()
+        wanted_.fetch_sub(1, relaxed);  // relaxed: leave() pokes the threads that hold back
     }
-    // Somebody waits in take().
+    // Returns true if a thread waits in take().
     bool is_wanted() const noexcept { return wanted_.load(relaxed) != 0; }
     void leave() noexcept {
         // edge ownership.taken (release): the next owner sees what this one did
@@ -54,7 +54,8 @@ public:
         sleepers_.for_each([](block_latch& latch) { latch.poke(); });
     }
 
-    // For who blocks. True: the caller owns the loop. False: `latch` is set.
+    // For a thread that blocks. Returns true if the caller now owns the loop, false if `latch` is
+    // set. Blocks: until then.
     [[nodiscard]] bool await_turn(block_latch& latch) noexcept {
         if (latch.is_set()) return false;
         if (!is_wanted() && try_take()) return true;
@@ -70,11 +71,11 @@ public:
     }
 
 private:
-    // Held for a few instructions, and for the wake-ups.
+    // The lock of the list. Held for a few instructions, and during the wake-ups.
     class locked : immovable {
     public:
         explicit locked(atomic<bool>& word) noexcept : word_(word) {
-            // edge ownership.list (acquire): sees the list, and what was freed before a visit
+            // edge ownership.list (acquire): sees the list, and a loop freed before a visit
             while (word_.exchange(true, acquire)) pause();
         }
         // edge ownership.list (release): the list is whole
@@ -100,8 +101,9 @@ private:
     }
 
     atomic<bool> owned_{false};
-    atomic<unsigned> wanted_{0};  // threads in take(), about; says only who goes first
-    atomic<bool> lock_{false};    // of the list
+    // how many threads are in take(), roughly; it only decides which goes first
+    atomic<unsigned> wanted_{0};
+    atomic<bool> lock_{false};  // of sleepers_
     intrusive_list<block_latch> sleepers_;
 };
 

@@ -1,18 +1,20 @@
-// request: one operation that a user started, on its way through a loop; what tokens are built on.
+// request: one operation that the user started, on its way through a loop. Tokens build on it.
 #pragma once
-// begin() may be called on any thread: elsewhere than on the loop it posts the request, and the
-// loop starts it in its next turn. From then on everything happens on the loop:
+// begin() may be called on any thread. On a thread other than the loop's it posts the request, and
+// the loop starts it in its next turn. From then on everything happens on the loop:
 //
-//   begin -> [posted] -> launch -> ended at once                       : begin() or the post says
-//   so
+//   begin -> [posted] -> launch -> ended at once                       : see below
 //                              \-> pending -> ended, settle -> [relay] : completed()
 //
-// A stop request, or a deadline that passes, interrupts what is pending: it ends in the same or the
-// next turn, stopped, unless the result came first. Nothing touches the request, nor the memory it
-// was given, once it has ended.
+// If the request ends at once on the loop, begin() returns true. If it was posted, completed() is
+// called instead.
 //
-// A request is constructed from its type's `arguments`, a small copyable value, and afterwards
-// gives error(), stopped() and take(), its value_type.
+// A stop request or a deadline that passes interrupts a pending request. It then ends as stopped,
+// in the same turn or the next, unless its result came first. Once a request has ended, nothing
+// touches it or the memory that it was given.
+//
+// A request is constructed from its type's `arguments`, a small copyable value. After its end it
+// gives error(), stopped(), and take(), which returns its value_type.
 
 #include <coppice/io/event_loop.hpp>
 #include <coppice/io/stop_relay.hpp>
@@ -23,14 +25,14 @@
 
 namespace coppice::io {
 
-// Item is operation, or what else of it the loop needs: ring_operation.
+// Item is `operation`, or a type derived from it that the loop needs, such as ring_operation.
 template <class Item>
 class basic_request : protected Item, internal::stop_relay<context, operation> {
     using relay = internal::stop_relay<context, operation>;
 
 public:
-    // True: it has ended, and completed() will not be called. Otherwise completed() is called on
-    // the loop, possibly before this returns.
+    // Starts the request. Returns true if it has ended; completed() will then not be called.
+    // Otherwise completed() is called on the loop, possibly before this returns.
     // Threads: any. Cost: no allocation; a post if this is not the loop's thread.
     [[nodiscard]] bool begin(inplace_stop_token token, internal::time_point deadline) noexcept {
         token_ = token;
@@ -46,7 +48,8 @@ public:
             return no_error;
         return std::error_code(-outcome_, std::system_category());
     }
-    // It ended because of a stop request or its deadline: error() is operation_canceled.
+    // Returns true if it ended because of a stop request or its deadline; error() is then
+    // operation_canceled.
     bool stopped() const noexcept { return stopped_ && outcome_ == -ECANCELED; }
 
 protected:
@@ -55,28 +58,29 @@ protected:
         : Item(&launch_posted, args...), owner_(&owner) {}
     ~basic_request() = default;
 
-    // On the loop. submit() is true if the operation ended at once, with its result set. Else ended
-    // is called from a later turn. interrupt() makes a pending operation end soon, but not before
-    // it returns.
+    // Called on the loop. submit() returns true if the operation ended at once and its outcome is
+    // set. Otherwise it arranges that ended() is called in a later turn. interrupt() makes a
+    // pending operation end soon, but not before interrupt() returns.
     virtual bool submit() noexcept = 0;
     virtual void interrupt() noexcept = 0;
-    // On the loop, last of all; may destroy the request.
+    // Called on the loop as the last access; may destroy the request.
     virtual void completed() noexcept = 0;
 
-    // For submit(): that the operation is pending is certain, a stop may interrupt it.
+    // Called by submit() once the operation is certain to be pending: from now on a stop may
+    // interrupt it.
     void listen() noexcept {
         relay::listen(*owner_, token_, &interrupt_relayed, &complete_relayed);
     }
-    // The operation has ended in a later turn than it was started in.
+    // Called when the operation has ended in a later turn than the one that started it.
     void ended() noexcept {
         if (relay::settle()) completed();
     }
-    // The operation is over because its deadline has come.
+    // Records that the operation is over because its deadline has passed.
     void end_at_deadline() noexcept {
         stopped_ = true;
         outcome_ = -ECANCELED;
     }
-    // A stop request or the deadline.
+    // Called on a stop request, and when the deadline passes.
     void stop() noexcept {
         stopped_ = true;
         interrupt();
@@ -108,7 +112,7 @@ private:
     context* owner_;
     inplace_stop_token token_;
     internal::time_point deadline_ = internal::time_point::max();
-    int outcome_ = -ECANCELED;  // >= 0, or a negative errno
+    int outcome_ = -ECANCELED;  // 0 or more, or a negative errno
     bool stopped_ = false;
 };
 
@@ -123,7 +127,7 @@ struct descriptor_reference {
 };
 
 // A request on an open file. Errors: bad_file_descriptor if nothing is open; operation_canceled if
-// the file is closed while the request is on its way, or its context ends.
+// the file is closed before the request ends, or its context is destroyed.
 template <class Item = ring_operation>
 class descriptor_request : public basic_request<Item>, timer_entry {
     using base = basic_request<Item>;
@@ -135,12 +139,12 @@ protected:
     }
     ~descriptor_request() = default;
 
-    // What the ring's result means: 0 or more to end with it, -EAGAIN to go on with another
-    // operation on the same file.
+    // Interprets the ring's result. Returns 0 or more, or a negative errno, to end with it; -EAGAIN
+    // to continue with another ring operation on the same file.
     virtual int judge(int returned) noexcept { return returned; }
 
     void interrupt() noexcept override { this->owner().cancel(*this); }
-    // Whether the file is open that the request is for.
+    // Returns true if the file that the request is for is still open.
     bool is_open() const noexcept {
         return this->on != nullptr && this->on->generation == generation_;
     }
@@ -155,25 +159,26 @@ protected:
         this->listen();
         return false;
     }
-    // On the loop, before submit(): whether another operation in this direction is pending, which
-    // is the caller's mistake. The loop says so of any descriptor; a request may name its object.
+    // Called on the loop before submit(). Returns true if another operation in this direction is
+    // pending, which is an error of the caller. The loop checks this for every descriptor; a
+    // request that checks first can name its object in the message.
     bool is_second() const noexcept { return is_open() && this->on->slot(this->code) != nullptr; }
-    // What was received or sent; 0 after an error.
+    // Returns how many bytes were received or sent; 0 after an error.
     std::size_t bytes() const noexcept {
         return this->outcome() < 0 ? 0 : static_cast<std::size_t>(this->outcome());
     }
-    // The name of the file, as it was opened; empty if there is none, or it is closed.
+    // Returns the path of the file as it was given to open; empty if it has none or is closed.
     std::string file_name() const {
         return is_open() && this->on->name != nullptr ? *this->on->name : std::string();
     }
-    // For a request that opens its file.
+    // For a request that opens its own file.
     void refer_to(internal::descriptor& d) noexcept {
         this->on = &d;
         generation_ = d.generation;
     }
 
 private:
-    // True: it ended at once.
+    // Returns true if the operation ended at once.
     bool start_on_ring() noexcept {
         this->complete = &ended_on_ring;
         while (this->owner().start(*this)) {

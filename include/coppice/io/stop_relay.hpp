@@ -1,16 +1,17 @@
-// stop_relay: carries a stop request from any thread to the loop that can act on it; for request.
+// stop_relay: carries a stop request from any thread to the loop that acts on it; for request.
 #pragma once
-// An operation of a loop ends on the loop's thread. A stop is requested anywhere, at any time, also
-// while the operation is just ending. On the loop's own thread the callback interrupts at once. On
-// another one it posts the relay's item to the loop, and then the operation may not complete, and
-// so not be destroyed, before that item has come back out of the mailbox:
+// An operation of a loop ends on the loop's thread. A stop may be requested on any thread at any
+// time, even while the operation is ending. On the loop's own thread, the stop callback interrupts
+// the operation at once. On another thread, it posts the relay's item to the loop. The operation
+// must then not complete, and so must not be destroyed, until that item has left the mailbox:
 //
-//   listening   nothing posted; the operation ends: complete it
-//   posted      the item is in the mailbox; it arrives: interrupt the operation
-//   settling    the operation ended while the item was in the mailbox; it arrives: complete it
+//   listening   nothing is posted; when the operation ends, it completes
+//   posted      the item is in the mailbox; when it arrives, it interrupts the operation
+//   settling    the operation ended while the item was in the mailbox; it completes on arrival
 //
-// settle() first withdraws the callback, which waits for one that is running elsewhere; so what it
-// then reads of posted_ is final. Model: tests/model/stop_relay_model.cpp.
+// settle() first deregisters the callback, and that waits for a callback that runs on another
+// thread. What settle() then reads of posted_ is therefore final.
+// Model: tests/model/stop_relay_model.cpp.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/internal.hpp>
@@ -19,17 +20,18 @@
 
 namespace coppice::io::internal {
 
-// Loop has is_current() and post(Item&), which calls item.complete(&item) on the loop; Item is
-// constructed from that function. Threads: the loop's; the callback runs on any.
+// Loop has is_current() and post(Item&), which calls item.complete(&item) on the loop. An Item is
+// constructed from such a function. Threads: the loop's; the callback runs on any thread.
 template <class Loop, class Item>
 class stop_relay : immovable {
 public:
-    // Both are called on the loop. interrupt() makes the operation end soon, but not before it
-    // returns; completed() may destroy the relay.
+    // Both are called on the loop. interrupt() makes the operation end soon, but not before
+    // interrupt() returns. completed() may destroy the relay.
     using function = void (*)(stop_relay&) noexcept;
     stop_relay() noexcept {}
 
-    // May interrupt before it returns. Cost: none if the token can never be stopped.
+    // Registers for a stop. May call interrupt() before it returns. Cost: none if no stop is
+    // possible.
     void listen(Loop& loop, inplace_stop_token token, function interrupt,
                 function completed) noexcept {
         if (!token.stop_possible()) return;
@@ -39,8 +41,8 @@ public:
         item_.construct(*this);
         callback_.construct(token, on_stop(*this));
     }
-    // The operation has ended; called before the end of one that listens. True: it may complete
-    // now. False: completed() will be called.
+    // Called when the operation has ended, and required after listen(). Returns true if the
+    // operation may complete now. Otherwise completed() will be called.
     [[nodiscard]] bool settle() noexcept {
         if (loop_ == nullptr) [[likely]]
             return true;
@@ -70,7 +72,8 @@ private:
             return;
         }
         posted_.write(true);
-        loop_->post(item_.get());  // it may arrive before this returns, but settle() waits for that
+        // the item may arrive before this returns, but settle() waits for this callback
+        loop_->post(item_.get());
     }
     static void arrive(Item* item) noexcept {
         stop_relay& self = static_cast<posted_item*>(item)->relay;
@@ -78,14 +81,15 @@ private:
         (self.settling_ ? self.completed_ : self.interrupt_)(self);
     }
 
-    Loop* loop_ = nullptr;  // not null: it listens, and has what follows
+    Loop* loop_ = nullptr;  // not null: it listens, and the members below are set
     function interrupt_;
     function completed_;
-    manual_lifetime<posted_item> item_;                         // from listen() on
-    manual_lifetime<inplace_stop_callback<on_stop>> callback_;  // from listen() to settle()
-    // Written by the callback before the post, then by the loop when the item has arrived.
+    manual_lifetime<posted_item> item_;  // constructed by listen()
+    // constructed by listen(), destroyed by settle()
+    manual_lifetime<inplace_stop_callback<on_stop>> callback_;
+    // Written by the callback before the post, and by the loop when the item has arrived.
     plain<bool> posted_{false};
-    bool settling_ = false;  // the loop's
+    bool settling_ = false;  // used by the loop only
 };
 
 }  // namespace coppice::io::internal

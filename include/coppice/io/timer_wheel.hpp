@@ -1,9 +1,10 @@
-// A hierarchical timer wheel: arming and cancelling are O(1), whatever the number of timers.
+// A hierarchical timer wheel: arming and canceling are O(1) for any number of timers.
 #pragma once
-// Time is counted in ticks. Seven levels of 64 slots: level 0 holds what is due within 64 ticks,
-// each level above 64 times as far. An entry sits at the level of the highest digit (base 64) in
-// which its tick differs from the wheel's; when the wheel reaches a slot above level 0, the slot's
-// entries move down. A bitmap per level finds the next slot without a scan.
+// Time is counted in ticks. The wheel has seven levels of 64 slots. Level 0 holds timers that are
+// due within 64 ticks; each higher level reaches 64 times as far. An entry sits at the level of the
+// highest digit (base 64) in which its tick differs from the wheel's current tick. When the wheel
+// reaches a slot above level 0, the entries of that slot move down. A bitmap for each level finds
+// the next slot without a scan.
 //
 // Source: Varghese and Lauck 1987, in the form that tokio and the Linux kernel use.
 
@@ -24,12 +25,13 @@ class timer_wheel;
 
 }  // namespace internal
 
-// One timer, embedded in whoever waits. expire() is called once for each time it was armed, unless
-// it is cancelled before. Lifetime: not destroyed while armed.
+// A timer, embedded in the object that waits. Each arming leads to one call of expire(), unless the
+// timer is canceled first. Lifetime: must not be destroyed while armed.
 struct timer_entry : list_hook<> {
     explicit timer_entry(void (*function)(timer_entry*) noexcept) noexcept : expire(function) {}
     void (*expire)(timer_entry*) noexcept;
-    std::uint64_t tick;  // when it is due; the wheel's while armed, which writes all of these
+    // when it is due; while armed, this and the fields below belong to the wheel
+    std::uint64_t tick;
     bool armed() const noexcept { return linked(); }
 
 private:
@@ -40,11 +42,12 @@ private:
 
 namespace internal {
 
-// Threads: its owner's. Blocks: never. No allocation.
+// Threads: its owner's. Blocks: never. Cost: no allocation.
 class timer_wheel : immovable {
 public:
-    // Ticks farther from now than this fire at this distance instead (with a tick of 2^18 ns: 18
-    // years). Half of the top level's round, so that no entry shares a slot with the present.
+    // A timer that is farther from now than this fires at this distance instead (18 years with a
+    // tick of 2^18 ns). It is half of the top level's round, so that no entry shares a slot with
+    // the present.
     static constexpr std::uint64_t distance_max = (std::uint64_t{1} << 41) - 1;
 
     ~timer_wheel() { COPPICE_CHECK(size_ == 0, "a timer_wheel was destroyed with timers in it"); }
@@ -52,7 +55,8 @@ public:
     std::uint64_t now() const noexcept { return now_; }
     std::size_t size() const noexcept { return size_; }
 
-    // Arms the entry for `tick`; one that is due already expires at the next advance(). O(1).
+    // Arms the entry for `tick`. An entry that is already due expires at the next advance(). Cost:
+    // O(1).
     void arm(timer_entry& entry, std::uint64_t tick) noexcept {
         COPPICE_CHECK(!entry.armed(), "a timer was armed twice");
         if (tick <= now_) tick = now_ + 1;
@@ -61,13 +65,14 @@ public:
         place(entry);
         ++size_;
     }
-    // Takes the entry out; expire() will not be called. O(1).
+    // Removes the entry; expire() will not be called. Cost: O(1).
     void cancel(timer_entry& entry) noexcept {
         remove(entry);
         --size_;
     }
 
-    // The tick at which advance() has something to do next: an entry is due, or moves down a level.
+    // Returns the tick at which advance() has something to do next: an entry is due, or moves down
+    // a level.
     std::optional<std::uint64_t> next_tick() const noexcept {
         if (size_ == 0) return std::nullopt;
         for (unsigned level = 0; level != level_count; ++level) {
@@ -76,10 +81,11 @@ public:
         return std::nullopt;
     }
 
-    // Moves time to `tick` and expires everything that is due by then, in order of ticks. Entries
-    // armed by the expiring ones for a tick that is due expire too. O(expired + levels).
+    // Moves time to `tick`, and expires everything that is due by then, in order of ticks. If an
+    // expiring entry arms another one for a tick that is due, that one expires too.
+    // Cost: O(expired + levels).
     void advance(std::uint64_t tick) noexcept {
-        expire_due();  // if called by an expiring entry: what is left of the turn under way
+        expire_due();  // if an expiring entry called this: the rest of the turn under way
         while (const std::optional<std::uint64_t> next = next_tick()) {
             if (*next > tick) break;
             now_ = *next;
@@ -89,8 +95,9 @@ public:
         if (tick > now_) now_ = tick;
     }
 
-    // Expires every armed entry, due or not. One that expires may cancel others, destroy them once
-    // they are out, and arm new ones, which stay. O(armed + slots).
+    // Expires every armed entry, due or not. An entry that expires may cancel others, may destroy
+    // entries that have left the wheel, and may arm new ones, which stay armed. Cost: O(armed +
+    // slots).
     void expire_all() noexcept {
         for (auto& level : slots_) {
             for (list& slot : level) due_.append(slot);
@@ -108,7 +115,7 @@ private:
     std::uint64_t next_tick_of(unsigned level) const noexcept {
         const unsigned shift = level * digit_bits;
         const unsigned here = static_cast<unsigned>(now_ >> shift) % slot_count;
-        // Slots up to `here` have passed: what sits in them belongs to the next round of the level.
+        // Slots up to `here` have passed, so their entries belong to the level's next round.
         const unsigned ahead = static_cast<unsigned>(
             std::countr_zero(std::rotr(occupied_[level], static_cast<int>(here))));
         const std::uint64_t base = (now_ >> shift) << shift;
@@ -135,11 +142,12 @@ private:
     void expire_due() noexcept {
         while (timer_entry* const entry = due_.pop_front()) {
             --size_;
-            entry->expire(entry);  // may destroy the entry, arm and cancel others, and advance
+            // may destroy the entry, arm and cancel others, and call advance()
+            entry->expire(entry);
         }
     }
-    // Time has reached a slot boundary: entries of upper levels move down, those of level 0 are
-    // due.
+    // Called when time reaches a slot boundary: moves entries of upper levels down, and entries
+    // that are due to due_.
     void turn() noexcept {
         for (unsigned level = level_count; level-- != 0;) {
             const unsigned shift = level * digit_bits;
@@ -157,7 +165,7 @@ private:
     }
 
     list slots_[level_count][slot_count];
-    list due_;  // left their slots, and expire before anything else does
+    list due_;  // have left their slots, and expire before anything else does
     std::uint64_t occupied_[level_count]{};  // bit s: slots_[level][s] is not empty
     std::uint64_t now_ = 0;
     std::size_t size_ = 0;

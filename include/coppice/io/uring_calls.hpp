@@ -1,8 +1,8 @@
-// uring_calls: the three calls of io_uring, so that a test can stand in for a kernel that fails.
+// uring_calls: the three system calls of io_uring, so that a test can imitate a kernel that fails.
 #pragma once
-// A context on io_uring makes the kernel's calls. One that is made with calls of its own (context's
-// constructor) shows what happens when the kernel is too old, forbids the ring, is out of memory,
-// is interrupted, or ends a multishot request early.
+// A context on io_uring normally makes the kernel's calls. A test passes its own calls to the
+// context's constructor, to show what happens when the kernel is too old, forbids the ring, is out
+// of memory, is interrupted, or ends a multishot request early.
 
 #include <coppice/base/internal.hpp>
 
@@ -11,11 +11,11 @@
 
 namespace coppice::io::internal {
 
-// Each gives what the kernel returns, or a negative errno. The base class makes the kernel's calls.
-// Threads: the loop's; setup() also the one that makes the context.
+// Each call returns what the kernel returns, or a negative errno. The base class makes the kernel's
+// calls. Threads: the loop's; setup() also by the thread that makes the context.
 class uring_calls {
 public:
-    // `parameters` is the kernel's struct io_uring_params; gives a file descriptor.
+    // `parameters` points to the kernel's struct io_uring_params. Returns a file descriptor.
     virtual int setup(std::uint32_t entries, void* parameters) noexcept;
     virtual int enter(int ring, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
                       const void* argument, std::size_t size) noexcept;
@@ -26,7 +26,7 @@ protected:
     ~uring_calls() = default;
 };
 
-// Those of the kernel that runs this program.
+// Returns the calls of the kernel that runs this program.
 uring_calls& kernel_uring() noexcept;
 
 }  // namespace coppice::io::internal
