@@ -14,7 +14,7 @@ using namespace internal;
 
 namespace {
 
-// A body is kept behind its head: both together are no larger than an object can be.
+// A body is kept after its head: both together must not exceed the largest object.
 constexpr std::size_t kept_bytes_most = std::numeric_limits<std::size_t>::max() / 4;
 
 void bring_into_range(limits& l) noexcept {
