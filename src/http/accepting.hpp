@@ -51,7 +51,7 @@ struct address_limit {
 
     std::size_t most;
     std::size_t counted_from;  // open connections of all addresses
-    bool strangers_only;       // true: clients on this machine are not counted
+    bool strangers_only;       // clients on this machine are not counted
 };
 
 // A spare descriptor. When the process has no other left, it makes room for accepting a connection

@@ -33,8 +33,8 @@ namespace coppice::http {
 
 // What http::files serves, and which fields it adds.
 struct files_options {
-    // True: names that start with '.' are served, such as .git, .env, and .htpasswd. Each part of
-    // the path counts. .well-known (RFC 8615) is always served. For a link, its own name counts,
+    // If true, names that start with '.' are served, such as .git, .env, and .htpasswd. Each part
+    // of the path counts. .well-known (RFC 8615) is always served. For a link, its own name counts,
     // not that of its target.
     bool hidden = false;
     // The name of the file that is served for a directory, such as "index.html"; "": directories
@@ -42,12 +42,12 @@ struct files_options {
     std::string index = {};
     // The value of Cache-Control, such as "public, max-age=3600"; "": no such field.
     std::string cache_control = {};
-    // True: clients that accept gzip get FILE.gz, if it exists and is not older than FILE. It has
-    // its own ETag and ranges, and the answer says Vary. FILE itself must exist for the other
+    // If true, clients that accept gzip get FILE.gz, if it exists and is not older than FILE. It
+    // has its own ETag and ranges, and the answer says Vary. FILE itself must exist for the other
     // clients.
     bool gzip_siblings = false;
-    // True: answers say X-Content-Type-Options: nosniff. Browsers then trust the Content-Type, and
-    // never run as a script what was uploaded as text.
+    // If true, answers say X-Content-Type-Options: nosniff. Browsers then trust the Content-Type,
+    // and never run as a script what was uploaded as text.
     bool nosniff = true;
     // Endings and their media types, such as {".gpx", "application/gpx+xml"}. They override those
     // of media_type_of().

@@ -5,7 +5,7 @@
 //   [](request& r, next_handler next) -> task<response> {
 //       ...                                    // before the handler; may co_return an answer
 //       response answer = co_await next();     // the next filter, or the handler
-//       ...                                    // behind it
+//       ...                                    // after it
 //       co_return answer;
 //   }
 //

@@ -99,8 +99,8 @@ struct server_options {
     // If not set: a quarter of the memory that the process may use (the least of the machine's
     // memory, the limits of its cgroups, and RLIMIT_AS), and at least 4 MiB.
     std::optional<std::size_t> buffered_bytes_max = {};
-    // True: a client that ends its sending side counts as gone, and its handler is stopped, as
-    // after a reset. False: the client may still be waiting for its answer.
+    // If true, a client that ends its sending side counts as gone, and its handler is stopped, as
+    // after a reset. If false, the client may still be waiting for its answer.
     bool end_of_input_stops = false;
     // Where offloaded handlers run. If this is null and the server needs a pool, it makes its own.
     // Lifetime: outlives the server.
@@ -114,7 +114,7 @@ struct server_options {
     // The simulated network and clock in which the server runs, instead of this machine; for tests.
     // Needs one thread and no pool, and only this loop may use it. Lifetime: outlives the server.
     io::simulation* simulation = nullptr;
-    // True: the constructor raises the soft limit of descriptors (RLIMIT_NOFILE) to what
+    // If true, the constructor raises the soft limit of descriptors (RLIMIT_NOFILE) to what
     // connections_max needs, as far as the hard limit permits.
     bool raise_descriptor_limit = true;
     // Called by the constructor with each reason why the server may not be able to serve as many
