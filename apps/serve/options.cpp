@@ -15,7 +15,7 @@ namespace {
 
 using duration = std::chrono::nanoseconds;
 
-// A whole number without a sign, and what stands behind it.
+// A whole number without a sign, and the text after it.
 std::optional<std::pair<std::uint64_t, std::string_view>> number_and_unit(std::string_view text) {
     std::uint64_t number = 0;
     const char* const end = text.data() + text.size();
@@ -24,7 +24,7 @@ std::optional<std::pair<std::uint64_t, std::string_view>> number_and_unit(std::s
     return std::pair(number, text.substr(static_cast<std::size_t>(read.ptr - text.data())));
 }
 
-// Shown by --help: in the largest unit without a rest.
+// Writes a value for --help, in the largest unit that divides it.
 std::string written(duration time) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
     return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
@@ -123,7 +123,8 @@ void add_place(CLI::App& app, options& o, int& port) {
                    "again");
 }
 
-// What is wrong with an origin: "" if nothing is. One with a path would match no request.
+// Returns what is wrong with an origin; "" if nothing is. An origin with a path would match no
+// request.
 std::string refuse_other_than_origin(const std::string& text) {
     const std::size_t scheme = text.find("://");
     const bool origin = scheme != 0 && scheme != text.npos && scheme + 3 != text.size() &&
@@ -168,8 +169,8 @@ void add_limits(CLI::App& app, options& o) {
                  "open at once from one address; beyond: refused; by default an eighth of the "
                  "above, not for clients on this machine");
     limits.size("--max-buffered", o.buffered_bytes_max,
-                 "bytes kept for all clients together; beyond: 503; by default a quarter of "
-                 "the memory");
+                "bytes kept for all clients together; beyond: 503; by default a quarter of "
+                "the memory");
     limits.count("--max-requests-per-connection", s.requests_per_connection_max,
                  "the last one's answer closes the connection");
     limits.size("--min-rate", s.timeouts.rate_min,
