@@ -1,4 +1,4 @@
-// Whom the server lets in, whom it closes for that, and where it listens.
+// Which clients the server lets in, which connections it closes for them, and where it listens.
 #include <coppice/base/atomic.hpp>
 #include <coppice/http/pause.hpp>
 
@@ -44,7 +44,7 @@ http::router routes() {
     });
     return r;
 }
-// The test's own limit bounds it.
+// The test's timeout bounds this wait.
 template <class F>
 void wait_until(F done) {
     while (!done()) std::this_thread::yield();
@@ -64,7 +64,7 @@ TEST_P(accepting, a_new_client_is_served_in_the_place_of_the_longest_idle_one) {
     for (int i = 0; i != 20; ++i) {
         clients.push_back(std::make_unique<client>(server.port()));
         ASSERT_TRUE(is_served(*clients.back())) << i;
-        // The closed one may belong to another loop, which hears of it in its own time.
+        // The closed connection may belong to another loop, which is told a little later.
         wait_until([&] { return server->statistics().open <= 4; });
     }
     const http::server_statistics s = server->statistics();
@@ -125,7 +125,7 @@ TEST_P(accepting, no_connection_is_let_in_where_none_is_allowed) {
     EXPECT_TRUE(c.ended());
 }
 
-// The limits of descriptors, put back at the end.
+// Restores the limits of descriptors at the end.
 class descriptor_limit {
 public:
     descriptor_limit() { ::getrlimit(RLIMIT_NOFILE, &before_); }
@@ -186,8 +186,8 @@ TEST(descriptors, a_server_raises_the_soft_limit_or_says_that_it_is_low) {
     EXPECT_EQ(warnings.size(), limit.hard() == RLIM_INFINITY ? 1u : 2u);
 }
 
-// Whose handler asks for its client's address when the connection is gone, and its descriptor is
-// another's.
+// A request whose handler asks for the client's address after the connection has gone and its
+// descriptor belongs to another connection.
 TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
     if (GetParam().model == http::model::single || GetParam().model == http::model::multi) return;
     atomic<bool> entered{false}, go_on{false}, answered{false};
@@ -195,7 +195,7 @@ TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
     http::router r = routes();
     r.get("/deaf", [&](request& q) {
         entered.store(true, release);
-        while (!go_on.load(acquire)) std::this_thread::yield();  // both: go_on -> told
+        while (!go_on.load(acquire)) std::this_thread::yield();  // both orders: told follows go_on
         told = q.peer().to_string();
         answered.store(true, release);
         return response(204);
@@ -211,7 +211,7 @@ TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
     const std::string own = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size).to_string();
     ASSERT_TRUE(first.send("GET /deaf HTTP/1.1\r\nHost: a\r\n\r\n"));
     wait_until([&] { return entered.load(acquire); });
-    (void)first.receive_all();  // 503, and then the connection's end
+    (void)first.receive_all();  // the 503, and then the end of the connection
     first.reset();
     client second(server.port());
     EXPECT_TRUE(second.connected());
@@ -220,7 +220,7 @@ TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
     EXPECT_TRUE(told == own || told == io::endpoint().to_string()) << told;
 }
 
-// A folder of the test's own, and clients of the socket in it.
+// A folder for this test only, and clients of the socket in it.
 class unix_endpoint : public testing::TestWithParam<way> {
 protected:
     void SetUp() override {

@@ -1,4 +1,4 @@
-// http/access_log.hpp: every answer leaves a line, and a slow file holds up nobody.
+// http/access_log.hpp: every answer leaves a line, and a slow file delays no request.
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/server.hpp>
 
@@ -86,7 +86,7 @@ TEST(access_log, lines_are_dropped_and_counted_when_the_file_takes_no_more) {
     {
         access_log log(ends[1]);
         const std::string batch(100'000, '\n');
-        while (log.dropped() == 0) {  // nobody reads: the pipe is full, then the memory
+        while (log.dropped() == 0) {  // no thread reads: first the pipe is full, then the memory
             std::string lines = batch;
             log.write(lines);
         }
@@ -96,7 +96,7 @@ TEST(access_log, lines_are_dropped_and_counted_when_the_file_takes_no_more) {
             while (::read(fd, drained, sizeof drained) > 0) {
             }
         });
-        // The log's end writes what it has taken over.
+        // The log's destructor writes what it has taken.
     }
     ::close(ends[1]);
     reader.join();

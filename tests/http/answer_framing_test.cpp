@@ -1,4 +1,4 @@
-// What an answer's status says of its body, and how an answer that cannot be finished ends.
+// What an answer's status says about its body, and how an answer that cannot be completed ends.
 #include <coppice/base/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/server.hpp>
@@ -115,7 +115,7 @@ TEST_P(answer_framing, a_filter_that_makes_an_answer_interim_gives_500) {
     EXPECT_EQ(exceptions.load(relaxed), 2);
 }
 
-// Answers 200 to whatever it is asked.
+// Answers 200 to every request.
 struct agreeable final : http::filter {
     std::optional<response> before(const request&) const override { return response::text("yes"); }
 };
@@ -138,7 +138,7 @@ TEST_P(answer_framing, rfc9110_9_3_6_nothing_is_read_behind_a_connect) {
     }
 }
 
-// The test's own limit bounds it.
+// The test's timeout bounds this wait.
 template <class F>
 void wait_until(F done) {
     while (!done()) std::this_thread::yield();
@@ -170,7 +170,7 @@ http::router endless_routes(atomic<int>& started) {
     return r;
 }
 
-// Receives to the connection's end. An answer that has begun ends with a reset.
+// Receives until the connection ends. An answer that has begun ends with a reset.
 bool nothing_or_reset(client& c) {
     bool reset = false;
     const bool nothing = c.receive_all(&reset).empty();

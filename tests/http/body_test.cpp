@@ -221,7 +221,7 @@ TEST_P(bodies_on, a_client_that_does_not_read_stops_the_producer_and_memory_stay
     ::setsockopt(c.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     ASSERT_TRUE(c.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n"));
     while (ended.load(acquire) == 0) std::this_thread::yield();
-    // What the kernel's buffers take, and one piece of ours.
+    // The kernel's buffers, and one piece of the server's.
     EXPECT_LT(produced.load(relaxed), 16u << 20);
     EXPECT_EQ(server->statistics().timed_out, 1u);
     while (server->statistics().open != 0) std::this_thread::yield();
@@ -316,7 +316,8 @@ TEST_P(bodies_on, a_handler_that_does_not_read_slows_its_client) {
     client c(server.port());
     const std::string body = pattern(8u << 20);
     std::thread sender([&] { (void)c.send(post("/slowly", body)); });
-    // Little is taken while nobody reads: what arrived with the head and the read-ahead.
+    // Little is received while the handler does not read: what arrived with the head, and the
+    // read-ahead.
     client other(server.port());
     for (int i = 0; i != 20; ++i) {
         ASSERT_TRUE(other.send(get_plain));

@@ -1,4 +1,4 @@
-// Answers that are read by pieces, and requests that wait for their turn at a host.
+// Answers that are read in pieces, and requests that wait for their turn at a host.
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/when_all.hpp>
@@ -136,7 +136,7 @@ TEST_P(client_open, nothing_is_received_while_nobody_reads_and_leaving_ends_the_
         http::client client(loop);
         {
             http::client_answer answer = co_await client.open(asks(to, "/endless"));
-            // The server fills what the kernel holds, and then waits.
+            // The server fills the kernel's buffers, and then waits.
             std::size_t before = ~std::size_t{0};
             while (before != sent.load(relaxed)) {
                 before = sent.load(relaxed);
@@ -267,7 +267,7 @@ TEST_P(client_open, one_that_waits_and_is_stopped_leaves_the_others_their_order)
             const auto let_go = [](inplace_stop_source& s, std::optional<http::client_answer>& h,
                                    bool stop_first) -> task<> {
                 if (stop_first) s.request_stop();
-                h.reset();  // whose turn it is now is on its way
+                h.reset();  // the next request has got its turn, but has not resumed
                 if (!stop_first) s.request_stop();
                 co_return;
             };

@@ -1,4 +1,4 @@
-// http/client.hpp against our server and against scripted ones.
+// http/client.hpp against coppice's server and against scripted servers.
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/sync_wait.hpp>
@@ -153,7 +153,8 @@ TEST_P(client_on, a_stop_from_any_thread_ends_a_request_that_waits) {
         other.join();
         first.join();
     }
-    // Their handlers have been stopped too, by their clients' going and not by their time.
+    // Their handlers were stopped too, because the clients went away and not because their time was
+    // up.
     while (server->statistics().open != 0) std::this_thread::yield();
     EXPECT_EQ(server->statistics().stopped, 40u);
     EXPECT_EQ(server->statistics().timed_out, 0u);

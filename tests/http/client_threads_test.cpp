@@ -1,4 +1,4 @@
-// http::client asked on threads that are not its loop's: handlers on a pool, pools, plain threads.
+// http::client used on threads other than its loop's: handlers on a pool, pools, plain threads.
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -31,7 +31,7 @@ using namespace coppice::test;
 using http::request;
 using http::response;
 
-// One client for each loop of a server; owned by its handlers, which go before its loops do.
+// One client for each loop of a server. The handlers own it, and are destroyed before their loops.
 class clients {
 public:
     void make(io::context& loop) {
@@ -171,7 +171,7 @@ TEST_P(client_elsewhere, an_error_reaches_the_thread_that_asks) {
     EXPECT_THROW((void)this_thread::sync_wait(asking.send(r)), std::system_error);
 }
 
-// By a token of the request's, and by what awaits it; before it starts, and at any moment after.
+// Stops by the request's own token and by its awaiter; before it starts, and at any moment after.
 TEST_P(client_elsewhere, a_stop_at_any_moment_ends_a_request) {
     for (int i = 0; i != 60; ++i) {
         inplace_stop_source stop;

@@ -1,4 +1,4 @@
-// The time that a request of http::client has in all, its `total`.
+// The total time of a request of http::client: `total`.
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/timeout.hpp>
@@ -62,7 +62,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(rings, client_total,
                          testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
 
-// Where a request waits that only its total time ends.
+// Places where a request waits until its total time ends the wait.
 enum class waits {
     for_the_head,
     for_the_body,

@@ -1,4 +1,4 @@
-// http/cookie.hpp: what requests say by cookies, and what browsers are told to keep.
+// http/cookie.hpp: cookies of requests, and cookies for browsers.
 #include <coppice/http/cookie.hpp>
 
 #include <gtest/gtest.h>

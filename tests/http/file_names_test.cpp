@@ -1,4 +1,4 @@
-// Names of files with a NUL in them, wherever a program gives one.
+// File names with a NUL in them, wherever a program gives one.
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/io/file.hpp>

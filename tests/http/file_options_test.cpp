@@ -71,7 +71,8 @@ TEST(file_options, a_directory_is_answered_by_its_index_if_there_is_one) {
     const std::string tag = field_of(ask(files, "sub/"), "ETag");
     EXPECT_EQ(ask(files, "sub/", "If-None-Match: " + tag + "\r\n").status(), 304);
     EXPECT_EQ(ask(files, "sub/", "Range: bytes=1-2\r\n").body(), "el");
-    // Relative to the request's own path, whatever that is: no other site, no other scheme.
+    // The redirect is relative to the request's path, whatever it is: no other site, no other
+    // scheme.
     const http::response moved = ask(files, "sub?a=b");
     EXPECT_EQ(moved.status(), 301);
     EXPECT_EQ(field_of(moved, "Location"), "./sub/?a=b");
@@ -151,7 +152,8 @@ TEST_F(gzip_siblings, go_to_clients_that_take_them) {
     }
     EXPECT_EQ(with("gzip", "b.txt").body(), "plain text");
     EXPECT_EQ(with("gzip", "only.txt").status(), 404);
-    EXPECT_EQ(with("gzip", "a.txt.gz").body(), "packed");  // by its own name it is a file
+    EXPECT_EQ(with("gzip", "a.txt.gz").body(),
+              "packed");  // requested by its own name, it is a file
     EXPECT_FALSE(with("gzip", "a.txt.gz").find("Content-Encoding"));
     EXPECT_EQ(ask(files_of(root), "a.txt", "Accept-Encoding: gzip\r\n").body(), "plain text");
 }
@@ -171,7 +173,7 @@ TEST_F(gzip_siblings, have_tags_conditions_and_ranges_of_their_own) {
     EXPECT_EQ(part.body(), "ack");
     EXPECT_EQ(field_of(part, "Content-Range"), "bytes 1-3/6");
     EXPECT_EQ(field_of(part, "Content-Encoding"), "gzip");
-    // The two are never joined.
+    // Parts of the two are never joined.
     EXPECT_EQ(with("gzip", "a.txt", "Range: bytes=1-3\r\nIf-Range: " + plain + "\r\n").body(),
               "packed");
     EXPECT_EQ(with("", "a.txt", "Range: bytes=1-3\r\nIf-Range: " + packed + "\r\n").body(),
@@ -334,7 +336,7 @@ TEST(file_extremes, any_date_of_a_condition_is_compared_or_ignored) {
             << k.text;
         EXPECT_EQ(ask(files, "a.txt", "If-Unmodified-Since: " + text).status(), k.if_unmodified)
             << k.text;
-        // Exactly this date, or the whole.
+        // Exactly this date, otherwise the whole file.
         const bool same = text == "Wednesday, 01-Jan-20 00:00:00 GMT\r\n";
         EXPECT_EQ(ask(files, "a.txt", "Range: bytes=0-0\r\nIf-Range: " + text).status(),
                   same ? 206 : 200)

@@ -1,4 +1,4 @@
-// No path leads out of a root: one table of hostile paths, with openat2 and where it is missing.
+// No path leads out of a root: one table of hostile paths, with openat2 and without it.
 #include <coppice/base/atomic.hpp>
 #include <coppice/http/files.hpp>
 
@@ -41,7 +41,7 @@ protected:
         fs::create_symlink("sub", root.path / "in_directory");
         fs::create_symlink("sub/../a.txt", root.path / "in_and_out_and_in");
     }
-    // Refused, and without a byte of the secret.
+    // Each is refused, without a byte of the secret.
     void expect_hidden(const http::files& files, const std::string& path) const {
         const http::response answer = ask(files, path);
         EXPECT_TRUE(answer.status() == 404 || answer.status() == 400)
@@ -109,7 +109,7 @@ TEST_F(hostile_path, no_spelling_leads_out) {
                                         std::string("sub/") + long_name}) {
             expect_hidden(files, path);
         }
-        // Longer than any path of the system, each part short.
+        // Longer than any path that the system permits; each part is short.
         std::string deep;
         for (int i = 0; i != 3000; ++i) deep += "s/";
         expect_hidden(files, deep + "a.txt");
@@ -127,7 +127,7 @@ TEST_F(hostile_path, no_link_leads_out) {
               "in_directory/up/secret", "sub/up/secret", "in_directory/../../secret"}) {
             expect_hidden(files, path);
         }
-        // What stays inside is served where the kernel can tell, and refused elsewhere.
+        // Links that stay inside are served if the kernel resolves them, and refused otherwise.
         const int inside = files.follows_links() ? 200 : 404;
         EXPECT_EQ(ask(files, "in").status(), inside);
         EXPECT_EQ(ask(files, "in_directory/b.txt").status(), inside);
@@ -154,7 +154,7 @@ TEST_F(hostile_path, what_is_no_regular_file_does_not_exist_and_holds_nobody) {
     ::close(listener);
 }
 
-// Gives two names to each other's files, again and again, until it is destroyed.
+// Exchanges the names of two files, again and again, until it is destroyed.
 class swapper {
 public:
     swapper(fs::path one, fs::path other)
@@ -202,7 +202,7 @@ TEST_F(hostile_path, a_link_that_takes_a_files_place_meanwhile_leads_nowhere) {
     }
 }
 
-// The same where the kernel does not resolve paths for the server.
+// Repeats the tests where the kernel does not resolve paths for the server.
 TEST(files_without_openat2, hold_against_the_same_paths_on_an_old_kernel) {
     expect_passes_without(SYS_openat2, ENOSYS, "hostile_path.*:file_options.*:gzip_siblings.*");
 }
@@ -214,7 +214,7 @@ TEST(files_without_openat2, serve_as_they_do_with_it) {
                           "ways/files_on.*/epoll_single:ways/files_on.*/uring_multi");
 }
 
-// What a child of this process found: 0 is good.
+// What a child process found: 0 means success.
 template <class F>
 int outcome_in_child(F f) {
     const pid_t child = ::fork();

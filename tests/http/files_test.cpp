@@ -120,7 +120,7 @@ TEST_P(files_on, rfc9110_13_conditions_are_answered_in_their_order) {
              condition{"If-None-Match: \"x\", " + tag + "\r\n", 304},
              condition{"If-None-Match: *\r\n", 304},
              condition{"If-None-Match: \"x\"\r\n", 200},
-             // 13.1.3: not looked at beside If-None-Match.
+             // 13.1.3: ignored if If-None-Match is present.
              condition{"If-None-Match: \"x\"\r\nIf-Modified-Since: " + same + "\r\n", 200},
              condition{"If-Modified-Since: " + same + "\r\n", 304},
              condition{"If-Modified-Since: Wednesday, 01-Jan-20 00:00:00 GMT\r\n", 304},
@@ -163,7 +163,7 @@ TEST_P(files_on, rfc9110_14_6_several_ranges_come_as_parts_with_heads_of_their_o
                     range + "/10\r\n\r\n" + bytes;
     }
     EXPECT_EQ(body_of(answer), expected + line + "--\r\n");
-    // The connection goes on; more ranges than anyone needs are the whole file.
+    // The connection continues; too many ranges get the whole file.
     std::string many = "Range: bytes=0-0";
     for (int i = 0; i != 16; ++i) many += ",2-2";
     EXPECT_EQ(body_of(get(c, "/static/a.html", many + "\r\n")), "0123456789");

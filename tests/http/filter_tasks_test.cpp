@@ -36,7 +36,7 @@ struct visitor {
 
 class filter_tasks_on : public testing::TestWithParam<way> {
 protected:
-    // As a look into a database would: on threads that are not the server's.
+    // Like a query of a database: on threads that are not the server's.
     static task<response> admits_visitors(request& r, next_handler next) {
         std::string name(r.find("X-User").value_or(""));
         co_await elsewhere.get_scheduler().schedule();
@@ -150,7 +150,7 @@ const std::string hidden = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
 struct framed {
     const char* name;
-    std::string fields, first, rest;  // of the body: what comes with the head, and later
+    std::string fields, first, rest;  // the body: what arrives with the head, and later
     bool expects = false;
 };
 std::vector<framed> every_body() {
@@ -200,7 +200,7 @@ TEST_P(filter_tasks_on, rfc9112_9_3_an_early_answer_never_makes_a_request_of_a_b
             client c(server.port());
             ASSERT_TRUE(c.send("POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n" +
                                body.fields + "\r\n" + body.first));
-            if (reads) {  // the filter does not wait for the body, nor asks for it
+            if (reads) {  // the filter neither waits for the body nor asks for it
                 const std::string answer = c.receive();
                 ASSERT_TRUE(has_status(answer, 401)) << answer;
                 c.send(body.rest + next);
@@ -314,7 +314,7 @@ TEST_P(filter_tasks_on, a_thrown_status_is_an_answer_and_everything_else_500) {
     while (server->statistics().exceptions != 5) std::this_thread::yield();
 }
 
-// Counts those that are alive.
+// Counts the objects that are alive.
 class counted {
 public:
     explicit counted(atomic<int>& alive) noexcept : alive_(&alive) { alive.fetch_add(1, relaxed); }
@@ -327,7 +327,7 @@ private:
     atomic<int>* alive_;
 };
 
-// A filter that sets a value and then waits for what never comes.
+// A filter that sets a value and then waits forever.
 struct endless {
     atomic<int>& alive;
     atomic<int>& entered;
@@ -340,7 +340,7 @@ struct endless {
     }
 };
 
-// Waits for the stop of its request, which it refers to, as long as it lives.
+// Listens for the stop of its request, to which it refers, as long as it lives.
 class listener {
 public:
     explicit listener(const request& r)
@@ -354,7 +354,7 @@ private:
     std::unique_ptr<callback> callback_;
 };
 
-// Owns its listener, as what a producer calls may.
+// Owns its listener, as what a producer calls may do.
 class listening_body final : public http::body_source {
 public:
     explicit listening_body(const request& r) : listener_(r) {}

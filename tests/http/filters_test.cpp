@@ -1,4 +1,4 @@
-// http/filters.hpp through a server: CORS, compression, and filters of one's own.
+// http/filters.hpp through a server: CORS, compression, and user-defined filters.
 #include <coppice/http/body.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/server.hpp>
@@ -153,7 +153,7 @@ TEST_P(filters_on, cors_permits_its_origins_and_answers_preflights) {
         EXPECT_EQ(field(other, "Access-Control-Allow-Origin"), "") << fields;
         EXPECT_EQ(field(other, "Vary"), "Origin");
     }
-    // An answer that is an error is one too.
+    // An error is an answer too.
     EXPECT_EQ(field(ask(server.port(), "GET", "/nowhere", "Origin: https://a.example\r\n"),
                     "Access-Control-Allow-Origin"),
               "https://a.example");

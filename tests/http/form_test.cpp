@@ -16,7 +16,7 @@ using http::urlencoded_form;
 
 constexpr std::string_view right_type = "application/x-www-form-urlencoded";
 
-// A request with that body; `type` "" is none.
+// A request with that body; without a Content-Type if `type` is "".
 class posted {
 public:
     explicit posted(std::string body, std::string_view type = right_type) : body_(std::move(body)) {

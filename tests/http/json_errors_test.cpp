@@ -1,4 +1,4 @@
-// http::json_errors(): what went wrong, as JSON.
+// http::json_errors(): errors as JSON.
 #include <coppice/http/filters.hpp>
 
 #include "running_server.hpp"
@@ -18,7 +18,7 @@ using http::response;
 
 constexpr std::string_view bytes = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// The answer behind the filter.
+// The answer after the filter.
 response filtered(response answer) {
     http::request_head head;
     EXPECT_EQ(http::parse_head(bytes, head, {}).status, http::parse_status::complete);

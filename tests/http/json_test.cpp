@@ -1,4 +1,4 @@
-// http/json.hpp: the hook for JSON libraries, and what clients are told by it.
+// http/json.hpp: the hook for JSON libraries, and the errors that clients get.
 #include <coppice/http/json.hpp>
 #include <coppice/http/multipart.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Stand for what a JSON library reads.
+// Stand for types that a JSON library reads.
 struct by_exception {
     int value;
 };
@@ -166,8 +166,8 @@ TEST_P(json_on, a_body_beyond_its_limit_is_refused_declared_or_not) {
            "Transfer-Encoding: chunked\r\n\r\n6\r\n000000\r\n5\r\n00001\r\n0\r\n\r\n");
 }
 
-// What has been read from is the program's fault: the client must not be blamed for it. A filter
-// that calls next() again is such a program, and what makes it do so may be the client's doing.
+// A body that was read from before is the program's fault: the client must not be blamed for it. A
+// filter that calls next() again is such a program, and the client may be able to cause that call.
 TEST(whole_bodies, that_have_been_read_from_are_an_error_of_the_program) {
     const auto twice = [](request& r) -> task<response> {
         (void)co_await http::read_json<by_exception>(r);

@@ -1,4 +1,5 @@
-// What handlers, filters and callbacks own may use the loops of their server to the last.
+// What handlers, filters, and callbacks own may use the loops of their server until it is
+// destroyed.
 #include <coppice/http/client.hpp>
 #include <coppice/http/server.hpp>
 
@@ -31,7 +32,7 @@ protected:
         return r;
     }
     static way one_loop() { return {GetParam(), http::model::single, 1}; }
-    // The client is made on the loop; whoever has a copy owns it.
+    // The client is made on the loop; every copy of the handler shares it.
     static owned_client make_client(http::server_options& o) {
         auto client = std::make_shared<std::optional<http::client>>();
         o.on_loop = [weak = std::weak_ptr(client)](io::context& loop) {
@@ -39,7 +40,7 @@ protected:
         };
         return client;
     }
-    // Asks once, so that the client in the server keeps a connection until the server ends.
+    // Sends one request, so that the client in the server keeps a connection until the server ends.
     static void ask(http::server_options o, http::router routes) {
         running_server proxy(std::move(o), std::move(routes));
         client visitor(proxy.port());

@@ -1,4 +1,4 @@
-// What a server does behind its last answer: the client sees all of it, then the end, no reset.
+// What a server does after its last answer: the client sees all of it, then the end, and no reset.
 #include <coppice/http/body.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/pause.hpp>
@@ -39,7 +39,7 @@ http::router routes(const file_root& root) {
         .get("/large", [](request&) { return response::text(content); })
         .get("/slow",
              [](request& q) -> task<response> {
-                 co_await http::pause(q, 2ms);  // what comes meanwhile is read ahead, in part
+                 co_await http::pause(q, 2ms);  // what arrives meanwhile is read ahead in part
                  co_return response::text("slow");
              })
         .get("/stream",
@@ -89,7 +89,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(ways, lingering, testing::ValuesIn(every_way), coppice::test::name_of_way);
 
-// In one send and in two, so that what follows is sometimes received with the request.
+// In one send and in two, so that the bytes after the request sometimes arrive with it.
 TEST_P(lingering, bytes_behind_a_request_that_closes_cost_no_byte_of_its_answer) {
     running_server server(options(), routes(root));
     const std::string more(32 * 1024, 'x');
@@ -131,7 +131,7 @@ TEST_P(lingering, a_client_that_closes_when_it_has_its_answer_ends_it_at_once) {
     EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
-// A client that had said that it sends no more, and does so for ever.
+// A client that had asked for the close, and then sends forever.
 TEST_P(lingering, no_more_than_a_bounded_amount_is_read) {
     running_server server(options(), routes(root));
     client c(server.port());
@@ -142,7 +142,7 @@ TEST_P(lingering, no_more_than_a_bounded_amount_is_read) {
     EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
-// In virtual time, with a client that keeps its end open.
+// In virtual time, with a client that does not close its end.
 
 using talk = std::function<task<>(io::context& loop, http::server& server)>;
 
@@ -167,7 +167,8 @@ http::server_statistics in_a_world(std::uint64_t seed, const talk& part) {
     EXPECT_TRUE(ended) << seed;
     return server->statistics();
 }
-// Asks, and reads to the end. `in_between` is called when half of the request has come.
+// Sends a request and reads to the end. `in_between` is called when half of the request has
+// arrived.
 task<> ask(io::context& loop, io::tcp::socket& socket, io::endpoint to,
            std::function<void()> in_between) {
     co_await socket.connect(to);

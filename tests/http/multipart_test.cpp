@@ -20,7 +20,7 @@ using http::multipart_limits;
 using http::request;
 using http::response;
 
-// Said of the body whole; cut at each place, bytewise and in threes it is the same.
+// The result for the whole body; cut at each place, byte by byte, and in threes it is the same.
 std::string said_of(std::string_view body, std::string_view boundary = "B",
                     const multipart_limits& limits = {}) {
     static guarded_bytes memory(1 << 16);
@@ -76,7 +76,7 @@ TEST(multipart, what_resembles_a_boundary_is_content) {
     }
     const std::string nested = "--C\r\n" + named + "\r\n\r\nz\r\n--C--\r\n";
     EXPECT_EQ(said_of(form(named, nested)), "[a|-|text/plain]" + nested + "[/][end]");
-    // A CR may begin what ends, however many come before.
+    // A CR may begin a delimiter, however many CRs come before it.
     EXPECT_EQ(said_of(form(named, "\r\n--\r\n--\r")), "[a|-|text/plain]\r\n--\r\n--\r[/][end]");
 }
 
@@ -110,7 +110,7 @@ TEST(multipart, a_line_that_ends_otherwise_than_in_crlf_is_refused) {
     EXPECT_TRUE(is_malformed("--B--\rx"));
 }
 
-// Some readers take these for boundaries: they would see other parts than this one.
+// Some readers take these for boundaries, and would see other parts than this parser.
 TEST(multipart, a_boundary_behind_a_bare_cr_or_lf_is_refused_wherever_it_is) {
     const std::string reason = "(400 a boundary in the form is not preceded by CRLF)";
     for (const std::string line : {"\n", "\r", "\n\n", "\n--\r"}) {
@@ -263,7 +263,7 @@ TEST(safe_file_name, leads_nowhere_else) {
     EXPECT_EQ(http::safe_file_name(std::string(300, '\x80')), "");
 }
 
-// What a handler makes of a form, as text.
+// What a handler reads from a form, as text.
 std::string described(const http::multipart_form& f) {
     std::string text;
     for (const http::multipart_part& p : f.parts) {

@@ -1,6 +1,6 @@
-// http/parse.hpp, request heads: what RFC 9110 and RFC 9112 allow is read, what they leave open to
-// two readings is refused. Each text is delivered whole, at each split point and bytewise, its end
-// against a protected page.
+// http/parse.hpp, request heads: what RFC 9110 and RFC 9112 permit is read, and what two readers
+// could read differently is refused. Each text is delivered whole, at each split point, and byte by
+// byte, its end against a protected page.
 #include <coppice/http/parse.hpp>
 
 #include <gtest/gtest.h>
@@ -255,7 +255,7 @@ TEST(parse_target, a_percent_sign_needs_two_hexadecimal_digits) {
     EXPECT_EQ(code("GET /%4x"), 400);
 }
 
-// RFC 9112 section 3.2.2: the target's authority goes before Host
+// RFC 9112 section 3.2.2: the target's authority overrides Host
 TEST(parse_target, absolute_form_names_the_host) {
     const parsed p("GET HTTP://example.com:80/x?y HTTP/1.1\r\nHost: other\r\n\r\n");
     EXPECT_EQ(p.head.scheme(), "HTTP");
@@ -652,8 +652,8 @@ TEST(parse_expect, continue_needs_a_declared_body_and_1_1) {
                      .head.expects_continue());
 }
 
-// A parser that starts over at each byte of this head would look at five million million bytes and
-// run into the suite's timeout; this one looks at three million.
+// A parser that starts over at each byte of this head would read five million million bytes and
+// exceed the suite's timeout. This parser reads three million.
 TEST(parse_pieces, a_slow_sender_costs_each_byte_once) {
     const limits limit{.header_bytes_max = 4 << 20};
     const std::string bytes =

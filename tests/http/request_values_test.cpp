@@ -91,7 +91,7 @@ TEST(request_values, that_cannot_be_moved_leave_everything_as_it_was) {
     EXPECT_EQ(*r.get<std::unique_ptr<int>>(), 7);
 }
 
-// A request for /?QUERY, and what asking it throws: "STATUS TEXT".
+// Makes a request for /?QUERY, and returns what reading it throws: "STATUS TEXT".
 class asked {
 public:
     explicit asked(const std::string& query)

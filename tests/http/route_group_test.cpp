@@ -25,7 +25,7 @@ using http::request_head;
 using http::response;
 using http::router;
 
-// Leaves its name in the answer on the way back, and in the request on the way there.
+// Adds its name to the request on the way to the handler, and to the answer on the way back.
 struct trail {
     std::string text;
 };
@@ -47,7 +47,7 @@ task<response> show_later(request& r) {
     co_return show(r);
 }
 
-// What the handler at the path answers; "none" if there is none.
+// Returns what the handler at the path answers; "none" if there is no handler.
 std::string at(const router& routes, std::string_view path, http::method verb = http::method::get) {
     const auto found = routes.match(verb, path);
     if (found.handler == nullptr) return "none";
@@ -248,7 +248,7 @@ TEST(next_handler, goes_through_any_number_of_filters_in_a_small_stack) {
     EXPECT_EQ(passed, 2 * count);
 }
 
-// One that is no task.
+// A filter that is not a task.
 class marking final : public http::filter {
 public:
     explicit marking(std::string name) : name_(std::move(name)) {}
@@ -309,7 +309,7 @@ TEST_P(route_group_on, filters_that_are_no_tasks_see_heads_and_answers_of_their_
     for (const char* const line : {"GET /api/none", "GET /api/inner/x", "OPTIONS /api/early"}) {
         EXPECT_EQ(passed(ask(line)), (names{"all"})) << line;
     }
-    // The head is enough to be refused.
+    // The head is enough for a refusal.
     client waits(server.port());
     ASSERT_TRUE(
         waits.send("POST /api/early HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"

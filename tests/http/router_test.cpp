@@ -1,4 +1,4 @@
-// http/router.hpp: which route a path gets, and what no path gets.
+// http/router.hpp: which route a path gets, and which paths get none.
 #include <coppice/http/router.hpp>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ table routes(std::initializer_list<const char*> patterns) {
     return t;
 }
 
-// "pattern name=value ...", or the status.
+// Returns "pattern name=value ...", or the status.
 std::string answer(const table& t, std::string_view path, method verb = method::get) {
     const auto match = t.match(verb, path);
     switch (match.status) {
@@ -57,13 +57,13 @@ TEST(router, literals_match_whole_segments) {
     }
 }
 
-// So many that their hashes collide and the table of whole paths grows: the answers are those of
+// So many that their hashes collide and the table of whole paths grows. The results are those of
 // the segments, whether a path is a whole pattern or not.
 TEST(router, many_literals_are_told_apart) {
     table t;
     std::vector<std::string> paths;
     for (int i = 0; i != 200; ++i) {
-        // The same length and ends; and short ones.
+        // Paths with the same length and ends; and short ones.
         const std::string number = std::to_string(1000 + i);
         paths.push_back("/items/number/" + number + "/details");
         paths.push_back("/" + std::to_string(i));

@@ -161,7 +161,8 @@ TEST_P(server_on, an_idle_connection_holds_one_block_of_memory) {
     add(100);
     const std::size_t before = live_allocations();
     add(400);
-    // A client here has two: itself and what it has received. The rest are slabs and free lists.
+    // A client here has two blocks: itself and what it has received. The rest are slabs and free
+    // lists.
     EXPECT_LE(live_allocations() - before, 400u * 3 + 60);
 }
 
@@ -211,7 +212,7 @@ TEST_P(server_on, refuses_what_is_wrong_with_its_code_and_closes) {
              wrong{"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
          }) {
         client c(server.port());
-        // The server may close before everything is sent; its answer must arrive all the same.
+        // The server may close before everything is sent; its answer must still arrive.
         (void)c.send(w.request);
         bool reset = false;
         c.finish_sending();
@@ -281,7 +282,7 @@ TEST_P(server_on, counts_what_it_does) {
     EXPECT_EQ(s.by_status[100], 2u);
     EXPECT_EQ(s.by_status[304], 1u);
     EXPECT_EQ(s.loops.size(), loops_of(GetParam()));
-    EXPECT_GE(s.latency.total(), 1u);  // counted after the write, which the client may outrun
+    EXPECT_GE(s.latency.total(), 1u);  // counted after the write; the client may be faster
 }
 
 TEST_P(server_on, slow_and_silent_clients_are_closed_while_others_are_served) {
@@ -294,7 +295,7 @@ TEST_P(server_on, slow_and_silent_clients_are_closed_while_others_are_served) {
     ASSERT_TRUE(header.send("GET / HT"));
     ASSERT_TRUE(body.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"));
     ASSERT_TRUE(trickle.send("GET /"));
-    // One byte now and then does not extend a total.
+    // One byte now and then does not extend the limit for a phase.
     bool closed = false;
     for (const char byte : std::string(4000, 'x')) {
         client other(server.port());
@@ -403,7 +404,7 @@ TEST_P(server_on, vanishing_clients_leave_nothing_open) {
 
 TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
     running_server server(options(), routes());
-    // Until every loop has started and served, which may take a while on a busy machine.
+    // Waits until every loop has started and served, which may take a while on a busy machine.
     const auto every_loop_served = [&] {
         const http::server_statistics s = server->statistics();
         return std::all_of(s.loops.begin(), s.loops.end(), [](auto& l) { return l.requests != 0; });
@@ -423,7 +424,7 @@ TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
         } while (n < 0 && errno == EINTR);
         return n > 0;
     };
-    // The state is steady once each thread of the pool has run a handler, whenever that is.
+    // The state is steady once each thread of the pool has run a handler, whenever that happens.
     std::size_t allocated = 1;
     for (int round = 0; round != 50 && allocated != 0; ++round) {
         const coppice::test::allocation_count count;

@@ -1,4 +1,4 @@
-// A server and a client in one simulated world: nothing that they do goes to the machine.
+// A server and a client in one simulation: nothing that they do reaches the machine.
 #include <coppice/http/client.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/timer.hpp>
@@ -33,7 +33,7 @@ detached converse(io::context& loop, http::server& server, const talk& client, b
     server.drain(10s);
 }
 
-// Runs a server and a client's part until the client has ended.
+// Runs a server and the client's part until the client has ended.
 http::server_statistics in_a_world(std::uint64_t seed, http::server_options o, http::router routes,
                                    const talk& client) {
     io::simulation world(seed);

@@ -1,4 +1,4 @@
-// When the server stops waiting: clients that go away, deadlines, limits on connections, drains.
+// When the server stops waiting: clients that leave, deadlines, limits on connections, drains.
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/body.hpp>
@@ -23,7 +23,7 @@ using http::response;
 constexpr std::string_view get_plain = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
 constexpr std::string_view get_pause = "GET /pause HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// Waits for nothing, and ends inside the stop request.
+// Waits only for a stop, and completes inside the stop request.
 struct until_told {
     using sender_concept = execution::sender_tag;
     using completion_signatures =
@@ -43,7 +43,8 @@ struct until_told {
             operation* self;
             void operator()() const noexcept { self->arrive(); }
         };
-        // The later of start() and the request, which may come from another thread, ends this.
+        // The later of start() and the stop request, which may come from another thread, completes
+        // this.
         void arrive() noexcept {
             if (arrived_.fetch_add(1, acq_rel) == 0) return;
             callback_.destroy();
@@ -187,7 +188,7 @@ TEST_P(stopping_on, a_handler_whose_time_is_up_is_stopped_and_its_client_gets_50
     client c(server.port());
     ASSERT_TRUE(c.send(get_pause));
     EXPECT_TRUE(has_status(c.receive(), 503));
-    // The connection is as good as before.
+    // The connection can be used as before.
     ASSERT_TRUE(c.send(get_plain));
     EXPECT_EQ(body_of(c.receive()), "plain");
     EXPECT_EQ(server->statistics().stopped, 1u);
@@ -206,7 +207,8 @@ TEST_P(stopping_on, a_handler_that_does_not_listen_is_answered_for_and_may_end_w
         return response::text("late");
     };
     r.get("/deaf", http::offload([&](request&) { return wait(); }))
-        // Deaf from the start: on a loaded machine their time may be up on the way there.
+        // They ignore the stop from the start: on a loaded machine, their time may be up before
+        // they begin.
         .get("/deaf-task",
              [&](request&) -> task<response> {
                  co_await execution::unstoppable(elsewhere.get_scheduler().schedule());

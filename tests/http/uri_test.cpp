@@ -1,4 +1,4 @@
-// http/uri.hpp: decoding, query parameters and integers, strict about what they take.
+// http/uri.hpp: strict decoding, query parameters, and integers.
 #include <coppice/http/uri.hpp>
 
 #include <gtest/gtest.h>

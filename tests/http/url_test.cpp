@@ -1,4 +1,4 @@
-// http/url.hpp: what is a URL that can be asked, and what a reference to another means.
+// http/url.hpp: which URLs can be requested, and what a reference to another URL means.
 #include <coppice/http/url.hpp>
 
 #include "guarded_bytes.hpp"
@@ -183,7 +183,7 @@ std::string resolved(std::string_view base, std::string_view reference) {
 
 TEST(url, rfc3986_5_4_references_are_resolved_as_its_examples) {
     constexpr std::pair<const char*, const char*> examples[] = {
-        // 5.4.1, normal ones; "g:h" is of a scheme that cannot be asked
+        // Section 5.4.1, normal references; "g:h" has a scheme that cannot be requested
         {"g:h", "none"},
         {"g", "http://a/b/c/g"},
         {"./g", "http://a/b/c/g"},
@@ -207,7 +207,7 @@ TEST(url, rfc3986_5_4_references_are_resolved_as_its_examples) {
         {"../..", "http://a/"},
         {"../../", "http://a/"},
         {"../../g", "http://a/g"},
-        // 5.4.2, abnormal ones
+        // Section 5.4.2, abnormal references
         {"../../../g", "http://a/g"},
         {"../../../../g", "http://a/g"},
         {"/./g", "http://a/g"},
@@ -226,7 +226,7 @@ TEST(url, rfc3986_5_4_references_are_resolved_as_its_examples) {
         {"g?y/../x", "http://a/b/c/g?y/../x"},
         {"g#s/./x", "http://a/b/c/g#s/./x"},
         {"g#s/../x", "http://a/b/c/g#s/../x"},
-        {"http:g", "none"},  // strict, and no URL that could be asked
+        {"http:g", "none"},  // strict, and not a URL that can be requested
     };
     for (const auto& [reference, meant] : examples) {
         EXPECT_EQ(resolved("http://a/b/c/d;p?q", reference), meant) << reference;

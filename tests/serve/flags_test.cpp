@@ -1,4 +1,4 @@
-// coppice-serve's flags for workloads, limits, timeouts, CORS and compression: what each changes,
+// coppice-serve's flags for workloads, limits, timeouts, CORS, and compression: what each changes,
 // its extremes, and what is refused.
 #include "served.hpp"
 
@@ -17,7 +17,7 @@ using texts = std::vector<std::string>;
 
 class served : public coppice::test::served {
 public:
-    // On one loop, so that requests are looked at in the order in which they come.
+    // On one loop, so that requests are handled in the order in which they arrive.
     explicit served(const texts& flags)
         : coppice::test::served(COPPICE_SERVE, with(flags, {"--port", "0", "--threads", "1"})) {}
 
@@ -143,8 +143,8 @@ TEST(serve_flags, workloads_beyond_their_limit_get_503_until_one_ends) {
         };
         const std::unique_ptr<client> first = waiting();
         std::unique_ptr<client> second = waiting();
-        EXPECT_TRUE(has_status(s.get("/healthz"), 200));  // so they are under way
-        // But in `worker` the pool may see the two after what comes later.
+        EXPECT_TRUE(has_status(s.get("/healthz"), 200));  // so these are in flight
+        // In `worker`, however, the pool may see the two after later requests.
         while (running("/io-async?ms=0")) {
         }
         for (const char* const target : {"/cpu?n=1", "/io?ms=0", "/io-async?ms=0"}) {
@@ -185,7 +185,7 @@ TEST(serve_flags, limits_refuse_what_is_beyond_them_and_serve_what_is_not) {
 TEST(serve_flags, connections_beyond_their_limit_are_refused) {
     for (const char* const flag : {"--max-connections", "--max-connections-per-address"}) {
         served s({flag, "2"});
-        // Requests that are under way: an idle connection may have to make room.
+        // Requests in flight: the server may close an idle connection to make room.
         client first(s.port()), second(s.port());
         for (client* const c : {&first, &second}) ASSERT_TRUE(c->begin_post(3));
         client third(s.port());
@@ -226,7 +226,7 @@ TEST(serve_flags, the_write_timeout_ends_a_client_that_does_not_read) {
         fs::temp_directory_path() / ("coppice-serve-write-" + std::to_string(::getpid()));
     fs::create_directories(root);
     std::ofstream(root / "large") << "x";
-    fs::resize_file(root / "large", 64u << 20);  // beyond what sockets hold
+    fs::resize_file(root / "large", 64u << 20);  // more than the sockets' buffers hold
     served s({"--write-timeout", "50ms", "--min-rate", "100G", "--root", root.string()});
     client c(s.port());
     c.send(request("/static/large"));

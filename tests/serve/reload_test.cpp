@@ -1,4 +1,4 @@
-// coppice-serve at SIGHUP: the access log and the served directory are opened again.
+// coppice-serve at SIGHUP: the access log and the served directory are reopened.
 #include "served.hpp"
 
 #include <gtest/gtest.h>

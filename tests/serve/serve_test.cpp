@@ -145,7 +145,7 @@ TEST_P(serve_on, sigterm_and_sigint_drain_and_exit_0) {
         EXPECT_TRUE(has_status(idle.receive(), 200));
         client busy(s.port());
         busy.send("GET /io-async?ms=150 HTTP/1.1\r\nHost: a\r\n\r\n");
-        // On one loop: the request is under way when the answer to a later one is there.
+        // On one loop: once a later request is answered, this request is in flight.
         EXPECT_TRUE(has_status(s.get("/healthz"), 200));
         s.signal(number);
         EXPECT_TRUE(has_status(busy.receive(), 200));
@@ -256,7 +256,7 @@ TEST(serve, files_are_served_from_the_root_and_nowhere_else) {
     fs::remove_all(root);
 }
 
-// What a command prints; its status is not looked at.
+// Returns what a command prints; ignores its status.
 std::string said_by(const std::string& command) {
     std::FILE* const pipe = ::popen(command.c_str(), "r");
     std::string text;
