@@ -57,7 +57,7 @@ void send_at_once(const client& c, const std::string& piece, std::size_t most) {
     }
 }
 
-TEST_P(little_memory, half_bodies_of_2000_clients_leave_a_server_alive_and_are_given_back) {
+TEST_P(little_memory, half_received_bodies_of_2000_clients_do_not_end_a_server_and_are_given_back) {
     if (coppice::test::sanitized) GTEST_SKIP() << "a sanitizer needs more address space";
     raise_file_limit();  // the server inherits it
     served s(COPPICE_HOSTILE_SERVER,

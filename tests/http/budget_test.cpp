@@ -199,7 +199,7 @@ TEST_P(budgets, a_request_beyond_the_budget_gets_503_and_others_are_served) {
     }
 }
 
-TEST_P(budgets, what_clients_that_go_away_had_is_given_back) {
+TEST_P(budgets, memory_of_clients_that_leave_is_given_back) {
     running_server server(options(), routes());
     const std::string half = post("/size", 700 * kibibyte) + std::string(500 * kibibyte, 'x');
     std::uint64_t bytes = 0;
@@ -244,7 +244,7 @@ TEST_P(budgets, heads_that_do_not_end_are_counted_too) {
     EXPECT_EQ(body_of(after.receive()), "plain");
 }
 
-TEST_P(budgets, answers_that_clients_do_not_read_end_with_a_reset_beyond_the_budget) {
+TEST_P(budgets, unread_answers_beyond_the_budget_end_with_a_reset) {
     running_server server(options(), routes());
     std::vector<std::unique_ptr<client>> clients;
     for (int i = 0; i != 8; ++i) {
@@ -272,7 +272,7 @@ TEST_P(budgets, answers_that_clients_do_not_read_end_with_a_reset_beyond_the_bud
     EXPECT_EQ(body_of(after.receive()).size(), 16u << 20);
 }
 
-TEST_P(budgets, without_any_only_what_comes_whole_is_served) {
+TEST_P(budgets, without_a_budget_only_requests_that_arrive_whole_are_served) {
     http::server_options o = options();
     o.buffered_bytes_max = 0;
     running_server server(std::move(o), routes());
@@ -301,7 +301,7 @@ whole_body body_for(std::string_view path, std::size_t size) {
     return b;
 }
 
-TEST_P(budgets, what_handlers_keep_of_their_bodies_counts_while_they_run) {
+TEST_P(budgets, bytes_that_handlers_keep_count_while_the_handlers_run) {
     for (const std::string path : {"/json", "/form", "/keep"}) {
         SCOPED_TRACE(path);
         go_on.store(false, relaxed);
@@ -333,7 +333,7 @@ TEST_P(budgets, what_handlers_keep_of_their_bodies_counts_while_they_run) {
     }
 }
 
-TEST_P(budgets, what_handlers_have_kept_is_given_back_however_they_end) {
+TEST_P(budgets, bytes_that_handlers_kept_are_given_back_however_they_end) {
     running_server server(options(), routes());
     for (const std::string path : {"/json", "/form", "/keep"}) {
         SCOPED_TRACE(path);
@@ -395,7 +395,7 @@ void ask(const std::string& question, std::uint16_t port) {
     EXPECT_TRUE(has_status(all, 200)) << all.substr(0, 200);
 }
 
-TEST_P(budgets, each_allocation_that_fails_ends_one_connection_at_most) {
+TEST_P(budgets, each_failed_allocation_ends_at_most_one_connection) {
     if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
     for (const std::string& question : questions) {
         SCOPED_TRACE(question.substr(0, 40));

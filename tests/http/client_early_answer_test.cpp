@@ -240,7 +240,7 @@ TEST_P(client_early_answer, a_kept_connection_that_was_closed_is_replaced) {
     }(net.loop, server.where));
 }
 
-TEST_P(client_early_answer, a_source_that_throws_or_stops_ends_the_request_so) {
+TEST_P(client_early_answer, a_source_that_throws_or_stops_ends_the_request_likewise) {
     network net(GetParam());
     const server_of server([](accepted& a) { a.receive_all(); }, 2);
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -278,7 +278,7 @@ http::client_options hasty() {
     return o;
 }
 
-TEST_P(client_early_answer, a_server_that_reads_nothing_costs_the_body_limit) {
+TEST_P(client_early_answer, a_server_that_reads_nothing_ends_the_request_after_the_body_limit) {
     network net(GetParam());
     for (const body_kind kind : body_kinds) {
         SCOPED_TRACE(static_cast<int>(kind));

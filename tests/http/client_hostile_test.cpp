@@ -84,7 +84,7 @@ TEST_P(client_hostile, a_flood_of_any_kind_ends_at_a_limit) {
 }
 
 // Bytes after an answer belong to no request: the connection is not used again.
-TEST_P(client_hostile, bytes_behind_an_answer_are_never_the_next_one) {
+TEST_P(client_hostile, bytes_after_an_answer_are_never_the_next_answer) {
     const std::string smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled";
     const std::pair<std::string_view, std::string> answers[] = {
         {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
@@ -129,7 +129,7 @@ TEST_P(client_hostile, bytes_behind_an_answer_are_never_the_next_one) {
 }
 
 // An answer that arrives byte by byte must read as the whole answer does, in either way of reading.
-TEST_P(client_hostile, an_answer_byte_by_byte_is_the_same_answer) {
+TEST_P(client_hostile, an_answer_that_arrives_byte_by_byte_is_the_same_answer) {
     const std::string answers[] = {
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX: y\r\n\r\nbody",
         "HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n2;a=b\r\ndy\r\n0\r\nY: "
@@ -223,7 +223,7 @@ task<> ask_for_much(io::context& loop, io::endpoint to, bool by_pieces, std::str
     }
 }
 
-TEST_P(client_hostile, memory_that_fails_anywhere_ends_the_request_and_nothing_else) {
+TEST_P(client_hostile, a_failed_allocation_anywhere_ends_only_the_request) {
     if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
     io::endpoint where;
     const int listener = listen_anywhere(where);

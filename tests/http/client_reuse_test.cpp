@@ -79,7 +79,7 @@ task<std::size_t> ask(io::context& loop, io::endpoint where, io::endpoint elsewh
     co_return client.connections_made();
 }
 
-TEST_P(client_reuse, what_a_server_says_unasked_is_never_the_next_answer) {
+TEST_P(client_reuse, what_a_server_sends_unasked_is_never_the_next_answer) {
     const std::string unasked[] = {
         answer_of("unasked"),
         answer_of("unasked") + answer_of("again"),
@@ -102,7 +102,7 @@ TEST_P(client_reuse, what_a_server_says_unasked_is_never_the_next_answer) {
     }
 }
 
-TEST_P(client_reuse, a_connection_is_used_again_unless_its_server_has_ended_it) {
+TEST_P(client_reuse, a_connection_is_reused_unless_its_server_has_ended_it) {
     for (const bool closes : {false, true}) {
         talkative_server server("", closes);
         network net(GetParam());
@@ -114,7 +114,7 @@ TEST_P(client_reuse, a_connection_is_used_again_unless_its_server_has_ended_it) 
     }
 }
 
-TEST_P(client_reuse, rfc9112_9_6_a_connection_that_was_asked_to_close_is_not_used_again) {
+TEST_P(client_reuse, rfc9112_9_6_a_connection_that_was_asked_to_close_is_not_reused) {
     for (const std::string_view close :
          {"Connection: close\r\n", "X: y\r\nconnection: CLOSE\r\n"}) {
         const server_of server(
@@ -144,7 +144,7 @@ TEST_P(client_reuse, rfc9112_9_6_a_connection_that_was_asked_to_close_is_not_use
 }
 
 // Both connections were closed by a server that shows it only at the next request.
-TEST_P(client_reuse, behind_a_closed_connection_comes_a_new_one_and_not_another_kept_one) {
+TEST_P(client_reuse, a_closed_connection_is_replaced_by_a_new_one_and_not_by_another_kept_one) {
     for (const std::size_t connections_max : {0, 2}) {
         SCOPED_TRACE(connections_max);
         io::endpoint where;

@@ -159,7 +159,7 @@ const std::vector<sent_answer> answers = {
      false, false},
 };
 
-TEST_P(client_safety, rfc9112_8_a_part_of_an_answer_is_an_error_and_never_the_whole) {
+TEST_P(client_safety, rfc9112_8_a_part_of_an_answer_is_an_error) {
     using ending = scripted_server::ending;
     for (const ending how : {ending::end_of_stream, ending::reset}) {
         for (const sent_answer& each : answers) {
@@ -277,7 +277,7 @@ void answer_one(int listener, std::string_view answer, const atomic<bool>& over)
     ::close(fd);
 }
 
-TEST_P(client_safety, an_allocation_that_fails_ends_one_request_at_most) {
+TEST_P(client_safety, a_failed_allocation_ends_at_most_one_request) {
     if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
     const std::string head = "HTTP/1.1 200 OK\r\nX: " + std::string(100, 'x') + "\r\n";
     const std::string body(1000, 'b');
@@ -422,7 +422,7 @@ TEST_P(client_safety, a_success_whose_body_is_not_taken_in_time_is_an_error) {
     ::close(listener);
 }
 
-TEST_P(client_safety, what_cannot_become_an_answer_is_not_waited_for) {
+TEST_P(client_safety, bytes_that_cannot_become_an_answer_are_refused_at_once) {
     const std::pair<const char*, std::errc> beginnings[] = {
         {"<html>", std::errc::bad_message},
         {"HTTP/2 200\r\n", std::errc::bad_message},
@@ -466,7 +466,7 @@ TEST_P(client_safety, what_cannot_become_an_answer_is_not_waited_for) {
 
 // Otherwise the server's handler would continue: a client that only ends its sending side may be
 // waiting.
-TEST_P(client_safety, a_stopped_request_stops_the_servers_handler_too_and_is_not_sent_again) {
+TEST_P(client_safety, a_stopped_request_also_stops_the_servers_handler_and_is_not_retried) {
     running_server server(options_of(every_way[0]), waiting_routes());
     network net(GetParam());
     std::uint64_t stopped = 0;
@@ -508,7 +508,7 @@ TEST_P(client_safety, a_stopped_request_stops_the_servers_handler_too_and_is_not
     EXPECT_LE(server->statistics().stopped, stopped);
 }
 
-TEST_P(client_safety, what_awaits_a_request_stops_it_in_every_phase) {
+TEST_P(client_safety, the_awaiter_of_a_request_can_stop_it_in_every_phase) {
     running_server server(options_of(every_way[0]), waiting_routes());
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {

@@ -59,7 +59,7 @@ task<response> ask_twice(request& q, http::client& upstream, io::endpoint to,
 class client_of_loop : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, client_of_loop, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(client_of_loop, a_handler_asks_through_it_wherever_the_handler_runs) {
+TEST_P(client_of_loop, a_handler_sends_requests_through_it_wherever_the_handler_runs) {
     running_server other(options_of(every_way[0]), [] {
         http::router r;
         r.get("/inner", [](request&) { return response::text("inner"); });
@@ -125,7 +125,7 @@ task<> ask_and_come_back(http::client& c, io::endpoint to, thread_pool& pool) {
     EXPECT_TRUE(pool.is_current());
 }
 
-TEST_P(client_elsewhere, tasks_of_a_pool_ask_side_by_side_and_come_back_to_their_pool) {
+TEST_P(client_elsewhere, tasks_on_a_pool_send_requests_side_by_side_and_return_to_their_pool) {
     thread_pool pool(2);
     execution::counting_scope scope;
     for (int i = 0; i != 8; ++i) {
@@ -164,7 +164,7 @@ TEST_P(client_elsewhere, sources_and_sinks_run_on_the_loop) {
     EXPECT_EQ(received.size(), 10'000u);
 }
 
-TEST_P(client_elsewhere, an_error_reaches_the_thread_that_asks) {
+TEST_P(client_elsewhere, an_error_reaches_the_thread_that_sent_the_request) {
     http::client_request r;
     r.to = server->local();
     r.target = "/ /";

@@ -126,7 +126,7 @@ TEST_P(client_url, a_name_is_looked_up_and_its_connection_is_kept_by_name_and_po
     }(net.loop, server.port()));
 }
 
-TEST_P(client_url, with_an_endpoint_it_is_asked_there_and_not_looked_up) {
+TEST_P(client_url, with_an_endpoint_the_name_is_not_looked_up) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {
@@ -140,7 +140,7 @@ TEST_P(client_url, with_an_endpoint_it_is_asked_there_and_not_looked_up) {
     }(net.loop, server.port()));
 }
 
-TEST_P(client_url, what_cannot_be_asked_is_an_error_before_any_connection) {
+TEST_P(client_url, a_url_that_cannot_be_requested_is_an_error_before_any_connection) {
     network net(GetParam());
     net.run([](io::context& loop) -> task<> {
         http::client client(loop);
@@ -163,7 +163,7 @@ TEST_P(client_url, what_cannot_be_asked_is_an_error_before_any_connection) {
     }(net.loop));
 }
 
-TEST_P(client_url, redirects_are_followed_only_if_asked_as_rfc9110_15_4_says) {
+TEST_P(client_url, redirects_are_followed_only_on_request_as_rfc9110_15_4_says) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {
@@ -280,7 +280,7 @@ TEST_P(client_url, redirects_that_lead_nowhere_are_errors_or_the_answer) {
 }
 
 // The body of a 503 is read to its end first, and this answer has none.
-TEST_P(client_url, a_stop_ends_a_request_that_would_wait_for_its_next_try) {
+TEST_P(client_url, a_stop_ends_the_wait_for_a_retry) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {
@@ -305,7 +305,7 @@ TEST_P(client_url, a_stop_ends_a_request_that_would_wait_for_its_next_try) {
     }(net.loop, server.port()));
 }
 
-TEST_P(client_url, an_answer_that_passes_is_asked_for_again) {
+TEST_P(client_url, a_request_with_a_temporary_error_is_retried) {
     running_server server(options(), routes());
     network net(GetParam());
     busy.store(2, relaxed);
@@ -342,7 +342,7 @@ TEST_P(client_url, an_answer_that_passes_is_asked_for_again) {
     }
 }
 
-TEST_P(client_url, a_connection_that_fails_is_tried_again_up_to_the_deadline) {
+TEST_P(client_url, a_failed_connection_is_retried_up_to_the_deadline) {
     io::endpoint nobody;
     ::close(listen_anywhere(nobody));
     network net(GetParam());
@@ -396,7 +396,7 @@ TEST_P(client_url, a_connection_that_fails_is_tried_again_up_to_the_deadline) {
     }(net.loop, nobody));
 }
 
-TEST_P(client_url, a_connection_lost_before_its_answer_is_tried_again) {
+TEST_P(client_url, a_connection_lost_before_its_answer_is_retried) {
     scripted_server server({"", "", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"});
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -408,7 +408,7 @@ TEST_P(client_url, a_connection_lost_before_its_answer_is_tried_again) {
     }(net.loop, server.where));
 }
 
-TEST_P(client_url, all_fields_of_a_name_are_found_in_their_order) {
+TEST_P(client_url, all_fields_of_a_name_are_found_in_order) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {

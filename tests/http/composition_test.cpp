@@ -256,7 +256,7 @@ task<int> awaiting(Sch scheduler, int i, tally& counts) {
     co_return got;
 }
 
-TYPED_TEST(composition, tasks_go_on_once_where_they_were_started) {
+TYPED_TEST(composition, tasks_resume_once_where_they_were_started) {
     this->run(
         [&](int i) {
             const auto scheduler = this->house.scheduler();
@@ -303,7 +303,7 @@ TYPED_TEST(composition, futures_become_ready_once) {
         });
 }
 
-TYPED_TEST(composition, blocked_threads_go_on_once) {
+TYPED_TEST(composition, blocked_threads_resume_once) {
     this->run(
         [&](int i) {
             std::error_code ec;

@@ -296,7 +296,7 @@ TEST(conformance_in_a_simulation, the_answers_survive_short_late_and_interrupted
 }
 
 // With resets an answer may be missing, but never wrong, and nothing hangs or is left open.
-TEST(conformance_in_a_simulation, a_connection_that_is_reset_gets_nothing_wrong) {
+TEST(conformance_in_a_simulation, a_reset_connection_never_gets_a_wrong_answer) {
     io::simulated_faults faults;
     faults.resets = 100;
     std::uint64_t seed = 1000;

@@ -252,7 +252,7 @@ TEST_P(early_answers, rfc9112_9_3_a_body_is_never_taken_for_the_next_request) {
     for (const auto& [id, times] : counted->left()) EXPECT_EQ(times, 1) << id;
 }
 
-TEST_P(early_answers, rfc9110_15_5_14_a_declared_length_beyond_the_limit_is_answered_and_ends) {
+TEST_P(early_answers, rfc9110_15_5_14_a_declared_length_beyond_the_limit_is_answered_and_closes) {
     atomic<int> smuggled{0};
     http::server_options o = options_of(GetParam());
     o.limits.body_bytes_max = o.streamed_body_bytes_max = 30;
@@ -274,7 +274,7 @@ TEST_P(early_answers, rfc9110_15_5_14_a_declared_length_beyond_the_limit_is_answ
     EXPECT_EQ(smuggled.load(relaxed), 0);
 }
 
-TEST_P(early_answers, dropped_body_bytes_max_is_kept_exactly) {
+TEST_P(early_answers, dropped_body_bytes_max_is_exact) {
     for (const std::size_t most : {std::size_t{0}, std::size_t{10}, ~std::size_t{0}}) {
         atomic<int> smuggled{0};
         http::server_options o = options_of(GetParam());

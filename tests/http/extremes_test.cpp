@@ -206,7 +206,7 @@ TEST_P(http_extremes_on, a_drain_takes_any_time) {
     }
 }
 
-TEST_P(http_extremes_on, a_client_asks_with_any_timeout_or_refuses_it_by_name) {
+TEST_P(http_extremes_on, a_client_works_with_any_timeout_or_refuses_it_by_name) {
     running_server server(options(), routes());
     using options = http::client_options;
     struct {
@@ -300,7 +300,7 @@ TEST(filter_extremes, compression_takes_any_size_and_refuses_other_levels_by_nam
     }
 }
 
-TEST(filter_extremes, a_permission_is_remembered_for_what_caches_can_count) {
+TEST(filter_extremes, the_age_of_a_permission_is_limited_to_what_caches_can_count) {
     using seconds = std::chrono::seconds;
     for (const seconds age : {seconds::min(), seconds(-1), seconds(0), seconds(1),
                               seconds::max() - seconds(1), seconds::max()}) {
@@ -320,7 +320,7 @@ TEST(filter_extremes, a_permission_is_remembered_for_what_caches_can_count) {
     }
 }
 
-TEST(compression, leaves_alone_what_is_not_permitted_or_not_to_be_transformed) {
+TEST(compression, leaves_answers_alone_that_are_not_permitted_or_say_no_transform) {
     const std::string text(2000, 'x');
     http::compression_options o;
     o.permits = [](const request& r, const response&) { return !r.find("Cookie"); };

@@ -135,7 +135,7 @@ TEST_F(hostile_path, no_link_leads_out) {
     }
 }
 
-TEST_F(hostile_path, what_is_no_regular_file_does_not_exist_and_holds_nobody) {
+TEST_F(hostile_path, what_is_not_a_regular_file_is_404_and_blocks_no_thread) {
     ASSERT_EQ(::mkfifo((root.path / "fifo").c_str(), 0600), 0);
     const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ASSERT_GE(listener, 0);
@@ -179,7 +179,7 @@ private:
     std::thread thread_;
 };
 
-TEST_F(hostile_path, a_link_that_takes_a_directorys_place_meanwhile_leads_nowhere) {
+TEST_F(hostile_path, a_link_that_replaces_a_directory_meanwhile_leads_nowhere) {
     root.write("../outside/f", "secret");
     root.write("x/f", "inside");
     fs::create_directory_symlink(root.base / "outside", root.path / "y");
@@ -191,7 +191,7 @@ TEST_F(hostile_path, a_link_that_takes_a_directorys_place_meanwhile_leads_nowher
     }
 }
 
-TEST_F(hostile_path, a_link_that_takes_a_files_place_meanwhile_leads_nowhere) {
+TEST_F(hostile_path, a_link_that_replaces_a_file_meanwhile_leads_nowhere) {
     root.write("x", "inside");
     fs::create_symlink(root.base / "secret", root.path / "y");
     const http::files files = files_of(false);
@@ -203,13 +203,13 @@ TEST_F(hostile_path, a_link_that_takes_a_files_place_meanwhile_leads_nowhere) {
 }
 
 // Repeats the tests where the kernel does not resolve paths for the server.
-TEST(files_without_openat2, hold_against_the_same_paths_on_an_old_kernel) {
+TEST(files_without_openat2, refuse_the_same_paths_on_an_old_kernel) {
     expect_passes_without(SYS_openat2, ENOSYS, "hostile_path.*:file_options.*:gzip_siblings.*");
 }
-TEST(files_without_openat2, hold_against_the_same_paths_in_a_sandbox) {
+TEST(files_without_openat2, refuse_the_same_paths_in_a_sandbox) {
     expect_passes_without(SYS_openat2, EPERM, "hostile_path.*:file_options.*:gzip_siblings.*");
 }
-TEST(files_without_openat2, serve_as_they_do_with_it) {
+TEST(files_without_openat2, serve_as_with_openat2) {
     expect_passes_without(SYS_openat2, EPERM,
                           "ways/files_on.*/epoll_single:ways/files_on.*/uring_multi");
 }
@@ -224,7 +224,7 @@ int outcome_in_child(F f) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-TEST(files_without_openat2, serve_on_in_a_sandbox_that_is_entered_later) {
+TEST(files_without_openat2, continue_to_serve_in_a_sandbox_that_is_entered_later) {
     constexpr int no_filters = 77;
     file_root root;
     root.write("a.txt", "inside");
@@ -239,7 +239,7 @@ TEST(files_without_openat2, serve_on_in_a_sandbox_that_is_entered_later) {
     EXPECT_EQ(outcome, 0);
 }
 
-TEST(files_without_openat2, say_that_they_follow_no_links) {
+TEST(files_without_openat2, report_that_they_follow_no_links) {
     constexpr int no_filters = 77;
     file_root root;
     const int outcome = outcome_in_child([&] {

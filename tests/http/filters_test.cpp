@@ -73,7 +73,7 @@ http::router routes() {
 class filters_on : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, filters_on, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(filters_on, compression_packs_what_the_client_takes_and_says_so) {
+TEST_P(filters_on, compression_uses_a_coding_that_the_client_accepts_and_names_it) {
     http::router r = routes();
     r.use(http::compression());
     running_server server(options_of(GetParam()), std::move(r));
@@ -97,7 +97,7 @@ TEST_P(filters_on, compression_packs_what_the_client_takes_and_says_so) {
     EXPECT_EQ(body_of(plain), long_text);
 }
 
-TEST_P(filters_on, compression_leaves_alone_what_it_must) {
+TEST_P(filters_on, compression_leaves_answers_alone_that_it_must_not_change) {
     http::router r = routes();
     r.use(http::compression());
     running_server server(options_of(GetParam()), std::move(r));
@@ -108,7 +108,7 @@ TEST_P(filters_on, compression_leaves_alone_what_it_must) {
     }
 }
 
-TEST(choose_coding, rfc9110_12_5_3_goes_by_weights) {
+TEST(choose_coding, rfc9110_12_5_3_prefers_by_weight) {
     EXPECT_EQ(choose_coding(""), "");
     EXPECT_EQ(choose_coding("gzip"), "gzip");
     EXPECT_EQ(choose_coding("GZIP"), "gzip");
@@ -159,7 +159,7 @@ TEST_P(filters_on, cors_permits_its_origins_and_answers_preflights) {
               "https://a.example");
 }
 
-TEST(cors, what_browsers_would_not_take_is_refused_at_the_start) {
+TEST(cors, options_that_browsers_would_reject_are_refused_at_construction) {
     http::cors_options o;
     o.credentials = true;
     EXPECT_THROW(http::cors(o), std::invalid_argument);

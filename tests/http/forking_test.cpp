@@ -131,7 +131,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(ways, forking, testing::ValuesIn(every_way), coppice::test::name_of_way);
 
-TEST_P(forking, what_a_handler_on_the_pool_waits_for_runs_side_by_side_on_its_workers) {
+TEST_P(forking, tasks_that_a_handler_on_the_pool_awaits_run_side_by_side_on_its_workers) {
     running_server server(options_of(GetParam()), routes());
     if (server->pool() == nullptr) return;
     client c(server.port());

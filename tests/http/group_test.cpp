@@ -79,7 +79,7 @@ protected:
     std::unique_ptr<client> gate;
 };
 
-TEST_P(answers_on, each_of_many_in_one_turn_gets_its_own) {
+TEST_P(answers_on, each_of_many_requests_in_one_turn_gets_its_own_answer) {
     http::router r = routes();
     r.get("/number/{n}", [](request& q) { return response::text(*q.parameter("n")); });
     serve(std::move(r), 100);
@@ -105,7 +105,7 @@ TEST_P(answers_on, each_of_many_in_one_turn_gets_its_own) {
 // much it reports in one turn.
 class grouped_answers_on : public answers_on {};
 
-TEST_P(grouped_answers_on, all_come_when_the_server_is_drained_among_them) {
+TEST_P(grouped_answers_on, all_arrive_when_the_server_is_drained_among_them) {
     http::router r = routes();
     r.get("/drain", [this](request&) {
         (*server)->drain(10s);
@@ -124,7 +124,7 @@ TEST_P(grouped_answers_on, all_come_when_the_server_is_drained_among_them) {
     }
 }
 
-TEST_P(grouped_answers_on, none_waits_for_the_handlers_of_others) {
+TEST_P(grouped_answers_on, none_waits_for_other_handlers) {
     constexpr int clients = 6;
     atomic<int> received{0};
     bool late = false;  // these two are the loop's
@@ -158,7 +158,7 @@ response wait_in_the_loop(request& q, const atomic<int>& received, int others) {
     return response::text(std::to_string(received.load(relaxed)));
 }
 
-TEST_P(answers_on, those_that_are_kept_leave_while_a_handler_runs_the_loop) {
+TEST_P(answers_on, collected_answers_leave_while_a_handler_runs_the_loop) {
     atomic<int> received{0};
     http::router r = routes();
     r.get("/slow", [&](request& q) { return wait_in_the_loop(q, received, 8); });
@@ -176,7 +176,7 @@ TEST_P(answers_on, those_that_are_kept_leave_while_a_handler_runs_the_loop) {
 
 // The first request fills a buffer, so the second is received as soon as the first answer is sent,
 // while other answers are still collected.
-TEST_P(answers_on, those_that_are_kept_leave_while_a_handler_among_them_runs_the_loop) {
+TEST_P(answers_on, collected_answers_leave_while_a_handler_among_them_runs_the_loop) {
     atomic<int> received{0};
     http::router r = routes();
     r.get("/slow", [&](request& q) { return wait_in_the_loop(q, received, 18); });

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(rings, lifetime_on,
                              return instance.param == io::backend::epoll ? "epoll" : "uring";
                          });
 
-TEST_P(lifetime_on, a_handler_owns_a_client_of_its_loop) {
+TEST_P(lifetime_on, a_handler_may_own_a_client_of_its_loop) {
     http::server_options o = options_of(one_loop());
     http::router r;
     r.get("/", [c = make_client(o), to = upstream->local()](request&) -> task<response> {
@@ -67,7 +67,7 @@ TEST_P(lifetime_on, a_handler_owns_a_client_of_its_loop) {
     ask(std::move(o), std::move(r));
 }
 
-TEST_P(lifetime_on, a_callback_owns_a_client_of_its_loop) {
+TEST_P(lifetime_on, a_callback_may_own_a_client_of_its_loop) {
     http::server_options o = options_of(one_loop());
     auto c = std::make_shared<std::optional<http::client>>();
     o.on_exception = [c](const std::exception_ptr&) {};
@@ -95,7 +95,7 @@ TEST_P(lifetime_on, a_server_that_never_ran_destroys_its_handlers_once) {
 class on_loop_of : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, on_loop_of, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(on_loop_of, an_exception_ends_the_server_and_leaves_run_whichever_loop_it_is) {
+TEST_P(on_loop_of, an_exception_on_any_loop_ends_the_server_and_leaves_run) {
     const int loops = static_cast<int>(loops_of(GetParam()));
     for (int failing = 0; failing != loops; ++failing) {
         http::server_options o = options_of(GetParam());

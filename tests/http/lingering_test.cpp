@@ -90,7 +90,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(ways, lingering, testing::ValuesIn(every_way), coppice::test::name_of_way);
 
 // In one send and in two, so that the bytes after the request sometimes arrive with it.
-TEST_P(lingering, bytes_behind_a_request_that_closes_cost_no_byte_of_its_answer) {
+TEST_P(lingering, bytes_after_a_request_that_closes_destroy_no_byte_of_its_answer) {
     running_server server(options(), routes(root));
     const std::string more(32 * 1024, 'x');
     int round = 0;
@@ -116,7 +116,7 @@ TEST_P(lingering, bytes_behind_a_request_that_closes_cost_no_byte_of_its_answer)
 }
 
 // The connection is gone long before the two seconds for which a server waits for others.
-TEST_P(lingering, a_client_that_closes_when_it_has_its_answer_ends_it_at_once) {
+TEST_P(lingering, ends_at_once_when_the_client_closes_after_its_answer) {
     running_server server(options(), routes(root));
     const auto began = std::chrono::steady_clock::now();
     for (const asked& question : questions) {
@@ -132,7 +132,7 @@ TEST_P(lingering, a_client_that_closes_when_it_has_its_answer_ends_it_at_once) {
 }
 
 // A client that had asked for the close, and then sends forever.
-TEST_P(lingering, no_more_than_a_bounded_amount_is_read) {
+TEST_P(lingering, reads_at_most_a_bounded_amount) {
     running_server server(options(), routes(root));
     client c(server.port());
     ASSERT_TRUE(c.send("GET /plain HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
@@ -193,7 +193,7 @@ task<duration> time_until_closed(io::context& loop, http::server& server) {
     co_return loop.now() - began;
 }
 
-TEST(lingering_in_a_simulation, a_client_that_stays_is_let_go_after_two_seconds_without_blame) {
+TEST(lingering_in_a_simulation, ends_after_two_seconds_and_does_not_count_as_a_timeout) {
     duration taken{};
     const talk part = [&](io::context& loop, http::server& server) -> task<> {
         io::tcp::socket socket(loop);
@@ -207,7 +207,7 @@ TEST(lingering_in_a_simulation, a_client_that_stays_is_let_go_after_two_seconds_
     EXPECT_LE(taken, 2100ms);
 }
 
-TEST(lingering_in_a_simulation, a_drain_shortens_it) {
+TEST(lingering_in_a_simulation, is_shortened_by_a_drain) {
     for (const bool during : {false, true}) {
         duration taken{};
         const talk part = [&](io::context& loop, http::server& server) -> task<> {

@@ -95,7 +95,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(ways, own_time_of, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(own_time_of, a_pipelined_request_on_the_pool_has_the_whole_limit) {
+TEST_P(own_time_of, a_pipelined_request_on_the_pool_has_the_whole_time_limit) {
     running_server server(options(), routes());
     if (server->pool() == nullptr) return;
     client c(server.port());
@@ -105,7 +105,7 @@ TEST_P(own_time_of, a_pipelined_request_on_the_pool_has_the_whole_limit) {
     EXPECT_EQ(body_of(c.receive()), "own");
 }
 
-TEST_P(own_time_of, the_stop_of_a_late_request_is_not_that_of_those_behind_it) {
+TEST_P(own_time_of, stopping_a_late_request_does_not_stop_those_after_it) {
     for (const char* const first : {"/told", "/told-task"}) {
         running_server server(options(), routes());
         if (server->pool() == nullptr) return;
@@ -242,7 +242,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(ways, late_throw_of, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(late_throw_of, what_is_thrown_behind_the_503_is_told_once) {
+TEST_P(late_throw_of, an_exception_after_the_503_is_reported_once) {
     running_server server(options(), routes());
     for (const std::string_view path :
          {"/task", "/plain", "/pool-task", "/reads", "/filtered", "/refuses"}) {
@@ -265,7 +265,7 @@ TEST_P(late_throw_of, what_is_thrown_behind_the_503_is_told_once) {
     }
 }
 
-TEST_P(late_throw_of, what_is_thrown_behind_the_hard_stop_of_a_drain_is_told_once) {
+TEST_P(late_throw_of, an_exception_after_the_hard_stop_of_a_drain_is_reported_once) {
     for (const std::string_view path : {"/task", "/pool-task", "/reads", "/filtered"}) {
         SCOPED_TRACE(path);
         http::server_options o = options();

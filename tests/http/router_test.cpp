@@ -113,7 +113,7 @@ TEST(router, a_rest_takes_all_that_follows_its_slash) {
     EXPECT_EQ(answer(routes({"/{all...}"}), "/"), "/{all...} all=");
 }
 
-TEST(router, literal_goes_before_int_before_plain_before_rest) {
+TEST(router, literal_wins_over_int_over_plain_over_rest) {
     const table t = routes({"/x/{rest...}", "/x/{name}", "/x/{id:int}", "/x/5"});
     EXPECT_EQ(answer(t, "/x/5"), "/x/5");
     EXPECT_EQ(answer(t, "/x/6"), "/x/{id:int} id=6");
@@ -122,7 +122,7 @@ TEST(router, literal_goes_before_int_before_plain_before_rest) {
     EXPECT_EQ(answer(t, "/x/"), "/x/{rest...} rest=");
 }
 
-TEST(router, a_better_segment_that_leads_nowhere_gives_way) {
+TEST(router, a_better_segment_without_a_match_further_right_is_passed_over) {
     const table t = routes({"/{a}/c", "/b/d", "/b/{id:int}/e", "/b/{n}/f", "/{rest...}"});
     EXPECT_EQ(answer(t, "/b/c"), "/{a}/c a=b");
     EXPECT_EQ(answer(t, "/b/d"), "/b/d");
@@ -157,7 +157,7 @@ TEST(router, a_path_without_the_method_lists_those_it_has) {
 }
 
 // RFC 9110 section 9.3.2
-TEST(router, head_goes_to_get_unless_it_has_its_own) {
+TEST(router, the_handler_of_get_answers_head_unless_it_has_its_own) {
     table t;
     t.add(method::get, "/a", "get");
     t.add(method::get, "/b", "get");
@@ -167,7 +167,7 @@ TEST(router, head_goes_to_get_unless_it_has_its_own) {
     EXPECT_EQ(answer(t, "/b", method::get), "get");
 }
 
-TEST(router, any_is_for_methods_without_their_own) {
+TEST(router, any_answers_methods_without_their_own_handler) {
     table t;
     t.add_any("/a", "any");
     t.add(method::get, "/a", "get");
@@ -177,7 +177,7 @@ TEST(router, any_is_for_methods_without_their_own) {
     EXPECT_EQ(answer(t, "/a", method::other), "any");
 }
 
-TEST(router, a_pattern_without_the_method_gives_way_and_allow_joins_them_all) {
+TEST(router, a_pattern_without_the_method_is_passed_over_and_allow_lists_all_methods) {
     table t;
     t.add(method::post, "/users/me", "me");
     t.add(method::get, "/users/{name}", "user");

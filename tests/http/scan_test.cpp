@@ -74,7 +74,7 @@ TEST(scan, stops_at_every_byte_outside_its_class_at_every_offset) {
 }
 
 // The search of eight bytes at once may borrow from one byte into the next.
-TEST(scan, two_neighbours_of_any_kind_do_not_hide_or_invent_a_stop) {
+TEST(scan, no_two_adjacent_bytes_hide_or_invent_a_stop) {
     test::guarded_bytes memory(64);
     const int interesting[] = {0, 1, 8, 9, 10, 13, 31, 32, 33, 126, 127, 128, 159, 160, 254, 255};
     for (const scan& s : scans) {
@@ -141,7 +141,7 @@ TEST(scan, vectors_find_what_the_scalar_scans_find) {
 }
 #endif
 
-TEST(scan, case_is_ignored_for_ascii_letters_alone) {
+TEST(scan, case_is_ignored_only_for_ascii_letters) {
     EXPECT_TRUE(http::internal::equals_ignoring_case("Content-Length", "cONTENT-lENGTH"));
     EXPECT_FALSE(http::internal::equals_ignoring_case("a", "ab"));
     for (int a = 0; a < 256; ++a) {

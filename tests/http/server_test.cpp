@@ -93,7 +93,7 @@ TEST_P(server_on, answers_pipelined_requests_in_order_fast_and_slow_ones) {
     }
 }
 
-TEST_P(server_on, a_request_may_come_byte_by_byte) {
+TEST_P(server_on, a_request_may_arrive_byte_by_byte) {
     running_server server(options(), routes());
     client c(server.port());
     const std::string request =
@@ -103,7 +103,8 @@ TEST_P(server_on, a_request_may_come_byte_by_byte) {
     EXPECT_EQ(body_of(c.receive()), "Hello, World!");
 }
 
-TEST_P(server_on, fixed_and_chunked_bodies_of_any_size_come_whole_and_leave_the_next_request) {
+TEST_P(server_on,
+       fixed_and_chunked_bodies_of_any_size_arrive_whole_and_the_next_request_is_answered) {
     running_server server(options(), routes());
     client c(server.port());
     for (const std::size_t size : {0u, 1u, 4000u, 5000u, 100'000u, 3'000'000u}) {
@@ -166,7 +167,7 @@ TEST_P(server_on, an_idle_connection_holds_one_block_of_memory) {
     EXPECT_LE(live_allocations() - before, 400u * 3 + 60);
 }
 
-TEST_P(server_on, says_when_it_closes_and_closes) {
+TEST_P(server_on, announces_that_it_closes_and_closes) {
     running_server server(options(), routes());
     for (const std::string_view request :
          {"GET /close HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -184,7 +185,7 @@ TEST_P(server_on, says_when_it_closes_and_closes) {
     EXPECT_TRUE(has_status(old.receive(), 200));
 }
 
-TEST_P(server_on, refuses_what_is_wrong_with_its_code_and_closes) {
+TEST_P(server_on, refuses_invalid_requests_with_their_code_and_closes) {
     running_server server(options(), routes());
     struct wrong {
         std::string request;
@@ -232,7 +233,7 @@ TEST_P(server_on, an_https_target_is_misdirected_without_tls) {
     EXPECT_TRUE(has_status(c.receive(), 200));
 }
 
-TEST_P(server_on, unknown_paths_and_methods_have_their_answers_and_keep_the_connection) {
+TEST_P(server_on, unknown_paths_and_methods_are_answered_and_keep_the_connection) {
     running_server server(options(), routes());
     client c(server.port());
     ASSERT_TRUE(c.send("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -245,7 +246,7 @@ TEST_P(server_on, unknown_paths_and_methods_have_their_answers_and_keep_the_conn
     EXPECT_EQ(body_of(c.receive()), "a/b");
 }
 
-TEST_P(server_on, what_a_handler_throws_reaches_the_owner_and_the_client_gets_500) {
+TEST_P(server_on, an_exception_of_a_handler_reaches_the_owner_and_the_client_gets_500) {
     http::server_options o = options();
     atomic<int> thrown{0};
     o.on_exception = [&](std::exception_ptr e) {
@@ -262,7 +263,7 @@ TEST_P(server_on, what_a_handler_throws_reaches_the_owner_and_the_client_gets_50
     EXPECT_EQ(server->statistics().exceptions, 2u);
 }
 
-TEST_P(server_on, counts_what_it_does) {
+TEST_P(server_on, statistics_count_connections_requests_and_bytes) {
     running_server server(options(), routes());
     {
         client c(server.port());
@@ -325,7 +326,7 @@ TEST_P(server_on, a_client_that_does_not_read_is_closed) {
     while (server->statistics().timed_out == 0) std::this_thread::yield();
 }
 
-TEST_P(server_on, drain_closes_the_idle_answers_what_is_under_way_and_ends_run) {
+TEST_P(server_on, drain_closes_idle_connections_answers_requests_in_flight_and_ends_run) {
     std::promise<void> entered, go_on;
     http::router r = routes();
     r.get("/wait", [&](request&) -> task<response> {
@@ -350,7 +351,7 @@ TEST_P(server_on, drain_closes_the_idle_answers_what_is_under_way_and_ends_run) 
     EXPECT_TRUE(busy.ended());
 }
 
-TEST_P(server_on, drain_gives_a_half_received_request_its_time_and_no_more) {
+TEST_P(server_on, drain_gives_a_partly_received_request_its_time_and_then_ends_it) {
     http::server_options o = options();
     o.timeouts.drain_request = 30ms;
     running_server server(std::move(o), routes());
@@ -367,7 +368,7 @@ TEST_P(server_on, a_drain_before_run_makes_run_return) {
     server.run();
 }
 
-TEST_P(server_on, a_port_in_use_is_an_error_also_for_servers_that_share_theirs) {
+TEST_P(server_on, a_port_in_use_is_an_error_even_for_servers_that_share_ports) {
     running_server server(options(), routes());
     http::server_options o = options();
     o.endpoint = io::loopback(server.port());
@@ -434,7 +435,7 @@ TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
     EXPECT_EQ(allocated, 0u);
 }
 
-TEST(server, options_that_cannot_be_served_are_refused) {
+TEST(server, invalid_options_are_refused) {
     http::server_options o;
     o.endpoint = io::loopback(0);
     o.threads = 0;

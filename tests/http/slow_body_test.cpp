@@ -195,7 +195,7 @@ TEST(slow_bodies, a_client_at_the_lowest_rate_is_served_to_the_end) {
     }
 }
 
-TEST(slow_bodies, the_time_of_a_handler_that_reads_is_its_own_alone) {
+TEST(slow_bodies, the_time_of_a_reading_handler_excludes_that_of_its_client) {
     const std::string piece(17 * 1024, 'x');
     const std::string size = std::to_string(200 * piece.size());
     const seen stopped = serve({head_of("/idle", "Content-Length: " + size), piece, 1s, "", 200});

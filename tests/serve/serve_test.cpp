@@ -163,7 +163,7 @@ constexpr bool sanitized = __has_feature(address_sanitizer);
 constexpr bool sanitized = false;
 #endif
 
-TEST_P(serve_on, where_descriptors_run_out_idle_connections_make_room) {
+TEST_P(serve_on, when_descriptors_run_out_idle_connections_make_room) {
     if (sanitized) GTEST_SKIP() << "the sanitizer checks addresses with descriptors of its own";
     std::vector<std::string> one_loop = flags();
     one_loop.insert(one_loop.end(), {"--threads", "1"});
@@ -187,7 +187,7 @@ TEST_P(serve_on, where_descriptors_run_out_idle_connections_make_room) {
     EXPECT_NE(metrics.find("\ncoppice_http_connections_refused_total 0\n"), std::string::npos);
 }
 
-TEST_P(serve_on, where_descriptors_run_out_among_busy_connections_it_recovers) {
+TEST_P(serve_on, when_descriptors_run_out_among_busy_connections_it_recovers) {
     if (sanitized) GTEST_SKIP() << "the sanitizer checks addresses with descriptors of its own";
     std::vector<std::string> one_loop = flags();
     one_loop.insert(one_loop.end(), {"--threads", "1"});
@@ -211,7 +211,7 @@ TEST_P(serve_on, where_descriptors_run_out_among_busy_connections_it_recovers) {
     EXPECT_EQ(body_of(last.receive()), "Hello, World!");
 }
 
-TEST_P(serve_on, the_access_log_has_what_was_asked) {
+TEST_P(serve_on, the_access_log_has_every_request) {
     const std::string path = std::filesystem::temp_directory_path() /
                              ("coppice-serve-log-" + std::to_string(::getpid()));
     std::vector<std::string> arguments = flags();
@@ -265,7 +265,7 @@ std::string said_by(const std::string& command) {
     return text;
 }
 
-TEST_P(serve_on, curl_is_served_as_it_expects) {
+TEST_P(serve_on, curl_gets_what_it_expects) {
     if (std::system("curl --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "curl is missing";
     served s(flags());
     const std::string curl = "curl -sS --max-time 10 ";
