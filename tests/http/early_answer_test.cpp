@@ -174,7 +174,7 @@ bool closes(const std::string& answer) {
 
 class early_answers : public testing::TestWithParam<way> {
 protected:
-    // Sends in pieces of `piece` bytes; a server that has closed takes no more.
+    // Sends in pieces of `piece` bytes, until the server has closed.
     void send(client& c, std::string_view bytes, std::size_t piece) {
         for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
             if (!c.send(bytes.substr(0, piece))) return;

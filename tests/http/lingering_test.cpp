@@ -59,7 +59,7 @@ http::router routes(const file_root& root) {
 }
 
 struct asked {
-    const char* head;  // but for its last line ends
+    const char* head;  // without its last line ends
     int status;
     std::string_view body_end;
 };

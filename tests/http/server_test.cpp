@@ -263,7 +263,7 @@ TEST_P(server_on, an_exception_of_a_handler_reaches_the_owner_and_the_client_get
     EXPECT_EQ(server->statistics().exceptions, 2u);
 }
 
-TEST_P(server_on, statistics_count_connections_requests_and_bytes) {
+TEST_P(server_on, statistics_count_connections_and_answers) {
     running_server server(options(), routes());
     {
         client c(server.port());

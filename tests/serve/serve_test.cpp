@@ -211,7 +211,7 @@ TEST_P(serve_on, when_descriptors_run_out_among_busy_connections_it_recovers) {
     EXPECT_EQ(body_of(last.receive()), "Hello, World!");
 }
 
-TEST_P(serve_on, the_access_log_has_every_request) {
+TEST_P(serve_on, the_access_log_names_the_request) {
     const std::string path = std::filesystem::temp_directory_path() /
                              ("coppice-serve-log-" + std::to_string(::getpid()));
     std::vector<std::string> arguments = flags();
