@@ -46,7 +46,7 @@ using rows = std::unique_ptr<PGresult, clear>;
     throw unavailable(::PQerrorMessage(c.get()));
 }
 
-// What a loop does when an epoll instance has something to report: nothing.
+// Called by a loop when an epoll instance has something to report: does nothing.
 class ready_request : public coppice::io::descriptor_request<> {
 public:
     using value_type = void;

@@ -20,7 +20,7 @@ namespace {
 
 using namespace coppice;
 
-// Every connection is a file: take as many as the system lets us have.
+// Every connection needs a descriptor: takes as many as the system permits.
 void raise_file_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

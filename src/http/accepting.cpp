@@ -286,7 +286,7 @@ void provide_descriptors(const server_options& o, std::size_t loops) {
     const std::string warning =
         "the limit of descriptors is " + std::to_string(limit.rlim_cur) + ", but " +
         std::to_string(o.connections_max) + " connections need " + std::to_string(needed) +
-        ": idle ones will be closed before; raise RLIMIT_NOFILE or lower connections_max";
+        ": idle ones will be closed earlier; raise RLIMIT_NOFILE or lower connections_max";
     if (o.on_warning) {
         o.on_warning(warning);
     } else {

@@ -237,7 +237,7 @@ void connection::report_exception(exchange& e, std::exception_ptr error) noexcep
     } catch (const std::exception& known) {
         std::fprintf(stderr, "coppice: a handler threw: %s\n", known.what());
     } catch (...) {
-        std::fprintf(stderr, "coppice: a handler threw something that is no std::exception\n");
+        std::fprintf(stderr, "coppice: a handler threw something that is not a std::exception\n");
     }
 }
 

@@ -98,7 +98,7 @@ void client_opened_end::operator()(client_opened* opened) const noexcept {
 std::unique_ptr<client_opened, client_opened_end> client::begin_open(client_request&& r) {
     if (r.sink != nullptr) {
         throw std::system_error(std::make_error_code(std::errc::invalid_argument),
-                                "http client: what open() gives is read, and has no sink");
+                                "http client: open() takes no sink; read the answer instead");
     }
     return std::unique_ptr<client_opened, client_opened_end>(
         new client_opened(*this, std::move(r)));
@@ -109,7 +109,8 @@ client_call& client::call_of(client_opened& opened) noexcept {
 }
 
 task<std::string_view> client_answer::read() {
-    COPPICE_CHECK(opened_ != nullptr, "client_answer::read() of one that was moved from");
+    COPPICE_CHECK(opened_ != nullptr,
+                  "client_answer::read() was called on an answer that was moved from");
     const std::string_view piece = co_await opened_->call.read();
     if (piece.empty() && trailers_.empty()) trailers_ = std::move(opened_->call.answer().trailers_);
     co_return piece;
@@ -185,7 +186,7 @@ task<bool> client_call::perform() {
     const duration total = request_.total.value_or(client_.options_.total);
     if (total < duration(0)) {
         fail(std::make_error_code(std::errc::invalid_argument),
-             "http request: its total time is negative");
+             "http request: the total time is negative");
     }
     return total == duration::max() ? perform_until_stopped() : perform_in_time(total);
 }
@@ -206,7 +207,7 @@ task<bool> client_call::perform_in_time(duration total) {
     } catch (const std::system_error& error) {
         if (error.code() != std::errc::timed_out || loop_.now() < end_) throw;
     }
-    fail(std::make_error_code(std::errc::timed_out), "http request: its total time is over");
+    fail(std::make_error_code(std::errc::timed_out), "http request: the total time has passed");
 }
 
 task<bool> client_call::perform_until_stopped() {
@@ -305,10 +306,12 @@ task<bool> client_call::attempt(bool may_fail) {
         if (may_fail && !ends && !heard_) co_return false;
         lost_ = !ends && !heard_;
         fail(send_error_ ? send_error_ : std::make_error_code(std::errc::connection_aborted),
-             "no answer came");
+             "http request: no answer arrived");
     }
     // The server has answered with a success, but does not take the body.
-    if (late_) fail(std::make_error_code(std::errc::timed_out), "the request's body");
+    if (late_)
+        fail(std::make_error_code(std::errc::timed_out),
+             "http request: the server did not take the body in time");
     unlimit();
     if (how_ == bodies::whole || outcome_ != outcome::answered) finish();
     co_return true;

@@ -126,7 +126,8 @@ task<bool> client_call::receive_head() {
     int interim = 0;
     do {
         if (interim++ == interim_answers_max) {
-            fail(std::make_error_code(std::errc::message_size), "the interim answers");
+            fail(std::make_error_code(std::errc::message_size),
+                 "http request: too many interim answers");
         }
         std::size_t searched = 0;
         for (;;) {
@@ -134,7 +135,8 @@ task<bool> client_call::receive_head() {
             // Includes the status line, so that it does not matter how the head arrives.
             const std::size_t size = end == input.npos ? input.size() : end + 4;
             if (size > client_.options_.limits.header_bytes_max) {
-                fail(std::make_error_code(std::errc::message_size), "the answer's head");
+                fail(std::make_error_code(std::errc::message_size),
+                     "http request: the answer's head");
             }
             if (end != input.npos) {
                 read_head(std::string_view(input).substr(0, end + 2));
@@ -146,7 +148,8 @@ task<bool> client_call::receive_head() {
             if (!co_await receive_more()) co_return false;
         }
         if (answer_.status() == 101) {
-            fail(std::make_error_code(std::errc::bad_message), "an upgrade that was not asked for");
+            fail(std::make_error_code(std::errc::bad_message),
+                 "http request: the server switched protocols unasked");
         }
     } while (answer_.status() < 200);
     co_return true;
@@ -160,13 +163,15 @@ void client_call::check_beginning(std::string_view news) const {
     bool good = start.starts_with(begun);
     for (std::size_t i = 1; i < news.size(); ++i)
         good = good && (news[i] != '\n' || news[i - 1] == '\r');
-    if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
+    if (!good)
+        fail(std::make_error_code(std::errc::bad_message), "http request: the answer's head");
 }
 
 // Parses: status-line *( field-line CRLF ) (RFC 9112 sections 4 and 5).
 void client_call::read_head(std::string_view head) {
     const auto require = [&](bool good) {
-        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
+        if (!good)
+            fail(std::make_error_code(std::errc::bad_message), "http request: the answer's head");
     };
     length_.reset();
     chunked_ = closes_ = keep_alive_ = false;
@@ -189,7 +194,8 @@ void client_call::read_head(std::string_view head) {
         left.remove_prefix(end + 2);
         const std::size_t colon = each.find(':');
         if (++fields > client_.options_.limits.fields_max) {
-            fail(std::make_error_code(std::errc::message_size), "the answer's fields");
+            fail(std::make_error_code(std::errc::message_size),
+                 "http request: the number of the answer's fields");
         }
         require(colon != each.npos && colon != 0);
         require(
@@ -202,7 +208,9 @@ void client_call::read_head(std::string_view head) {
 
 void client_call::read_framing_field(std::string_view name, std::string_view value) {
     const auto require = [&](bool good) {
-        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's framing");
+        if (!good)
+            fail(std::make_error_code(std::errc::bad_message),
+                 "http request: the answer's framing");
     };
     if (equals_ignoring_case(name, "content-length")) {
         require(!length_ && !chunked_);
@@ -240,7 +248,7 @@ void client_call::begin_body() {
         left_ = length_.value_or(~std::uint64_t{0});
         if (!length_) closes_ = true;
         if (collects() && length_ && left_ > client_.options_.limits.body_bytes_max) {
-            fail(std::make_error_code(std::errc::message_size), "the answer's body");
+            fail(std::make_error_code(std::errc::message_size), "http request: the answer's body");
         }
     }
 }
@@ -271,7 +279,7 @@ client_call::step client_call::next_chunk(std::string_view& piece) {
     if (r.status == parse_status::error) {
         fail(
             std::make_error_code(r.error == 400 ? std::errc::bad_message : std::errc::message_size),
-            "the answer's body");
+            "http request: the answer's body");
     }
     last_chunk_ = r.status == parse_status::complete;
     if (r.produced == 0) {
@@ -287,7 +295,8 @@ client_call::step client_call::next_chunk(std::string_view& piece) {
 // otherwise.
 void client_call::end_of_stream() {
     if (decoder_ || length_ || stopped_ || late_ || ended_by_) {
-        fail(std::make_error_code(std::errc::connection_aborted), "the answer's body");
+        fail(std::make_error_code(std::errc::connection_aborted),
+             "http request: the answer's body");
     }
     left_ = 0;
 }
@@ -380,7 +389,7 @@ task<> client_call::deliver(std::string_view piece) {
     }
     collected_ += piece.size();
     if (collected_ > client_.options_.limits.body_bytes_max) {
-        fail(std::make_error_code(std::errc::message_size), "the answer's body");
+        fail(std::make_error_code(std::errc::message_size), "http request: the answer's body");
     }
     answer_.body_.append(piece);
 }

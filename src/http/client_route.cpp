@@ -49,7 +49,7 @@ void client_call::aim() {
     }
     if (request_.target != "/" || !request_.host.empty()) {
         fail(std::make_error_code(std::errc::invalid_argument),
-             "http request: with a URL there is no target and no host beside it");
+             "http request: a request with a URL must not have a target or host of its own");
     }
     route_ = std::make_unique<client_route>(url(request_.url));
     route_->to = request_.to;
@@ -182,7 +182,7 @@ void client_call::follow() {
     auto resolved = from.resolve(location);
     if (locations.size() != 1 || !resolved) {
         fail(std::make_error_code(std::errc::bad_message),
-             "http request: a redirect's Location is no URL of http");
+             "http request: a redirect's Location is not an http URL");
     }
     const bool get = becomes_get();
     const bool other_origin = !from.same_origin(*resolved);

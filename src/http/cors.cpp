@@ -30,7 +30,7 @@ public:
           age_(std::to_string(
               std::clamp<std::chrono::seconds::rep>(options_.age.count(), 0, delta_seconds_max))) {
         if (any_ && options_.credentials) {
-            throw std::invalid_argument("cors: credentials need origins that are named");
+            throw std::invalid_argument("cors: credentials need named origins, not \"*\"");
         }
         // Finds texts that cannot be sent now, and not at the first request.
         response check(204);

@@ -60,7 +60,8 @@ enum class comparison : bool { strong, weak };
 // Returns true if a list of entity tags, or "*", has this strong tag (RFC 9110 section 8.8.3.2).
 bool lists(std::string_view list, std::string_view etag, comparison how) {
     if (trim(list) == "*") return true;
-    // Our own tags have no commas, so members that a comma inside a tag cuts in two never match.
+    // The server's own tags have no commas, so members that a comma inside a tag cuts in two never
+    // match.
     return !for_each_member(list, [&](std::string_view member) {
         if (how == comparison::weak && member.starts_with("W/")) member.remove_prefix(2);
         return member != etag;

@@ -1,4 +1,4 @@
-// The filter that says in JSON what went wrong.
+// The filter that turns error texts into JSON.
 #include <coppice/http/filters.hpp>
 
 #include <string>
@@ -8,8 +8,8 @@ namespace coppice::http {
 
 namespace {
 
-// How many bytes at the beginning of `text` are one character of UTF-8; 0: they are none (Unicode
-// 15, table 3-7).
+// Returns how many bytes at the beginning of `text` are one UTF-8 character; 0 if they are not one
+// (Unicode 15, table 3-7).
 std::size_t character_bytes(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) -> unsigned {
         return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -30,7 +30,7 @@ std::size_t character_bytes(std::string_view text) noexcept {
     return is_overlong || is_beyond || !continues(3) ? 0 : 4;
 }
 
-// The text as a JSON string (RFC 8259 section 7).
+// Returns the text as a JSON string (RFC 8259 section 7).
 std::string quoted(std::string_view text) {
     constexpr std::string_view digits = "0123456789abcdef";
     std::string out = "\"";

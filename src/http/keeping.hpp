@@ -18,8 +18,8 @@ inline body_reader& unread_body(const request& r) {
     body_reader& body = r.incoming();
     if (body.has_begun()) {
         throw std::logic_error(
-            "this needs the whole body, of which something was read before: call one of "
-            "read_json(), read_multipart() and multipart_reader, once, and first");
+            "this needs the whole body, but something was read before: call only one of "
+            "read_json(), read_multipart(), and multipart_reader, once, before other reads");
     }
     return body;
 }

@@ -126,13 +126,14 @@ std::optional<std::string_view> response::find(std::string_view name) const noex
 }
 
 response& response::content_type(static_text type) & {
-    if (!is_value(type.view())) throw std::invalid_argument("a media type is no field value");
+    if (!is_value(type.view()))
+        throw std::invalid_argument("a media type is not a valid field value");
     type_ = type;
     return *this;
 }
 
 response& response::add(std::string_view name, std::string_view value) & {
-    if (!is_token(name)) throw std::invalid_argument("a field's name is no token");
+    if (!is_token(name)) throw std::invalid_argument("a field's name is not a token");
     if (!is_value(value)) throw std::invalid_argument("a field's value has an invalid byte");
     if (written_by_serialize(name)) {
         throw std::invalid_argument("this field is written by serialize()");

@@ -78,7 +78,7 @@ std::string multipart_boundary(std::optional<std::string_view> content_type) {
 multipart_parser::multipart_parser(std::string_view boundary, multipart_limits limits)
     : limits_(limits) {
     if (!is_boundary(boundary)) {
-        throw std::invalid_argument("multipart_parser: this is no boundary");
+        throw std::invalid_argument("multipart_parser: the boundary is invalid");
     }
     delimiter_.reserve(boundary.size() + 4);
     delimiter_.append("\r\n--").append(boundary);

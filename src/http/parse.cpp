@@ -193,7 +193,7 @@ private:
         if (text.starts_with('/') && out_.verb_ != method::connect) [[likely]] {
             split(text, s_.query == 0 ? text.npos : s_.query - s_.token, out_);
         } else if (!is_other_form(text, end_, out_)) {
-            return fail(400, "the target is in no form that its method may use");
+            return fail(400, "the target has no form that its method may use");
         }
         return enter(end + 1);
     }

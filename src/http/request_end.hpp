@@ -1,4 +1,4 @@
-// request_end: where the request that is being answered ends; only there can the next one begin.
+// request_end: where the current request ends; only there can the next one begin.
 #pragma once
 // A request can be answered before its body has been received: by a filter, by the router, by a
 // handler that stops reading. If the connection then continued after the head, the body would be

@@ -98,7 +98,7 @@ route_tree::segment route_tree::parse_segment(std::string_view pattern, std::str
         what = kind::integer;
         name = name.substr(0, colon);
     }
-    if (!is_identifier(name)) malformed(pattern, "a parameter's name is no identifier");
+    if (!is_identifier(name)) malformed(pattern, "a parameter's name is not an identifier");
     return {what, name};
 }
 

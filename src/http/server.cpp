@@ -113,7 +113,7 @@ void serving_loop::end_idle() noexcept {
 void serving_loop::log(std::string& lines) noexcept {
     try {
         log_lines += lines;
-    } catch (const std::bad_alloc&) {  // they are lost
+    } catch (const std::bad_alloc&) {  // these lines are lost
     }
     lines.clear();
     if (log_lines.size() >= log_bytes) {
@@ -379,7 +379,7 @@ io::backend server::backend() const noexcept {
 }
 
 void server::run() {
-    COPPICE_CHECK(!shared_->running, "a server runs once");
+    COPPICE_CHECK(!shared_->running, "server::run() was called while the server was running");
     shared_->running = true;
     auto& loops = shared_->loops;
     try {

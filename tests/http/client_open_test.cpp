@@ -222,7 +222,7 @@ TEST_P(client_open, a_reset_is_an_error_each_time_even_if_the_connections_end_en
             }
             EXPECT_EQ(failed, std::errc::connection_aborted) << i;
         }
-        EXPECT_TRUE(said.starts_with("the answer's body: ")) << said;
+        EXPECT_TRUE(said.starts_with("http request: the answer's body: ")) << said;
     }(net.loop, server.where));
 }
 

@@ -21,7 +21,7 @@ namespace coppice::http {
 
 // Times and limits of a client; they apply to each request.
 struct client_options {
-    internal::duration connect = std::chrono::seconds(10);  // until connected
+    internal::duration connect = std::chrono::seconds(10);  // limit for connecting
     // from connected, or from all sent, to the head
     internal::duration answer = std::chrono::seconds(60);
     internal::duration body =

@@ -1,4 +1,4 @@
-// HTTP dates as seconds since 1970, both ways; used for Date, Last-Modified and If-*.
+// Converts between HTTP dates and seconds since 1970; for Date, Last-Modified, and If-*.
 #pragma once
 
 #include <coppice/base/version.hpp>

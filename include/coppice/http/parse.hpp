@@ -69,9 +69,10 @@ enum class parse_status : unsigned char { complete, partial, error };
 
 struct parse_result {
     parse_status status = parse_status::partial;
-    std::size_t consumed = 0;  // complete: bytes of the head, a leading empty line included; else 0
-    int error = 0;             // error: 400, 413, 414, 431, 501 or 505
-    const char* reason = "";   // error: one sentence, static
+    std::size_t consumed =
+        0;          // if complete: bytes of the head, including a leading empty line; else 0
+    int error = 0;  // if error: 400, 413, 414, 431, 501, or 505
+    const char* reason = "";  // if error: one sentence, static text
 };
 
 // What a request says before its body: views into the parsed bytes. Lifetime: valid after
@@ -209,8 +210,8 @@ public:
         parse_status status = parse_status::partial;
         std::size_t consumed = 0;  // partial: all; complete: up to the body's end; error: up to it
         std::size_t produced = 0;  // payload bytes, now at the front of the given bytes
-        int error = 0;             // error: 400, 413 or 431
-        const char* reason = "";   // error: one sentence, static
+        int error = 0;             // if error: 400, 413, or 431
+        const char* reason = "";   // if error: one sentence, static text
     };
     // Decodes the next bytes of the body, any number of them. Bytes from `consumed` on are
     // untouched; what lies between `produced` and `consumed` is unspecified. After `complete` or

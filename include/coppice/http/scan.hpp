@@ -18,11 +18,11 @@ namespace coppice::http::internal {
 
 // Each byte's classes, as bits.
 enum byte_class : unsigned char {
-    token_byte = 1,    // RFC 9110 section 5.6.2: tchar
-    value_byte = 2,    // section 5.5: VCHAR, obs-text, SP, HTAB
-    path_byte = 4,     // RFC 3986 section 3.3: pchar without '%', and '/'
-    query_byte = 8,    // section 3.4 without '%', and what browsers leave as it is: [ ] { } | \ ^ `
-    host_byte = 16,    // section 3.2.2: unreserved and sub-delims
+    token_byte = 1,  // RFC 9110 section 5.6.2: tchar
+    value_byte = 2,  // section 5.5: VCHAR, obs-text, SP, HTAB
+    path_byte = 4,   // RFC 3986 section 3.3: pchar without '%', and '/'
+    query_byte = 8,  // section 3.4 without '%', and what browsers leave unescaped: [ ] { } | \ ^ `
+    host_byte = 16,  // section 3.2.2: unreserved and sub-delims
     quoted_byte = 32,  // RFC 9110 section 5.6.4: qdtext
     digit_byte = 64,
     hex_byte = 128,

@@ -1,4 +1,4 @@
-// server: an HTTP/1.1 server on one loop or several; owns its threads, connections and counts.
+// server: an HTTP/1.1 server on one loop or several; owns its threads, connections, and counts.
 #pragma once
 // A server listens from its construction on, and serves while run() runs. Each loop is one thread
 // with an io::context, an acceptor, and its connections. Loops share only the port. A connection
