@@ -1,5 +1,4 @@
-// Which clients a server lets in, which idle ones it closes for them, and what accepting needs; for
-// serving.hpp.
+// Which clients a server lets in, which connections it closes for them; for serving.hpp.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>

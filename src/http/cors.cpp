@@ -50,7 +50,7 @@ public:
     }
 
     void after(const request& r, response& answer) const override {
-        // An answer that depends on a field says so, also if the field is missing.
+        // An answer that depends on a request field names it in Vary, also if it is missing.
         if (!any_) answer.add("Vary", "Origin");
         const auto origin = r.find("Origin");
         if (!origin || !permits(*origin)) return;

@@ -1,5 +1,4 @@
-// What readers of whole bodies share: they need the body from its beginning, and count what they
-// keep.
+// What readers of whole bodies share: they begin at the start, and count what they keep.
 #pragma once
 
 #include <coppice/http/body.hpp>

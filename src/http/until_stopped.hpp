@@ -1,5 +1,4 @@
-// until_stopped<T>: awaits an operation that may be stopped, and gives nothing instead of
-// propagating the stop.
+// until_stopped<T>: awaits what may be stopped, and gives nothing instead of passing the stop on.
 #pragma once
 // A stop ends a task and its awaiters without a result, up to a coroutine that handles it. For
 // handlers and producers that is this coroutine. Its frame owns theirs, and the awaiter destroys

@@ -1,5 +1,4 @@
-// files: serves the files of one directory, with conditional requests and ranges, and never leaves
-// it.
+// files: serves the files of one directory, with conditions and ranges; nothing leads out of it.
 #pragma once
 // The kernel resolves each path beneath the directory (openat2 with RESOLVE_BENEATH), so that no
 // spelling and no link leads out of it, even while links change. If that call is missing or

@@ -1,5 +1,4 @@
-// JSON bodies through a library of your choice: json_codec is the hook, and coppice needs no
-// library.
+// JSON bodies through a library of your choice: json_codec is the hook; none is required.
 #pragma once
 // A program specializes json_codec once, for one type or for every type that its library takes:
 //

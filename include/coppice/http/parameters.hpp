@@ -1,5 +1,4 @@
-// Parameters as typed values, and status_error, which refuses those that do not fit; used by
-// requests.
+// Parameters as typed values, and status_error, which refuses malformed ones; used by requests.
 #pragma once
 
 #include <coppice/http/uri.hpp>

@@ -1,5 +1,4 @@
-// The byte classes of HTTP's grammar and the scans over them; used by the parsers and the
-// serializer.
+// The byte classes of HTTP's grammar and the scans over them; used by parsers and serializer.
 #pragma once
 // A scan returns the first byte that is not of its class, or the end. It never reads beyond the
 // end. Parsers are templates over a set of scans, so a set with vector instructions can replace
