@@ -156,10 +156,11 @@ public:
     // Returns an answer to send instead of the handler's, or nothing. Called once for each request,
     // when its head has arrived. body() is "" then, and the server does not wait for it.
     virtual std::optional<response> before(const request&) const { return std::nullopt; }
-    // May change the answer, including one that another filter or the server gave. Called for every
-    // answer except these: the refusal of a malformed head or body, which is no request; the 413
-    // for a chunked body that exceeds the limit while the server receives it for a handler; and the
-    // 503 for a handler that does not end after its time is up and it was stopped.
+    // May change the answer, including one that another filter or the server gave. Not called for
+    // what the connection answers by itself: the refusal of a malformed head or body, which is no
+    // request; the 413 for a chunked body that exceeds the limit while the server receives it for a
+    // handler; the 503 for a request that there is no memory to receive; and the 503 for a handler
+    // that does not end after its time is up and it was stopped.
     virtual void after(const request&, response&) const {}
 };
 
