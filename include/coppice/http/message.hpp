@@ -428,8 +428,8 @@ inline bool bodyless(int status) noexcept {
 struct serialize_options {
     bool keep_alive = true;
     bool head_only = false;  // the request was HEAD: the same fields, no body
-    int minor_version =
-        1;  // the request's; a 1.0 client must be told that it may keep the connection
+    // the request's; a 1.0 client must be told that it may keep the connection
+    int minor_version = 1;
     std::string_view date = {};                // IMF-fixdate, see date_cache; "": no Date field
     std::optional<std::uint64_t> length = {};  // of a body that is not in the response
     bool chunked = false;                      // write Transfer-Encoding instead of Content-Length

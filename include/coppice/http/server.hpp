@@ -51,13 +51,13 @@ enum class model { single, multi, worker, async };
 
 // Each limits a whole phase: a client that sends or takes a byte now and then does not extend it.
 struct timeouts {
-    internal::duration header =
-        std::chrono::seconds(10);  // from a request's first byte to its head's end
+    // from a request's first byte to its head's end
+    internal::duration header = std::chrono::seconds(10);
     internal::duration idle = std::chrono::seconds(30);  // between requests
-    internal::duration body =
-        std::chrono::seconds(30);  // plus the time for the bytes received, at rate_min
-    internal::duration write =
-        std::chrono::seconds(30);      // plus the time for the length, at rate_min
+    // for a body, plus the time for the bytes received, at rate_min
+    internal::duration body = std::chrono::seconds(30);
+    // for an answer, plus the time for its length, at rate_min
+    internal::duration write = std::chrono::seconds(30);
     std::size_t rate_min = 16 * 1024;  // bytes per second; 0: `body` and `write` do not limit
     // for each handler, until it has made its answer, without the time that it waits for the body
     // that it reads
@@ -112,7 +112,7 @@ struct server_options {
     // drain(0s) does, and leaves run().
     std::function<void(io::context&)> on_loop = {};
     // The simulated network and clock in which the server runs, instead of this machine; for tests.
-    // Needs one thread and no pool, and only this loop may use it. Lifetime: outlives the server.
+    // Needs model::single, and only this loop may use it. Lifetime: outlives the server.
     io::simulation* simulation = nullptr;
     // If true, the constructor raises the soft limit of descriptors (RLIMIT_NOFILE) to what
     // connections_max needs, as far as the hard limit permits.
@@ -153,9 +153,9 @@ struct server_statistics {
 class server : immovable {
 public:
     // Listens. Errors: std::system_error (the port is in use, the address is not this machine's);
-    // std::invalid_argument for no threads, more than 65,536, more than one with `single` or in a
-    // simulation, a negative time, or no requests per connection. Any other number is accepted:
-    // duration::max() and the largest numbers mean no limit.
+    // std::invalid_argument for no threads, more than 65,536, more than one with `single`, another
+    // model than `single` in a simulation, a negative time, or no requests per connection. Any
+    // other number is accepted: duration::max() and the largest numbers mean no limit.
     server(server_options options, router routes);
     // Destroys the router and the callbacks, and after them the loops, so what a handler owns (a
     // client, for example) may use its loop. Errors: destroying a running server stops the process.
