@@ -17,15 +17,15 @@ namespace serve {
 struct options {
     // For the server: the flags write its limits and timeouts here.
     coppice::http::server_options server;
-    std::size_t connections_per_address_max =
-        0;  // 0: the server's default; likewise for the next member
+    // 0: the server's default; likewise for the next member
+    std::size_t connections_per_address_max = 0;
     std::size_t buffered_bytes_max = 0;
     std::string address = "127.0.0.1";
     std::uint16_t port = 8080;
-    std::size_t threads =
-        0;                   // 0: one for `single`, otherwise as many as the machine has processors
-    std::string root;        // "": no files are served
-    std::string access_log;  // "": none
+    // 0: one for `single`, otherwise as many as the machine has processors
+    std::size_t threads = 0;
+    std::string root;                // "": no files are served
+    std::string access_log;          // "": none
     std::vector<std::string> cors;   // origins whose scripts may use the server; none: no CORS
     bool compress = false;           // compresses answers for clients that accept it
     bool workloads = true;           // serves /cpu, /io, /io-async, and /echo

@@ -154,8 +154,8 @@ void add_page(http::router& routes, world& w, const options& o) {
     routes.get("/live", [&w, o](request& r) {
         response answer = response::json(w.board->look(w.routes, about(w, o)));
         answer.add("Cache-Control", "no-store");
-        w.board->add_own(
-            r.loop());  // counted after this answer is made, so it does not include itself
+        // counted after this answer is made, so it does not include itself
+        w.board->add_own(r.loop());
         return answer;
     });
 }

@@ -26,8 +26,8 @@ using namespace internal;
 namespace {
 
 constexpr duration accept_pause = std::chrono::milliseconds(50);
-constexpr duration shed_pause =
-    std::chrono::milliseconds(1);                // for another loop to close an idle one
+// for another loop to close an idle one
+constexpr duration shed_pause = std::chrono::milliseconds(1);
 constexpr int shed_pauses = 8;                   // for one client
 constexpr int refused_reads_max = 16;            // of a client that is refused
 constexpr std::size_t descriptors_besides = 64;  // connections: files, rings, logs
@@ -83,8 +83,8 @@ session accept_connections(serving_loop& l, bool& began) {
         }
         if (!out_of_resources(ec)) continue;  // that connection is gone; the next may be fine
         if (l.reserve.give_up()) continue;
-        duration time =
-            duration::zero();  // one turn of the loop, in which the closed file goes away
+        // one turn of the loop, in which the closed file goes away
+        duration time = duration::zero();
         if (!l.shed_idle()) {
             const bool asked = l.ask_others_to_shed();
             if (!asked) l.counts.refused.add();

@@ -421,8 +421,8 @@ server_statistics server::statistics() const {
     server_statistics s;
     for (const auto& l : shared_->loops) {
         const loop_counts& c = l->counts;
-        const std::uint64_t closed =
-            c.closed.read();  // read before accepted, so never more than it
+        // read before accepted, so never more than it
+        const std::uint64_t closed = c.closed.read();
         const std::uint64_t open = c.accepted.read() - closed;
         s.accepted += open + closed;
         s.open += open;

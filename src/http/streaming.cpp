@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::size_t piece_bytes = 16 * 1024;  // of a produced body, sent together
 constexpr std::size_t file_bytes = 64 * 1024;   // of a file, read when its socket is full
-constexpr std::size_t turn_bytes =
-    1024 * 1024;  // of a file, sent before other connections get their turn
+// of a file, sent before other connections get their turn
+constexpr std::size_t turn_bytes = 1024 * 1024;
 
 // One chunk: its size, CRLF, its data, CRLF (RFC 9112 section 7.1).
 void append_chunk(std::string_view data, std::string& out) {

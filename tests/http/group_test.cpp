@@ -184,8 +184,8 @@ TEST_P(answers_on, collected_answers_leave_while_a_handler_among_them_runs_the_l
     std::string full = "GET /plain HTTP/1.1\r\nHost: a\r\nFill: ";
     full.resize(io::buffer_pool::buffer_bytes - 4, 'x');
     full += "\r\n\r\n";
-    constexpr std::size_t middle =
-        9;  // some are before it, so its answer is collected, and some after it
+    // some are before it, so its answer is collected, and some after it
+    constexpr std::size_t middle = 9;
     for (std::size_t i = 0; i != others.size(); ++i) {
         ASSERT_TRUE(
             others[i]->send(i == middle ? full + std::string(get_slow) : std::string(get_plain)));

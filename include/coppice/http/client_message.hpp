@@ -24,14 +24,14 @@ struct client_options {
     internal::duration connect = std::chrono::seconds(10);  // limit for connecting
     // from connected, or from all sent, to the head
     internal::duration answer = std::chrono::seconds(60);
-    internal::duration body =
-        std::chrono::seconds(60);  // without a byte of a body, in either direction
+    // without a byte of a body, in either direction
+    internal::duration body = std::chrono::seconds(60);
     // For a whole request, from its beginning to the end of its answer's body. It includes
     // redirects, retries, the waits between them and for a turn, the source, and the sink. A read()
     // of open()'s answer that would wait beyond it gives timed_out too.
     internal::duration total = internal::duration::max();
-    internal::duration idle =
-        std::chrono::seconds(20);           // connections idle for longer are not used again
+    // connections idle for longer are not used again
+    internal::duration idle = std::chrono::seconds(20);
     std::size_t idle_connections_max = 64;  // kept; beyond this the oldest is closed
     http::limits limits = {};               // for an answer's head, and for a collected body
     // Connections in use and kept, to one host and port. 0: no limit. Further requests wait, first

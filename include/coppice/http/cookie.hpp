@@ -91,8 +91,8 @@ enum class same_site_rule : unsigned char {
 // A service behind a proxy with TLS sets `secure` too.
 struct set_cookie {
     std::string name;  // a token
-    std::string value =
-        {};  // without control bytes, spaces, quotes, commas, semicolons, backslashes
+    // without control bytes, spaces, quotes, commas, semicolons, backslashes
+    std::string value = {};
     std::string path = "/";   // "": the directory of the request's path
     std::string domain = {};  // "": this host alone; otherwise this domain and its subdomains
     // With neither of the two, the cookie lasts until the browser ends. Browsers keep no cookie for
@@ -102,8 +102,8 @@ struct set_cookie {
     bool secure = false;    // sent only over TLS, or to the browser's own machine
     bool http_only = true;  // hidden from scripts
     same_site_rule same_site = same_site_rule::lax;
-    bool partitioned =
-        false;  // a separate cookie for each site that embeds this one; requires `secure`
+    // a separate cookie for each site that embeds this one; requires `secure`
+    bool partitioned = false;
 
     // Returns the value of the Set-Cookie field. Errors: std::invalid_argument for a name that is
     // not a token; for a byte that its place does not allow; for a path without '/'; for a name and

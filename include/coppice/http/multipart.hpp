@@ -37,8 +37,8 @@ namespace coppice::http {
 struct multipart_limits {
     std::size_t part_head_bytes_max = 8u << 10;  // for the fields of one part
     std::size_t parts_max = 1000;                // per body
-    std::size_t bytes_max =
-        8u << 20;  // kept by parse_multipart() and read_multipart(), for all parts together
+    // kept by parse_multipart() and read_multipart(), for all parts together
+    std::size_t bytes_max = 8u << 20;
 };
 
 // What a part says about itself. All of it comes from the client.

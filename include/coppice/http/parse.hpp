@@ -69,9 +69,9 @@ enum class parse_status : unsigned char { complete, partial, error };
 
 struct parse_result {
     parse_status status = parse_status::partial;
-    std::size_t consumed =
-        0;          // if complete: bytes of the head, including a leading empty line; else 0
-    int error = 0;  // if error: 400, 413, 414, 431, 501, or 505
+    // if complete: bytes of the head, including a leading empty line; else 0
+    std::size_t consumed = 0;
+    int error = 0;            // if error: 400, 413, 414, 431, 501, or 505
     const char* reason = "";  // if error: one sentence, static text
 };
 
@@ -263,8 +263,8 @@ private:
         return false;
     }
 
-    std::uint64_t chunk_left_ =
-        0;  // the size being read, then the number of data bytes still to come
+    // the size being read, then the number of data bytes still to come
+    std::uint64_t chunk_left_ = 0;
     std::size_t body_left_;
     std::size_t overhead_left_;
     std::string* trailers_ = nullptr;
