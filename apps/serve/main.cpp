@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
 
     const auto endpoint = io::endpoint::parse(options.address, options.port);
     if (!endpoint) {
-        return refuse("--address: '" + options.address + "' is no IPv4 or IPv6 address");
+        return refuse("--address: '" + options.address + "' is not an IPv4 or IPv6 address");
     }
     raise_file_limit();
     std::signal(SIGPIPE, SIG_IGN);
