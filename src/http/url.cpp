@@ -154,7 +154,7 @@ const char* url::read(std::string_view text) {
     text_.reserve(text.size() + 1);
     for (const char c : *parts.scheme) text_.push_back(lower(c));
     if (text_ != "http" && text_ != "https") return "its scheme is neither http nor https";
-    if (!parts.authority) return "there is no // and host behind its scheme";
+    if (!parts.authority) return "its scheme is not followed by // and a host";
     scheme_end_ = static_cast<std::uint32_t>(text_.size());
     port_ = text_ == "http" ? 80 : 443;
     text_.append("://");
