@@ -1,4 +1,4 @@
-// The filter that says in JSON what went wrong.
+// The filter that turns error texts into JSON.
 #include <coppice/base/json_string.hpp>
 #include <coppice/http/filters.hpp>
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t quoted_bytes_max = 64;
 
-// Nothing that ends the quotation, and nothing that a page or a terminal acts on.
+// Returns true for a byte that does not end the quotation, and that no page or terminal acts on.
 bool is_harmless(char byte) noexcept {
     return byte >= ' ' && byte <= '~' &&
            std::string_view("'\"\\<>&").find(byte) == std::string::npos;

@@ -1,12 +1,12 @@
-// One request of a client under way, its connection, and its turn where connections are limited.
+// client_call: one request of a client in flight, its connection, and its turn at a limited host.
 #pragma once
-// A call asks until there is an answer to give:
+// A call repeats this cycle until it has an answer to give:
 //
 //   aimed -> admitted -> connected -> asked -> answered        the head is the caller's
 //     ^  a redirect, a retry                    |
 //     +---- its body is dropped <---------------+
 //
-// Whoever waits, for a turn, a name or a time, waits for a sender that its environment can stop,
+// Each wait, for a turn, a name, or a time, is for a sender that the call's environment can stop,
 // and that interrupt() ends through waiting_.
 
 #include <coppice/base/intrusive.hpp>
@@ -40,14 +40,14 @@ struct client_connection : immovable {
 
     io::tcp::socket socket;
     io::endpoint to;
-    std::string name;  // that was looked up; "": `to` was given
+    std::string name;  // the host that was looked up; "": `to` was given
     std::uint16_t port;
     std::string input;  // received, not yet consumed
     internal::time_point used{};
     bool fresh = true;
 };
 
-// Who waits for a connection to one host, in the call's task.
+// A call that waits for a connection to one host. It lies in the call's task.
 struct client_waiter : list_hook<> {
     explicit client_waiter(class client_call& c) noexcept : call(&c) {}
     client_call* call;
@@ -56,43 +56,44 @@ struct client_waiter : list_hook<> {
 // The connections in use to one host.
 struct client_host {
     struct client_hosts* all = nullptr;
-    const std::string* name = nullptr;  // among all
+    const std::string* name = nullptr;  // its key in `all`
     std::size_t in_use = 0;
-    intrusive_list<client_waiter> waiting;  // none while in_use is below the maximum
+    intrusive_list<client_waiter> waiting;  // empty while in_use is below the maximum
 };
 
-// Of all hosts, where they are limited. Used on the loop.
+// All hosts, if their connections are limited. Used on the loop.
 struct client_hosts {
     std::size_t in_use_max = 0;
-    std::size_t hosts_max = 0;  // that stay here though they have none
+    std::size_t hosts_max = 0;  // hosts that stay here without a connection in use
     std::unordered_map<std::string, client_host> by_name;
 };
 
-// Where a request goes that has a URL, from its beginning or by a redirect.
+// Where a request with a URL goes: at first, or after a redirect.
 struct client_route {
     explicit client_route(http::url u) : url(std::move(u)) {}
     http::url url;
     io::endpoint to;     // unspecified: the host is looked up
-    std::string fields;  // what a redirect leaves of the request's
+    std::string fields;  // what a redirect leaves of the request's fields
 };
 
-// One request under way, while it is awaited.
+// One request in flight, while it is awaited.
 class client_call : io::timer_entry {
 public:
-    // How its body is given.
+    // How the answer's body is given.
     enum class bodies : unsigned char { whole, by_pieces };
     client_call(client& owner, const client_request& r, bodies how = bodies::whole) noexcept;
     ~client_call();
 
-    // Ends with true, and the answer in answer(), or with false if what awaits it has stopped it. A
-    // stop of the request by its own token or a time that is up ends it early, with an error.
+    // Gives true, with the answer in answer(), or false if its awaiter has stopped it. A stop
+    // through the request's own token, or a time limit, ends it early with an error.
     task<bool> perform();
     client_response& answer() noexcept { return answer_; }
 
-    // The next piece of the body, "" at its end; valid until the next call. Only by_pieces, after
-    // perform(). Heeds the stop and the deadline of what awaits it, and loses nothing by them.
+    // Gives the next piece of the body, "" at its end; the view is valid until the next call. Only
+    // by_pieces, after perform(). Heeds the stop and the deadline of its awaiter, and loses nothing
+    // by them.
     task<std::string_view> read();
-    // Nothing of the answer is under way.
+    // Returns true if nothing of the answer is still to be received.
     bool finished() const noexcept { return connection_ == nullptr; }
     io::context& loop() const noexcept { return loop_; }
 
@@ -105,10 +106,11 @@ public:
     private:
         client_call* call_;
     };
-    // It has been told to end, by any of those who may.
+    // Returns true if the call has been told to end, through any of the ways to stop it.
     bool stopped() const noexcept;
 
-    // Once the callback is gone: awaits what it may have posted.
+    // Awaited once the callback is gone: completes when what the callback may have posted has
+    // arrived.
     class settled {
     public:
         explicit settled(client_call& call) noexcept : call_(call) {}
@@ -197,28 +199,28 @@ private:
     io::context& loop_;
     const client_request& request_;
     const bodies how_;
-    inplace_stop_token outer_;  // of what awaits the request, as the next
+    inplace_stop_token outer_;  // the awaiter's, as is the deadline
     execution::instant deadline_ = execution::instant::never();
-    internal::time_point end_ = internal::time_point::max();  // of its total time
+    internal::time_point end_ = internal::time_point::max();  // the end of its total time
 
-    // Where and what is asked: the request's, or a redirect's.
-    std::unique_ptr<client_route> route_;  // of a request with a URL
+    // Where and what is asked: from the request or from a redirect.
+    std::unique_ptr<client_route> route_;  // only for a request with a URL
     const io::endpoint* to_ = nullptr;
-    std::string_view name_;  // of the host, if it is looked up
+    std::string_view name_;  // the host's, if it is looked up
     std::uint16_t port_ = 0;
     std::string_view host_field_;
     std::string_view target_;
     std::string_view method_;
     std::string_view fields_;
-    bool without_body_ = false;  // a redirect has made a GET of it
+    bool without_body_ = false;  // a redirect has turned it into a GET
 
     std::size_t redirects_left_ = 0;
     std::size_t retries_left_ = 0;
     internal::duration delay_{};  // before the next try; grows
     internal::duration asked_delay_{};
-    bool lost_ = false;  // the connection, before a byte of an answer
+    bool lost_ = false;  // the connection was lost before a byte of an answer
 
-    client_host* host_ = nullptr;             // where this has a connection, if they are limited
+    client_host* host_ = nullptr;  // where this call has a connection, if they are limited
     inplace_stop_source* waiting_ = nullptr;  // of until_interrupted()
 
     std::unique_ptr<client_connection> connection_;
@@ -232,25 +234,26 @@ private:
     bool keep_alive_ = false;
     // Its body.
     std::optional<chunk_decoder> decoder_;
-    std::uint64_t left_ = 0;    // of a body that is not chunked
-    std::size_t consumed_ = 0;  // of the input, by the piece that was given last
+    std::uint64_t left_ = 0;    // bytes of a body that is not chunked
+    std::size_t consumed_ = 0;  // bytes of the input, taken by the piece that was given last
     bool last_chunk_ = false;
     std::error_code broken_;  // what read() has thrown, and throws from then on
     std::string broken_by_;
     outcome outcome_ = outcome::answered;
     std::size_t collected_ = 0;
-    std::error_code ended_by_;  // none: a proper end of the stream
+    std::error_code ended_by_;  // none: the stream ended properly
     std::error_code send_error_;
-    std::size_t sent_ = 0;                       // of the last piece
-    std::optional<inplace_stop_source> enough_;  // of a body that is sent beside its answer
-    bool sending_ = false;                       // it is, and the source may be asked to stop
+    std::size_t sent_ = 0;  // bytes of the last piece
+    std::optional<inplace_stop_source>
+        enough_;            // stops a body that is sent while the answer is received
+    bool sending_ = false;  // such a body is being sent, and enough_ may be asked to stop
     bool head_received_ = false;
-    bool heard_ = false;  // something of an answer
+    bool heard_ = false;  // a byte of an answer has arrived
     bool in_sink_ = false;
 
     posted_stop posted_operation_{*this};
     std::coroutine_handle<> waiter_;
-    bool posted_ = false;  // written by the callback, read when it is gone
+    bool posted_ = false;  // written by the callback, read when the callback is gone
     bool arrived_ = false;
     bool stopped_ = false;
     bool late_ = false;

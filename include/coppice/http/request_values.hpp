@@ -9,16 +9,16 @@
 
 namespace coppice::http::internal {
 
-// Its address stands for the type.
+// Its address identifies the type.
 template <class T>
 inline constexpr char value_key = 0;
 
-// A list, since there are few. Values are destroyed in the opposite order of their setting, so that
-// one may refer to an earlier one. Threads: one at a time.
+// A list, since there are few values. They are destroyed in the reverse order of their setting, so
+// a value may refer to an earlier one. Threads: one at a time.
 class request_values {
 public:
-    // Replaces the value of that type. Errors: what moving it throws, and std::bad_alloc; then
-    // nothing has changed. Cost: one allocation.
+    // Sets or replaces the value of that type. Errors: what moving it throws, and std::bad_alloc;
+    // nothing has changed then. Cost: one allocation.
     template <class T>
     T& set(T&& value) {
         auto made = std::make_unique<node<T>>(std::move(value));
@@ -29,7 +29,7 @@ public:
         first_ = std::move(made);
         return result;
     }
-    // nullptr: none of that type is set.
+    // Returns the value of that type, or nullptr if none is set.
     template <class T>
     T* find() const noexcept {
         node_base* n = first_.get();
@@ -58,7 +58,7 @@ private:
     std::unique_ptr<node_base> first_;
 };
 
-// Throws std::out_of_range: no filter has set a value of the type that get() was asked for.
+// Throws std::out_of_range: get() asked for a type of which no filter has set a value.
 [[noreturn]] void refuse_unset_value();
 
 }  // namespace coppice::http::internal

@@ -1,8 +1,8 @@
 // The byte classes of HTTP's grammar and the scans over them; used by parsers and serializer.
 #pragma once
-// A scan returns the first byte that is not of its class, or the end; it never reads beyond the
-// end. Parsers are templates over a set of scans, so a set with vector instructions replaces this
-// one without touching a parser.
+// A scan returns the first byte that is not of its class, or the end. It never reads beyond the
+// end. Parsers are templates over a set of scans, so a set with vector instructions can replace
+// this one without a change to a parser.
 
 #include <coppice/base/internal.hpp>
 
@@ -17,11 +17,11 @@ namespace coppice::http::internal {
 
 // Each byte's classes, as bits.
 enum byte_class : unsigned char {
-    token_byte = 1,    // RFC 9110 section 5.6.2: tchar
-    value_byte = 2,    // section 5.5: VCHAR, obs-text, SP, HTAB
-    path_byte = 4,     // RFC 3986 section 3.3: pchar without '%', and '/'
-    query_byte = 8,    // section 3.4 without '%', and what browsers leave as it is: [ ] { } | \ ^ `
-    host_byte = 16,    // section 3.2.2: unreserved and sub-delims
+    token_byte = 1,  // RFC 9110 section 5.6.2: tchar
+    value_byte = 2,  // section 5.5: VCHAR, obs-text, SP, HTAB
+    path_byte = 4,   // RFC 3986 section 3.3: pchar without '%', and '/'
+    query_byte = 8,  // section 3.4 without '%', and what browsers leave unescaped: [ ] { } | \ ^ `
+    host_byte = 16,  // section 3.2.2: unreserved and sub-delims
     quoted_byte = 32,  // RFC 9110 section 5.6.4: qdtext
     digit_byte = 64,
     hex_byte = 128,
@@ -55,12 +55,12 @@ constexpr bool is(char byte, int classes) noexcept {
     return (byte_classes[static_cast<unsigned char>(byte)] & classes) != 0;
 }
 
-// The number that a hexadecimal digit spells.
+// Returns the number that a hexadecimal digit spells.
 constexpr int hex_value(char digit) noexcept {
     return is(digit, digit_byte) ? digit - '0' : (digit | 0x20) - 'a' + 10;
 }
 
-// The scans in plain C++: a table look-up per byte, eight bytes at once for field values.
+// The scans in plain C++: a table look-up per byte, and eight bytes at once for field values.
 struct scalar_scan {
     static const char* token(const char* p, const char* end) noexcept {
         return by_table<token_byte>(p, end);
@@ -107,8 +107,8 @@ private:
         while (p != end && is(*p, Class)) ++p;
         return p;
     }
-    // The lowest bit that is set is the high bit of the first byte below 0x20 or equal to 0x7f.
-    // Higher bits may be wrong: a borrow runs upward from a hit, never downward.
+    // The lowest set bit is the high bit of the first byte that is below 0x20 or equal to 0x7f.
+    // Higher bits may be wrong, since a borrow runs upward from a hit and never downward.
     static std::uint64_t controls(const char* p) noexcept {
         constexpr std::uint64_t each = 0x0101010101010101;
         std::uint64_t word;
@@ -118,12 +118,12 @@ private:
     }
 };
 
-// ASCII letters lose their case, other bytes stay.
+// Returns an ASCII letter in lower case, and any other byte unchanged.
 constexpr char lower(char byte) noexcept {
     return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte | 0x20) : byte;
 }
 
-// Whether two texts differ at most in the case of ASCII letters.
+// Returns true if two texts differ at most in the case of ASCII letters.
 constexpr bool equals_ignoring_case(std::string_view text, std::string_view other) noexcept {
     if (text.size() != other.size()) return false;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -132,7 +132,7 @@ constexpr bool equals_ignoring_case(std::string_view text, std::string_view othe
     return true;
 }
 
-// A field value without the spaces and tabs around it.
+// Returns a field value without the spaces and tabs around it.
 constexpr std::string_view trim(std::string_view text) noexcept {
     const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
     const char* begin = text.data();
@@ -142,8 +142,8 @@ constexpr std::string_view trim(std::string_view text) noexcept {
     return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-// Calls visit(member) for each member of a comma-separated list, trimmed, empty ones included,
-// until it returns false. Returns whether all were visited.
+// Calls visit(member) for each member of a comma-separated list, trimmed, empty members included,
+// until visit returns false. Returns true if all members were visited.
 template <class Visit>
 constexpr bool for_each_member(std::string_view list, Visit visit) noexcept {
     for (;;) {
