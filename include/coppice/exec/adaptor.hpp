@@ -1,14 +1,14 @@
-// What adaptors share that add no operation of their own: a state and the child's operation.
+// The operation of adaptors that need no more than a state and the child's operation.
 #pragma once
-// then, write_env, into_variant and their like connect their child to a receiver that points to the
-// state, and starting them starts the child.
+// Used by then, write_env, into_variant, and others. The child is connected to a receiver that
+// points to the state. Starting the operation starts the child.
 
 #include <coppice/exec/allocator_aware.hpp>
 #include <coppice/exec/connect.hpp>
 
 namespace coppice::execution {
 
-// Receiver is constructed from a State&, State from the arguments after the child.
+// Receiver is constructed from a State&, and State from the arguments after the child.
 template <class Child, class State, class Receiver>
 class adaptor_operation {
 public:
@@ -34,7 +34,7 @@ struct receiver_state {
     constexpr explicit receiver_state(Rcvr r) noexcept : rcvr(static_cast<Rcvr&&>(r)) {}
     [[no_unique_address]] Rcvr rcvr;
 };
-// One that holds the receiver and the adaptor's argument.
+// An adaptor's state that holds the receiver and the adaptor's argument.
 template <class Data, class Rcvr>
 struct data_state {
     template <class Init>
@@ -46,7 +46,7 @@ struct data_state {
     [[no_unique_address]] Rcvr rcvr;
 };
 
-// A child's receiver that passes everything on to state.rcvr; adaptors replace what they change.
+// A child's receiver that passes everything on to state.rcvr. Adaptors override what they change.
 template <class State, class Rcvr>
 class passing_receiver {
 public:

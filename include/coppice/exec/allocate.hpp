@@ -1,6 +1,6 @@
-// Allocating an operation that outlives its caller: which allocator, and how.
+// Allocates operations that outlive their caller: chooses the allocator, and applies it.
 #pragma once
-// For spawn, spawn_future, split and what else must keep a state on its own.
+// For spawn, spawn_future, split, and others that keep a state of their own.
 
 #include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -11,8 +11,8 @@
 
 namespace coppice::execution {
 
-// The allocator of the environment, or of the sender, or std::allocator; and the environment in
-// which it is named.
+// Returns the environment's allocator, else the sender's, else std::allocator. spawned_env()
+// returns an environment that names that allocator.
 template <class Wrapped, class Env>
 constexpr auto choose_allocator(const Wrapped& wrapped, const Env& env) noexcept {
     if constexpr (internal::callable<get_allocator_t, const Env&>) {

@@ -1,8 +1,9 @@
-// Giving what an operation keeps the environment's allocator; used by just, then and their like.
+// Makes stored values use the environment's allocator; used by just, then, and others.
 #pragma once
-// The values of just and the functions of adaptors are copied into the operation. Where the
-// receiver's environment names an allocator and a value uses one, the copy uses that one, as the
-// draft says. (std::make_obj_using_allocator is in <memory>, which costs more than all of this.)
+// The values of just and the functions of adaptors are copied into the operation. If the receiver's
+// environment names an allocator and the value's type uses one, the copy uses that allocator, as
+// the draft says. (std::make_obj_using_allocator is in <memory>, which costs more to compile than
+// all of this.)
 // Source: allocator-aware-forward of [exec.snd.expos], [allocator.uses.construction].
 
 #include <coppice/exec/queries.hpp>
@@ -11,7 +12,7 @@
 
 namespace coppice::execution {
 
-// Whether an environment names an allocator that T uses.
+// True if the environment names an allocator that T uses.
 template <class T, class Env>
 inline constexpr bool uses_allocator_of = false;
 template <class T, class Env>
@@ -28,7 +29,7 @@ template <class... Ts, class Env>
 inline constexpr bool uses_allocator_of<internal::product<Ts...>, Env> =
     (uses_allocator_of<Ts, Env> || ...);
 
-// A T from init, and from env's allocator if T uses it.
+// Returns a T made from init, with env's allocator if T uses it.
 template <class T, class Env, class Init>
 constexpr T make_with_allocator_of(const Env& env,
                                    Init&& init) noexcept(!uses_allocator_of<T, const Env&> &&
@@ -62,7 +63,7 @@ inline constexpr bool is_product = false;
 template <class... Ts>
 inline constexpr bool is_product<internal::product<Ts...>> = true;
 
-// What an operation keeps of its sender's data, made for the operation's receiver.
+// Returns what an operation stores of its sender's data, made for the operation's receiver.
 template <class Data, class Init, class Rcvr>
 constexpr Data forward_with_allocator(Init&& init, const Rcvr& rcvr) noexcept(
     !uses_allocator_of<Data, env_of_t<const Rcvr&>> &&

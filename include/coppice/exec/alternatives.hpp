@@ -1,7 +1,7 @@
 // Storage for at most one of several types, and for one completion with its results.
 #pragma once
-// What continues_on, let_value, when_all, split and others keep between two steps. Cheaper to
-// compile than std::variant, holds immovable types, and is empty until something is put in.
+// Used by continues_on, let_value, when_all, split, and others for what they keep between two
+// steps. Cheaper to compile than std::variant, holds immovable types, and is empty at first.
 
 #include <coppice/base/internal.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -15,7 +15,7 @@ namespace coppice::execution {
 
 namespace internal {
 
-// At most one object of one of Ts. Misuse: reading a type that is not held is undefined.
+// Holds at most one object of one of Ts. Misuse: reading a type that is not held is undefined.
 template <class... Ts>
 class alternatives : immovable {
 public:
@@ -31,7 +31,7 @@ public:
     T& get() noexcept {
         return *std::launder(reinterpret_cast<T*>(storage_));
     }
-    // Destroys what is held and constructs a T. Empty if the constructor throws.
+    // Destroys the held object and constructs a T. Empty afterwards if the constructor throws.
     template <class T, class... Args>
     T& emplace(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
         clear();
@@ -39,7 +39,7 @@ public:
         held_ = index_of<T>();
         return *made;
     }
-    // The same from what make() returns, for immovable types.
+    // Does the same with what make() returns, for immovable types.
     template <class T, class Make>
     T& emplace_with(Make&& make) noexcept(noexcept(make())) {
         clear();
@@ -53,7 +53,7 @@ public:
             static_cast<void>(((held == index_of<Ts>() && (get<Ts>().~Ts(), true)) || ...));
         }
     }
-    // Calls f with what is held, if anything. f may destroy this object.
+    // Calls f with the held object, if there is one. f may destroy *this.
     template <class F>
     void visit(F&& f) {
         if constexpr (sizeof...(Ts) != 0) {
@@ -107,8 +107,8 @@ struct stored_signatures<completion_signatures<Fns...>> {
         internal::set_insert_t<plain, stored_completion<set_error_t, std::exception_ptr>>>;
 };
 
-// Holds one completion out of Sigs until it is delivered. An exception while the results are stored
-// becomes the completion.
+// Holds one completion out of Sigs until it is delivered. If storing the results throws, the
+// exception becomes the completion.
 template <class Sigs>
 class completion_store : immovable {
 public:
@@ -130,7 +130,7 @@ public:
             }
         }
     }
-    // Completes the receiver with what is stored; both may be gone afterwards.
+    // Completes the receiver with what is stored. Both may be destroyed when this returns.
     template <class Rcvr>
     void deliver(Rcvr& rcvr) noexcept {
         stored_.visit([&rcvr]<class Tag, class... Ts>(stored_completion<Tag, Ts...>& completion) {
@@ -139,7 +139,7 @@ public:
             });
         });
     }
-    // The same with the results as const lvalues, for several receivers.
+    // Completes the receiver with const lvalues of the results, which can serve several receivers.
     template <class Rcvr>
     void deliver_copy(Rcvr& rcvr) noexcept {
         stored_.visit([&rcvr]<class Tag, class... Ts>(stored_completion<Tag, Ts...>& completion) {
@@ -153,7 +153,7 @@ private:
     typename stored_signatures<Sigs>::type stored_;
 };
 
-// How stored completions are delivered: every result by value.
+// The signatures with which stored completions are delivered: every result by value.
 template <class Signature>
 struct decayed_signature;
 template <class Tag, class... Args>

@@ -1,4 +1,4 @@
-// Any error as an exception_ptr, for consumers that throw: sync_wait and awaiting coroutines.
+// Converts any error to an exception_ptr, for consumers that throw: sync_wait and coroutines.
 #pragma once
 // Source: AS-EXCEPT-PTR of [exec.general] p8.
 
@@ -12,8 +12,8 @@
 
 namespace coppice::execution::internal {
 
-// An exception_ptr stays what it is, an error_code becomes a system_error, the rest is wrapped.
-// What copying or moving the error throws is returned instead of it.
+// Returns an exception_ptr as it is, an error_code as a system_error, and any other error wrapped.
+// If copying or moving the error throws, returns that exception instead.
 template <class Error>
 std::exception_ptr as_exception(Error&& error) noexcept {
     using Plain = std::decay_t<Error>;
@@ -21,14 +21,14 @@ std::exception_ptr as_exception(Error&& error) noexcept {
         COPPICE_CHECK(error != nullptr, "set_error was given a null exception_ptr");
         return static_cast<Error&&>(error);
     } else {
-        // make_exception_ptr is noexcept, but its parameter is made here.
+        // make_exception_ptr is noexcept, but constructing its parameter may throw here.
         try {
             if constexpr (std::is_same_v<Plain, std::error_code>) {
                 return std::make_exception_ptr(std::system_error(error));
             } else if constexpr (std::is_copy_constructible_v<Plain>) {
                 return std::make_exception_ptr(static_cast<Error&&>(error));
             } else {
-                throw static_cast<Error&&>(error);  // which make_exception_ptr would copy
+                throw static_cast<Error&&>(error);  // make_exception_ptr would copy it
             }
         } catch (...) {
             return std::current_exception();

@@ -1,6 +1,6 @@
-// What can be awaited, and in which coroutine: awaitables are senders, so sender.hpp needs to know.
+// Says what can be awaited in which coroutine. Awaitables are senders, so sender.hpp needs it.
 #pragma once
-// Source: [exec.awaitable]. A coroutine's await_transform takes part if its promise has one.
+// Source: [exec.awaitable]. If the promise has an await_transform, it is taken into account.
 
 #include <coppice/exec/env.hpp>
 
@@ -16,7 +16,7 @@ inline constexpr bool is_coroutine_handle<std::coroutine_handle<Promise>> = true
 template <class T>
 concept await_suspend_result = std::is_void_v<T> || std::same_as<T, bool> || is_coroutine_handle<T>;
 
-// What stands for an awaiter where there is none, to say why. Ours.
+// Stands in for an awaiter where there is none, and says why. Ours.
 template <class T>
 concept explains_why_not = requires { typename std::remove_cvref_t<T>::is_refused_await; };
 
@@ -28,7 +28,8 @@ concept is_awaiter =
         awaiter.await_resume();
     };
 
-// The operand of co_await after operator co_await. GET-AWAITER of the draft, second half.
+// Returns the awaiter that co_await would use: applies operator co_await. Second half of the
+// draft's GET-AWAITER.
 template <class T>
 decltype(auto) awaiter_of(T&& awaitable) {
     if constexpr (requires { static_cast<T&&>(awaitable).operator co_await(); }) {
@@ -39,7 +40,7 @@ decltype(auto) awaiter_of(T&& awaitable) {
         return static_cast<T&&>(awaitable);
     }
 }
-// The same in a coroutine whose promise may have an await_transform.
+// Returns the awaiter in a coroutine whose promise may have an await_transform.
 template <class T, class Promise>
 decltype(auto) awaiter_of(T&& awaitable, Promise& promise) {
     if constexpr (requires { promise.await_transform(static_cast<T&&>(awaitable)); }) {
@@ -49,7 +50,7 @@ decltype(auto) awaiter_of(T&& awaitable, Promise& promise) {
     }
 }
 
-// Awaitable in a coroutine with this promise type; in any coroutine if there is none.
+// True if T is awaitable in a coroutine with this promise type; without one, in any coroutine.
 template <class T, class... Promise>
 inline constexpr bool is_awaitable_in = false;
 template <class T>
@@ -65,7 +66,7 @@ inline constexpr bool is_awaitable_in<T, Promise> = true;
 template <class T, class... Promise>
 concept is_awaitable = is_awaitable_in<T, Promise...>;
 
-// What the await gives; of an l-value, as the language calls await_resume ([expr.await]).
+// The type of the await expression. The language calls await_resume on an lvalue ([expr.await]).
 template <class Awaiter>
 using resume_result_t = decltype(std::declval<Awaiter&>().await_resume());
 template <class T, class... Promise>
@@ -77,7 +78,7 @@ concept has_as_awaitable = requires(T&& value, Promise& promise) {
     { static_cast<T&&>(value).as_awaitable(promise) } -> is_awaitable<Promise>;
 };
 
-// A promise's await_transform that honours as_awaitable members and passes everything else.
+// An await_transform for promises that honors as_awaitable members and passes everything else.
 template <class Derived>
 struct with_await_transform {
     template <class T>
@@ -92,7 +93,7 @@ struct with_await_transform {
     }
 };
 
-// The promise that an awaitable would see in a coroutine with this environment; for types only.
+// Stands in for the promise of a coroutine with this environment. Never defined: for types only.
 template <class Env>
 struct env_promise : with_await_transform<env_promise<Env>> {
     void get_return_object() noexcept;

@@ -1,6 +1,6 @@
-// The senders of bulk, bulk_chunked and bulk_unchunked; used by bulk.hpp and by what replaces them.
+// The senders of bulk, bulk_chunked, and bulk_unchunked; used by bulk.hpp and by customizations.
 #pragma once
-// As they are, they call the function where the child completes, one index after the other.
+// Without customization they call the function where the child completes, one index after another.
 // Source: [exec.bulk].
 
 #include <coppice/exec/adaptor.hpp>
@@ -26,7 +26,7 @@ struct bulk_data {
     [[no_unique_address]] F f;
 };
 
-// What loops over a shape count with: bool is an integer, but is not incremented.
+// The type of a loop counter over Shape. bool is an integral type that cannot be incremented.
 template <class Shape>
 using bulk_counter = std::conditional_t<std::is_same_v<Shape, bool>, unsigned char, Shape>;
 
@@ -36,7 +36,7 @@ constexpr void call_indices(F& f, std::type_identity_t<Shape> first, Shape last,
     for (bulk_counter<Shape> i = first; i < last; ++i) f(static_cast<Shape>(i), args...);
 }
 
-// bulk's function as bulk_chunked's: one call per index.
+// Adapts bulk's function to bulk_chunked: calls it once per index.
 template <class F>
 class call_each {
 public:
@@ -55,7 +55,7 @@ private:
     [[no_unique_address]] F f_;
 };
 
-// How the function of each algorithm is called.
+// True if the function can be called as the algorithm calls it.
 template <class Tag, class F, class Shape, class... Args>
 inline constexpr bool bulk_callable = std::is_invocable_v<F&, Shape, Shape, Args&...>;
 template <class F, class Shape, class... Args>
@@ -96,7 +96,7 @@ struct bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
 
-// What becomes of the child's completions: values may become an exception.
+// Maps the child's completions: a value completion may become an exception.
 template <class Tag, class F, class Shape>
 struct bulk_map {
     template <class Fn>
@@ -203,8 +203,9 @@ struct bulk_sender {
     }
 };
 
-// Whether a bulk sender gives away its function and its child: a const one, about which algorithms
-// ask before they connect, does so only if both can be copied. What cannot be is left as it is.
+// True if the function and the child can be taken out of a bulk sender of this type. A const
+// sender, which algorithms inspect before they connect, allows it only if both can be copied. A
+// sender for which this is false is not transformed.
 template <class Sndr>
 concept bulk_movable = requires {
     requires std::constructible_from<

@@ -1,4 +1,4 @@
-// into_variant: several value completions become one, a variant of tuples.
+// into_variant: turns several value completions into one, a variant of tuples.
 #pragma once
 // Source: [exec.into.variant].
 
@@ -44,7 +44,7 @@ struct into_variant_signatures<completion_signatures<Fns...>> {
         pipeline_error<in_algorithm<into_variant_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
-// What becomes of the child's completions: values may become an exception.
+// Maps the child's completions: a value completion may become an exception.
 struct into_variant_map {
     template <class... Fns>
     static consteval bool throws(completion_signatures<Fns...>) noexcept {

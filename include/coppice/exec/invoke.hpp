@@ -1,4 +1,4 @@
-// Calling anything callable, members included, without <functional>; used by then, let and friends.
+// Calls anything callable, including members, without <functional>; used by then, let, and others.
 #pragma once
 
 #include <coppice/base/internal.hpp>
@@ -8,7 +8,8 @@
 
 namespace coppice::execution::internal {
 
-// A member pointer's first argument is an object, a reference_wrapper or a pointer to one.
+// Returns the object for a member pointer's first argument: an object, a reference_wrapper, or a
+// pointer.
 template <class Class, class Object>
 constexpr decltype(auto) invoke_target(Object&& object) noexcept {
     using Plain = std::remove_cvref_t<Object>;
@@ -24,7 +25,7 @@ constexpr decltype(auto) invoke_target(Object&& object) noexcept {
     }
 }
 
-// INVOKE of the standard for a pointer to member.
+// INVOKE of the standard, for a pointer to member.
 template <class Class, class Member, class Object, class... Args>
 constexpr decltype(auto) invoke_member(Member Class::* member, Object&& object, Args&&... args) {
     if constexpr (std::is_function_v<Member>) {
@@ -35,7 +36,7 @@ constexpr decltype(auto) invoke_member(Member Class::* member, Object&& object, 
     }
 }
 
-// std::invoke: f(args...), or the member that f points to.
+// As std::invoke: calls f(args...), or the member that f points to.
 template <class F, class... Args>
 constexpr std::invoke_result_t<F, Args...> invoke(F&& f, Args&&... args) noexcept(
     std::is_nothrow_invocable_v<F, Args...>) {

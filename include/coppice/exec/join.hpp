@@ -1,30 +1,32 @@
-// join: several operations at once, one completion; under when_all, when_any, timeout and others.
+// join: several operations, one completion. Under when_all, when_any, timeout, and others.
 #pragma once
-// An algorithm is a policy: it derives from join_state, keeps what its children send, and says what
-// the receiver gets. A child is named by its place: a join_place, which is a type, or a number.
+// An algorithm is a policy. It derives from join_state, keeps what its children send, and decides
+// what the receiver gets. A child is named by its place: a join_place, which is a type, or a
+// number.
 //
-//   static constexpr char name[]                      of the algorithm, for messages
-//   value(place, args...), error(e), stopped(place)   a child has ended; arrive() is the last thing
-//                                                     that each of them does
+//   static constexpr char name[]                      name of the algorithm, for messages
+//   value(place, args...), error(e), stopped(place)   called when a child completes; each calls
+//                                                     arrive() last
 //   complete()                                        completes the receiver
 //
-//   pending_   arrivals to come: the children's, and the starter's where it counts. Only falls; the
-//              one that makes it 0 ends the operation.
+//   pending_   arrivals still to come: one per child, and one for the starting thread where the
+//              algorithm counts it. Only falls. The arrival that makes it 0 ends the operation.
 //
-// A stop from outside runs the registered function on the thread that requests it, T, and stops the
-// children through the operation's own source. The last child may arrive inside that.
+// A stop from outside runs the registered function on the requester's thread, T. The function stops
+// the children through the operation's own source. The last child may arrive inside that function.
 //
-//   On another thread: end() takes the registration back, and so waits until T has left the source.
-//   On T: end() waits for nobody, and completes the receiver. Another thread may then destroy the
-//   operation, and the source with it, before T has returned. T is safe: it does not touch a source
-//   after its last callback has ended (stop/way_back.hpp), and every child has taken its callbacks
-//   back before it completes, or does so in its destructor, which waits for T.
+//   The last child arrives on another thread: end() deregisters the function, which waits until T
+//   has left the source.
+//   The last child arrives on T: end() waits for no thread, and completes the receiver. Another
+//   thread may then destroy the operation, with the source, before T has returned. That is safe: T
+//   does not touch a source after its last callback has ended (stop/way_back.hpp). Every child
+//   deregisters its callbacks before it completes, or in its destructor, which waits for T.
 //
-// A child that asks its siblings to stop keeps the operation alive by itself: it has not arrived
-// yet. Before the children are started nothing can end, so the stop may come inside begin(), too.
+// A child that asks its siblings to stop has not arrived yet, so it keeps the operation alive.
+// Before the children are started nothing can end, so the stop may also arrive inside begin().
 //
-// Source: ours; [exec.when.all] leaves the race open. Where the last child ends, there the whole
-// completes, with a stop or without.
+// The operation completes where its last child completes, with or without a stop. Source: ours;
+// [exec.when.all] leaves the race open. Model: tests/model/join_model.cpp.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/check.hpp>
@@ -38,11 +40,12 @@ namespace coppice::execution {
 template <std::size_t Index>
 using join_place = std::integral_constant<std::size_t, Index>;
 
-// What child Index of Count sees: a slot of its own in one finite stop source (P3409R1).
+// What child Index of Count sees: its own slot in one finite stop source (P3409R1).
 template <std::size_t Count, std::size_t Index, class Env>
 using join_child_env_t = stop_token_env<finite_inplace_stop_token<Count, Index>, Env>;
 
-// The message for a misused operation. Lifetime: until the next call; the process ends first.
+// Returns the message for a misused operation. Lifetime: until the next call; the process ends
+// before that.
 [[gnu::cold, gnu::noinline]] inline const char* join_message(const char* name,
                                                              const char* what) noexcept {
     static char text[96];
@@ -54,7 +57,7 @@ using join_child_env_t = stop_token_env<finite_inplace_stop_token<Count, Index>,
     return text;
 }
 
-// What an algorithm keeps but for its children's operations.
+// What an algorithm keeps in addition to its children's operations.
 template <class Policy, class Rcvr, class Source>
 class join_state : immovable {
     using outer_token = stop_token_of_t<env_of_t<Rcvr>>;
@@ -63,19 +66,19 @@ public:
     join_state(Rcvr rcvr, std::size_t arrivals) noexcept
         : rcvr_(static_cast<Rcvr&&>(rcvr)), pending_(arrivals) {}
 
-    // Before the children are started.
+    // Called before the children are started.
     void begin() noexcept {
         COPPICE_CHECK(!started_, join_message(Policy::name, " was started twice"));
         started_ = true;
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request(source_));
     }
-    // Before the children are destroyed.
+    // Called before the children are destroyed.
     void check_over() const noexcept {
-        // relaxed: whoever destroys this knows in another way that it has completed, or is wrong
+        // relaxed: a correct caller has learned of the completion in another way
         COPPICE_CHECK(!started_ || pending_.load(internal::relaxed) == 0,
                       join_message(Policy::name, " was destroyed while it was running"));
     }
-    // What a child with a slot of its own in the source sees.
+    // The environment of a child that has its own slot in the source.
     template <std::size_t Index>
     auto child_env(join_place<Index>) const noexcept {
         using Env = env_of_t<const Rcvr&>;
@@ -84,12 +87,12 @@ public:
     }
 
 protected:
-    // The last thing that a child does here.
+    // Called by a child as its last access to the operation.
     void arrive() noexcept {
-        // edge join.arrive (release), edge join.arrive (acquire): the last sees all results
+        // edge join.arrive (release), edge join.arrive (acquire): the last arrival sees all results
         if (pending_.fetch_sub(1, internal::acq_rel) == 1) end();
     }
-    // The same, by the one child that stops its siblings, if this is that one.
+    // As above. If `stops_others`, first stops the siblings; true for at most one child.
     void arrive(bool stops_others) noexcept {
         if (stops_others) {
             stop_others_and_arrive();
@@ -117,7 +120,7 @@ private:
             end_stoppable();
         }
     }
-    // Once per operation: not inlined into each of its children.
+    // One function per operation, not inlined into each of its children.
     [[gnu::noinline]] void end_stoppable() noexcept {
         if (!internal::planted("join.stay_registered")) on_stop_.reset();
         static_cast<Policy*>(this)->complete();
@@ -128,7 +131,7 @@ private:
     bool started_ = false;
 };
 
-// Tells the policy what became of the child at a place.
+// Tells the policy how the child at a place has completed.
 template <class State, class Place>
 class join_receiver {
 public:
@@ -173,7 +176,7 @@ struct join_children<State, std::index_sequence<Is...>, Children...>
                                           ...))
         : join_child<State, join_place<Is>, Children>(
               static_cast<Children&&>(sndr.children.template get<Is>()), state, {})... {}
-    // The last child's start may end the operation's life.
+    // The last child's start may destroy *this.
     void start(State&) noexcept {
         (execution::start(
              static_cast<join_child<State, join_place<Is>, Children>&>(*this).operation),
@@ -181,8 +184,8 @@ struct join_children<State, std::index_sequence<Is...>, Children...>
     }
 };
 
-// The operation. Types::state is a policy, and Types::children the operations of its children; both
-// are made when the operation is.
+// The operation. Types::state is a policy; Types::children holds the operations of its children.
+// Both are constructed with the operation.
 template <class Types>
 class join_operation {
     using state = typename Types::state;

@@ -1,15 +1,15 @@
-// Where let_value and its like start their second sender, and where they complete.
+// Where let_value, let_error, and let_stopped start their second sender, and where they complete.
 #pragma once
-// The second sender is not made before the first has completed, but its type is known: its domain
-// always is, and its completion scheduler if its attributes hold no state, as those of just and
-// read_env do. Source: [exec.let], [exec.snd.general] p4, p5.
+// The second sender does not exist before the first has completed, but its type is known. So its
+// domain is always known. Its completion scheduler is known if its attributes hold no state, as
+// with just and read_env. Source: [exec.let], [exec.snd.general] p4, p5.
 
 #include <coppice/base/internal.hpp>
 #include <coppice/exec/mapped_attrs.hpp>
 
 namespace coppice::execution {
 
-// An environment that knows only its domain.
+// An environment that answers only get_domain.
 template <class Domain>
 class domain_env {
 public:
@@ -17,7 +17,7 @@ public:
     constexpr Domain query(get_domain_t) const noexcept { return Domain(); }
 };
 
-// let-env of the draft: where the second sender starts, as far as the first one's attributes say.
+// let-env of the draft: where the second sender starts, as far as the first one's attributes tell.
 template <class Handled, class Attrs, class Env>
 constexpr auto let_env(const Attrs& attrs, const Env& env) noexcept {
     if constexpr (internal::callable<get_completion_scheduler_t<Handled>, const Attrs&,
@@ -34,13 +34,13 @@ constexpr auto let_env(const Attrs& attrs, const Env& env) noexcept {
 template <class Handled, class Child, class Env>
 using let_env_t = decltype(execution::let_env<Handled>(std::declval<env_of_t<Child>>(),
                                                        std::declval<const fwd_env_t<Env>&>()));
-// What the second sender sees.
+// The environment of the second sender.
 template <class LetEnv, class Env>
 using let_joined_env_t = join_env_t<const LetEnv&, fwd_env_t<Env>>;
 
 namespace internal {
 
-// What one of the first sender's signatures contributes to completions with Tag: a list of places.
+// What one of the first sender's signatures adds to the completions with Tag: a list of places.
 template <class Sndr, class From, class Env>
 struct completing {  // Sndr completes with From, in Env
     using attrs = std::remove_cvref_t<env_of_t<const Sndr&>>;

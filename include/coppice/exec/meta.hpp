@@ -12,18 +12,18 @@ namespace coppice::execution {
 
 namespace internal {
 
-// An empty carrier of types; never defined further, cheap to name.
+// An empty list of types. Cheap to name.
 template <class... Ts>
 struct type_list {};
 
 template <class T, class... Ts>
 inline constexpr bool one_of = (std::is_same_v<T, Ts> || ...);
 
-// A static_assert condition that is false only once the template is used.
+// A false condition for static_asserts that fail only when the template is used.
 template <class...>
 inline constexpr bool always_false = false;
 
-// Adds each of More to the set of types Set, leaving out what is there already.
+// Adds each of More to the set of types Set, without duplicates.
 template <class Set, class... More>
 struct set_insert {
     using type = Set;
@@ -37,7 +37,7 @@ struct set_insert<Set<Ts...>, T, More...> : set_insert<Set<Ts..., T>, More...> {
 template <class Set, class... More>
 using set_insert_t = typename set_insert<Set, More...>::type;
 
-// Set with the elements of every other set added.
+// Adds the elements of every other set to Set.
 template <class Set, class... Others>
 struct set_union {
     using type = Set;
@@ -48,7 +48,7 @@ struct set_union<Set, Other<Ts...>, Others...> : set_union<set_insert_t<Set, Ts.
 template <class Set, class... Others>
 using set_union_t = typename set_union<Set, Others...>::type;
 
-// The template arguments of List given to another template.
+// Passes the template arguments of List to another template.
 template <template <class...> class Target, class List>
 struct with_elements;
 template <template <class...> class Target, template <class...> class List, class... Ts>
@@ -74,7 +74,7 @@ concept class_type = decays_to<T, T> && std::is_class_v<T>;
 template <class T>
 concept queryable = std::destructible<T>;
 
-// An F can be called with such arguments; std::invocable without pointers to members.
+// True if an F can be called with Args; as std::invocable, without pointers to members.
 template <class F, class... Args>
 concept callable =
     requires(F&& f, Args&&... args) { static_cast<F&&>(f)(static_cast<Args&&>(args)...); };
@@ -87,14 +87,14 @@ using call_result_t = decltype(std::declval<F>()(std::declval<Args>()...));
 
 }  // namespace internal
 
-// Whether every decayed copy of Ts can be made without an exception.
+// True if decayed copies of all Ts can be made without an exception.
 template <class... Ts>
 inline constexpr bool nothrow_decay_copyable =
     (std::is_nothrow_constructible_v<std::decay_t<Ts>, Ts> && ...);
 
 namespace internal {
 
-// T with the const and the value category of Like: the type of a member of a Like.
+// T with the const and value category of Like: the type of a member T of a Like.
 template <class Like, class T>
 struct like {
     using type = T;

@@ -1,7 +1,8 @@
-// What co_await gives for a sender that cannot be awaited: one error, which says what to write.
+// What co_await returns for a sender that cannot be awaited: one error that says what to write.
 #pragma once
-// Such an object has the members of an awaiter, so that the compiler looks no further, and is none
-// to the concept is_awaiter. Its await_ready() is compiled where it is awaited, and only there.
+// The object has the members of an awaiter, so that the compiler searches no further, but does not
+// satisfy the concept is_awaiter. Its await_ready() holds the error, and is instantiated only where
+// the object is awaited.
 
 #include <coppice/exec/awaitable.hpp>
 
