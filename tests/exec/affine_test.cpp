@@ -1,4 +1,4 @@
-// Plan: affine [exec.affine]: the way back, and when it is left out.
+// Plan: affine [exec.affine]: the transfer back, and when it is left out.
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>

@@ -1,5 +1,5 @@
-// Plan: [exec.snd.expos], allocator-aware-forward: what an operation keeps of its sender's data
-// uses the allocator of the receiver's environment, if it uses one at all.
+// Plan: allocator-aware-forward of [exec.snd.expos]: what an operation stores of its sender's data
+// uses the allocator of the receiver's environment, if its type uses allocators.
 #include <coppice/exec/allocator_aware.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 namespace ex = coppice::execution;
 
-// Says which memory it is in.
+// Says whose memory a value is in.
 struct who {
     std::pmr::memory_resource* expected;
     std::string operator()(const auto&... values) const {
@@ -51,7 +51,7 @@ TEST(exec_snd_expos, so_do_the_parts_of_a_pair) {
     EXPECT_EQ(probes::outcome(sndr | ex::then(second), a.env()), "value(ours )");
 }
 
-// A function that keeps something in memory of its own; takes the allocator first, or last.
+// A function with memory of its own; its constructor takes the allocator first, or last.
 struct first {
     using allocator_type = std::pmr::polymorphic_allocator<>;
     first() = default;

@@ -1,5 +1,5 @@
-// Plan: the room's own storage and small tools: alternatives, completion_store, product, invoke,
-// meta, stop_registration, start_race.
+// Plan: storage and small tools of the room: alternatives, completion_store, product, invoke, meta,
+// stop_registration, start_race.
 #include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/invoke.hpp>
 #include <coppice/exec/meta.hpp>
@@ -97,7 +97,7 @@ TEST(product, applies_decomposes_and_takes_no_room_for_what_is_empty) {
     EXPECT_EQ(one + *two, 3);
     EXPECT_EQ(std::move(p).apply([](int, std::unique_ptr<int>&& q) { return *std::move(q); }), 2);
     static_assert(sizeof(ex::internal::product<empty_a, int, empty_b>) == sizeof(int));
-    // g++ 12 cleared neighbours of empty elements while these were aggregates.
+    // g++ 12 zeroed neighbors of empty elements while these were aggregates.
     const ex::internal::product<empty_a, int, empty_b, int> full(ex::internal::construct_each(),
                                                                  empty_a(), 7, empty_b(), 8);
     EXPECT_EQ(full.get<1>() * full.get<3>(), 56);
@@ -153,11 +153,11 @@ TEST(stop_registration, runs_its_function_until_it_is_reset) {
 TEST(start_race, whoever_is_last_goes_on_alone) {
     ex::start_race race;
     race.open();
-    EXPECT_FALSE(race.completed());  // inside start: the starter goes on
+    EXPECT_FALSE(race.completed());  // inside start(): the starter continues
     EXPECT_TRUE(race.returned());
     race.open();
     EXPECT_FALSE(race.returned());  // nothing has completed yet
-    EXPECT_TRUE(race.completed());  // so the completion goes on
+    EXPECT_TRUE(race.completed());  // so the completion continues
 }
 
 TEST(start_race, of_two_threads_exactly_one_goes_on) {

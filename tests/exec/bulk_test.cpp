@@ -46,7 +46,7 @@ TEST(exec_bulk, of_nothing_calls_nothing) {
     EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::seq, -1, [](int) { FAIL(); })), "value()");
 }
 
-// [exec.bulk] p3: any integral shape, and bool is integral.
+// [exec.bulk] p3: any integral shape is allowed, and bool is integral.
 TEST(exec_bulk, counts_with_bool) {
     for (const bool shape : {false, true}) {
         std::string said;

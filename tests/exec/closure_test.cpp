@@ -1,4 +1,5 @@
-// Plan: adaptors of one argument are closures themselves, without parentheses [exec.adapt.obj] p5.
+// Plan: an adaptor without arguments is a closure, with and without parentheses [exec.adapt.obj]
+// p5.
 #include <coppice/execution.hpp>
 
 #include "probes.hpp"
@@ -41,7 +42,7 @@ TEST(exec_adapt_obj, parentheses_do_no_harm) {
     EXPECT_EQ(outcome(ex::just(1) | (ex::split() | ex::unstoppable())), "value(1)");
 }
 
-// A closure is no sender, and only an adaptor of one argument is one.
+// A closure is not a sender, and only an adaptor without arguments is a closure.
 static_assert(!ex::sender<ex::into_variant_t>);
 template <class T>
 concept piped = requires(const T& closure) { ex::just(1) | closure; };

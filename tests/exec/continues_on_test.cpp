@@ -1,4 +1,4 @@
-// Plan: continues_on [exec.continues.on]: each channel moves over; failing to schedule.
+// Plan: continues_on [exec.continues.on]: each completion moves to the scheduler; scheduling fails.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/just.hpp>

@@ -53,7 +53,7 @@ constexpr std::int64_t span_of(Rep count) {
     return ex::time_span(std::chrono::duration<Rep, Period>(count)).nanoseconds();
 }
 
-// Each end of Rep lies on its side of zero and is the end of the span if it is beyond it.
+// Each limit of Rep converts to the limit of time_span on its side of zero if it is beyond that.
 template <class Rep, class Period>
 void ends_saturate() {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();

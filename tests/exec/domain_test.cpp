@@ -1,5 +1,6 @@
 // Plan: domains [exec.domain.default], [exec.domain.indeterminate], [exec.snd.transform],
-// [exec.snd.apply]: who transforms, in which order, and that a user's domain replaces an algorithm.
+// [exec.snd.apply]: what transforms a sender, in which order; a user's domain replaces an
+// algorithm.
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/domain.hpp>
@@ -18,7 +19,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::outcome;
 
-// A domain in which `then` sends 99 instead, and bulk is counted.
+// A domain that makes `then` send 99, and counts bulk.
 struct my_domain {
     template <ex::sender_for<ex::then_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&&, const Env&) {
@@ -97,7 +98,7 @@ TEST(exec_snd_transform, what_nobody_customises_is_returned_as_it_is) {
     static_assert(!ex::needs_transform<decltype(sndr), ex::env<>>);
 }
 
-// A user's own algorithm, written in terms of others.
+// A user's algorithm, written in terms of others.
 struct twice_t {
     template <class Sndr>
     auto operator()(Sndr&& sndr) const;
@@ -123,7 +124,7 @@ TEST(exec_domain_default, asks_the_senders_own_algorithm) {
     EXPECT_EQ(outcome(twice_t()(twice_t()(ex::just(3)))), "value(12)");
 }
 
-// The same as an aggregate whose first member is the tag, as the draft takes senders apart.
+// The same algorithm with an aggregate sender whose first member is the tag, as in the draft.
 struct thrice_t {
     template <class Sndr, class Env>
     auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env&) const {

@@ -111,7 +111,7 @@ TEST(exec_snd_expos, an_adaptor_passes_on_the_forwarding_queries_only) {
     const auto passed = ex::forward_env(base);
     EXPECT_EQ(passed.query(forwarding()), 1);
     static_assert(!ex::has_query<decltype(passed), not_forwarding>);
-    // Passing on twice is passing on once, for the compiler's sake.
+    // Forwarding twice has the same type as forwarding once, which saves compile time.
     static_assert(std::is_same_v<std::remove_cvref_t<ex::fwd_env_t<decltype(passed)>>,
                                  std::remove_cvref_t<decltype(passed)>>);
 }

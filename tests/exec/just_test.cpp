@@ -1,4 +1,5 @@
-// Plan: the three factories [exec.just]: what they send, to whom, once.
+// Plan: the three factories [exec.just]: what they send, to which receivers, and that they send
+// once.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 

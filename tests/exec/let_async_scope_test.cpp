@@ -1,5 +1,5 @@
-// Plan: let_async_scope (P3296R3): the join on every path, whose error wins, stops, nested spawns,
-// spawns from other threads, environments; scoped.
+// Plan: let_async_scope (P3296R3): it joins on every path; which error wins; stops; spawns from
+// nested work and from other threads; environments; scoped.
 #include <coppice/base/atomic.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/continues_on.hpp>
@@ -28,12 +28,12 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using probes::outcome;
 
-// A child of a scope that a test ends by hand.
+// A child of a scope that the test completes.
 auto by_hand(probes::by_hand& hand) {
     return hand.get() | ex::then([](int) noexcept {});
 }
 
-// A scope of one nested operation, connected and started.
+// A scope with one nested operation, connected and started.
 template <class Sndr, class Env = ex::env<>>
 class started {
 public:
@@ -108,7 +108,7 @@ TEST(let_async_scope, the_first_error_of_nested_work_stops_the_rest_and_wins) {
                           return probes::until_stopped();
                       })),
               "error(exception first)");
-    // It also wins over a body that ended well before.
+    // It also wins over a body that ended long before.
     probes::by_hand hand;
     const started op(ex::just() | ex::let_async_scope([&](auto scope) {
                          ex::spawn(by_hand(hand), scope);
@@ -116,7 +116,7 @@ TEST(let_async_scope, the_first_error_of_nested_work_stops_the_rest_and_wins) {
                      }));
     hand.error(9);
     EXPECT_EQ(op.said(), "error(exception 9)");
-    // And a body's error over a later one.
+    // A body's error wins over a later error of nested work.
     probes::by_hand late;
     const started second(ex::just() | ex::let_async_scope([&](auto scope) {
                              ex::spawn(by_hand(late), scope);
@@ -206,7 +206,7 @@ TEST(let_async_scope, the_result_of_spawn_future_is_the_bodys) {
                               ex::just(1) | ex::then([](int i) { return i + 1; }), scope);
                       })),
               "value(2)");
-    // Its error is its consumer's, and does not stop the scope.
+    // Its error belongs to its consumer, and does not stop the scope.
     EXPECT_EQ(outcome(ex::just() | ex::let_async_scope([](auto scope) {
                           return ex::spawn_future(ex::just_error(3), scope) |
                                  ex::upon_error([](int i) { return i; });

@@ -32,7 +32,7 @@ struct d1 {};
 struct d2 {};
 struct d3 {};
 
-// Completes with an int in Dv, with an error in De, stopped in Ds; void: never.
+// Completes with an int in Dv, an error in De, stopped in Ds; never where the domain is void.
 template <class Dv, class De, class Ds>
 struct ends_in {
     using sender_concept = ex::sender_tag;
@@ -137,7 +137,7 @@ TEST(exec_snd_general, let_value_knows_the_scheduler_of_a_second_sender_without_
     const auto sch = loop.get_scheduler();
     const auto first = ex::schedule(sch) | ex::let_value([] { return ex::just(1); });
     EXPECT_EQ(ex::get_completion_scheduler<V>(ex::get_env(first), ex::env<>()), sch);
-    // So there is a way back from another context.
+    // So on() can return from another context.
     ex::run_loop here;
     probes::record r;
     auto op =
@@ -178,7 +178,7 @@ TEST(exec_starts_on, does_not_say_where_a_failure_of_scheduling_happens) {
     using Env = std::remove_cv_t<decltype(env)>;
     using sndr = decltype(ex::starts_on(loop.get_scheduler(), each()));
     static_assert(completes_in<sndr, d1, d2, void, Env>);
-    static_assert(completes_in<sndr, d1, d2, d3>);  // where nobody can stop it
+    static_assert(completes_in<sndr, d1, d2, d3>);  // if it cannot be stopped
 }
 
 TEST(exec_par_scheduler, bulk_after_when_all_is_done_where_that_completes) {

@@ -1,4 +1,4 @@
-// Plan: on [exec.on]: there and back again, for senders and closures.
+// Plan: on [exec.on]: it moves to a scheduler and returns, for senders and for closures.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/on.hpp>

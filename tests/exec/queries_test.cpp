@@ -1,4 +1,4 @@
-// Plan: each query object of [exec.queries]: its answer, its default, what it follows.
+// Plan: each query object of [exec.queries]: its answer, its default, and what it falls back to.
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/queries.hpp>

@@ -1,4 +1,4 @@
-// Plan: repeat_until and retry: rounds, ends, constant stack, rounds on other threads.
+// Plan: repeat_until and retry: rounds, completions, constant stack, rounds on other threads.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
@@ -69,7 +69,7 @@ TEST(repeat_until, rounds_that_complete_later_go_on_from_their_completion) {
     EXPECT_EQ(r.said(), "value()");
 }
 
-// Sends true on a thread of its own, before start() returns.
+// Sends true on a thread of its own before start() returns.
 struct elsewhere {
     using sender_concept = ex::sender_tag;
     template <class, class...>

@@ -1,4 +1,4 @@
-// Plan: run_loop [exec.run.loop]: order, stop, many threads, timers, misuse.
+// Plan: run_loop [exec.run.loop]: order, stops, many threads, timers, misuse.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/just.hpp>

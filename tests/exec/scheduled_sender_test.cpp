@@ -40,7 +40,7 @@ struct manual_resource {
     coppice::intrusive_queue<item, &item::next> items;
 };
 
-// Counts what an operation completes with.
+// Counts the completions of an operation.
 struct outcome {
     int values = 0;
     int stops = 0;

@@ -1,5 +1,5 @@
-// Plan: the scopes' states [exec.counting.scopes], join, close, stop; associate, spawn and
-// spawn_future in them; the listing of who is outstanding; misuse.
+// Plan: the states of scopes [exec.counting.scopes]; join, close, stop; associate, spawn, and
+// spawn_future in them; the listing of outstanding operations; misuse.
 #include <coppice/exec/allocate.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/just.hpp>
@@ -27,7 +27,7 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using probes::outcome;
 
-// A join connected to a receiver whose start scheduler is a context of the test's.
+// A join, connected to a receiver whose start scheduler is a context of the test.
 class joined {
 public:
     template <class Scope>

@@ -1,4 +1,4 @@
-// Plan: the concepts of [exec.recv] and [exec.snd.concepts] accept and refuse what the draft says;
+// Plan: the concepts of [exec.recv] and [exec.snd.concepts] accept and reject what the draft says;
 // how signatures are found [exec.getcomplsigs].
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -125,7 +125,7 @@ TEST(exec_snd_concepts, sender_to_needs_a_receiver_for_all_of_them) {
     static_assert(!ex::sender_to<plain_sender, int>);
 }
 
-// Needs an environment, each in its own way.
+// Senders that need an environment, each in a different way.
 struct dependent_by_throw {
     using sender_concept = ex::sender_tag;
     template <class Self, class... Env>

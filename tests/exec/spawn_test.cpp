@@ -1,5 +1,5 @@
-// Plan: the forms of spawn's arguments: an environment, a callable that takes the errors, both;
-// in each kind of scope. What spawn does besides is in scope_test.cpp.
+// Plan: the forms of spawn's arguments: an environment, an error handler, or both; in each kind of
+// scope. Other tests of spawn are in scope_test.cpp.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let_async_scope.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -25,7 +25,7 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-// Writes each error down in words.
+// Records each error in words.
 struct note {
     std::vector<std::string>* said;
     template <class Error>
@@ -178,7 +178,7 @@ TEST(exec_spawn_on_error, it_takes_the_errors_before_let_async_scope) {
                                   }));
     EXPECT_EQ(std::get<0>(*result), 9);
     EXPECT_EQ(said, (std::vector<std::string>{"exception x", "7", "8"}));
-    // Without it they are the scope's, with an environment too.
+    // Without on_error the errors go to the scope, also if an environment is given.
     const auto failing = [](auto... third) {
         return ex::just() | ex::let_async_scope([=](auto scope) {
                    ex::spawn(throwing(), scope, third...);

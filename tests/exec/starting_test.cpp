@@ -1,4 +1,5 @@
-// exec/starting.hpp: a completion inside start() is told from one outside and from one elsewhere.
+// Plan: exec/starting.hpp: tells a completion inside start() from one outside and from one on
+// another thread.
 #include <coppice/exec/starting.hpp>
 
 #include <coppice/exec/as_awaitable.hpp>
@@ -50,8 +51,9 @@ TEST(starting, the_next_operation_at_the_same_address_is_another_one) {
     EXPECT_FALSE(first.has_completed());
 }
 
-// Two coroutines whose frames are at one address, one after the other, and alike but for what they
-// note: the first is completed on another thread inside its start, the second on the first's.
+// Two coroutines, one after the other, whose frames are at one address and differ only in what they
+// note. The first is completed on another thread inside its start, the second on the first's
+// thread.
 alignas(64) std::byte frame_memory[4096];
 struct both_starts {
     void (*complete)(void*) = nullptr;
@@ -78,8 +80,8 @@ public:
 };
 in_the_same_frame start_second(both_starts& both);
 
-// Completed through `both`. The start of the first completes it on another thread, which starts the
-// second there, and then completes the second.
+// An awaitable that is completed through `both`. The start of the first completes it on another
+// thread, which starts the second there, and then completes the second.
 struct completed_by_hand {
     using sender_concept = ex::sender_tag;
     using completion_signatures = ex::completion_signatures<ex::set_value_t()>;

@@ -1,4 +1,4 @@
-// Plan: starts_on [exec.starts.on]: where the child runs and what it sees.
+// Plan: starts_on [exec.starts.on]: where the child runs and what its environment answers.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>

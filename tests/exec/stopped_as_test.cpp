@@ -1,4 +1,4 @@
-// Plan: stopped_as_optional and stopped_as_error on each channel.
+// Plan: stopped_as_optional and stopped_as_error for each kind of completion.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>

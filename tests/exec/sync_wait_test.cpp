@@ -1,4 +1,4 @@
-// Plan: sync_wait [exec.sync.wait] and its results; the loop it gives to the sender.
+// Plan: sync_wait [exec.sync.wait] and its results; the loop that it offers to the sender.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>

@@ -1,5 +1,6 @@
-// Plan: then, upon_error, upon_stopped [exec.then] on each channel; signatures; exceptions; pipes
-// and closures [exec.adapt.obj]; the attributes an adaptor passes on [exec.adapt.general].
+// Plan: then, upon_error, upon_stopped [exec.then] for each kind of completion; signatures;
+// exceptions; pipes and closures [exec.adapt.obj]; attributes that an adaptor passes on
+// [exec.adapt.general].
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/then.hpp>
@@ -114,7 +115,7 @@ TEST(exec_adapt_obj, a_closure_of_closures_is_a_closure) {
     EXPECT_EQ(outcome(ex::just(6) | std::move(twice)), "value(13)");
 }
 
-// A user's own closure and adaptor, as [exec.adapt.obj] has them.
+// A user's closure and adaptor, as in [exec.adapt.obj].
 struct plus_one : ex::sender_adaptor_closure<plus_one> {
     plus_one() noexcept = default;
     template <ex::sender Sndr>

@@ -63,7 +63,7 @@ TEST(timeout, any_time_is_a_limit) {
                  std::system_error);
 }
 
-// Stops on the decision of its own, after `takes`, without a look at tokens and deadlines.
+// Stops by its own decision, after `takes`, without looking at tokens and deadlines.
 auto stops_itself(std::chrono::nanoseconds takes) {
     return ex::read_env(ex::get_scheduler) |
            ex::let_value([](auto sch) { return ex::schedule(sch); }) | ex::let_value([takes] {
@@ -94,13 +94,13 @@ TEST(timeout, a_stop_of_the_senders_own_is_a_stop_and_no_timeout) {
         EXPECT_EQ(fate(ex::timeout(ex::just_stopped(), limit)), 3) << limit.count();
         EXPECT_EQ(fate(ex::timeout(ex::just(1), limit)), 1) << limit.count();
     }
-    // After its end, while the loop that has the timer is busy with the sender.
+    // It stops after its end, while the loop that has the timer is busy with it.
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms)), 3);
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms) | ex::timeout(1h)), 3);
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms) | ex::timeout(1h), 1h)), 3);
 }
 
-// Looks at the deadline by itself, as operations of a loop do, and stops when it has passed.
+// Watches the deadline itself, as operations of a loop do, and stops when it has passed.
 struct keeps_its_deadline {
     using sender_concept = ex::sender_tag;
     template <class Self, class... Env>
@@ -135,18 +135,18 @@ TEST(timeout, a_stop_of_a_sender_that_keeps_the_deadline_is_a_timeout) {
                   2)
             << limit.count();
     }
-    // A timeout asks for the deadline around it: after that its stop cannot be told from a timeout.
+    // A timeout around it asks for the deadline, so its stop after that looks like a timeout.
     EXPECT_EQ(fate(stops_itself(3ms) | ex::timeout(1ms) | ex::timeout(2ms)), 2);
-    // The deadline that it keeps is the outer one's.
+    // The deadline that it keeps is the outer timeout's.
     EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) | ex::timeout(1ms)), 2);
-    // Or is nobody's timeout.
+    // Or it is no timeout's deadline.
     const auto when = ex::monotonic_now() + ex::time_span(1ms);
     EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) |
                    ex::write_env(ex::prop(ex::get_deadline, when))),
               3);
 }
 
-// One that heeds a stop, but only when its end has come, too.
+// A sender that heeds a stop, but only when the limit has passed as well.
 TEST(timeout, a_stop_from_outside_that_takes_longer_than_the_limit_is_a_stop) {
     coppice::inplace_stop_source source;
     const auto slow = [&] {
@@ -202,15 +202,16 @@ TEST(timeout, of_a_loops_own_senders_is_timed_by_the_loop) {
     EXPECT_EQ(r.said(), "value()");
 }
 
-// A task's scheduler is erased: it is asked only when nothing is timed for certain.
+// A task's scheduler is type-erased. It is used only if no other scheduler is certain to have
+// timers.
 TEST(timeout, takes_a_scheduler_that_may_have_no_timers_last) {
     const auto within = [](const ex::any_scheduler& where) {
         return ex::write_env(ex::timeout(probes::until_stopped(), 1ms),
                              ex::prop(ex::get_start_scheduler, where));
     };
-    // sync_wait's own loop is timed for certain, and delegated to.
+    // sync_wait's own loop always has timers, and is the delegation scheduler.
     EXPECT_THROW(sync_wait(within(ex::inline_scheduler())), std::system_error);
-    // Behind a receiver that names nothing, the erased one is what there is.
+    // A receiver that names no timer leaves only the erased scheduler.
     probes::record r;
     EXPECT_DEATH((void)ex::connect(within(ex::inline_scheduler()), probes::receiver<>(r)),
                  "asked of a scheduler that has none");

@@ -1,4 +1,4 @@
-// Plan: the heap against a sorted list.
+// Plan: compares the heap with a sorted list.
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/timer_heap.hpp>
 

@@ -1,4 +1,4 @@
-// Plan: when_all_range: order, failures, none and many.
+// Plan: when_all_range: order, failures, an empty range, a large range.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>

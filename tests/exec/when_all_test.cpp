@@ -1,4 +1,4 @@
-// Plan: when_all [exec.when.all] on each outcome; stops in both directions; finite tokens
+// Plan: when_all [exec.when.all] for each outcome; stops in both directions; finite tokens
 // (P3409R1); a completion that destroys the operation.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>

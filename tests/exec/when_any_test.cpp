@@ -1,4 +1,4 @@
-// Plan: when_any: who wins, who is stopped, what is sent.
+// Plan: when_any: which child wins, which children are stopped, what is sent.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>

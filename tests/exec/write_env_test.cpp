@@ -1,4 +1,4 @@
-// Plan: write_env and unstoppable: whose answer comes first.
+// Plan: write_env and unstoppable: which answer comes first.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>

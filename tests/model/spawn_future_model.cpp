@@ -1,4 +1,4 @@
-// spawn_future: the operation, its consumer and the consumer's stop meet in every order.
+// spawn_future: the operation, its consumer, and the consumer's stop meet in every order.
 #include "exec_model.hpp"
 
 #include <coppice/exec/spawn_future.hpp>
@@ -12,7 +12,7 @@ using namespace model;
 
 constexpr const char* future_file = "include/coppice/exec/spawn_future.hpp";
 
-// The scope has been left, and ends.
+// Checks that the scope was left, and destroys it.
 void end_scope(manual_lifetime<ex::simple_counting_scope>& scope) {
     require(scope.get().outstanding() == 0, "the scope was not left");
     struct : ex::scope_base::joiner {
@@ -37,7 +37,7 @@ struct future_test : stop_test<Derived, Threads>, ending {
         completions = 0;
         return ex::spawn_future(spawned.get(), scope.get().get_token());
     }
-    // The state is gone, once, and has left the scope.
+    // Checks that the state was destroyed once and has left the scope.
     void end(int expected) {
         require(completions == expected, "not consumed as often as it should be");
         require(spawned.ended.load(relaxed) == 1, "the state was not ended once");
@@ -45,7 +45,7 @@ struct future_test : stop_test<Derived, Threads>, ending {
     }
 };
 
-// The operation completes, the consumer starts, and is stopped.
+// The operation completes, and the consumer starts and is stopped.
 template <bool Stop>
 struct consumed : future_test<consumed<Stop>, Stop ? 3 : 2> {
     using base = future_test<consumed<Stop>, Stop ? 3 : 2>;

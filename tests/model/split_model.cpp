@@ -1,5 +1,4 @@
-// split: consumers that start while the child completes, and a state that ends with its last
-// holder.
+// split: consumers start while the child completes; the last holder destroys the state.
 #include "exec_model.hpp"
 
 #include <coppice/exec/split.hpp>
@@ -13,7 +12,7 @@ using namespace model;
 
 constexpr const char* split_file = "include/coppice/exec/split.hpp";
 
-// One consumer, which ends its operation when it is completed.
+// A consumer that destroys its operation when it is completed.
 template <class Sndr, class Rcvr>
 struct consumer : ending {
     using operation = ex::connect_result_t<Sndr, Rcvr>;
@@ -30,7 +29,7 @@ struct consumer : ending {
     }
 };
 
-// Two threads start a consumer each, a third completes the child.
+// Two threads start a consumer each, and a third completes the child.
 struct two_consumers : stop_test<two_consumers, 3> {
     using sender = decltype(ex::split(std::declval<hand::sender>()));
     hand child;

@@ -12,8 +12,8 @@ using namespace model;
 
 constexpr const char* race_file = "include/coppice/exec/start_race.hpp";
 
-// The starter hands the operation over inside start(); whoever goes on reads what both have done,
-// and ends the race.
+// The starter hands the operation over inside start(). The side that continues reads what both have
+// written, and destroys the race.
 struct handed_over : test<handed_over, 2> {
     manual_lifetime<ex::start_race> race;
     atomic<int> handed{0};

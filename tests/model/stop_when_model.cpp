@@ -1,5 +1,5 @@
-// stop_when: two threads stop one operation through two tokens at once, and a third destroys it as
-// soon as it has completed; the function of the fused callback runs once.
+// stop_when: two threads stop one operation through two tokens concurrently, and a third destroys
+// it as soon as it has completed. The function of the fused callback runs once.
 #include "exec_model.hpp"
 
 #include <coppice/exec/stop_when.hpp>
