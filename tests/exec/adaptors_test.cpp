@@ -216,7 +216,7 @@ TEST(exec_snd_expos, every_sender_of_the_library_decomposes_into_tag_data_and_ch
     static_assert(std::is_same_v<std::decay_t<decltype(tag)>, ex::continues_on_t>);
 }
 
-TEST(exec_adapt_obj, closures_compose_in_any_grouping_and_are_used_again) {
+TEST(exec_adapt_obj, closures_compose_in_any_grouping_and_can_be_reused) {
     const auto add = ex::then(plus_one);
     const auto add_two = add | add;
     const auto add_three = add | (add | add);

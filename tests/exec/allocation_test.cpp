@@ -190,7 +190,7 @@ TEST(allocations, a_small_any_scheduler_allocates_nothing_to_copy_and_to_schedul
     EXPECT_EQ(count.so_far(), 0u);
 }
 
-TEST(allocations, awaiting_a_sender_allocates_nothing_but_the_coroutine) {
+TEST(allocations, awaiting_a_sender_allocates_only_the_coroutine) {
     auto awaits = [](int n) -> probes::coroutine<int> {
         int sum = 0;
         for (int i = 0; i != n; ++i)

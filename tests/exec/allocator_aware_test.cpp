@@ -42,7 +42,7 @@ TEST(exec_snd_expos, the_values_of_just_use_the_environments_allocator) {
     EXPECT_EQ(probes::outcome(sndr | ex::then(who{&a.memory})), "value(other other )");
 }
 
-TEST(exec_snd_expos, so_do_the_parts_of_a_pair) {
+TEST(exec_snd_expos, the_parts_of_a_pair_use_the_environments_allocator) {
     arena a;
     const auto sndr = ex::just(std::pair(1, std::pair(std::pmr::string("second"), 2)));
     const auto second = [&](const std::pair<int, std::pair<std::pmr::string, int>>& p) {
@@ -81,7 +81,8 @@ TEST(exec_snd_expos, the_function_of_then_uses_the_environments_allocator) {
     EXPECT_EQ(probes::outcome(ex::just() | ex::then(first()), a.env()), "value(ours f)");
 }
 
-TEST(exec_snd_expos, what_uses_no_allocator_is_kept_as_it_is_and_connecting_it_does_not_throw) {
+TEST(exec_snd_expos,
+     a_value_without_an_allocator_is_stored_as_it_is_and_connects_without_throwing) {
     arena a;
     using env = decltype(a.env());
     using receiver = probes::receiver<env>;

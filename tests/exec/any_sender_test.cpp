@@ -45,13 +45,13 @@ int chosen(any_text) {
     return 2;
 }
 
-TEST(any_sender, overloads_are_chosen_by_what_a_sender_sends) {
+TEST(any_sender, overloads_are_chosen_by_a_senders_completions) {
     EXPECT_EQ(chosen(ex::just(1)), 1);
     EXPECT_EQ(chosen(ex::just(std::string())), 2);
     EXPECT_EQ(chosen(ex::just_stopped()), 1);
 }
 
-TEST(any_sender, large_senders_move_and_end_once) {
+TEST(any_sender, large_senders_move_and_are_destroyed_once) {
     auto counted = std::make_shared<int>(0);
     {
         any_int large(ex::just(1) | ex::then([counted, pad = std::string(50, 'x')](int i) {
@@ -73,7 +73,7 @@ struct number {
     operator int() const noexcept { return 4; }
 };
 
-TEST(any_sender, results_convert_and_what_a_conversion_throws_is_the_error) {
+TEST(any_sender, results_convert_and_an_exception_of_a_conversion_is_the_error) {
     EXPECT_EQ(outcome(any_int(ex::just(number()))), "value(4)");
     EXPECT_EQ(outcome(any_int(ex::just(throwing_number()))), "error(exception no number)");
     using any_code = ex::any_sender<

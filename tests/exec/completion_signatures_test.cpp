@@ -124,7 +124,7 @@ TEST(signatures_union, keeps_the_first_of_equal_signatures) {
                   ex::completion_signatures<set_value_t(int), set_stopped_t(), set_error_t(int)>>);
 }
 
-TEST(signatures_union, an_error_outranks_a_missing_environment) {
+TEST(signatures_union, an_error_wins_over_a_missing_environment) {
     using error = ex::pipeline_error<ex::in_algorithm<int>, ex::got<>, ex::wanted<>>;
     using a = ex::completion_signatures<set_value_t(int)>;
     static_assert(std::is_same_v<ex::signatures_union_t<a, ex::dependent_signatures>,

@@ -14,7 +14,7 @@ namespace {
 namespace ex = coppice::execution;
 using namespace std::chrono_literals;
 
-TEST(get_deadline, is_never_where_nobody_says) {
+TEST(get_deadline, is_never_by_default) {
     EXPECT_EQ(ex::get_deadline(ex::env<>()), ex::instant::never());
     const auto e = ex::prop(ex::get_deadline, ex::instant(5));
     EXPECT_EQ(ex::get_deadline(e), ex::instant(5));
@@ -124,7 +124,7 @@ TEST(deadline, whole_nanoseconds_of_any_period_are_exact) {
     EXPECT_EQ((span_of<std::int64_t, std::micro>(far)), far * 1000);
 }
 
-TEST(deadline, what_is_not_a_number_is_over) {
+TEST(deadline, nan_counts_as_a_span_that_has_passed) {
     const auto nan_of = []<class Rep>(Rep) {
         constexpr Rep nan = std::numeric_limits<Rep>::quiet_NaN();
         EXPECT_EQ((span_of<Rep, std::nano>(nan)), 0);

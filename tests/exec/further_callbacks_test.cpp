@@ -131,21 +131,21 @@ TEST(further_callbacks, a_child_may_register_ten) {
 }
 
 // The winner stops the others, each of which has registered several callbacks.
-TEST(further_callbacks, a_result_stops_children_that_registered_several) {
+TEST(further_callbacks, a_result_stops_children_with_several_callbacks) {
     EXPECT_EQ(probes::outcome(ex::when_any(listens<2>(), listens<10>(), ex::just(7))), "value(7)");
     EXPECT_EQ(probes::outcome(ex::when_all(listens<2>(), listens<10, true>(), ex::just_error(7))),
               "error(7)");
 }
 
 // A timeout that expires stops its child.
-TEST(further_callbacks, a_timeout_stops_a_child_that_registered_several) {
+TEST(further_callbacks, a_timeout_stops_a_child_with_several_callbacks) {
     const auto limited =
         ex::timeout(listens<3>(), 1ms) | ex::upon_error([](auto) noexcept { return 9; });
     EXPECT_EQ(std::get<0>(*sync_wait(limited)), 9);
 }
 
 // let_value(read_env(get_stop_token), f) gives f a token that the child's own senders also use.
-TEST(further_callbacks, a_token_read_from_the_environment_is_used_beside_the_child_s_own) {
+TEST(further_callbacks, a_token_from_read_env_and_the_childs_own_token_can_both_be_used) {
     is_stopped([] {
         auto child = ex::read_env(coppice::get_stop_token) | ex::let_value([](auto token) {
                          return ex::when_all(
@@ -157,7 +157,7 @@ TEST(further_callbacks, a_token_read_from_the_environment_is_used_beside_the_chi
 }
 
 // Dropping a future stops what was spawned.
-TEST(further_callbacks, a_dropped_future_stops_what_registered_several) {
+TEST(further_callbacks, a_dropped_future_stops_work_with_several_callbacks) {
     for (int round = 0; round != rounds; ++round) {
         ex::counting_scope scope;
         {

@@ -116,7 +116,7 @@ const auto rethrow = [](auto e) {
     return std::string();
 };
 
-TEST(exec_own_channel, then_and_its_like_take_generic_functions) {
+TEST(exec_own_channel, then_and_upon_take_generic_functions) {
     EXPECT_EQ(ends(sends_value | ex::then(length)), "value(3)");
     EXPECT_EQ(ends(sends_error | ex::then(length)), "error(exception 7)");
     EXPECT_EQ(ends(sends_stopped | ex::then(length)), "stopped");
@@ -130,7 +130,7 @@ TEST(exec_own_channel, then_and_its_like_take_generic_functions) {
     EXPECT_EQ(ends(sends_stopped | ex::upon_stopped(only_stops)), "value(none)");
 }
 
-TEST(exec_own_channel, let_and_its_like_take_generic_functions) {
+TEST(exec_own_channel, let_adaptors_take_generic_functions) {
     const auto just_length = [](auto& s) { return ex::just(s.size()); };
     const auto just_rethrow = [](auto& e) {
         std::rethrow_exception(e);

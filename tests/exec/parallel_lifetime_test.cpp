@@ -142,7 +142,7 @@ TEST(exec_parschedrepl, senders_and_schedulers_keep_a_replaced_backend) {
     EXPECT_EQ(c.calls, 2);
 }
 
-TEST(exec_parschedrepl, an_operation_that_never_starts_lets_its_backend_go) {
+TEST(exec_parschedrepl, an_operation_that_is_never_started_releases_its_backend) {
     counts c;
     replacement::set_parallel_scheduler_backend(std::make_shared<counted_backend>(c));
     std::make_optional<self_destroying<decltype(ex::schedule(ex::get_parallel_scheduler()))>>(
@@ -188,7 +188,7 @@ TEST(exec_par_scheduler, work_in_flight_ends_on_the_team_that_was_replaced) {
 }
 
 // Another thread drops the team, and the work waits for that thread. So dropping it must not wait.
-TEST(exec_par_scheduler, replacing_the_team_waits_for_none_of_its_threads) {
+TEST(exec_par_scheduler, replacing_the_team_does_not_wait_for_its_threads) {
     std::binary_semaphore replaced{0};
     std::binary_semaphore ended{0};
     replacement::set_parallel_scheduler_backend(nullptr);

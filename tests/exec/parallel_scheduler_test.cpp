@@ -79,7 +79,7 @@ TEST(exec_par_scheduler, a_stop_before_the_start_calls_nothing) {
     EXPECT_EQ(calls, 0);
 }
 
-TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
+TEST(exec_par_scheduler, a_stop_skips_calls_that_have_not_begun) {
     coppice::inplace_stop_source source;
     coppice::internal::atomic<int> calls{0};
     auto result = sync_wait(
@@ -94,7 +94,7 @@ TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
     EXPECT_LT(calls.load(coppice::internal::relaxed), 1'000'000);
 }
 
-TEST(exec_par_scheduler, a_stop_does_not_hide_why_a_call_failed) {
+TEST(exec_par_scheduler, a_stop_does_not_hide_the_error_of_a_call) {
     coppice::inplace_stop_source source;
     auto fails_and_stops = ex::schedule(ex::get_parallel_scheduler()) |
                            ex::bulk_unchunked(ex::par, 1'000'000, [&](int i) {
@@ -106,7 +106,7 @@ TEST(exec_par_scheduler, a_stop_does_not_hide_why_a_call_failed) {
 }
 
 // A second value completion, of a reference that is never sent, would be ambiguous.
-TEST(exec_par_scheduler, a_bulk_sends_a_referred_value_as_a_copy_and_in_one_way) {
+TEST(exec_par_scheduler, a_bulk_sends_a_reference_as_a_copy_with_one_signature) {
     int value = 1;
     auto sndr = ex::schedule(ex::get_parallel_scheduler()) |
                 ex::then([&]() noexcept -> int& { return value; }) |

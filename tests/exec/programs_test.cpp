@@ -120,7 +120,7 @@ auto serve(ex::scheduler auto io, ex::scheduler auto work, request r) {
            ex::continues_on(io);
 }
 
-TEST(program, serves_requests_whatever_happens_to_them) {
+TEST(program, answers_each_request_whether_it_succeeds_fails_or_is_stopped) {
     one_thread io;
     one_thread work;
     const auto status = [&](int kind) {
@@ -131,7 +131,7 @@ TEST(program, serves_requests_whatever_happens_to_them) {
     EXPECT_EQ(status(-1), 500);
 }
 
-TEST(program, hops_between_contexts_where_it_says_so) {
+TEST(program, moves_between_contexts_where_it_says_so) {
     one_thread a;
     one_thread b;
     const auto here = [] { return std::this_thread::get_id(); };
@@ -219,7 +219,7 @@ struct again : ex::sender_adaptor_closure<again> {
     }
 };
 
-TEST(program, uses_an_algorithm_of_its_own_like_the_librarys) {
+TEST(program, uses_its_own_algorithm_like_the_librarys) {
     int calls = 0;
     const auto unreliable = [&] {
         if (++calls < 3) throw std::runtime_error("not yet");
@@ -234,7 +234,7 @@ TEST(program, uses_an_algorithm_of_its_own_like_the_librarys) {
 
 // ---- P3149: an unknown amount of work, in a scope -----------------------------------------------
 
-TEST(program, spawns_what_it_finds_and_joins_it) {
+TEST(program, spawns_work_as_it_is_found_and_joins_it) {
     one_thread a;
     one_thread b;
     lib::internal::atomic<int> sum{0};
@@ -250,7 +250,7 @@ TEST(program, spawns_what_it_finds_and_joins_it) {
     EXPECT_EQ(sum.load(lib::internal::relaxed), 5050);
 }
 
-TEST(program, spawns_from_within_what_was_spawned) {
+TEST(program, spawned_work_spawns_more) {
     one_thread context;
     lib::internal::atomic<int> leaves{0};
     ex::simple_counting_scope scope;
@@ -292,7 +292,7 @@ TEST(program, starts_early_and_asks_for_the_results_later) {
     sync_wait(scope.join());
 }
 
-TEST(program, stops_a_scope_and_all_in_it) {
+TEST(program, stops_a_scope_and_all_work_in_it) {
     one_thread context;
     ex::counting_scope scope;
     lib::internal::atomic<int> stopped{0};
@@ -331,7 +331,7 @@ TEST(program, stops_the_others_when_one_of_them_fails) {
 
 // ---- Results of several kinds -------------------------------------------------------------------
 
-TEST(program, takes_results_of_several_kinds_apart) {
+TEST(program, handles_results_of_several_kinds) {
     const auto halve = [](int i) {
         return ex::just(i) | ex::let_value([](int& n) { return ex::just(n / 2, n % 2); }) |
                ex::into_variant();

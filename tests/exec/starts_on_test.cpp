@@ -14,7 +14,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::by_hand_context;
 
-TEST(exec_starts_on, starts_the_child_on_the_scheduler_and_tells_it) {
+TEST(exec_starts_on, starts_the_child_on_the_scheduler_and_says_so_in_its_environment) {
     by_hand_context context;
     probes::record r;
     auto op =

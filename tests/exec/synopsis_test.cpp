@@ -210,7 +210,7 @@ static_assert(std::is_copy_constructible_v<ex::prop<color_t, int>> &&
 static_assert(std::is_same_v<decltype(color(both)), const int&> && noexcept(color(both)));
 static_assert(!lib::forwarding_query(color) && lib::forwarding_query(size_query));
 
-TEST(execution_syn, queries_that_are_not_forwarding_stop_at_an_adaptor) {
+TEST(execution_syn, adaptors_do_not_pass_non_forwarding_queries) {
     EXPECT_EQ(probes::outcome(ex::read_env(color) | ex::write_env(both)), "value(1)");
     EXPECT_EQ(probes::outcome(ex::read_env(size_query) | ex::then([](int i) { return i; }) |
                               ex::write_env(both)),

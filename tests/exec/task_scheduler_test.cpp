@@ -254,14 +254,15 @@ TEST(exec_task_scheduler, is_the_drafts_class) {
                                ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>>);
 }
 
-TEST(exec_task_scheduler, asks_the_scheduler_within_for_its_progress) {
+TEST(exec_task_scheduler, asks_the_held_scheduler_for_its_progress) {
     EXPECT_EQ(ex::get_forward_progress_guarantee(ex::task_scheduler(ex::get_parallel_scheduler())),
               ex::forward_progress_guarantee::parallel);
     EXPECT_EQ(ex::get_forward_progress_guarantee(ex::task_scheduler(ex::inline_scheduler())),
               ex::get_forward_progress_guarantee(ex::inline_scheduler()));
 }
 
-TEST(exec_task_scheduler, is_equal_to_what_it_holds_and_to_one_that_holds_the_same) {
+TEST(exec_task_scheduler,
+     is_equal_to_the_held_scheduler_and_to_a_task_scheduler_that_holds_an_equal_one) {
     allocation_log log;
     const wide_scheduler<0> one(1);
     const wide_scheduler<0> two(2);
@@ -294,7 +295,7 @@ TEST(exec_task_scheduler, stays_a_scheduler_when_it_is_moved_from_or_assigned_to
 
 // ---- Its allocator ----------------------------------------------------------------------------
 
-TEST(exec_task_scheduler, allocates_a_large_scheduler_once_whatever_is_copied) {
+TEST(exec_task_scheduler, allocates_a_large_scheduler_once_for_all_copies) {
     allocation_log log;
     {
         const ex::task_scheduler sch(wide_scheduler<0>(1), logging_allocator<char>(log));
@@ -360,7 +361,7 @@ TEST(exec_task_scheduler, bulk_without_a_domain_runs_in_order_where_the_child_co
     EXPECT_EQ(r.said(), "value(13)");
 }
 
-TEST(exec_task_scheduler, bulk_is_what_the_domain_of_the_scheduler_makes_of_it) {
+TEST(exec_task_scheduler, the_held_schedulers_domain_customizes_bulk) {
     std::barrier both(2);
     std::array<std::thread::id, 2> threads;
     const auto meet = [&](std::size_t i) {
@@ -377,7 +378,7 @@ TEST(exec_task_scheduler, bulk_is_what_the_domain_of_the_scheduler_makes_of_it) 
     EXPECT_EQ(said, "3210");
 }
 
-TEST(exec_task_scheduler, bulk_follows_it_through_the_senders_that_name_it) {
+TEST(exec_task_scheduler, bulk_finds_it_through_senders_that_name_it) {
     std::barrier both(2);
     const auto meet = [&](int, auto&...) { both.arrive_and_wait(); };
     const ex::scheduler_env in_halves(halves());
@@ -433,7 +434,7 @@ TEST(exec_task_scheduler, calls_every_index_once_on_the_parallel_scheduler) {
     for (const int n : calls) ASSERT_EQ(n, 20 * 4);
 }
 
-TEST(exec_task_scheduler_death, a_backend_that_cannot_schedule_stops_the_process) {
+TEST(exec_task_scheduler_death, a_backend_that_cannot_schedule_ends_the_process) {
     const auto backend = std::make_shared<counting_backend>();
     backend->fails = true;
     const ex::task_scheduler sch{ex::parallel_scheduler(backend)};
@@ -477,7 +478,7 @@ TEST(exec_task_scheduler, an_exception_of_the_function_is_the_error) {
               "error(exception copy)");
 }
 
-TEST(exec_task_scheduler, what_ends_the_bulk_within_ends_the_one_outside) {
+TEST(exec_task_scheduler, an_error_or_stop_of_the_inner_bulk_ends_the_outer_one) {
     const auto end = [](auto domain) {
         const ex::task_scheduler sch{domain_scheduler<decltype(domain)>()};
         return outcome(ex::schedule(sch) | ex::bulk(ex::par, 4, [](int) {}));
@@ -504,7 +505,7 @@ TEST(exec_task_scheduler, a_large_bulk_is_allocated_with_its_allocator) {
 }
 
 // As before it had a domain of its own: the reference is passed on.
-TEST(exec_task_scheduler, a_value_that_cannot_be_stored_is_left_where_it_is) {
+TEST(exec_task_scheduler, a_bulk_of_values_that_cannot_be_stored_is_not_transformed) {
     std::unique_ptr<int> value = std::make_unique<int>(1);
     auto sndr = ex::schedule(halves()) |
                 ex::then([&]() -> std::unique_ptr<int>& { return value; }) |

@@ -152,11 +152,11 @@ TEST(third_thread, may_destroy_an_any_sender) {
     storm([] { return any(never()); });
 }
 
-TEST(third_thread, may_destroy_an_any_sender_of_two_callbacks) {
+TEST(third_thread, may_destroy_an_any_sender_with_two_callbacks) {
     storm([] { return any(waits_for_stop<2>()); });
 }
 
-TEST(third_thread, may_destroy_an_any_sender_in_another) {
+TEST(third_thread, may_destroy_nested_any_senders) {
     storm([] { return any(any(never()) | ex::then([]() noexcept {})); });
 }
 
@@ -214,7 +214,7 @@ TEST(third_thread, may_destroy_a_scope_whose_join_has_completed) {
     }
 }
 
-TEST(third_thread, may_destroy_a_scope_that_another_thread_stops_and_whose_future_it_waits_for) {
+TEST(third_thread, may_destroy_a_scope_that_is_being_stopped_once_its_future_has_completed) {
     stopper other;
     for (int i = 0; i != rounds; ++i) {
         auto scope = std::make_unique<ex::counting_scope>();

@@ -106,7 +106,7 @@ void every_algorithm() {
           [] { return ex::scoped([](auto scope) { return ex::spawn_future(fails(), scope); }); });
 }
 
-TEST(throwing_errors, what_the_copy_of_an_error_throws_is_delivered) {
+TEST(throwing_errors, an_exception_of_copying_an_error_is_delivered) {
     every_algorithm<fragile>();
     every_algorithm<fragile&>();
     every_algorithm<const fragile&>();
@@ -124,7 +124,7 @@ coppice::task<fragile> returns_value() {
     co_return fragile();
 }
 
-TEST(throwing_errors, what_moving_a_tasks_error_throws_is_delivered) {
+TEST(throwing_errors, an_exception_of_moving_a_tasks_error_is_delivered) {
     delivers_the_copys_exception("task", [] { sync_wait(yields_error()); });
     delivers_the_copys_exception("split task", [] { sync_wait(ex::split(yields_error())); });
 }
@@ -145,7 +145,7 @@ coppice::task<void> awaits_moved_only() {
     co_await yields_moved_only();
 }
 
-TEST(throwing_errors, an_error_that_can_only_be_moved_is_thrown_as_it_is) {
+TEST(throwing_errors, a_move_only_error_is_thrown_as_it_is) {
     using fails = fails_with<moved_only>;
     EXPECT_THROW(sync_wait(fails()), moved_only);
     EXPECT_THROW(sync_wait(awaits<moved_only>()), moved_only);
@@ -157,7 +157,7 @@ TEST(throwing_errors, an_error_that_can_only_be_moved_is_thrown_as_it_is) {
         moved_only);
 }
 
-TEST(throwing_errors, what_moving_a_tasks_value_throws_is_delivered) {
+TEST(throwing_errors, an_exception_of_moving_a_tasks_value_is_delivered) {
     EXPECT_STREQ(ends_by(20, [] { sync_wait(returns_value()); }), "no error");
     const int needed = 20 - fragile::allowed;
     for (int n = 0; n != needed; ++n) {
