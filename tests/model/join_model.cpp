@@ -273,12 +273,15 @@ template <class Algorithm>
 void check(report& report, const char* name) {
     report.holds<arrivals<Algorithm, false>>(name);
     report.holds<arrivals<Algorithm, true>>("... and a stop", far);
-    report.holds<destroyed<Algorithm>>("... that stops all, and another thread destroys it", far);
-    report.holds<destroyed<Algorithm, true>>("... that stops one, while another ends", far);
-    report.holds<destroyed_by_third<Algorithm>>("... and who destroys did not start it", far);
+    report.holds<destroyed<Algorithm>>(
+        "... that stops all children, and another thread destroys it", far);
+    report.holds<destroyed<Algorithm, true>>("... that stops one child, while another completes",
+                                             far);
+    report.holds<destroyed_by_third<Algorithm>>("... and the destroying thread did not start it",
+                                                far);
     report.dies_weakened<arrivals<Algorithm, false>>(join_file, "join.arrive");
     report.dies_planted<destroyed<Algorithm>>("stop.return_to_nothing", far);
-    report.holds<outer_source_ends<Algorithm>>("... and nothing is registered any more", far);
+    report.holds<outer_source_ends<Algorithm>>("... and nothing is registered afterwards", far);
     report.dies_planted<outer_source_ends<Algorithm>>("join.stay_registered", far);
 }
 
@@ -291,12 +294,12 @@ int main() {
     check<range>(report, "when_all_range does");
     check<timeout>(report, "timeout does");
     report.holds<arrivals<all, true, way::error>>("an error and a stop", far);
-    report.holds<arrivals<any, false, way::stopped>>("any of one value");
+    report.holds<arrivals<any, false, way::stopped>>("when_any with one value");
     report.holds<arrivals<timeout, false, way::stopped>>("a timeout that does not expire");
     report.holds<destroyed<all, true, way::error>>("an error while the others are stopped", far);
-    report.holds<destroyed<late<all, true, true>>>("children that end their callbacks late", far);
-    report.holds<destroyed<late<all, true, false>>>("the first of two", far);
-    report.holds<destroyed<late<any, false, true>>>("the second of two", far);
+    report.holds<destroyed<late<all, true, true>>>("children that deregister late", far);
+    report.holds<destroyed<late<all, true, false>>>("only the first child deregisters late", far);
+    report.holds<destroyed<late<any, false, true>>>("only the second child deregisters late", far);
     report.dies_planted<destroyed<late<all, true, true>>>("stop.finish_before_claim", far);
     report.dies_planted<destroyed<late<any, true, true>>>("stop.finish_before_claim", far);
     report.dies_planted<arrivals<all, true, way::error>>("join.stop_after_arrival", far);

@@ -43,7 +43,7 @@ struct pushed_by_two : test<pushed_by_two, 3> {
         if (index == 2) {
             loop.get().run();
             require(order.size() == 2, "a job was lost");
-            require(said_at_the_end.read() == 1, "finished without what came before");
+            require(said_at_the_end.read() == 1, "the finish did not show what came before it");
             loop.destroy();
             return;
         }
@@ -122,7 +122,7 @@ struct timer_and_stop : stop_test<timer_and_stop, 2>, ending {
 
 int main() {
     report report("run_loop");
-    report.holds<pushed_by_two>("nothing is lost, and nobody touches a loop that is gone");
+    report.holds<pushed_by_two>("no item is lost, and no thread touches a destroyed loop");
     report.holds<in_order>("first in, first out");
     report.holds<timer_and_stop>("a timer and its stop complete once", far);
     report.dies_weakened<pushed_by_two>(loop_file, "run_loop.push");

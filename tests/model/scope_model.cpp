@@ -225,12 +225,13 @@ struct listing : test<listing, 2> {
 
 int main() {
     report report("scope");
-    report.holds<join_and_leave>("a join completes after the last one out");
-    report.holds<two_joins>("no joiner is forgotten", far);
+    report.holds<join_and_leave>("a join completes after the last association ends");
+    report.holds<two_joins>("every joiner completes", far);
     report.holds<late_association>("associations may come while a join waits");
     report.holds<stop_and_join>("a join does not overtake a stop request", far);
-    report.holds<stop_and_poll>("nor the callbacks of others", far);
-    report.holds<listing>("the listing is locked");
+    report.holds<stop_and_poll>("a join does not overtake callbacks that belong to no operation",
+                                far);
+    report.holds<listing>("the lock orders visits to the listing");
     report.dies_weakened<join_and_leave>(scope_file, "scope.leave");
     report.dies_weakened<two_joins>(scope_file, "scope.joiner", far);
     report.dies_weakened<listing>(scope_file, "scope.records");

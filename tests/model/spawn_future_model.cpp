@@ -39,8 +39,8 @@ struct future_test : stop_test<Derived, Threads>, ending {
     }
     // Checks that the state was destroyed once and has left the scope.
     void end(int expected) {
-        require(completions == expected, "not consumed as often as it should be");
-        require(spawned.ended.load(relaxed) == 1, "the state was not ended once");
+        require(completions == expected, "the result was consumed the wrong number of times");
+        require(spawned.ended.load(relaxed) == 1, "the state was not destroyed once");
         end_scope(scope);
     }
 };
@@ -117,9 +117,9 @@ struct stopped_by_consumer : stop_test<stopped_by_consumer, 2>, ending {
 int main() {
     report report("spawn_future");
     report.holds<consumed<false>>("the consumer gets the result");
-    report.holds<consumed<true>>("or is stopped, once", far);
-    report.holds<abandoned>("or drops it");
-    report.holds<stopped_by_consumer>("or stops the operation, which ends inside", far);
+    report.holds<consumed<true>>("the consumer gets the result or is stopped, once", far);
+    report.holds<abandoned>("a dropped future ends the state once");
+    report.holds<stopped_by_consumer>("the operation may complete inside the consumer's stop", far);
     report.dies_weakened<consumed<false>>(future_file, "future.meet");
     report.dies_weakened<consumed<false>>(future_file, "future.let_go", far);
     report.dies_planted<consumed<true>>("future.keep_waiting", far);

@@ -55,7 +55,7 @@ struct two_consumers : stop_test<two_consumers, 3> {
     void after() {
         require(consumers[0].completions == 1 && consumers[1].completions == 1,
                 "a consumer was not completed once");
-        require(child.ended.load(relaxed) == 1, "the state outlived its holders, or ended twice");
+        require(child.ended.load(relaxed) == 1, "the state was not destroyed once");
     }
 };
 
@@ -90,7 +90,7 @@ struct stop_of_one : stop_test<stop_of_one, 3> {
 int main() {
     report report("split");
     report.holds<two_consumers>("each consumer is completed once", far);
-    report.holds<stop_of_one>("a stop of one reaches the child and completes all", far);
+    report.holds<stop_of_one>("the stop of one consumer reaches the child, and all complete", far);
     report.dies_weakened<two_consumers>(split_file, "split.add", far);
     report.dies_weakened<two_consumers>(split_file, "split.done", far);
     report.dies_weakened<two_consumers>(split_file, "split.let_go", far);

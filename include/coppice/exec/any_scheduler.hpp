@@ -182,7 +182,7 @@ class any_scheduler {
         void set_error(Error&&) && noexcept {
             COPPICE_CHECK(false,
                           "the backend of a parallel_scheduler in a task_scheduler failed to "
-                          "schedule: a task has no place to go on");
+                          "schedule: the task cannot continue");
         }
     };
     // Its address identifies the type. Visible under -fvisibility=hidden if Sch is.
@@ -240,8 +240,8 @@ class any_scheduler {
             } else {
                 static_assert(
                     requires { sizeof(bulk_in_place<Sch>); },
-                    "a scheduler with a domain of its own is put into a task_scheduler: include "
-                    "<coppice/exec/bulk.hpp> before, which its bulk needs");
+                    "a task_scheduler is given a scheduler with a domain of its own: include "
+                    "<coppice/exec/bulk.hpp> first, which its bulk needs");
                 bulk_in_place<Sch>::start(sch(), n, r, chunked, place(storage));
             }
         }

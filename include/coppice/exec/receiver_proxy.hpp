@@ -25,7 +25,7 @@ public:
     std::optional<P> try_query(Query) const noexcept {
         static_assert(
             std::is_object_v<P> && !std::is_array_v<P> && std::is_same_v<P, std::remove_cv_t<P>>,
-            "try_query asks for a type of objects, without const, that is no array");
+            "try_query needs an object type without const that is not an array");
         if constexpr (std::is_same_v<Query, get_stop_token_t> &&
                       std::is_same_v<P, inplace_stop_token>) {
             return query_env().query(get_stop_token);

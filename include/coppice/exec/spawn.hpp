@@ -81,16 +81,18 @@ inline constexpr bool spawnable<completion_signatures<Fns...>> =
 // The compiler's message for a sender that cannot be spawned: says what to append.
 template <class Error, bool SendsErrors>
 struct spawn_diagnosis {
-    static_assert(internal::always_false<Error>,
-                  "coppice: this pipeline does not type-check: nobody takes the values of what is "
-                  "spawned; append then(...) that returns nothing, or use spawn_future");
+    static_assert(
+        internal::always_false<Error>,
+        "coppice: this pipeline does not type-check: no function takes the values of what is "
+        "spawned; append then(...) that returns nothing, or use spawn_future");
     static constexpr bool reported = true;
 };
 template <class Error>
 struct spawn_diagnosis<Error, true> {
-    static_assert(internal::always_false<Error>,
-                  "coppice: this pipeline does not type-check: nobody takes the errors of what is "
-                  "spawned; write spawn(sender, scope, on_error), or use spawn_future");
+    static_assert(
+        internal::always_false<Error>,
+        "coppice: this pipeline does not type-check: no function takes the errors of what is "
+        "spawned; write spawn(sender, scope, on_error), or use spawn_future");
     static constexpr bool reported = true;
 };
 
