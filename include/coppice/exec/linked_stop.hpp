@@ -1,5 +1,4 @@
-// linked_stop: an operation's own stop source, stopped through its waiter's token; for task and
-// completion tokens.
+// linked_stop: an operation's own stop source, stopped through its waiter's token; for tasks.
 #pragma once
 // For an operation whose token type differs from its waiter's. Three threads meet:
 //

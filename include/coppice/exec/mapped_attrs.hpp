@@ -1,5 +1,4 @@
-// Where an adaptor completes if it turns one kind of completion into another: then, bulk, and
-// others.
+// Where an adaptor that changes the kind of completion completes; for then, bulk, and others.
 #pragma once
 // A Map says what becomes of the child's completions:
 //

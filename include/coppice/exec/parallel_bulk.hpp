@@ -1,13 +1,12 @@
-// parallel_bulk: a bulk whose calls are made by a backend, on as many agents as the backend
-// chooses.
+// parallel_bulk: a bulk whose calls a backend makes, on as many agents as it chooses.
 #pragma once
 // What bulk_chunked and bulk_unchunked become on a parallel_scheduler and on a task_scheduler. The
 // operation keeps the child's values, and is the proxy through which the backend calls the function
 // on them. Each scheduler has a Backend class:
 //
 //   scheduler_type              the scheduler whose agents make the calls; constructs the Backend
-//   start<Tag>(items, proxy)    executes [0, items) and completes the proxy, which may destroy
-//   *this
+//   start<Tag>(items, proxy)    executes [0, items), then completes the proxy; that may destroy
+//                               *this
 //
 // Source: [exec.par.scheduler], [exec.task.scheduler].
 

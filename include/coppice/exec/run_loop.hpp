@@ -4,9 +4,8 @@
 //
 //   newest_    finishing bit | sleeping bit | pointer to the newest operation, linked to older ones
 //
-//   push_back  puts an operation at the head of the chain and clears `sleeping`. Wakes the sleeper
-//   if
-//              the bit was set.
+//   push_back  puts an operation at the head of the chain and clears `sleeping`. If the bit was
+//              set, wakes the sleeper.
 //   pop_front  takes the whole chain at once and reverses it, then serves it without touching the
 //              word. With nothing to serve it leaves if `finishing` is set. Otherwise it sets
 //              `sleeping` and sleeps on the word, at most until the earliest timer.

@@ -8,11 +8,10 @@
 //   associate  count + 1, sets used; refused if closed, joined, or full
 //   leave      count - 1. If that makes it 0 while joining: takes the joiners, sets joined, and
 //              completes the joiners.
-//   join       If the count is 0: sets joined at once. Otherwise count + 1, joins + 1, sets
-//   joining;
-//              then pushes the joiner, and leaves like any other association. So the scope cannot
-//              end while the joiner is pushed. The count of joins only grows, so an unchanged word
-//              means that no joiner came and left in between.
+//   join       If the count is 0: sets joined at once. Otherwise count + 1, joins + 1, and sets
+//              joining; then pushes the joiner, and leaves like any other association. So the
+//              scope cannot end while the joiner is pushed. The count of joins only grows, so an
+//              unchanged word means that no joiner came and left in between.
 //   close      sets closed
 //
 // The thread that sets `joined` has taken the joiners before, and does not touch the scope

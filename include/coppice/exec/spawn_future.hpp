@@ -70,8 +70,7 @@ public:
     void hold() noexcept { holders_.fetch_add(1, internal::relaxed); }
     // Returns true if that was the last holder; the caller must destroy the state.
     [[nodiscard]] bool let_go() noexcept {
-        // edge future.let_go (release), edge future.let_go (acquire): the last sees all others'
-        // work
+        // edge future.let_go (release), edge future.let_go (acquire): the last sees all work
         return holders_.fetch_sub(1, internal::acq_rel) == 1;
     }
 

@@ -72,7 +72,7 @@ public:
     // relaxed: the caller's own share keeps the state
     void hold() noexcept { holders_.fetch_add(1, internal::relaxed); }
     [[nodiscard]] bool let_go() noexcept {
-        // edge split.let_go (release), edge split.let_go (acquire): the last sees all others' work
+        // edge split.let_go (release), edge split.let_go (acquire): the last sees all work
         return holders_.fetch_sub(1, internal::acq_rel) == 1;
     }
 

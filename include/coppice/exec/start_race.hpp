@@ -47,8 +47,7 @@ public:
             }
             return true;
         }
-        // edge start_race.completed (release), edge start_race.returned (acquire): the side that
-        // comes second sees what the first one wrote
+        // edge start_race.completed (release), edge start_race.returned (acquire): all writes
         return state_.exchange(complete, internal::acq_rel) == left;
     }
     // Called by the starter after start(). Returns true if the operation has completed and the
@@ -56,8 +55,7 @@ public:
     [[nodiscard]] bool returned() noexcept {
         // edge start_race.completed (acquire): the result is stored
         if (state_.load(internal::acquire) == complete) return true;
-        // edge start_race.returned (release), edge start_race.completed (acquire): the side that
-        // comes second sees what the first one wrote
+        // edge start_race.returned (release), edge start_race.completed (acquire): all writes
         return state_.exchange(left, internal::acq_rel) == complete;
     }
 

@@ -318,7 +318,7 @@ struct when_all_with_variant_sender {
         : children(internal::construct_each(), static_cast<Inits&&>(inits)...) {}
 
     constexpr env<> get_env() const noexcept { return {}; }
-    // Called only without an environment, or in place of a transformed sender's.
+    // The signatures of the sender that this one is transformed to in an environment.
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Same = when_all_sender<into_variant_sender<Children>...>;

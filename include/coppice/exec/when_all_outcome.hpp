@@ -3,8 +3,8 @@
 //   how_   sent -> failed | stopped, by the first child that does not send values
 //          stopped -> failed, by the first error
 //
-// Any child writes it. It is read after the last arrival, which publishes everything, so all
-// accesses are relaxed.
+// Any child writes it. The outcome is delivered after the last arrival, which publishes everything,
+// so all accesses are relaxed.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
