@@ -90,7 +90,7 @@ private:
 
 }  // namespace internal
 
-// A receiver's deadline, and the deadline that nothing enforces by a stop; see deadline.hpp.
+// A receiver's deadline, and its unwatched deadline, which no stop request enforces (deadline.hpp).
 class any_deadline {
 public:
     any_deadline(instant when, instant unwatched) noexcept : when_(when), unwatched_(unwatched) {}

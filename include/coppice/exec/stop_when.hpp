@@ -38,8 +38,8 @@ private:
 };
 
 // Runs the function at most once, for the first of the two stops. The other stop's request finds
-// that it came second, and leaves without touching the function. The destructor waits for both
-// requests if they are inside. So nothing of this object is in use after the destructor has
+// that it came second, and leaves without touching the function. The destructor waits for that
+// other request if it is inside. So nothing of this object is in use after the destructor has
 // returned, on whatever thread it runs.
 template <class First, class Second, class CallbackFn>
 class fused_stop_callback : immovable {
