@@ -304,10 +304,10 @@ void connection::run_out_of_time() noexcept {
     if (phase_ == phase::handling) {
         if (away_) {  // each handler of the batch has a time of its own
             const time_point now = loop_.context.turn_time();
-            time_point next{};
-            if (!batch_->right.tell_if_late(now, next)) {
+            time_point due{};
+            if (!batch_->right.tell_if_late(now, due)) {
                 const duration limit = loop_.options.timeouts.handler;
-                set_deadline(std::min(next, saturating_add(now, limit)));
+                set_deadline(std::min(due, saturating_add(now, limit)));
                 return;
             }
         }

@@ -102,7 +102,7 @@ T json_body(const request& r) {
 }
 
 // The same for handlers that read_body() declares; once, and before anything else reads the body:
-// otherwise it throws std::logic_error. The text counts among server_options::buffered_bytes_max until
+// otherwise std::logic_error. The text counts among server_options::buffered_bytes_max until
 // the handler has ended. Errors: also status_error, 413, for a body of more than `bytes_max` bytes;
 // http::refused, as body_reader::read() and keep(). Stops the caller if the client goes away.
 // Stopping: the part of the body that was read is lost.

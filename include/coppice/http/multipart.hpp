@@ -174,7 +174,7 @@ public:
 // limits.bytes_max.
 multipart_form parse_multipart(const request& r, const multipart_limits& limits = {});
 // The same for handlers that read_body() declares; once, and before anything else reads the body:
-// otherwise it throws std::logic_error. What it keeps counts among server_options::buffered_bytes_max
+// otherwise std::logic_error. What it keeps counts among server_options::buffered_bytes_max
 // until the handler has ended. Stopping: the part of the body that was read is lost. Errors: also
 // http::refused, as body_reader::read() and keep().
 task<multipart_form> read_multipart(request& r, multipart_limits limits = {});
