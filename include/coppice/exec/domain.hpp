@@ -72,7 +72,7 @@ struct indeterminate_domain {
     static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) noexcept(
         noexcept(default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env))) {
         static_assert((agrees<Domains, Tag, Sndr, Env>() && ...),
-                      "a sender that may complete in several domains is customised by one of them");
+                      "a sender that may complete in several domains is customized by one of them");
         return default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
     }
 

@@ -1,13 +1,14 @@
-// Where an adaptor completes that turns one kind of completion into another: then, bulk and others.
+// Where an adaptor that changes the kind of completion completes; for then, bulk, and others.
 #pragma once
-// A Map says what becomes of its child's completions:
+// A Map says what becomes of the child's completions:
 //
-//   Map::template leads<From, To, Sigs>   whether one with From may become one with To
-//   Map::template always<Tag>             whether Tag comes from Tag and from nothing else, in any
-//                                         case; saves looking at the child's signatures
+//   Map::template leads<From, To, Sigs>   true if a completion with From may become one with To
+//   Map::template always<Tag>             true if Tag comes from Tag and from nothing else, for any
+//                                         signatures; saves looking at the child's signatures
 //
-// With one source the adaptor completes where the child completes with it. With several it has no
-// completion scheduler, and its domain is what their domains have in common.
+// If completions with a tag have one source, the adaptor completes where the child completes with
+// that source. With several sources it has no completion scheduler, and its domain is what their
+// domains have in common.
 // Source: [exec.snd.general] p4, p5.
 
 #include <coppice/exec/domain.hpp>
@@ -15,7 +16,7 @@
 
 namespace coppice::execution {
 
-// The domain in which a sender with these attributes completes with Tag, as one of several.
+// The domain in which a sender with these attributes completes with Tag, as a list of one.
 // COMPL-DOMAIN of the draft.
 template <class Tag, class Attrs, class... Env>
 consteval auto find_one_domain() noexcept {
@@ -30,11 +31,11 @@ template <class Tag, class Sndr, class... Env>
 using domains_with =
     decltype(execution::find_one_domain<Tag, std::remove_cvref_t<env_of_t<const Sndr&>>, Env...>());
 
-// What a list of domains has in common.
+// The domain that a list of domains has in common.
 template <class List>
 using common_domain_of = internal::with_elements_t<common_domain, List>;
 
-// The tags among all three for which Holds<Tag>.
+// Those of the three tags for which Holds<Tag> is true.
 template <template <class> class Holds>
 using tags_that = typename internal::concatenated<
     std::conditional_t<Holds<set_value_t>::value, internal::type_list<set_value_t>,
@@ -68,7 +69,7 @@ class mapped_attrs {
             }
         }
     }
-    // The child's tags that become Tag.
+    // The child's tags that may become Tag.
     template <class Tag, class... Env>
     using sources = decltype(find_sources<Tag, Env...>());
 

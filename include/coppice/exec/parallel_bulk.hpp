@@ -1,11 +1,12 @@
-// parallel_bulk: bulk whose calls a backend makes, on as many agents as it likes.
+// parallel_bulk: a bulk whose calls a backend makes, on as many agents as it chooses.
 #pragma once
 // What bulk_chunked and bulk_unchunked become on a parallel_scheduler and on a task_scheduler. The
-// child's values are kept in the operation, and the operation is the proxy through which the
-// backend calls the function on them. Each has a class that is its Backend:
+// operation keeps the child's values, and is the proxy through which the backend calls the function
+// on them. Each scheduler has a Backend class:
 //
-//   scheduler_type              whose agents make the calls; what Backend is constructed from
-//   start<Tag>(items, proxy)    executes [0, items) and completes the proxy, which may end *this
+//   scheduler_type              the scheduler whose agents make the calls; constructs the Backend
+//   start<Tag>(items, proxy)    executes [0, items), then completes the proxy; that may destroy
+//                               *this
 //
 // Source: [exec.par.scheduler], [exec.task.scheduler].
 
@@ -23,7 +24,7 @@
 
 namespace coppice::execution {
 
-// Completes the receiver when the backend says so. Base is one of the two proxies.
+// Completes the receiver when the backend completes the proxy. Base is one of the two proxies.
 template <class Base, class Rcvr>
 class parallel_proxy : public Base {
 public:
@@ -49,18 +50,18 @@ protected:
         COPPICE_CHECK(phase_ != phase::running,
                       "an operation of parallel_scheduler was destroyed while it was running");
     }
-    // Before the backend is called.
+    // Called before the backend is called.
     void begin() noexcept {
         COPPICE_CHECK(phase_ == phase::idle,
                       "an operation of parallel_scheduler was started twice");
         phase_ = phase::running;
         token_.listen(get_stop_token(execution::get_env(rcvr)));
     }
-    // Asked before the backend is: what was stopped before it began does not begin.
+    // Checked before the backend is called: work that was stopped before it began does not begin.
     bool stop_requested() const noexcept {
         return get_stop_token(execution::get_env(rcvr)).stop_requested();
     }
-    // Before the receiver is completed.
+    // Called before the receiver is completed.
     void end() noexcept {
         phase_ = phase::over;
         token_.reset();
@@ -74,15 +75,17 @@ private:
     }
 
     inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
-    phase phase_ = phase::idle;  // written before the backend is called, and by who completes
+    phase phase_ =
+        phase::idle;  // written before the backend is called, and by the completing thread
 };
 
-// Whether a policy lets the calls run at the same time.
+// True if a policy allows the calls to run at the same time.
 template <class Policy>
 inline constexpr bool runs_parallel =
     internal::one_of<std::remove_cvref_t<Policy>, parallel_policy, parallel_unsequenced_policy>;
 
-// What bulk_signatures made of one signature, where values are delivered out of the operation.
+// A signature of the bulk if the values are delivered out of the operation. Checked is what
+// bulk_signatures made of it.
 template <class Fn, class Checked>
 struct stored_bulk_signature {
     using type = Checked;
@@ -101,7 +104,7 @@ struct parallel_bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
         completion_signatures<set_error_t(std::exception_ptr), set_stopped_t()>>;
 };
 
-// The values of the child, kept for the calls, and the calls.
+// Keeps the child's values for the calls, and makes the calls.
 template <class Tag, class Backend, class Data, class Values, class Rcvr>
 class parallel_bulk_call final
     : public parallel_proxy<parallel_scheduler_replacement::bulk_item_receiver_proxy, Rcvr> {
@@ -116,7 +119,7 @@ public:
           backend_(std::move(sch)),
           data_(static_cast<DataInit&&>(data)) {}
 
-    // The child's values have come.
+    // Called when the child has sent its values.
     template <class... Args>
     void run(Args&&... args) noexcept {
         try {
@@ -135,9 +138,9 @@ public:
 
 private:
     void execute(std::size_t begin, std::size_t end) noexcept override {
-        // A sequenced policy is one call, of the range that index 0 is in.
+        // Under a sequenced policy all indices are one call, made for the range with index 0.
         if (!(begin < end) || (!parallel && begin != 0)) return;
-        // relaxed: only saves work whose result nobody will see
+        // relaxed: only skips work whose result is not needed
         if (failed_.load(internal::relaxed)) return;
         try {
             values_.visit([this, begin, end](auto& values) {
@@ -145,7 +148,8 @@ private:
                     [this, begin, end](auto&... args) { this->call(begin, end, args...); });
             });
         } catch (...) {
-            // relaxed: says only who stores; the backend orders all calls before set_value
+            // relaxed: only decides which thread stores; the backend orders all calls before
+            // set_value
             if (!failed_.exchange(true, internal::relaxed)) error_ = std::current_exception();
         }
     }
@@ -169,12 +173,12 @@ private:
             });
         });
     }
-    // A stop that came after a call had failed does not hide why.
+    // A stop that arrives after a call has failed does not hide the failure.
     void set_stopped() noexcept override {
         if (!sends_failure()) base::set_stopped();
     }
     bool sends_failure() noexcept {
-        // relaxed: ordered by the backend
+        // relaxed: the backend orders all calls before this
         if (!failed_.load(internal::relaxed)) return false;
         base::set_error(std::move(error_));
         return true;
@@ -184,7 +188,7 @@ private:
     Data data_;
     Values values_;
     internal::atomic<bool> failed_{false};
-    std::exception_ptr error_;  // written by who set failed_
+    std::exception_ptr error_;  // written by the thread that set failed_
 };
 
 template <class Call, class Rcvr>
@@ -212,7 +216,8 @@ struct bulk_values<completion_signatures<Fns...>> {
     using type = internal::set_union_t<internal::alternatives<>, typename of<Fns>::type...>;
 };
 
-// What bulk_chunked and bulk_unchunked become where a scheduler with a Backend completes.
+// What bulk_chunked and bulk_unchunked become if their child completes on a scheduler that has a
+// Backend.
 template <class Tag, class Backend, class Data, class Child>
 class parallel_bulk_sender {
     using scheduler_type = typename Backend::scheduler_type;

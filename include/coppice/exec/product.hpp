@@ -1,7 +1,7 @@
-// A tuple without ceremony: the data of senders and closures; decomposes like the draft's.
+// A minimal tuple for the data of senders and closures; decomposes like the draft's.
 #pragma once
 // [exec.snd.expos] calls it product-type. One base class per element keeps it cheap to compile: no
-// recursion, no constraints, no comparison. `auto& [a, b] = product;` works through get<I>().
+// recursion, no constraints, no comparison. get<I>() supports `auto& [a, b] = product;`.
 
 #include <coppice/base/internal.hpp>
 #include <coppice/exec/meta.hpp>
@@ -10,12 +10,12 @@ namespace coppice::execution {
 
 namespace internal {
 
-struct construct_each {};  // disambiguates the constructor that takes one argument per element
+struct construct_each {};  // tags the constructor that takes one argument per element
 
 template <std::size_t Index, class T>
 struct product_element {
     constexpr product_element() = default;
-    // As an aggregate it would be cleared over its neighbours by g++ 12.
+    // Not an aggregate: g++ 12 would zero-initialize it over its neighbors.
     template <class Init>
     constexpr product_element(construct_each,
                               Init&& init) noexcept(std::is_nothrow_constructible_v<T, Init>)

@@ -1,7 +1,7 @@
 // receiver_proxy: receivers as the backends of schedulers see them; for parallel_scheduler.hpp.
 #pragma once
-// An operation derives from one of the two and completes its own receiver. Source:
-// [exec.parschedrepl.recvproxy].
+// An operation derives from one of the two proxies, which completes the operation's receiver.
+// Source: [exec.parschedrepl.recvproxy].
 
 #include <coppice/exec/any_sender.hpp>
 
@@ -12,20 +12,20 @@
 
 namespace coppice::execution::parallel_scheduler_replacement {
 
-// A receiver, as backends see it. Each operation is completed once, by one of the three.
+// A receiver as a backend sees it. The backend completes each operation once, by one of the three.
 struct receiver_proxy {
 public:
     virtual void set_value() noexcept = 0;
     virtual void set_error(std::exception_ptr error) noexcept = 0;
     virtual void set_stopped() noexcept = 0;
 
-    // Asks the receiver's environment: get_stop_token as an inplace_stop_token, get_deadline as an
-    // instant; nothing for other queries and types.
+    // Asks the receiver's environment: get_stop_token as an inplace_stop_token, or get_deadline as
+    // an instant. Returns nothing for other queries and types.
     template <class P, internal::class_type Query>
     std::optional<P> try_query(Query) const noexcept {
         static_assert(
             std::is_object_v<P> && !std::is_array_v<P> && std::is_same_v<P, std::remove_cv_t<P>>,
-            "try_query asks for a type of objects, without const, that is no array");
+            "try_query needs an object type without const that is not an array");
         if constexpr (std::is_same_v<Query, get_stop_token_t> &&
                       std::is_same_v<P, inplace_stop_token>) {
             return query_env().query(get_stop_token);
@@ -43,7 +43,7 @@ protected:
 
 struct bulk_item_receiver_proxy : receiver_proxy {
 public:
-    // Runs the indices [begin, end). Threads: any number at once, on disjoint ranges.
+    // Runs the indices [begin, end). Threads: any number at the same time, on disjoint ranges.
     virtual void execute(std::size_t begin, std::size_t end) noexcept = 0;
 
 protected:

@@ -1,7 +1,8 @@
-// What co_await gives for a sender that cannot be awaited: one error, which says what to write.
+// What co_await returns for a sender that cannot be awaited: one error that says what to write.
 #pragma once
-// Such an object has the members of an awaiter, so that the compiler looks no further, and is none
-// to the concept is_awaiter. Its await_ready() is compiled where it is awaited, and only there.
+// The object has the members of an awaiter, so that the compiler searches no further, but does not
+// satisfy the concept is_awaiter. Its await_ready() holds the error, and is instantiated only where
+// the object is awaited.
 
 #include <coppice/exec/awaitable.hpp>
 
@@ -28,9 +29,10 @@ public:
 template <class T>
 struct await_of_several_results : refused_await<await_of_several_results<T>> {
     static constexpr bool explain() noexcept {
-        static_assert(never_true<T>,
-                      "co_await: this sender can send values of several kinds, and an await gives "
-                      "one: write co_await into_variant(sender)");
+        static_assert(
+            never_true<T>,
+            "co_await: this sender has several value completions, and an await returns one "
+            "value: write co_await into_variant(sender)");
         return true;
     }
 };
@@ -46,11 +48,12 @@ struct await_of_an_lvalue : refused_await<await_of_an_lvalue<T>> {
 template <class T>
 struct await_that_does_not_come_back : refused_await<await_that_does_not_come_back<T>> {
     static constexpr bool explain() noexcept {
-        static_assert(never_true<T>,
-                      "co_await: a task goes on on its scheduler, and cannot come back to it from "
-                      "this awaitable: give its await_suspend() a std::coroutine_handle<> instead "
-                      "of the task's own, or, if it resumes the task where it was suspended, a "
-                      "member type: using keeps_scheduler = void;");
+        static_assert(
+            never_true<T>,
+            "co_await: a task continues on its scheduler, and cannot come back to it from "
+            "this awaitable: give its await_suspend() a std::coroutine_handle<> instead "
+            "of the task's own, or, if it resumes the task where it was suspended, a "
+            "member type: using keeps_scheduler = void;");
         return true;
     }
 };
@@ -58,9 +61,9 @@ template <class Sch>
 struct await_without_a_way_back : refused_await<await_without_a_way_back<Sch>> {
     static constexpr bool explain() noexcept {
         static_assert(never_true<Sch>,
-                      "co_await: a task goes on on its scheduler, and to schedule on Env's "
+                      "co_await: a task continues on its scheduler, and to schedule on Env's "
                       "start_scheduler_type can fail: name a scheduler that cannot, or "
-                      "inline_scheduler to go on where the await ends");
+                      "inline_scheduler to continue where the await ends");
         return true;
     }
 };

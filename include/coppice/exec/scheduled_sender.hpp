@@ -1,10 +1,10 @@
-// What schedule() gives on a resource that queues intrusive items: thread_pool and io::context.
+// The sender of schedule() for resources that queue intrusive items: thread_pool and io::context.
 #pragma once
 // Scheduler is a copyable handle with
 //   item_type                     the queue's item, constructed from void (*)(item_type*) noexcept
-//   void enqueue(item_type&)      queues it; the function is called once, on the resource
-// The operation is the item, so scheduling allocates nothing. A stop request that has come by the
-// time the item runs completes the operation with set_stopped. Source: [exec.sched].
+//   void enqueue(item_type&)      queues it; the resource calls the function once
+// The operation is the item, so scheduling allocates nothing. If a stop has been requested by the
+// time the item runs, the operation completes with set_stopped. Source: [exec.sched].
 
 #include <coppice/base/check.hpp>
 #include <coppice/exec/scheduler.hpp>
@@ -23,7 +23,7 @@ public:
 
     explicit scheduled_sender(Scheduler sch) noexcept : sch_(sch) {}
 
-    // Completes on the scheduler, which is also the timer of a timeout if it has timers.
+    // It completes on the scheduler, which is also the timer for a timeout if it has timers.
     class attrs {
     public:
         explicit attrs(Scheduler sch) noexcept : sch_(sch) {}
@@ -66,7 +66,7 @@ public:
         void start() & noexcept {
             COPPICE_CHECK(phase_ == phase::idle, "an operation of a scheduler was started twice");
             phase_ = phase::queued;
-            sch_.enqueue(*this);  // may end this before it returns
+            sch_.enqueue(*this);  // may destroy *this before it returns
         }
 
     private:
@@ -85,14 +85,14 @@ public:
         }
         [[no_unique_address]] Scheduler sch_;
         [[no_unique_address]] Rcvr rcvr_;
-        phase phase_ = phase::idle;  // written before it is queued, and by who runs it
+        phase phase_ = phase::idle;  // written before it is queued, and by the thread that runs it
     };
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) const noexcept {
         return operation<Rcvr>(sch_, static_cast<Rcvr&&>(rcvr));
     }
 
-    // Awaited in a coroutine of any type: the awaiter is the item, without a receiver between.
+    // The awaiter for a coroutine of any type. It is the queued item; no receiver is needed.
     template <class Promise>
     class awaiter : item_type {
     public:
@@ -100,7 +100,7 @@ public:
         bool await_ready() const noexcept { return false; }
         void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
             coroutine_ = coroutine;
-            sch_.enqueue(*this);  // the resource may resume and end the coroutine at once
+            sch_.enqueue(*this);  // the resource may resume and destroy the coroutine at once
         }
         void await_resume() const noexcept {}
 
@@ -116,7 +116,8 @@ public:
             }
             resume(coroutine);
         }
-        // A promise may want to know that it is no transfer (task/transfer.hpp).
+        // Promise::resume_from_outside tells the promise that this is no symmetric transfer
+        // (task/transfer.hpp).
         static void resume(std::coroutine_handle<> coroutine) {
             if constexpr (requires { Promise::resume_from_outside(coroutine); }) {
                 Promise::resume_from_outside(coroutine);

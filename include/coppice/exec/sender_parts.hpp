@@ -1,17 +1,17 @@
-// Taking senders apart: the algorithm's tag, its data, and its children.
+// Takes senders apart: the algorithm's tag, its data, and its children.
 #pragma once
 // `auto& [tag, data, child] = sndr` works for the senders of this library, as the draft promises
-// for its own. They name their tag as a type, tag_type, and do not store it: two objects of one
-// empty type may not share an address, so stored tags would make nested senders grow and hard to
-// optimise. A user's sender that shall be transformed by its own algorithm names its tag likewise,
-// or is an aggregate whose first member is the tag. Source: tag_of_t of [exec.snd.concepts].
+// for its own. They name their tag as a type, tag_type, and do not store it. Two objects of one
+// empty type may not share an address, so stored tags would make nested senders larger and harder
+// to optimize. A user's sender that its own algorithm transforms names its tag likewise, or is an
+// aggregate whose first member is the tag. Source: tag_of_t of [exec.snd.concepts].
 
 #include <coppice/base/internal.hpp>
 #include <coppice/exec/product.hpp>
 
 namespace coppice::execution {
 
-// Has data, and perhaps one child or several, besides the type of its tag.
+// A sender that names its tag may have data, and one child or several.
 template <class Sndr>
 concept names_its_tag = requires { typename std::remove_cvref_t<Sndr>::tag_type; };
 template <class Sndr>
@@ -26,7 +26,7 @@ inline constexpr std::size_t count_of_children = has_child<Sndr> ? 1 : 0;
 template <has_children Sndr>
 inline constexpr std::size_t count_of_children<Sndr> = std::tuple_size_v<decltype(Sndr::children)>;
 
-// What each name of a structured binding is bound to.
+// Returns what each name of a structured binding is bound to.
 template <std::size_t Index, class Sndr>
     requires names_its_tag<Sndr>
 constexpr decltype(auto) get(Sndr&& sndr) noexcept {
@@ -44,7 +44,7 @@ constexpr decltype(auto) get(Sndr&& sndr) noexcept {
     }
 }
 
-// The parts of an aggregate are counted by what it can be initialised with.
+// The parts of an aggregate are counted by what it can be initialized with.
 template <class Aggregate>
 struct tag_probe {
     template <class T>
@@ -64,7 +64,7 @@ template <class T>
 consteval std::size_t count_parts() noexcept {
     using p = part_probe;
     if constexpr (!std::is_aggregate_v<T> || initialised_by<T, p, p, p, p>) {
-        return 0;  // no aggregate, or more than two children: name the tag
+        return 0;  // not an aggregate, or more than two children: such a sender must name its tag
     } else if constexpr (initialised_by<T, p, p, p>) {
         return 4;
     } else if constexpr (initialised_by<T, p, p>) {
@@ -111,11 +111,11 @@ concept has_tag = requires { typename tag_of<std::remove_cvref_t<Sndr>>::type; }
 template <has_tag Sndr>
 using tag_of_t = typename tag_of<std::remove_cvref_t<Sndr>>::type;
 
-// A sender made by the algorithm Tag.
+// True if Sndr was made by the algorithm Tag.
 template <class Sndr, class Tag>
 concept sender_for = has_tag<Sndr> && std::same_as<tag_of_t<Sndr>, Tag>;
 
-// A sender of this library, unqualified: what the tuple protocol is specialised for.
+// An unqualified sender type of this library: the tuple protocol is specialized for it.
 template <class Sndr>
 concept decomposable_sender =
     names_its_tag<Sndr> && std::is_class_v<Sndr> && std::same_as<Sndr, std::remove_cv_t<Sndr>> &&

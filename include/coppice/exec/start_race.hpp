@@ -1,25 +1,26 @@
-// start_race: did an operation complete before its start() returned? Used by what must not recurse.
+// start_race: did an operation complete before its start() returned? Prevents recursion.
 #pragma once
-// Completing inside start() would call the continuation on top of the starter's stack, and a loop
-// of such steps would use it up. Instead the completion notes that it happened, and the starter
-// goes on when start() has returned. When the operation completes later, or on another thread, the
-// completion itself goes on.
+// A continuation called from a completion inside start() would run on top of the starter's stack,
+// and a loop of such steps would use up the stack. Instead the completion notes that it happened,
+// and the starter continues after start() has returned. If the operation completes after that, the
+// completion itself continues.
 //
-//   state_     who                          becomes        goes on
-//   starting   completion in start()        completed      the starter, after start()
-//   starting   completion elsewhere         completed      the starter, after start()
-//   starting   the starter, after start()   returned       nobody: the completion will
-//   returned   the completion               -              the completion
+//   state_     actor                        next state     who continues
+//   starting   completion in start()        complete       the starter, after start()
+//   starting   completion elsewhere         complete       the starter, after start()
+//   starting   the starter, after start()   left           the completion, later
+//   left       the completion               -              the completion
 //
-// The completion inside start() is the common one and costs no atomic exchange: it compares the
-// address of a thread-local with the starter's. Everything the loser wrote is seen by who goes on.
-// Threads: one starter, one completion.
+// A completion on the starter's thread is the common case and needs no atomic exchange: it compares
+// the address of a thread-local variable with the one that the starter stored. The side that
+// continues sees everything that the other side wrote. Threads: one starter, one completion. Model:
+// tests/model/start_race_model.cpp.
 
 #include <coppice/base/atomic.hpp>
 
 namespace coppice::execution {
 
-// Where this thread is told from others.
+// An address that identifies this thread.
 class [[gnu::visibility("default")]] start_race_thread;
 inline const void* this_thread_mark() noexcept {
     return &internal::thread_slot<start_race_thread, char>();
@@ -29,13 +30,14 @@ class start_race {
 public:
     start_race() noexcept = default;
 
-    // The starter, before start().
+    // Called by the starter before start().
     void open() noexcept {
         starter_ = this_thread_mark();
         // relaxed: start() publishes the operation itself
         state_.store(starting, internal::relaxed);
     }
-    // The completion. True: go on from here. False: the starter will, touch nothing.
+    // Called by the completion. Returns true if the completion must continue from here. If it
+    // returns false, the starter continues, and the completion must touch nothing.
     [[nodiscard]] bool completed() noexcept {
         if (starter_ == this_thread_mark()) {
             // relaxed: the starter's writes are this thread's own
@@ -45,14 +47,15 @@ public:
             }
             return true;
         }
-        // edge start_race.completed (release), edge start_race.returned (acquire): both see all
+        // edge start_race.completed (release), edge start_race.returned (acquire): all writes
         return state_.exchange(complete, internal::acq_rel) == left;
     }
-    // The starter, after start(). True: it has completed, go on from here. False: touch nothing.
+    // Called by the starter after start(). Returns true if the operation has completed and the
+    // starter must continue. If it returns false, the starter must touch nothing.
     [[nodiscard]] bool returned() noexcept {
         // edge start_race.completed (acquire): the result is stored
         if (state_.load(internal::acquire) == complete) return true;
-        // edge start_race.returned (release), edge start_race.completed (acquire): both see all
+        // edge start_race.returned (release), edge start_race.completed (acquire): all writes
         return state_.exchange(left, internal::acq_rel) == complete;
     }
 

@@ -1,9 +1,9 @@
-// A stop callback that an operation holds while it runs; nothing at all if it cannot be stopped.
+// A stop callback that an operation holds while it runs; empty if the operation cannot be stopped.
 #pragma once
-// engage() may run the function before it returns, if the stop came earlier: the operation must not
-// be able to complete until then. reset() waits for a function that runs on another thread, and
-// does not if it is called from within that function; so an operation that resets before it
-// completes is not used by the callback afterwards. Source: [stoptoken.concepts],
+// engage() may run the function before it returns, if the stop was requested earlier. The operation
+// must not be able to complete until then. reset() waits for a function that runs on another
+// thread. It does not wait if it is called inside that function. So an operation that calls reset()
+// before it completes is not used by the callback afterwards. Source: [stoptoken.concepts],
 // [exec.recv.concepts] p3.
 
 #include <coppice/base/lifetime.hpp>
@@ -26,7 +26,7 @@ public:
 
 private:
     manual_lifetime<stop_callback_for_t<Token, Fn>> callback_;
-    bool engaged_ = false;  // the operation's: not written by the callback
+    bool engaged_ = false;  // the operation's; the callback does not write it
 };
 
 template <unstoppable_token Token, class Fn>
@@ -36,7 +36,7 @@ public:
     static constexpr void reset() noexcept {}
 };
 
-// Passes a stop on to a source.
+// A stop callback's function that passes the stop to a source.
 template <class Source>
 class request_stop_of {
 public:
@@ -47,7 +47,7 @@ private:
     Source* source_;
 };
 
-// An environment with its own stop token in front of what passes through of Env.
+// An environment with its own stop token; other forwarding queries go to Env.
 template <class Token, class Env>
 class stop_token_env {
 public:

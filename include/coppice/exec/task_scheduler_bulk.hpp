@@ -1,11 +1,12 @@
-// bulk on a task_scheduler: the calls are made as the scheduler within makes them; for bulk.hpp.
+// bulk on a task_scheduler: the held scheduler makes the calls; for bulk.hpp.
 #pragma once
-// The draft's way: where the child has completed, on an agent of the scheduler, a bulk is connected
-// to a sender that completes at once and says that it does so on that scheduler. Its domain makes
-// of it what it makes of any bulk: on a pool a loop that idle workers share. The values stay in the
-// operation outside, which is the proxy that the calls go through; nothing is queued.
+// As in the draft: when the child has completed, on an agent of the held scheduler, a second bulk
+// is connected to a sender that completes at once and claims to do so on that scheduler. The
+// scheduler's domain transforms the second bulk like any other; on a pool it becomes a loop that
+// idle workers share. The values stay in the first bulk's operation, which is also the proxy for
+// the calls. Nothing is queued.
 //
-// A sequenced bulk stays where it is, and so does one whose values cannot be stored.
+// A sequenced bulk is not transformed, nor is one whose values cannot be stored.
 // Source: [exec.task.scheduler], ts-domain and backend-for.
 
 #include <coppice/exec/any_scheduler.hpp>
@@ -20,7 +21,7 @@
 
 namespace coppice::execution {
 
-// Completes at once, on an agent of Sch. The draft's just-sndr-like.
+// Completes inside start(), which must run on an agent of Sch. The draft's just-sndr-like.
 template <class Sch>
 class agent_sender {
 public:
@@ -62,7 +63,7 @@ private:
     [[no_unique_address]] Sch sch_;
 };
 
-// Completes a proxy. WRAP-RCVR of the draft; a template, so that it costs who uses it alone.
+// Completes a proxy. WRAP-RCVR of the draft. A template, so that only its users compile it.
 template <class Proxy>
 class proxy_receiver {
 public:
@@ -83,7 +84,7 @@ private:
     Proxy* proxy_;
 };
 
-// What the bulk within calls: a range of the one outside.
+// The function of the second bulk: executes a range of the first one.
 template <class Tag>
 class execute_proxy {
     using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
@@ -107,7 +108,7 @@ template <class Sch>
 struct bulk_in_place {
     using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
 
-    // On an agent of `sch`: executes [0, n) there, and completes r.
+    // Called on an agent of `sch`: executes [0, n) there, and completes r.
     template <class Place>
     static void start(const Sch& sch, std::size_t n, proxy& r, bool chunked,
                       const Place& place) noexcept {
@@ -138,7 +139,7 @@ private:
     }
 };
 
-// Lets the scheduler in a task_scheduler make the calls of a bulk.
+// The Backend of a task_scheduler: the held scheduler makes the calls of a bulk.
 class task_scheduler_calls {
 public:
     using scheduler_type = task_scheduler;
@@ -155,7 +156,7 @@ private:
     any_operation_storage storage_;
 };
 
-// Whether a sender's child tells which task_scheduler it completes on.
+// True if a sender's child says on which task_scheduler it completes.
 template <class Sndr, class Env>
 concept follows_task_scheduler = requires(const Sndr& sndr, const Env& env) {
     {

@@ -1,7 +1,7 @@
-// A pairing heap of timers, linked through the timers themselves; run_loop keeps its own in one.
+// A pairing heap of timers, linked through the timers themselves; used by run_loop.
 #pragma once
-// Owned by one thread. The root is the earliest; every timer is no earlier than its parent.
-// Children of one parent are a list linked by next, whose first member's previous is the parent.
+// Owned by one thread. The root is the earliest timer. No timer is earlier than its parent. The
+// children of a parent are a list linked by next_; previous_ of the first child is the parent.
 
 #include <coppice/base/check.hpp>
 #include <coppice/base/internal.hpp>
@@ -12,7 +12,7 @@
 
 namespace coppice::execution::internal {
 
-// What a heap holds; derive from it.
+// A timer in the heap; derive from it.
 struct heap_timer : immovable {
     instant when;
 
@@ -20,10 +20,10 @@ private:
     friend class timer_heap;
     heap_timer* child_ = nullptr;
     heap_timer* next_ = nullptr;
-    heap_timer* previous_ = nullptr;  // the sibling before, or the parent
+    heap_timer* previous_ = nullptr;  // the sibling before this one, or the parent
 };
 
-// Cost: insert O(1); remove and pop O(log n) amortised. Misuse: a timer in two heaps.
+// Cost: insert O(1); remove and pop O(log n) amortized. Misuse: a timer in two heaps.
 class timer_heap : immovable {
 public:
     bool empty() const noexcept { return root_ == nullptr; }
@@ -44,7 +44,7 @@ public:
         if (timer.next_ != nullptr) timer.next_->previous_ = before;
         if (children != nullptr) root_ = merge(root_, children);
     }
-    // The earliest timer if its time has come by `time`, else nullptr.
+    // Removes and returns the earliest timer if it is due at `time`; otherwise returns nullptr.
     heap_timer* pop_due(instant time) noexcept {
         if (root_ == nullptr || root_->when > time) return nullptr;
         heap_timer* const due = root_;
@@ -53,7 +53,7 @@ public:
     }
 
 private:
-    // Two roots become one; neither has siblings.
+    // Merges two roots, which have no siblings.
     static heap_timer* merge(heap_timer* a, heap_timer* b) noexcept {
         if (b->when < a->when) std::swap(a, b);
         b->next_ = a->child_;
@@ -63,7 +63,7 @@ private:
         a->next_ = a->previous_ = nullptr;
         return a;
     }
-    // The trees of a list of siblings as one: in pairs from the left, then from the right.
+    // Merges the trees of a list of siblings: in pairs from the left, then from the right.
     static heap_timer* merge_pairs(heap_timer* first) noexcept {
         heap_timer* pairs = nullptr;  // linked by next_, the last pair first
         while (first != nullptr) {

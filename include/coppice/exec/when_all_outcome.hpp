@@ -1,10 +1,10 @@
-// when_all_outcome: how the children of when_all and when_all_range ended.
+// when_all_outcome: how the children of when_all and when_all_range have completed.
 #pragma once
-//   how_   sent -> failed | stopped, by the first child that does not send values;
+//   how_   sent -> failed | stopped, by the first child that does not send values
 //          stopped -> failed, by the first error
 //
-// Any child writes it. It is delivered after the last one's arrival, which publishes everything, so
-// all is relaxed.
+// Any child writes it. The outcome is delivered after the last arrival, which publishes everything,
+// so all accesses are relaxed.
 
 #include <coppice/base/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -36,10 +36,10 @@ template <class Sigs>
 class when_all_outcome : immovable {
 public:
     bool all_sent() const noexcept { return how_.load(internal::relaxed) == kind::sent; }
-    // Keeps the error if it is the first, and says whether it is.
+    // Stores the error if it is the first. Returns true if it is.
     template <class Error>
     bool fail(Error&& error) noexcept {
-        // relaxed: decides who stores the error
+        // relaxed: only decides which child stores the error
         if (how_.exchange(kind::failed, internal::relaxed) == kind::failed) return false;
         using Stored = std::decay_t<Error>;
         if constexpr (std::is_nothrow_constructible_v<Stored, Error>) {
@@ -53,14 +53,14 @@ public:
         }
         return true;
     }
-    // Whether this is the first that did not send.
+    // Returns true if this child is the first that does not send values.
     bool stop() noexcept {
         kind expected = kind::sent;
         // relaxed: as above
         return how_.compare_exchange_strong(expected, kind::stopped, internal::relaxed,
                                             internal::relaxed);
     }
-    // Completes the receiver with the error or with stopped, if it is not that all sent.
+    // Completes the receiver with the error or with set_stopped. Call it only if not all_sent().
     template <class Rcvr>
     void deliver(Rcvr& rcvr) noexcept {
         if (how_.load(internal::relaxed) == kind::failed) {
@@ -76,7 +76,7 @@ private:
     enum class kind : unsigned char { sent, failed, stopped };
 
     internal::atomic<kind> how_{kind::sent};
-    typename when_all_errors<Sigs>::type errors_;  // written by who made it failed
+    typename when_all_errors<Sigs>::type errors_;  // written by the child that made how_ failed
 };
 
 }  // namespace coppice::execution
