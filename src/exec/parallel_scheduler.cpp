@@ -1,7 +1,7 @@
 // The default backend of parallel_scheduler: a team of threads that share one queue under a lock.
 #include <coppice/exec/parallel_scheduler.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/intrusive.hpp>
 
 #include <algorithm>

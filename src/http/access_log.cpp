@@ -1,7 +1,7 @@
 // The thread of http/access_log.hpp.
 #include <coppice/http/access_log.hpp>
 
-#include <coppice/base/file_name.hpp>
+#include <coppice/base/internal/file_name.hpp>
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // Answers that need no waiting: from bytes to requests, to handlers, to bytes.
 #include "serving.hpp"
 
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <charconv>
 #include <cstdio>

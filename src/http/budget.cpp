@@ -1,5 +1,5 @@
 // How connections use the budget of budget.hpp, and what happens when memory runs out.
-#include <coppice/base/memory_limit.hpp>
+#include <coppice/base/internal/memory_limit.hpp>
 #include <coppice/base/saturating.hpp>
 
 #include "serving.hpp"

@@ -5,7 +5,7 @@
 // loop does not count, so most requests never come here. An exchange notes what it has reserved,
 // and gives it back when its batch is over.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 
 #include <cstddef>

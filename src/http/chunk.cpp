@@ -1,6 +1,6 @@
 // Chunked bodies: a state machine over the framing bytes; the payload is moved in bulk.
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -4,8 +4,8 @@
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
-#include <coppice/http/scan.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/date.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <algorithm>

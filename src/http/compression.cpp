@@ -1,7 +1,7 @@
 // The compression filter of http/filters.hpp, with zlib.
 #include <coppice/http/body.hpp>
 #include <coppice/http/filters.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <zlib.h>
 

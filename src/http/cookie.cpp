@@ -1,7 +1,7 @@
 // Cookies of requests, and Set-Cookie fields.
 #include <coppice/http/cookie.hpp>
 #include <coppice/http/date.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <algorithm>
 #include <stdexcept>

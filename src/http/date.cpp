@@ -1,5 +1,5 @@
 // Calendar arithmetic and the forms of http/date.hpp.
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/http/date.hpp>
 #include <coppice/http/uri.hpp>
 

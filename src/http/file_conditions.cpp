@@ -2,7 +2,7 @@
 #include "file_conditions.hpp"
 
 #include <coppice/http/date.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <algorithm>
 #include <optional>

@@ -1,7 +1,7 @@
 // The two ways to resolve a path of file_tree.hpp.
 #include "file_tree.hpp"
 
-#include <coppice/base/file_name.hpp>
+#include <coppice/base/internal/file_name.hpp>
 
 #include <fcntl.h>
 #include <linux/openat2.h>

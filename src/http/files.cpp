@@ -2,7 +2,7 @@
 #include <coppice/http/date.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include "file_bodies.hpp"
 #include "file_conditions.hpp"

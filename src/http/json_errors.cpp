@@ -1,5 +1,5 @@
 // The filter that turns error texts into JSON.
-#include <coppice/base/json_string.hpp>
+#include <coppice/base/internal/json_string.hpp>
 #include <coppice/http/filters.hpp>
 
 #include <string>

@@ -1,8 +1,8 @@
 // Finds fields among lines of text, for callers that have no request_head.
 #pragma once
 
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <optional>
 #include <string_view>

@@ -1,9 +1,9 @@
 // Parses values with parameters, `type/subtype; name=value`; for readers of bodies by media type.
 #pragma once
 
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parameters.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <algorithm>
 #include <optional>

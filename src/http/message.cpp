@@ -1,7 +1,7 @@
 // Responses: their parts, checked as they are added, and their bytes.
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
-#include <coppice/http/scan.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 

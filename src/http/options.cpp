@@ -1,7 +1,7 @@
 // The checks of options.hpp.
 #include "options.hpp"
 
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/options.hpp>
 
 #include <algorithm>
 #include <cstddef>

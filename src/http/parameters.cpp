@@ -1,7 +1,7 @@
 // Refusals of parameters, and their messages.
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/http/internal/request_values.hpp>
 #include <coppice/http/parameters.hpp>
-#include <coppice/http/request_values.hpp>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Request heads: one state machine, run over all the bytes at once or resumed where the last ones
 // ended.
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <arpa/inet.h>
 

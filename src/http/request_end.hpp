@@ -5,7 +5,7 @@
 // read as the next request, which is request smuggling. Only this class therefore gives the
 // position of the next request, and only after the end of the body has been seen.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/http/parse.hpp>
 
 #include <cstddef>

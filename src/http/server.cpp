@@ -4,7 +4,7 @@
 #include "options.hpp"
 #include "serving.hpp"
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>

@@ -3,7 +3,7 @@
 // server.cpp has the loops. connection.cpp has what arrives and what is sent. answering.cpp has the
 // answers that need no waiting, waiting.cpp those that do, and streaming.cpp bodies in pieces.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/socket.hpp>

@@ -1,5 +1,5 @@
 // The parser and the resolver of http/url.hpp.
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/http/url.hpp>
 #include <coppice/io/endpoint.hpp>

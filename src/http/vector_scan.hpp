@@ -1,4 +1,4 @@
-// The scans of http/scan.hpp with SSE4.2, AVX2, and AVX-512; parse.cpp chooses one at run time.
+// The scans of scan.hpp with SSE4.2, AVX2, and AVX-512; parse.cpp chooses one at run time.
 #pragma once
 // A class of ASCII bytes is two tables of 16 bytes. Row l of the first table has bit h set if the
 // byte with low half l and high half h is in the class. Row h of the second table is 1 << h, and 0
@@ -10,7 +10,7 @@
 // these, so no such instruction can run on a machine without them. No function reads beyond the
 // end.
 
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #if defined(__x86_64__)
 

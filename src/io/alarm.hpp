@@ -5,7 +5,7 @@
 // that the wait neither reads the clock nor passes a time to the kernel. An alarm that comes too
 // early costs one turn of the loop that finds nothing to do. A near limit is passed with the wait.
 
-#include <coppice/io/ring.hpp>
+#include <coppice/io/internal/ring.hpp>
 
 #include <chrono>
 

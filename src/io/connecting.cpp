@@ -1,5 +1,5 @@
-// Connecting the streams of io/connecting.hpp, and the race between a name's addresses.
-#include <coppice/io/connecting.hpp>
+// Connecting the streams of io/internal/connecting.hpp, and the race between a name's addresses.
+#include <coppice/io/internal/connecting.hpp>
 
 #include <coppice/base/saturating.hpp>
 

@@ -1,9 +1,9 @@
 // The turns of io/context.hpp.
 #include <coppice/io/context.hpp>
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/no_fork_context.hpp>
-#include <coppice/base/put_off.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/no_fork_context.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/simulation.hpp>
 

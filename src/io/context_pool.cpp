@@ -1,5 +1,5 @@
 // The threads of io/context_pool.hpp.
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/options.hpp>
 #include <coppice/io/context_pool.hpp>
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // Parsing and printing of io/endpoint.hpp.
 #include <coppice/io/endpoint.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 
 #include <arpa/inet.h>
 #include <cstddef>

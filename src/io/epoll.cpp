@@ -2,8 +2,8 @@
 #include "alarm.hpp"
 #include "readiness.hpp"
 
-#include <coppice/base/check.hpp>
-#include <coppice/io/workers.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/io/internal/workers.hpp>
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>

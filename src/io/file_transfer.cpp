@@ -1,5 +1,5 @@
-// The repeated reads and writes of io/file_transfer.hpp.
-#include <coppice/io/file_transfer.hpp>
+// The repeated reads and writes of io/internal/file_transfer.hpp.
+#include <coppice/io/internal/file_transfer.hpp>
 
 #include <coppice/base/saturating.hpp>
 

@@ -1,7 +1,7 @@
 // port: parses the number of a port, for endpoints and authorities.
 #pragma once
 
-#include <coppice/base/result.hpp>
+#include <coppice/base/internal/result.hpp>
 
 #include <charconv>
 #include <cstdint>

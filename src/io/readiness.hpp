@@ -14,7 +14,7 @@
 // operations in its own way, and ends them with context::finish().
 
 #include <coppice/io/context.hpp>
-#include <coppice/io/ring.hpp>
+#include <coppice/io/internal/ring.hpp>
 
 #include <sys/epoll.h>
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Look-ups through the system's resolver, for io/resolver.hpp.
 #include <coppice/io/resolver.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/saturating.hpp>
-#include <coppice/io/workers.hpp>
+#include <coppice/io/internal/workers.hpp>
 
 #include "look_up.hpp"
 

@@ -1,7 +1,7 @@
 // The loop of io/run.hpp.
 #include <coppice/io/run.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/io/simulation.hpp>
 
 #include <span>

@@ -10,7 +10,7 @@
 // wakes no loop, or wakes the loop of the set's successor, which finds nothing.
 #include "signals.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <coppice/base/lifetime.hpp>
 

@@ -5,8 +5,8 @@
 // becomes ready. As with epoll, readiness is an edge: an event at a socket pokes it, and wait()
 // reports the state of the poked sockets.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/io/operation.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/io/internal/operation.hpp>
 #include <coppice/io/simulation.hpp>
 
 #include "readiness.hpp"

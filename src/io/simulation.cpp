@@ -1,9 +1,9 @@
 // The world of io/simulation.hpp: calls, events, and the passage of time.
 #include "simulated_world.hpp"
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/futex.hpp>
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/options.hpp>
 #include <coppice/base/saturating.hpp>
 
 #include <netdb.h>

@@ -1,5 +1,5 @@
-// The kernel's side of io/system_calls.hpp.
-#include <coppice/io/system_calls.hpp>
+// The kernel's side of io/internal/system_calls.hpp.
+#include <coppice/io/internal/system_calls.hpp>
 
 #include <fcntl.h>
 #include <netdb.h>

@@ -6,9 +6,9 @@
 // was started and collects what has completed. Only the answer to a turn's single completion is
 // sent without it.
 #include <coppice/io/context.hpp>
-#include <coppice/io/ring.hpp>
+#include <coppice/io/internal/ring.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 
 #include "alarm.hpp"
 #include "uring_abi.hpp"

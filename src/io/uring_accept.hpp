@@ -19,7 +19,7 @@
 // listener's number, which is not used again. What the request brings after the close is closed on
 // arrival.
 
-#include <coppice/io/operation.hpp>
+#include <coppice/io/internal/operation.hpp>
 
 #include <unistd.h>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Fills the entries that the ring submits to the kernel; for uring.cpp, which sets user_data.
 #pragma once
 
-#include <coppice/io/operation.hpp>
+#include <coppice/io/internal/operation.hpp>
 
 #include "uring_abi.hpp"
 #include "uring_stream.hpp"

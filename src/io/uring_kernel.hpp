@@ -1,11 +1,11 @@
 // One ring of the kernel and the buffers lent to it: memory, edges, and calls; for uring.cpp.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/buffer.hpp>
-#include <coppice/io/uring_calls.hpp>
+#include <coppice/io/internal/uring_calls.hpp>
 
 #include "uring_abi.hpp"
 #include "uring_stream.hpp"

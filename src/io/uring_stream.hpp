@@ -20,7 +20,7 @@
 // and the next request tells how the stream ended.
 
 #include <coppice/io/buffer.hpp>
-#include <coppice/io/operation.hpp>
+#include <coppice/io/internal/operation.hpp>
 
 #include <sys/uio.h>
 #include <algorithm>

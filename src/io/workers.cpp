@@ -1,7 +1,7 @@
-// The threads of io/workers.hpp, and the calls that they make on files.
-#include <coppice/io/workers.hpp>
+// The threads of io/internal/workers.hpp, and the calls that they make on files.
+#include <coppice/io/internal/workers.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/io/context.hpp>
 
 #include <pthread.h>

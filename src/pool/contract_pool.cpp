@@ -1,8 +1,8 @@
 // The workers of pool/contract_pool.hpp.
 #include <coppice/pool/contract_pool.hpp>
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/options.hpp>
 
 #include <stdexcept>
 

@@ -1,10 +1,10 @@
 // Instantiates the workers of pool/thread_pool.hpp, and defines what all pools share.
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/futex.hpp>
-#include <coppice/base/options.hpp>
-#include <coppice/base/put_off.hpp>
-#include <coppice/pool/workers.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/options.hpp>
+#include <coppice/base/internal/put_off.hpp>
+#include <coppice/pool/internal/workers.hpp>
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 // Plan: allocator-aware-forward of [exec.snd.expos]: what an operation stores of its sender's data
 // uses the allocator of the receiver's environment, if its type uses allocators.
-#include <coppice/exec/allocator_aware.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/internal/allocator_aware.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/then.hpp>
 

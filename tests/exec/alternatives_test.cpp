@@ -1,11 +1,11 @@
 // Plan: storage and small tools of the room: alternatives, completion_store, product, invoke, meta,
 // stop_registration, start_race.
-#include <coppice/exec/alternatives.hpp>
-#include <coppice/exec/invoke.hpp>
-#include <coppice/exec/meta.hpp>
-#include <coppice/exec/product.hpp>
-#include <coppice/exec/start_race.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/invoke.hpp>
+#include <coppice/exec/internal/meta.hpp>
+#include <coppice/exec/internal/product.hpp>
+#include <coppice/exec/internal/start_race.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 
 #include "probes.hpp"
 

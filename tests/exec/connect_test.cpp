@@ -1,7 +1,7 @@
 // Plan: connect calls the member or awaits [exec.connect]; awaitables are senders [exec.awaitable].
 #include <coppice/exec/as_awaitable.hpp>
-#include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/then.hpp>
 

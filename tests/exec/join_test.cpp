@@ -1,7 +1,7 @@
 // Plan: properties of every join (when_all, when_any, when_all_range, timeout): where it completes;
 // another thread may destroy the operation as soon as it has completed; misuse.
 #include <coppice/exec/connect.hpp>
-#include <coppice/exec/join.hpp>
+#include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/timeout.hpp>

@@ -1,6 +1,6 @@
 // Plan: let_async_scope (P3296R3): it joins on every path; which error wins; stops; spawns from
 // nested work and from other threads; environments; scoped.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/let_async_scope.hpp>

@@ -2,8 +2,8 @@
 #pragma once
 // And senders and schedulers that a test completes itself.
 
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <deque>

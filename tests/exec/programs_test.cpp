@@ -1,6 +1,6 @@
 // Plan: whole programs in the style of P2300, P3149, and P3552, written with C++26's names only:
 // `lib` stands for `std` in a C++26 program.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// exec/scheduled_sender.hpp: [exec.sched] on a resource that queues intrusive items.
-#include <coppice/exec/scheduled_sender.hpp>
+// exec/internal/scheduled_sender.hpp: [exec.sched] on a resource that queues intrusive items.
+#include <coppice/exec/internal/scheduled_sender.hpp>
 
 #include <coppice/base/intrusive.hpp>
 #include <coppice/exec/sync_wait.hpp>

@@ -1,7 +1,7 @@
 // Plan: the states of scopes [exec.counting.scopes]; join, close, stop; associate, spawn, and
 // spawn_future in them; the listing of outstanding operations; misuse.
-#include <coppice/exec/allocate.hpp>
 #include <coppice/exec/associate.hpp>
+#include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>

@@ -1,6 +1,6 @@
-// Plan: exec/starting.hpp: tells a completion inside start() from one outside and from one on
-// another thread.
-#include <coppice/exec/starting.hpp>
+// Plan: exec/internal/starting.hpp: tells a completion inside start() from one outside and from one
+// on another thread.
+#include <coppice/exec/internal/starting.hpp>
 
 #include <coppice/exec/as_awaitable.hpp>
 

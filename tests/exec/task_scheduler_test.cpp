@@ -4,12 +4,12 @@
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/internal/task_scheduler_bulk.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
 #include <coppice/exec/sync_wait.hpp>
-#include <coppice/exec/task_scheduler_bulk.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>
 

@@ -1,7 +1,7 @@
 // Plan: one thread requests a stop, the operation completes inside the request, and a third thread,
 // which waits for that, destroys the operation while the requester is still on its way out. Done
 // many times for everything that passes a stop on through a state of its own.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/bulk.hpp>

@@ -1,6 +1,6 @@
 // Plan: compares the heap with a sorted list.
 #include <coppice/exec/deadline.hpp>
-#include <coppice/exec/timer_heap.hpp>
+#include <coppice/exec/internal/timer_heap.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which clients the server lets in, which connections it closes for them, and where it listens.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/pause.hpp>
 
 #include "running_server.hpp"

@@ -1,5 +1,5 @@
 // The bytes that a server keeps for its clients, and what happens when they, or memory, run out.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/json.hpp>

@@ -4,6 +4,7 @@
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/client_message.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/stop/shared.hpp>

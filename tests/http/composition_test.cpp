@@ -4,7 +4,7 @@
 // each way, with stop requests and deadlines from other threads, at moments drawn from a seed.
 // Always: each operation completes once, with its own value or as stopped, where it should, and its
 // state is gone. The test is in http because http is the room in which all others meet.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/coppice.hpp>
 
 #include <gtest/gtest.h>

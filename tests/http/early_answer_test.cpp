@@ -1,6 +1,6 @@
 // Requests that are answered before their body has arrived: no body is ever taken for a request
 // (RFC 9112 sections 9.3 and 11.2).
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/server.hpp>

@@ -1,5 +1,5 @@
 // No path leads out of a root: one table of hostile paths, with openat2 and without it.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/files.hpp>
 
 #include "file_root.hpp"

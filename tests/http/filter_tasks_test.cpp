@@ -1,5 +1,5 @@
 // http/next.hpp through a server: filters that are tasks, what they answer, and how they end.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>

@@ -1,5 +1,5 @@
 // Answers that are collected and sent together: none is lost, and none waits for other handlers.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/token/block.hpp>
 

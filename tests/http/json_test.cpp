@@ -1,5 +1,5 @@
 // http/json.hpp: the hook for JSON libraries, and the errors that clients get.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/json.hpp>
 #include <coppice/http/multipart.hpp>
 

@@ -1,5 +1,5 @@
 // Each request has its own time limit and stop, and exceptions that come too late are reported.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/sync_wait.hpp>

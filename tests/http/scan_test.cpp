@@ -1,6 +1,6 @@
-// http/scan.hpp: every scan stops at the first byte outside its class, wherever that lies in the
-// words it reads, and never reads beyond the end.
-#include <coppice/http/scan.hpp>
+// http/internal/scan.hpp: every scan stops at the first byte outside its class, wherever that lies
+// in the words it reads, and never reads beyond the end.
+#include <coppice/http/internal/scan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // src/io/alarm.hpp on the rings: far times that are changed, given up, and moved to another thread.
 // A wait beside a far time costs no more than any other wait.
 #include <coppice/io/datagram.hpp>
+#include <coppice/io/internal/uring_calls.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
-#include <coppice/io/uring_calls.hpp>
 
 #include "detached.hpp"
 #include "rings.hpp"

@@ -1,4 +1,5 @@
-// io/connecting.hpp: connects to a name with several addresses, some of which do not answer.
+// io/internal/connecting.hpp: connects to a name with several addresses, some of which do not
+// answer.
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>

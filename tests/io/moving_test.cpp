@@ -1,9 +1,10 @@
 // A loop that changes threads at any moment: operations started before continue, and report what
 // really happened.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/file.hpp>
+#include <coppice/io/open_file.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/token/block.hpp>

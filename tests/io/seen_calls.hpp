@@ -1,7 +1,7 @@
 // The kernel's calls of a ring, whose queues a test can read and change around each enter.
 #pragma once
 
-#include <coppice/io/uring_calls.hpp>
+#include <coppice/io/internal/uring_calls.hpp>
 
 #include "../../src/io/uring_abi.hpp"
 

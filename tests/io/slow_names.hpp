@@ -3,7 +3,7 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/endpoint.hpp>
-#include <coppice/io/workers.hpp>
+#include <coppice/io/internal/workers.hpp>
 
 #include "../../src/io/look_up.hpp"
 

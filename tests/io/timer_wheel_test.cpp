@@ -1,5 +1,5 @@
-// io/timer_wheel.hpp: compared with an ordered map, and at its limits.
-#include <coppice/io/timer_wheel.hpp>
+// io/internal/timer_wheel.hpp: compared with an ordered map, and at its limits.
+#include <coppice/io/internal/timer_wheel.hpp>
 
 #include "allocations.hpp"
 

@@ -1,8 +1,8 @@
 // io_uring on kernels that fail: too old, forbidden, out of memory, interrupted, or with tiny
 // queues.
+#include <coppice/io/internal/uring_calls.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
-#include <coppice/io/uring_calls.hpp>
 
 #include "detached.hpp"
 #include "rings.hpp"

@@ -1,7 +1,7 @@
 // What the io_uring ring asks of the kernel: few buffers until they run out, and no submission for
 // a single answer.
+#include <coppice/io/internal/uring_calls.hpp>
 #include <coppice/io/socket.hpp>
-#include <coppice/io/uring_calls.hpp>
 
 #include "detached.hpp"
 #include "rings.hpp"

@@ -1,9 +1,9 @@
-// io/workers.hpp: growth, the limit, the end of idle threads, and that slow names delay nothing
-// else.
+// io/internal/workers.hpp: growth, the limit, the end of idle threads, and that slow names delay
+// nothing else.
 #include <coppice/io/file.hpp>
+#include <coppice/io/internal/workers.hpp>
 #include <coppice/io/resolver.hpp>
 #include <coppice/io/timer.hpp>
-#include <coppice/io/workers.hpp>
 
 #include "detached.hpp"
 #include "outcome.hpp"

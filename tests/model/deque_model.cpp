@@ -1,14 +1,14 @@
 // The model of the deque: an owner and two thieves; every item is taken exactly once, and whole.
 #include "model.hpp"
 
-#include <coppice/pool/deque.hpp>
+#include <coppice/pool/internal/deque.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/pool/deque.hpp";
+constexpr const char* header = "include/coppice/pool/internal/deque.hpp";
 
 struct item {
     plain<int> payload;

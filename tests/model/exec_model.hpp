@@ -9,7 +9,7 @@
 
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/deadline.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/stop/inplace.hpp>
 
 // The checker prints the values of atomics; enumerators are printed as numbers.

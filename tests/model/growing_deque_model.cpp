@@ -1,14 +1,14 @@
 // The growing deque: items are taken once while buffers change; counted buffers are freed once.
 #include "model.hpp"
 
-#include <coppice/pool/growing_deque.hpp>
+#include <coppice/pool/internal/growing_deque.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/pool/growing_deque.hpp";
+constexpr const char* header = "include/coppice/pool/internal/growing_deque.hpp";
 
 struct item {
     plain<int> payload;

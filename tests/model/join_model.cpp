@@ -17,7 +17,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-constexpr const char* join_file = "include/coppice/exec/join.hpp";
+constexpr const char* join_file = "include/coppice/exec/internal/join.hpp";
 
 // A child of a join. With a hand, a thread completes it. Without, its own stop does: inside the
 // request, or in start() if the stop came before. A late child deregisters its callback only in its

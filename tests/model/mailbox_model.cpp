@@ -2,13 +2,13 @@
 // does not sleep on.
 #include "model.hpp"
 
-#include <coppice/io/mailbox.hpp>
+#include <coppice/io/internal/mailbox.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
-constexpr const char* header = "include/coppice/io/mailbox.hpp";
+constexpr const char* header = "include/coppice/io/internal/mailbox.hpp";
 
 struct item {
     item* next = nullptr;

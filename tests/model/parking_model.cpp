@@ -2,14 +2,14 @@
 // on.
 #include "model.hpp"
 
-#include <coppice/pool/parking.hpp>
+#include <coppice/pool/internal/parking.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/pool/parking.hpp";
+constexpr const char* header = "include/coppice/pool/internal/parking.hpp";
 
 // Each adder adds one item to a counter that stands for the queues. Workers take one, as a pool's
 // worker does. The workers are dealt to the lots, beginning with the second; all adders are near

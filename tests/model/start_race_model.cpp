@@ -1,7 +1,7 @@
 // start_race: an operation that completes on another thread while, or after, its start returns.
 #include "exec_model.hpp"
 
-#include <coppice/exec/start_race.hpp>
+#include <coppice/exec/internal/start_race.hpp>
 
 namespace {
 
@@ -10,7 +10,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-constexpr const char* race_file = "include/coppice/exec/start_race.hpp";
+constexpr const char* race_file = "include/coppice/exec/internal/start_race.hpp";
 
 // The starter hands the operation over inside start(). The side that continues reads what both have
 // written, and destroys the race.

@@ -1,8 +1,8 @@
 // The stop_relay model: a stop from another thread against the end of an operation on its loop.
 #include "stop_model.hpp"
 
-#include <coppice/io/mailbox.hpp>
-#include <coppice/io/stop_relay.hpp>
+#include <coppice/io/internal/mailbox.hpp>
+#include <coppice/io/internal/stop_relay.hpp>
 
 namespace coppice::protocol_model {
 

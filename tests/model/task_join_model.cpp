@@ -2,8 +2,8 @@
 // did.
 #include "model.hpp"
 
-#include <coppice/base/fork_deque.hpp>
-#include <coppice/task/task_join.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
+#include <coppice/task/internal/task_join.hpp>
 
 namespace {
 
@@ -11,7 +11,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::execution;
 
-constexpr const char* header = "include/coppice/task/task_join.hpp";
+constexpr const char* header = "include/coppice/task/internal/task_join.hpp";
 
 // Thread 0 is the main line and the worker; the other threads steal. A child notes in a plain field
 // what it did.

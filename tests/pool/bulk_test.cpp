@@ -3,7 +3,7 @@
 #include <coppice/pool/parallel_backend.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/just.hpp>

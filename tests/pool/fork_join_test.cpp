@@ -1,7 +1,7 @@
 // pool/fork_join.hpp: every function runs once; results, exceptions, stops, depth, allocations.
 #include <coppice/pool/fork_join.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
 #include "allocations.hpp"

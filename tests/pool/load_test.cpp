@@ -4,7 +4,7 @@
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -87,9 +87,8 @@ TEST(pool_load, a_worker_may_make_use_and_destroy_another_pool) {
                   2 * 499'500);
     }
     queue_pool<lockfree_queue> other(1);
-    EXPECT_TRUE(outer.run([&] {
-        return other.run([&] { return other.is_current() && !outer.is_current(); });
-    }));
+    EXPECT_TRUE(outer.run(
+        [&] { return other.run([&] { return other.is_current() && !outer.is_current(); }); }));
 }
 
 TEST(pool_load, an_exception_crosses_pools) {

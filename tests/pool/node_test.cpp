@@ -3,7 +3,7 @@
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -213,7 +213,9 @@ TEST(pool_nodes, the_destructor_runs_the_items_of_all_nodes) {
     EXPECT_EQ(ran.load(relaxed), 2 * static_cast<int>(count) + 2);
 }
 
-std::vector<unsigned> processors_of_this_thread() { return allowed_processors(); }
+std::vector<unsigned> processors_of_this_thread() {
+    return allowed_processors();
+}
 
 TEST(pinning, pins_each_worker_to_its_processor_or_node) {
     const std::vector<unsigned> allowed = allowed_processors();

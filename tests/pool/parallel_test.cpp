@@ -1,7 +1,7 @@
 // pool/parallel.hpp: every index once, exceptions, stops, and the order of operands.
 #include <coppice/pool/parallel.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
 #include "allocations.hpp"

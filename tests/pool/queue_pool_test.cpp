@@ -1,17 +1,17 @@
 // The other queues of pools, pool/queue_pool.hpp and pool/contract_pool.hpp: each item runs once.
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/blocking_call.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/fork_join.hpp>
-#include <coppice/pool/growing_deque.hpp>
+#include <coppice/pool/internal/blocking_call.hpp>
+#include <coppice/pool/internal/growing_deque.hpp>
+#include <coppice/pool/internal/mutex_deque.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/pool/lockfree_queue.hpp>
-#include <coppice/pool/mutex_deque.hpp>
 #include <coppice/pool/mutex_queue.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
-#include <coppice/pool/work_queues.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>

@@ -1,5 +1,5 @@
 // Plan: task_scheduler of a pool [exec.task.scheduler]: bulk side by side on its workers, in tasks.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/just.hpp>

@@ -1,7 +1,7 @@
 // pool/thread_pool.hpp: every item runs once; results, exceptions, sleep, and the end.
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>

@@ -128,7 +128,7 @@ TEST(topology, malformed_files_count_as_missing) {
     const planted_tree tree;
     std::filesystem::create_directories(tree.root() + "/node/node0/cpulist");  // a folder
     tree.plant_node(1, "0-4294967295\n");  // long ranges cost nothing
-    tree.plant_node(2, "0-1\n");  // taken by the first node that lists it
+    tree.plant_node(2, "0-1\n");           // taken by the first node that lists it
     EXPECT_EQ(tree.read(2).nodes(), (list{1}));
 }
 
@@ -149,8 +149,7 @@ TEST(topology, can_be_restricted_to_nodes_or_processors) {
     EXPECT_THROW(t.on_nodes({}), std::invalid_argument);
     EXPECT_THROW(t.on_processors({}), std::invalid_argument);
     EXPECT_THROW(topology({}), std::invalid_argument);
-    EXPECT_NE(message([&] { topology({{3, 0}, {3, 1}}); }).find("processor 3 "),
-              std::string::npos);
+    EXPECT_NE(message([&] { topology({{3, 0}, {3, 1}}); }).find("processor 3 "), std::string::npos);
 }
 
 TEST(topology, of_this_process_has_exactly_the_allowed_processors) {

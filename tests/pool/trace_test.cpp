@@ -2,7 +2,7 @@
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include "allocations.hpp"
 #include "trace_file.hpp"

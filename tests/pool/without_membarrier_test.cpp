@@ -1,5 +1,5 @@
-// Everything that forks, without membarrier(2): base/fork_deque.hpp then uses its lock.
-#include <coppice/base/asymmetric.hpp>
+// Everything that forks, without membarrier(2): base/internal/fork_deque.hpp then uses its lock.
+#include <coppice/base/internal/asymmetric.hpp>
 
 #include "without_call.hpp"
 

@@ -1,9 +1,9 @@
 // Items from outside a pool: taken in shares, in order, each item once.
 #include <coppice/base/clock.hpp>
-#include <coppice/pool/deque.hpp>
+#include <coppice/pool/internal/deque.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/pool/mutex_queue.hpp>
 #include <coppice/pool/thread_pool.hpp>
-#include <coppice/pool/work_queues.hpp>
 
 #include <gtest/gtest.h>
 

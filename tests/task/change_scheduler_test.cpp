@@ -4,7 +4,7 @@
 // operation at once.
 #include <coppice/task/task.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>

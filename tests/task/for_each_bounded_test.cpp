@@ -1,7 +1,7 @@
 // task/for_each_bounded.hpp: bounds, order, errors, and stops; on one thread and on a pool.
 #include <coppice/task/for_each_bounded.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/queries.hpp>
 #include <coppice/exec/read_env.hpp>

@@ -1,5 +1,5 @@
 // Plan: making what a task needs from its environment fails. Nothing leaks, however it is awaited.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>

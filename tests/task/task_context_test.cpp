@@ -1,5 +1,5 @@
 // Plan: task_context: which timed scheduler and which deadline a task and its awaits inherit.
-#include <coppice/task/task_context.hpp>
+#include <coppice/task/internal/task_context.hpp>
 
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>

@@ -12,10 +12,10 @@
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/stop/shared.hpp>
-#include <coppice/task/task_context.hpp>
-#include <coppice/task/task_outcome.hpp>
-#include <coppice/task/task_promise.hpp>
-#include <coppice/task/transfer.hpp>
+#include <coppice/task/internal/task_context.hpp>
+#include <coppice/task/internal/task_outcome.hpp>
+#include <coppice/task/internal/task_promise.hpp>
+#include <coppice/task/internal/transfer.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/sync_wait.hpp>
-#include <coppice/task/task_join.hpp>
+#include <coppice/task/internal/task_join.hpp>
 
 #include "allocations.hpp"
 

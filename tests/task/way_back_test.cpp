@@ -1,5 +1,5 @@
 // Plan: way_back: results, errors, stops, and costs of awaiting something other than a sender.
-#include <coppice/task/way_back.hpp>
+#include <coppice/task/internal/way_back.hpp>
 
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/inline_scheduler.hpp>

@@ -3,6 +3,8 @@
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
+#include <coppice/token/completion.hpp>
+#include <coppice/token/signature.hpp>
 
 #include "allocations.hpp"
 #include "detached.hpp"

@@ -13,11 +13,11 @@
 // Source: [exec.task.scheduler], with parallel bulk as in P3927R2; timers, teams, and the implicit
 // conversion are ours.
 
-#include <coppice/base/check.hpp>
-#include <coppice/exec/allocate.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/domain.hpp>
-#include <coppice/exec/receiver_proxy.hpp>
+#include <coppice/exec/internal/allocate.hpp>
+#include <coppice/exec/internal/receiver_proxy.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
 #include <concepts>
@@ -29,7 +29,7 @@
 
 namespace coppice::internal {
 
-class fork_team;  // base/fork_deque.hpp
+class fork_team;  // base/internal/fork_deque.hpp
 
 }  // namespace coppice::internal
 

@@ -5,11 +5,11 @@
 // interface: the stop token, as an inplace_stop_token, and the deadline. A linked_stop converts a
 // stop token of another type. Move-only. Source: ours.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
-#include <coppice/exec/linked_stop.hpp>
+#include <coppice/exec/internal/linked_stop.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/stop/inplace.hpp>
 

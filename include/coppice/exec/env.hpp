@@ -3,7 +3,7 @@
 // An environment answers queries: env.query(tag, args...). Environments are small values or hold
 // pointers. Queries do not throw. Source: [exec.queryable], [exec.envs], [exec.snd.expos].
 
-#include <coppice/exec/product.hpp>
+#include <coppice/exec/internal/product.hpp>
 
 #include <exception>
 

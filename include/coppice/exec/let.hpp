@@ -5,12 +5,12 @@
 // once its results are stored. The second sender sees, as its start scheduler, where the first
 // completed. Source: [exec.let].
 
-#include <coppice/base/check.hpp>
-#include <coppice/exec/adaptor.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/invoke.hpp>
-#include <coppice/exec/let_attrs.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/invoke.hpp>
+#include <coppice/exec/internal/let_attrs.hpp>
 
 namespace coppice::execution {
 

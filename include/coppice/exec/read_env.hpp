@@ -2,7 +2,7 @@
 #pragma once
 // Source: [exec.read.env].
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {

@@ -5,11 +5,11 @@
 // more stack than one. If a round completes elsewhere, the next one starts there. A stop that is
 // requested between rounds ends the operation. Source: ours.
 
-#include <coppice/base/check.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/starting.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/starting.hpp>
 
 namespace coppice::execution {
 

@@ -20,15 +20,15 @@
 // Threads: schedule, push, and finish from any thread; run from one at a time. Source:
 // [exec.run.loop]; timers are ours. Model: tests/model/run_loop_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/no_fork_context.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/base/no_fork_context.hpp>
-#include <coppice/base/put_off.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
+#include <coppice/exec/internal/timer_heap.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
-#include <coppice/exec/timer_heap.hpp>
 
 namespace coppice::execution {
 

@@ -23,8 +23,8 @@
 // Source: [exec.scope.concepts], [exec.counting.scopes]; the listing is ours. Model:
 // tests/model/scope_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/stop_when.hpp>

@@ -3,9 +3,9 @@
 // In C++20 a sender is dependent if its get_completion_signatures is not a constant expression
 // without an environment. Source: [exec.recv], [exec.snd.concepts], [exec.getcomplsigs].
 
-#include <coppice/exec/awaitable.hpp>
 #include <coppice/exec/domain.hpp>
-#include <coppice/exec/refused_await.hpp>
+#include <coppice/exec/internal/awaitable.hpp>
+#include <coppice/exec/internal/refused_await.hpp>
 
 namespace coppice::execution {
 

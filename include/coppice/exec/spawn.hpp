@@ -12,8 +12,8 @@
 // function pointer or has exactly one call operator that is not a template. Otherwise it is an
 // environment. Source: [exec.spawn]; on_error is ours.
 
-#include <coppice/exec/allocate.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/allocate.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>

@@ -24,7 +24,7 @@
 // inside it. The last holder destroys the state, and then leaves the scope. Source:
 // [exec.spawn.future]. Model: tests/model/spawn_future_model.cpp.
 
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/stop/single.hpp>
 

@@ -16,13 +16,13 @@
 // runs. Source: P2300R10 [exec.split] (not in C++26), P3409R1 5.5.1. Cost: one allocation per
 // split. Model: tests/model/split_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
-#include <coppice/exec/allocate.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/allocate.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
 #include <coppice/stop/single.hpp>
 
 namespace coppice::execution {
@@ -195,7 +195,7 @@ private:
 
 // Passes a consumer's stop to the child. The child may complete inside the request, and the last
 // holder may destroy the state before the request has returned. That is safe: request_stop() does
-// not touch the source after its last callback has ended (stop/way_back.hpp).
+// not touch the source after its last callback has ended (stop/internal/way_back.hpp).
 template <class Sigs>
 class split_stop {
 public:

@@ -3,8 +3,8 @@
 // Source: [exec.stop.when], which is for exposition only; counting_scope, spawn_future, and others
 // need it. Model: tests/model/stop_when_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/write_env.hpp>
 
 namespace coppice::execution {

@@ -3,9 +3,9 @@
 // The draft composes both from let_stopped and just; here they are receivers.
 // Source: [exec.stopped.opt], [exec.stopped.err].
 
-#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
 #include <coppice/exec/value_types.hpp>
 
 #include <optional>

@@ -4,7 +4,7 @@
 // environment, so work can be delegated to the blocked thread. The loop and the result are on the
 // caller's stack: nothing is allocated. Source: [exec.sync.wait], [exec.sync.wait.var].
 
-#include <coppice/exec/as_exception.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
 #include <coppice/exec/into_variant.hpp>
 #include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/value_types.hpp>

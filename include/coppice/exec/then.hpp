@@ -2,10 +2,10 @@
 #pragma once
 // Source: [exec.then].
 
-#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/invoke.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/invoke.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
 
 namespace coppice::execution {
 

@@ -30,10 +30,10 @@
 //
 // join.hpp says how the two meet, and what a stop from outside does. Source: ours.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/join.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
 #include <system_error>

@@ -3,7 +3,7 @@
 // Include this header only where results reach the user as tuples and variants.
 // Source: [execution.syn] p1 to p3, [exec.cmplsig].
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/sender.hpp>
 
 #include <tuple>

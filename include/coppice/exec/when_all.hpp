@@ -8,13 +8,13 @@
 //
 // Source: [exec.when.all], P3409R1 7.5.
 
-#include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/join.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
+#include <coppice/exec/internal/when_all_outcome.hpp>
 #include <coppice/exec/into_variant.hpp>
-#include <coppice/exec/join.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/when_all_outcome.hpp>
 
 namespace coppice::execution {
 

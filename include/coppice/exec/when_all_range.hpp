@@ -9,7 +9,7 @@
 // Cost: one allocation when it is connected, for all operations, and one for the vector that is
 // sent; the former from the environment's allocator. Source: ours.
 
-#include <coppice/exec/allocate.hpp>
+#include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/stop/inplace.hpp>
 

@@ -10,10 +10,10 @@
 //
 // Source: ours; the stop source as in P3409R1.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/join.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {

@@ -2,8 +2,8 @@
 #pragma once
 // Source: [exec.write.env], [exec.unstoppable].
 
-#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {

@@ -7,8 +7,8 @@
 // nevertheless have acted on it; see docs/stopping.md. Being stoppable costs no allocation.
 //
 // A request has either an endpoint and a target, or a URL. The host of a URL is looked up, and its
-// addresses are raced (io/connecting.hpp). An https URL gives errc::protocol_not_supported, since
-// there is no TLS here.
+// addresses are raced (io/internal/connecting.hpp). An https URL gives
+// errc::protocol_not_supported, since there is no TLS here.
 //
 // The client sends only what is exactly one request. Method, target, host, and fields may come from
 // an untrusted source: a text that would be malformed, or would end the request elsewhere, gives
@@ -54,8 +54,8 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/starts_on.hpp>
-#include <coppice/http/client_call.hpp>
 #include <coppice/http/client_message.hpp>
+#include <coppice/http/internal/client_call.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/stop/concepts.hpp>

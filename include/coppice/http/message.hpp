@@ -5,11 +5,11 @@
 // and Date.
 
 #include <coppice/base/clock.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/http/date.hpp>
+#include <coppice/http/internal/request_values.hpp>
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/request_values.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/stop/inplace.hpp>
 

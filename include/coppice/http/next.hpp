@@ -15,7 +15,7 @@
 // without filters. Exceptions of the handler pass through next(). A handler that is stopped stops
 // the filter too.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/task/task.hpp>

@@ -17,7 +17,7 @@
 // waits for the end of its line, and what the whole head lacks (Host, a final chunked coding) waits
 // for the head's end.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 
 #include <array>
 #include <cstddef>

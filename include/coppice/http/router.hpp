@@ -20,7 +20,7 @@
 // Threads: add() must not run concurrently with any other call; match() may run on any number of
 // threads.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parse.hpp>

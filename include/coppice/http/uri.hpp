@@ -3,8 +3,8 @@
 // A target stays as it was sent until a handler asks for a part of it. Splitting after decoding
 // would let an escaped delimiter act as one (RFC 3986 section 2.4).
 
-#include <coppice/base/internal.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <charconv>
 #include <concepts>

@@ -9,7 +9,7 @@
 // case, no port that is the scheme's default, "/" for an empty path. Only resolve() removes dot
 // segments.
 
-#include <coppice/base/result.hpp>
+#include <coppice/base/internal/result.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // authority: a host and a port, parsed strictly from "host:port"; used by tcp::connect.
 #pragma once
 
-#include <coppice/base/result.hpp>
+#include <coppice/base/internal/result.hpp>
 
 #include <cstdint>
 #include <string>

@@ -11,11 +11,11 @@
 // A stop, the deadline, or an error loses the bytes that were received and not yet sent, up to one
 // buffer for each way. Afterwards the only use of the streams is to close them.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/request.hpp>
+#include <coppice/io/internal/request.hpp>
 #include <coppice/io/stream.hpp>
 #include <coppice/stop/inplace.hpp>
 

@@ -1,7 +1,7 @@
 // endpoint: an IPv4, IPv6, or Unix address, parsed strictly; used by sockets and acceptors.
 #pragma once
 
-#include <coppice/base/result.hpp>
+#include <coppice/base/internal/result.hpp>
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,19 +1,19 @@
 // The class context without its timed scheduler; for context.hpp and the headers that it needs.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
 #include <coppice/base/clock.hpp>
-#include <coppice/base/in_flight.hpp>
-#include <coppice/base/internal.hpp>
-#include <coppice/exec/scheduled_sender.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/in_flight.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/io/buffer.hpp>
-#include <coppice/io/mailbox.hpp>
-#include <coppice/io/operation.hpp>
-#include <coppice/io/ownership.hpp>
-#include <coppice/io/ring.hpp>
-#include <coppice/io/timer_wheel.hpp>
+#include <coppice/io/internal/mailbox.hpp>
+#include <coppice/io/internal/operation.hpp>
+#include <coppice/io/internal/ownership.hpp>
+#include <coppice/io/internal/ring.hpp>
+#include <coppice/io/internal/timer_wheel.hpp>
 
 #include <cerrno>
 #include <cstddef>

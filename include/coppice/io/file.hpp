@@ -5,11 +5,11 @@
 // operations may be pending on one file. A stop ends an operation that has not begun. Once the
 // kernel reads or writes the memory, the loop waits for the operation, and it ends with its result.
 
-#include <coppice/io/file_transfer.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/file_transfer.hpp>
+#include <coppice/io/internal/request.hpp>
+#include <coppice/io/internal/workers.hpp>
 #include <coppice/io/open_file.hpp>
-#include <coppice/io/request.hpp>
-#include <coppice/io/workers.hpp>
 
 #include <cerrno>
 #include <concepts>

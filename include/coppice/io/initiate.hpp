@@ -14,7 +14,7 @@
 //   std::string subject()                        optional: the operand, asked for on a failure
 
 #include <coppice/base/clock.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/token/transform.hpp>
 

@@ -1,10 +1,10 @@
 // open_file: owns the descriptor of a socket, an acceptor, or a file; what they have in common.
 #pragma once
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/io/internal/request.hpp>
 #include <coppice/io/option.hpp>
-#include <coppice/io/request.hpp>
 
 #include <utility>
 

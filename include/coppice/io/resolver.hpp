@@ -7,7 +7,7 @@
 // (simulation::plant_host), and answers on the loop.
 
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/request.hpp>
+#include <coppice/io/internal/request.hpp>
 
 #include <memory>
 #include <string>

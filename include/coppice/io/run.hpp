@@ -25,8 +25,8 @@
 // ends everything else with operation_canceled.
 
 #include <coppice/exec/any_scheduler.hpp>
-#include <coppice/exec/as_exception.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/exec/value_types.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/signal_set.hpp>

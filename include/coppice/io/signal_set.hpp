@@ -5,7 +5,7 @@
 // a set lives, a thread of its own named coppice-signal exists, for signals that all other threads
 // block.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/io/stream.hpp>
 
 #include <cstdint>

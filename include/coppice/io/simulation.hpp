@@ -17,7 +17,7 @@
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/endpoint.hpp>
-#include <coppice/io/system_calls.hpp>
+#include <coppice/io/internal/system_calls.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -2,9 +2,9 @@
 #pragma once
 // A socket belongs to one context. The operations of a connected socket are in stream.hpp.
 
-#include <coppice/base/internal.hpp>
-#include <coppice/io/connecting.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/internal/connecting.hpp>
 #include <coppice/io/stream.hpp>
 
 #include <concepts>

@@ -6,12 +6,12 @@
 // socket was closed, or its context was destroyed, while the operation was pending. A stop request
 // or a passed deadline is not an error: the operation is stopped.
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/request.hpp>
 #include <coppice/io/open_file.hpp>
-#include <coppice/io/request.hpp>
 
 #include <sys/uio.h>
 #include <array>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <coppice/io/authority.hpp>
-#include <coppice/io/connecting.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/connecting.hpp>
 #include <coppice/io/socket.hpp>
 
 #include <concepts>

@@ -4,7 +4,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/event_loop.hpp>
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/request.hpp>
+#include <coppice/io/internal/request.hpp>
 
 #include <algorithm>
 #include <cerrno>

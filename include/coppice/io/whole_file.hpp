@@ -8,8 +8,8 @@
 // renaming, and removing happen at once, on the loop, and may wait for the disk.
 
 #include <coppice/io/event_loop.hpp>
-#include <coppice/io/file_transfer.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/file_transfer.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -16,11 +16,11 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
-#include <coppice/exec/scheduled_sender.hpp>
-#include <coppice/pool/blocking_call.hpp>
+#include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/pool/bulk.hpp>
+#include <coppice/pool/internal/blocking_call.hpp>
+#include <coppice/pool/internal/work_item.hpp>
 #include <coppice/pool/topology.hpp>
-#include <coppice/pool/work_item.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 // by completion domain.
 
 #include <coppice/exec/bulk.hpp>
-#include <coppice/exec/parallel_bulk.hpp>
+#include <coppice/exec/internal/parallel_bulk.hpp>
 #include <coppice/pool/parallel.hpp>
 
 #include <exception>

@@ -10,9 +10,9 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/blocking_group.hpp>
-#include <coppice/contract/scheduler.hpp>
+#include <coppice/contract/internal/scheduler.hpp>
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/blocking_call.hpp>
+#include <coppice/pool/internal/blocking_call.hpp>
 
 #include <cstddef>
 #include <thread>

@@ -14,9 +14,9 @@
 //
 // Source: ours; measured against Lace, libfork, and oneTBB's parallel_invoke in benchmarks/pool.
 
-#include <coppice/base/fork_deque.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <exception>

@@ -17,10 +17,10 @@
 //
 // Source: after Tsigas and Zhang 2001, with laps in the cells.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/pool/internal/work_item.hpp>
 #include <coppice/pool/mutex_queue.hpp>
-#include <coppice/pool/work_item.hpp>
 
 #include <cstddef>
 #include <cstdint>

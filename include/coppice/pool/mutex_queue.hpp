@@ -1,10 +1,10 @@
 // mutex_queue: an unbounded queue of work items under a lock; for work from outside a pool.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/pool/work_item.hpp>
+#include <coppice/pool/internal/work_item.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -11,10 +11,10 @@
 // exception ends a loop early, between two chunks. Source: lazy binary splitting, Tzannes et al.
 // 2010.
 
-#include <coppice/base/atomic.hpp>
 #include <coppice/base/clock.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/saturating.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/pool/fork_join.hpp>
 
 #include <algorithm>

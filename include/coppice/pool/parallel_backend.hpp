@@ -5,11 +5,11 @@
 // ends it between two ranges. It then completes with set_stopped; it completes with set_value only
 // if every index was executed. Source: [exec.par.scheduler].
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/pool/internal/work_item.hpp>
 #include <coppice/pool/parallel.hpp>
 #include <coppice/pool/thread_pool.hpp>
-#include <coppice/pool/work_item.hpp>
 
 #include <cstddef>
 #include <memory>

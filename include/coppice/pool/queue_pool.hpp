@@ -11,11 +11,11 @@
 //   stealing_pool<counted_deques>     the same, growing, old buffers counted and freed
 
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/growing_deque.hpp>
+#include <coppice/pool/internal/growing_deque.hpp>
+#include <coppice/pool/internal/mutex_deque.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/pool/lockfree_queue.hpp>
-#include <coppice/pool/mutex_deque.hpp>
 #include <coppice/pool/mutex_queue.hpp>
-#include <coppice/pool/work_queues.hpp>
 
 namespace coppice {
 

@@ -5,7 +5,7 @@
 // from which all workers take. docs/decisions/0005-pool-queues.md gives the reasons.
 
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/work_queues.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 
 namespace coppice {
 

@@ -4,8 +4,8 @@
 //
 // Source: ours; others call it buffer_unordered, or a semaphore around each call.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/options.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/when_all_range.hpp>

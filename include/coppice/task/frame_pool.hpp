@@ -12,8 +12,8 @@
 //
 // Source: ours; the idea is as old as slab allocators.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/cold_call.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/cold_call.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -17,10 +17,10 @@
 // may use it. Lifetime: destroying a task that has not run destroys its frame. A task must not be
 // destroyed while it is suspended after it has started. Source: [exec.task].
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/cold_call.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/cold_call.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/task/task_promise.hpp>
+#include <coppice/task/internal/task_promise.hpp>
 
 #include <coroutine>
 #include <type_traits>

@@ -12,14 +12,14 @@
 // Source: chapter 5 of the thesis (WaitForTasksAwaiter, SharedBarrier); the counting is libfork's
 // idea.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/cold_call.hpp>
-#include <coppice/base/fork_deque.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/cold_call.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/refused_await.hpp>
+#include <coppice/exec/internal/refused_await.hpp>
+#include <coppice/task/internal/task_join.hpp>
 #include <coppice/task/task.hpp>
-#include <coppice/task/task_join.hpp>
 
 #include <algorithm>
 #include <array>

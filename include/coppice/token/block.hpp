@@ -9,9 +9,9 @@
 
 #include <coppice/token/bind_env.hpp>
 #include <coppice/token/block_latch.hpp>
-#include <coppice/token/inline_start.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+#include <coppice/token/internal/stop_link.hpp>
 #include <coppice/token/signature.hpp>
-#include <coppice/token/stop_link.hpp>
 
 namespace coppice {
 

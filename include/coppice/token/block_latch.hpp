@@ -14,10 +14,10 @@
 // No wake-up is lost, because sleep() and the others change the same word, and the futex sleeps
 // only while the word is `sleeping`. Model: tests/model/block_latch_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/intrusive.hpp>
-#include <coppice/base/put_off.hpp>
 
 #include <cstdint>
 

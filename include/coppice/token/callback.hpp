@@ -17,13 +17,13 @@
 // constant stack. A callback must not throw, because no caller could catch the exception.
 
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/allocate.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/task/frame_pool.hpp>
-#include <coppice/token/inline_start.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+#include <coppice/token/internal/stop_link.hpp>
 #include <coppice/token/signature.hpp>
-#include <coppice/token/stop_link.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -8,7 +8,7 @@
 // Source: P0055R1, "Details": HandlerBase, with the operating system's context left to the
 // operation, and a std::error_code before the results.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/stop/inplace.hpp>

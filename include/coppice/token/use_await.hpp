@@ -11,10 +11,10 @@
 // operation_canceled.
 
 #include <coppice/exec/as_awaitable.hpp>
-#include <coppice/task/transfer.hpp>
-#include <coppice/token/inline_start.hpp>
+#include <coppice/task/internal/transfer.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+#include <coppice/token/internal/stop_link.hpp>
 #include <coppice/token/signature.hpp>
-#include <coppice/token/stop_link.hpp>
 
 #include <coroutine>
 
