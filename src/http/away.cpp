@@ -28,6 +28,13 @@ bool connection::begin_away(exchange& e) noexcept {
     return e.right.begin(e.output.empty(), e.origin.deadline);
 }
 
+// Returns the connection to its loop if the caller runs there. Returns true if it does.
+bool connection::come_home_at_once() noexcept {
+    if (!loop_.context.is_current()) return false;
+    at_home();
+    return true;
+}
+
 // Returns the connection to its loop.
 task<> connection::come_home() {
     if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();

@@ -38,9 +38,9 @@ void connection::cut_off() noexcept {
     request_stop();
 }
 
-// Enters `lingering`: reads for a moment after the last answer, until the client ends the connection. Closing with
-// unread bytes, or before bytes that still arrive, would cause a reset, which may destroy the
-// answer.
+// Enters `lingering`: reads for a moment after the last answer, until the client ends the
+// connection. Closing with unread bytes, or before bytes that still arrive, would cause a reset,
+// which may destroy the answer.
 task<> connection::linger(exchange& e) {
     socket_.shutdown_send();
     std::size_t left = e.unread || e.given_up ? ~std::size_t{0} : linger_bytes_max;
@@ -57,8 +57,8 @@ task<> connection::linger(exchange& e) {
     }
 }
 
-// Enters `lingering` when a stopped handler does not end: answers the client in its place, and the connection
-// ends. The handler runs on, and the exchange waits for it.
+// Enters `lingering` when a stopped handler does not end: answers the client in its place, and the
+// connection ends. The handler runs on, and the exchange waits for it.
 void connection::give_up() noexcept {
     exchange& e = *batch_;
     e.given_up = true;

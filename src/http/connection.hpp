@@ -168,6 +168,7 @@ private:
     // away.cpp: handling on a thread of the pool.
     void prepare_departure(exchange& e);
     [[nodiscard]] bool begin_away(exchange& e) noexcept;
+    bool come_home_at_once() noexcept;
     task<> come_home();
     void at_home() noexcept;
     bool is_on_time() noexcept;
@@ -175,6 +176,7 @@ private:
     // writing.cpp: writing.
     void begin_writing(std::uint64_t bytes) noexcept;
     void wait_for_sending() noexcept;
+    bool write_at_once(exchange& e) noexcept;
     task<bool> write(exchange& e);
     bool send_directly(exchange& e) noexcept;
     task<bool> send_file(exchange& e, file_part part);

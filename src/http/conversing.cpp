@@ -53,22 +53,8 @@ session connection::attend(step s, bool& began) {
 
 // Answers the rest of a batch. Gives true if everything was answered and the connection is idle.
 task<bool> connection::converse(exchange& e, step s) {
-    for (;;) {
+    while (s != step::idle && s != step::last && s != step::gone) {
         switch (s) {
-            case step::admitted:  // never seen here: advance() handles it
-            case step::answered:
-                // The next request must not see the stop or the time of the one before. On the
-                // pool, a source that was not asked to stop is used again.
-                if (away_ && e.right.was_told()) {
-                    co_await come_home();
-                    if (!socket_.is_open() || e.given_up) {
-                        s = step::gone;
-                        break;
-                    }
-                }
-                if (!away_) end_run(e);
-                s = advance(e);
-                break;
             case step::drop:
                 s = co_await drop_body(e);
                 break;
@@ -89,12 +75,12 @@ task<bool> connection::converse(exchange& e, step s) {
                 co_await loop_.shared.pool->get_scheduler().schedule();
                 s = settle(e, respond(e));
                 break;
-            case step::handler:
+            case step::handler: {
                 // Answers that are ready should not wait for a handler that may take long.
-                if (!co_await write(e)) {
-                    s = step::gone;
-                    break;
-                }
+                bool written = write_at_once(e);
+                if (!written) written = co_await write(e);
+                s = step::gone;
+                if (!written) break;
                 // A frame is given back to the thread that allocated it, so the hop comes before
                 // run_handler() has its frame.
                 if (!away_ && loop_.on_pool(*e.match.handler)) {
@@ -103,22 +89,28 @@ task<bool> connection::converse(exchange& e, step s) {
                 }
                 s = settle(e, co_await run_handler(e));
                 break;
+            }
             case step::stream:
                 s = settle(e, co_await send_stream(e));
                 break;
-            case step::idle:
-            case step::last:
-            case step::gone: {
-                bool more = false;
-                if (s != step::gone) more = co_await write(e);
-                if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
-                at_home();
-                end_run(e);
-                more = more && s == step::idle && socket_.is_open();
-                co_return more;
-            }
+            default:  // answered
+                // The next request must not see the stop or the time of the one before. On the
+                // pool, a source that was not asked to stop is used again.
+                if (away_ && e.right.was_told()) {
+                    co_await come_home();
+                    s = step::gone;
+                    if (!socket_.is_open() || e.given_up) break;
+                }
+                if (!away_) end_run(e);
+                s = advance(e);
         }
     }
+    bool more = s != step::gone;
+    if (more && !write_at_once(e)) more = co_await write(e);
+    if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
+    at_home();
+    end_run(e);
+    co_return more && s == step::idle && socket_.is_open();
 }
 
 }  // namespace coppice::http

@@ -75,7 +75,9 @@ task<connection::step> connection::run_handler(exchange& e) {
         }
         const bool may_answer = !departed || e.right.end();
         // The task may have ended on any thread.
-        if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
+        if (!away_ || !loop_.shared.pool->is_current()) {
+            if (!come_home_at_once()) co_await come_home();
+        }
         const bool answers = may_answer && (away_ || !e.given_up);
         if (answers) {
             reached = conclude(e, std::move(made), error, r);
@@ -123,7 +125,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
         } catch (...) {
             error = std::current_exception();
         }
-        co_await come_home();
+        if (!come_home_at_once()) co_await come_home();
         e.origin.body = nullptr;
         if (body.is_broken() || e.given_up) {
             if (!e.given_up) ++e.stops;

@@ -56,7 +56,9 @@ task<bool> connection::receive_more(exchange& e, std::size_t whole) {
 }
 
 task<connection::step> connection::receive_head(exchange& e) {
-    if (!co_await write(e)) co_return step::gone;
+    if (!write_at_once(e)) {
+        if (!co_await write(e)) co_return step::gone;
+    }
     if (away_) co_await come_home();
     if (!keep(e)) co_return give_way(e);
     await_head(e);
@@ -74,7 +76,9 @@ task<connection::step> connection::receive_body(exchange& e) {
     if (e.parser.head().expects_continue() && e.left.size() == e.head_bytes) {
         e.output += continue_line;
     }
-    if (!co_await write(e)) co_return step::gone;
+    if (!write_at_once(e)) {
+        if (!co_await write(e)) co_return step::gone;
+    }
     if (away_) co_await come_home();
     if (!keep(e)) co_return give_way(e);
     await_body();
@@ -112,8 +116,8 @@ task<connection::step> connection::receive_chunked(exchange& e) {
     decoder.keep_trailers(e.trailers);
     const time_point began = loop_.context.turn_time();
     std::uint64_t received = 0;
-    for (std::size_t decoded = e.head_bytes;
-         ;) {  // the body so far ends at `decoded`; framed bytes follow
+    // The body so far ends at `decoded`; framed bytes follow.
+    for (std::size_t decoded = e.head_bytes;;) {
         const std::size_t framed = e.input.size() - decoded;
         const chunk_decoder::result r = decoder.decode(std::span(e.input.data() + decoded, framed));
         decoded += r.produced;
@@ -138,7 +142,9 @@ task<connection::step> connection::receive_chunked(exchange& e) {
 task<connection::step> connection::drop_body(exchange& e) {
     const bool chunked = e.parser.head().chunked();
     std::uint64_t length = e.parser.head().content_length().value_or(0);
-    if (!co_await write(e)) co_return step::gone;
+    if (!write_at_once(e)) {
+        if (!co_await write(e)) co_return step::gone;
+    }
     if (away_) co_await come_home();
     e.left.remove_prefix(e.head_bytes);
     if (!keep(e)) co_return step::gone;

@@ -145,7 +145,7 @@ task<connection::step> connection::send_stream(exchange& e) {
     } catch (...) {
         error = std::current_exception();
     }
-    co_await come_home();
+    if (!come_home_at_once()) co_await come_home();
     note(e, status, out.written(), &head);
     if (error) report_exception(e, std::exchange(error, nullptr));
     kept.reset();  // its body may refer to the stop source

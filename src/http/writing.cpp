@@ -35,14 +35,19 @@ void connection::wait_for_sending() noexcept {
     begin_writing(batch_->sender.size);
 }
 
+// Writes e.output if that needs no waiting, and no coroutine. Returns true if everything is written.
+bool connection::write_at_once(exchange& e) noexcept {
+    if (e.output.empty()) return true;
+    count(e);
+    return away_ && send_directly(e);
+}
+
 // Writes e.output. Gives false if the connection has ended, or if the awaiter was stopped; in the
 // second case the socket is still open, and the next call writes the rest. Afterwards the
 // connection is on its loop, unless everything was written from the pool.
 task<bool> connection::write(exchange& e) {
-    if (e.output.empty()) co_return true;
-    count(e);
+    if (write_at_once(e)) co_return true;
     if (away_) {
-        if (send_directly(e)) co_return true;
         co_await come_home();
         if (!socket_.is_open()) co_return false;
     }
