@@ -35,7 +35,7 @@ void connection::wait_for_sending() noexcept {
     begin_writing(batch_->sender.size);
 }
 
-// Writes e.output if that needs no waiting, and no coroutine. Returns true if everything is written.
+// Writes e.output if that needs no waiting, and so no coroutine. Returns true if nothing is left.
 bool connection::write_at_once(exchange& e) noexcept {
     if (e.output.empty()) return true;
     count(e);
