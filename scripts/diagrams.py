@@ -193,7 +193,7 @@ def main(arguments):
                 file.write(d.svg())
         elif not os.path.exists(path) or open(path, encoding="utf-8").read() != d.svg():
             old.append(f"docs/images/{d.name}.svg is old: run scripts/diagrams.py")
-    sys.exit("\n".join(old))
+    sys.exit("\n".join(old) or 0)
 
 
 if __name__ == "__main__":
