@@ -11,6 +11,7 @@
 // one file, all functions are in it. A path has at most eight rows, unless the line above its table
 // starts with "More than eight:" and says why. Other files that the page names in backticks exist.
 
+#include "names.hpp"
 #include "source.hpp"
 
 namespace tidy {
@@ -66,11 +67,14 @@ inline bool is_declared_at(const source_file& file, std::size_t at) {
         return false;
     static constexpr std::string_view expressions[] = {
         "return", "co_return", "co_await", "throw", "if", "while", "else", "=", ".", "->", "new"};
-    for (std::size_t i = type; i < file.tokens.size(); --i) {
-        const std::string_view word = file.at(i);
-        if (word == ";" || word == "{" || word == "}") break;
+    std::size_t begin = type;  // of the statement
+    while (begin > 0 && file.at(begin - 1) != ";" && file.at(begin - 1) != "{" &&
+           file.at(begin - 1) != "}")
+        --begin;
+    if (file.at(begin + 1) == ":") begin += 2;  // behind public:
+    for (std::size_t i = past_heads(file, begin, at); i < at; ++i) {
         for (const std::string_view no : expressions) {
-            if (word == no) return false;
+            if (file.at(i) == no) return false;
         }
     }
     return true;

@@ -12,7 +12,7 @@ inline const std::vector<example> hops_examples = {
      "declared in a class, defined outside, a template's, an operator, and two files",
      {{library,
        "struct x {\n  [[nodiscard]] bool begin(int) noexcept;\n  void operator()(int);\n};\n"
-       "template <class T>\nvoid pool<T>::worker::loop() noexcept {}\n"},
+       "template <class T = int>\nvoid pool<T>::worker::loop() noexcept {}\n"},
       {source, "int* x::take(int a) { return a ? 0 : f(a); }\n"},
       {"docs/architecture.md",
        path_head + "| 1 | `pool/x.hpp` | `begin`, `x::operator()`, `loop` | |\n"
