@@ -4,6 +4,8 @@
 #include "tidy/atomics_examples.hpp"
 #include "tidy/conformance.hpp"
 #include "tidy/document_examples.hpp"
+#include "tidy/front.hpp"
+#include "tidy/front_examples.hpp"
 #include "tidy/house.hpp"
 #include "tidy/house_examples.hpp"
 #include "tidy/members.hpp"
@@ -42,6 +44,8 @@ constexpr check checks[] = {
     {"banned_includes", banned_includes},
     {"unknown_places", unknown_places},
     {"umbrellas_only_include", umbrellas_only_include},
+    {"fronts_in_umbrellas", fronts_in_umbrellas},
+    {"foreign_backs", foreign_backs},
     {"dead_headers", dead_headers},
     {"whole_umbrella", whole_umbrella},
     {"untested_headers", untested_headers},
@@ -173,7 +177,7 @@ const std::vector<example>& examples() {
         std::vector<example> gathered = house_examples;
         for (const auto* const more :
              {&atomics_examples, &text_examples, &document_examples, &name_examples,
-              &member_examples, &operation_examples, &prose_examples})
+              &member_examples, &operation_examples, &prose_examples, &front_examples})
             gathered.insert(gathered.end(), more->begin(), more->end());
         return gathered;
     }();
@@ -207,7 +211,7 @@ TEST(checks, each_have_a_planted_fault_and_a_lawful_twin) {
 }
 
 TEST(checks, say_file_line_and_message) {
-    const tree files = {{library, "\n#include <coppice/io/ring.hpp>\n"}};
+    const tree files = {{library, "\n#include <coppice/io/internal/ring.hpp>\n"}};
     EXPECT_EQ(describe(run("include_direction", files)),
               "include/coppice/pool/x.hpp:2: room pool may not include room io\n");
 }

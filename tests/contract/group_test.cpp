@@ -2,11 +2,11 @@
 // once.
 #include <coppice/contract.hpp>
 #include <coppice/contract/batch.hpp>
-#include <coppice/contract/board.hpp>
-#include <coppice/contract/core.hpp>
 #include <coppice/contract/group.hpp>
-#include <coppice/contract/slot.hpp>
-#include <coppice/contract/thread_rounds.hpp>
+#include <coppice/contract/internal/board.hpp>
+#include <coppice/contract/internal/core.hpp>
+#include <coppice/contract/internal/slot.hpp>
+#include <coppice/contract/internal/thread_rounds.hpp>
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@ using namespace coppice;
 using namespace coppice::internal;
 
 constexpr const char* tree_header = "include/coppice/signal/signal_tree.hpp";
-constexpr const char* directory_header = "include/coppice/signal/directory.hpp";
+constexpr const char* directory_header = "include/coppice/signal/internal/directory.hpp";
 
 // Leaves have two signals and nodes have two children, so Signals = 4, 8, and 16 make one, two, and
 // three levels. Rounds times, each thread sets a signal after a plain write and then takes a
