@@ -110,7 +110,8 @@ task<bool> connection::converse(exchange& e, step s) {
     if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
     at_home();
     end_run(e);
-    co_return more && s == step::idle && socket_.is_open();
+    more = more && s == step::idle && socket_.is_open();
+    co_return more;
 }
 
 }  // namespace coppice::http
