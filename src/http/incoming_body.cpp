@@ -1,6 +1,6 @@
 // How a handler reads a body while it arrives.
-#include "awaiting.hpp"
 #include "incoming_body.hpp"
+#include "awaiting.hpp"
 
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
@@ -52,8 +52,7 @@ task<std::string_view> incoming_body::read() {
             co_return piece;
         }
         const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
-        const execution::instant deadline =
-            co_await execution::read_env(execution::get_deadline);
+        const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
         bool received = false;
         if (loop.context.is_current()) {
             received = co_await receive(stop, deadline);
@@ -76,8 +75,7 @@ std::string_view incoming_body::next_piece() {
     char* const begin = bytes_.data() + at_;
     const std::size_t size = bytes_.size() - at_;
     if (!chunked_) {
-        const std::size_t taken =
-            static_cast<std::size_t>(std::min<std::uint64_t>(size, left_));
+        const std::size_t taken = static_cast<std::size_t>(std::min<std::uint64_t>(size, left_));
         at_ += taken;
         left_ -= taken;
         received_ += taken;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t spare_exchanges_max = 64;
 constexpr std::size_t spare_output_max = 256 * 1024;  // larger output buffers are not kept
 constexpr std::size_t spare_text_max = 64 * 1024;     // larger texts are not kept
-constexpr unsigned group_size_most = 16;     // answers that are sent in a row
+constexpr unsigned group_size_most = 16;              // answers that are sent in a row
 constexpr duration slow_answer = std::chrono::microseconds(50);
 
 }  // namespace
