@@ -188,7 +188,8 @@ template <>
 struct bulk_in_place<parallel_scheduler> {
     class operation final : public any_operation_base {
     public:
-        operation(const parallel_scheduler& sch, std::size_t n, bulk_proxy& r, bool chunked) noexcept
+        operation(const parallel_scheduler& sch, std::size_t n, bulk_proxy& r,
+                  bool chunked) noexcept
             : calls_(sch), count_(n), proxy_(r), chunked_(chunked) {}
         void start() noexcept override {
             if (chunked_) {

@@ -70,8 +70,7 @@ concept completes_erased = requires(Base& base, Args&&... args) {
 template <class... Fns>
 class any_receiver {
     using base_type = any_receiver_base<Fns...>;
-    static constexpr bool sends_exceptions =
-        one_of<set_error_t(std::exception_ptr), Fns...>;
+    static constexpr bool sends_exceptions = one_of<set_error_t(std::exception_ptr), Fns...>;
 
 public:
     using receiver_concept = receiver_tag;

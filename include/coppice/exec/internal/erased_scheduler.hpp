@@ -53,8 +53,8 @@ public:
                       std::is_same_v<Allocator, std_allocator>) {
             storage_->template emplace_with<Operation>(make);
         } else {
-            storage_->adopt(new_with<allocated_operation<Operation, Allocator>>(
-                *allocator_, *allocator_, make));
+            storage_->adopt(new_with<allocated_operation<Operation, Allocator>>(*allocator_,
+                                                                                *allocator_, make));
         }
     }
     void start() const noexcept { storage_->get()->start(); }
@@ -157,23 +157,20 @@ public:
     forward_progress_guarantee progress() const noexcept override {
         return get_forward_progress_guarantee(sch());
     }
-    const fork_team* team() const noexcept override {
-        return get_fork_team_t()(sch());
-    }
+    const fork_team* team() const noexcept override { return get_fork_team_t()(sch()); }
     void schedule_into(any_operation_storage& storage, schedule_receiver rcvr) const override {
         using sender_type = schedule_result_t<const Sch&>;
         using receiver_type = std::conditional_t<infallible_scheduler<Sch, any_env>,
                                                  schedule_receiver, unfailing_receiver>;
         using operation = any_connected<sender_type, receiver_type>;
-        place(storage).template emplace<operation>([this, &rcvr] {
-            return operation(execution::schedule(sch()), receiver_type(rcvr));
-        });
+        place(storage).template emplace<operation>(
+            [this, &rcvr] { return operation(execution::schedule(sch()), receiver_type(rcvr)); });
     }
     // The completion may destroy *this.
     void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
                     bool chunked) const noexcept override {
-        using domain = decltype(get_completion_domain<set_value_t>(
-            std::declval<const Sch&>(), std::declval<const any_env&>()));
+        using domain = decltype(get_completion_domain<set_value_t>(std::declval<const Sch&>(),
+                                                                   std::declval<const any_env&>()));
         if constexpr (std::is_same_v<domain, default_domain>) {
             if (n != 0) r.execute(0, n);
             r.set_value();
@@ -197,8 +194,7 @@ public:
     void schedule_after_into(timer_storage& storage, schedule_receiver rcvr,
                              time_span span) const override {
         if constexpr (has_usable_timers<Sch>()) {
-            using sender_type =
-                call_result_t<schedule_after_t, const Sch&, time_span>;
+            using sender_type = call_result_t<schedule_after_t, const Sch&, time_span>;
             using operation = any_connected<sender_type, schedule_receiver>;
             place(storage).template emplace<operation>([this, span, &rcvr] {
                 return operation(execution::schedule_after(sch(), span), rcvr);

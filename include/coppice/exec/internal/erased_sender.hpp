@@ -12,7 +12,8 @@ namespace coppice::execution::internal {
 template <class... Fns>
 class erased_sender {
 public:
-    static constexpr std::size_t size = 3 * sizeof(void*);  // bytes for a sender that is held inside
+    static constexpr std::size_t size =
+        3 * sizeof(void*);  // bytes for a sender that is held inside
     using storage = small_object<erased_sender, sizeof(void*) + size>;
 
     virtual ~erased_sender() = default;
