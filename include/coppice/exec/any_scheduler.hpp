@@ -103,8 +103,6 @@ namespace internal {
 // Base of both senders: they complete on the scheduler, and hold a copy of it.
 class any_scheduler_sender {
 public:
-    using sender_concept = sender_tag;
-
     class attrs {
     public:
         explicit attrs(const any_scheduler& sch) noexcept : sch_(&sch) {}
@@ -144,6 +142,7 @@ private:
 
 class any_schedule_sender : public any_scheduler_sender {
 public:
+    using sender_concept = sender_tag;
     explicit any_schedule_sender(const any_scheduler& sch) : any_scheduler_sender(sch) {}
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) const {
@@ -157,6 +156,7 @@ public:
 
 class any_timer_sender : public any_scheduler_sender {
 public:
+    using sender_concept = sender_tag;
     any_timer_sender(const any_scheduler& sch, time_span span)
         : any_scheduler_sender(sch), span_(span) {
         check_timers(sch.has_timers());
