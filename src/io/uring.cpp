@@ -60,7 +60,7 @@ public:
     system_calls& system() noexcept override { return kernel(); }
     const clock& time() const noexcept override { return clock_; }
 
-    bool enter(context& loop) noexcept override {
+    bool enter(event_loop& loop) noexcept override {
         const std::uint64_t thread = this_thread();
         if (issuer_ == thread) return false;
         const bool moves = issuer_ != 0;

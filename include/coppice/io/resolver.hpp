@@ -6,6 +6,7 @@
 // it comes. A literal address is answered without a worker. A simulation has its own hosts
 // (simulation::plant_host), and answers on the loop.
 
+#include <coppice/io/context.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/internal/request.hpp>
 

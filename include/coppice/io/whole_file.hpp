@@ -7,7 +7,7 @@
 // symbolic link itself, not its target, and has the owner and permissions of a new file. Opening,
 // renaming, and removing happen at once, on the loop, and may wait for the disk.
 
-#include <coppice/io/event_loop.hpp>
+#include <coppice/io/context.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/internal/file_transfer.hpp>
 

@@ -5,6 +5,7 @@
 // most 1 MiB. A stop or the deadline takes effect between two of them.
 
 #include <coppice/base/internal/namespaces.hpp>
+#include <coppice/io/context.hpp>
 #include <coppice/io/internal/request.hpp>
 #include <coppice/io/internal/workers.hpp>
 
