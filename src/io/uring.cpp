@@ -641,8 +641,12 @@ private:
 
 }  // namespace
 
+namespace internal {
+
 std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers, uring_calls& calls) {
     return std::make_unique<uring_ring>(buffers, calls);
 }
+
+}  // namespace internal
 
 }  // namespace coppice::io
