@@ -12,6 +12,14 @@
 //   arguments::owner, ::file.owner or ::target->owner()    the same loop, before construction
 //   static constexpr const char* name            for messages
 //   std::string subject()                        optional: the operand, asked for on a failure
+//
+// A program makes an operation of its own from a class of internal/request.hpp:
+//
+//   basic_request         runs on a loop, and ends when something outside says so
+//   descriptor_request    is one kind of ring operation (opcode) on a file that a loop has adopted
+//
+// Both heed stop tokens and deadlines. apps/notes/postgres_store.cpp has one
+// of each.
 
 #include <coppice/io/internal/request_initiation.hpp>
 #include <coppice/token/transform.hpp>

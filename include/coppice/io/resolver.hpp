@@ -1,10 +1,10 @@
 // resolver: looks up the addresses of a name through the system, on a worker thread of the process.
 #pragma once
-// The system's resolver (getaddrinfo) blocks, so it runs on a worker for names (workers.hpp): eight
-// look-ups can run at once, and others wait. A look-up cannot be interrupted. A stopped request
-// ends at once, as does a request whose context is destroyed, and the worker drops the answer when
-// it comes. A literal address is answered without a worker. A simulation has its own hosts
-// (simulation::plant_host), and answers on the loop.
+// The system's resolver (getaddrinfo) blocks, so it runs on a worker for names
+// (internal/workers.hpp): eight look-ups can run at once, and others wait. A look-up cannot be
+// interrupted. A stopped request ends at once, as does a request whose context is destroyed, and
+// the worker drops the answer when it comes. A literal address is answered without a worker. A
+// simulation has its own hosts (simulation::plant_host), and answers on the loop.
 
 #include <coppice/io/context.hpp>
 #include <coppice/io/initiate.hpp>

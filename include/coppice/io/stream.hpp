@@ -3,8 +3,12 @@
 // At most one operation may be pending in each direction: one receive and one send at the same
 // time. Errors of every operation are thrown as std::system_error, stored in `ec` by use_await[ec],
 // or sent as a std::error_code. bad_file_descriptor: nothing is open. operation_canceled: the
-// socket was closed, or its context was destroyed, while the operation was pending. A stop request
-// or a passed deadline is not an error: the operation is stopped.
+// socket was closed, or its context was destroyed, while the operation was pending.
+//
+// A stop request or a passed deadline is not an error: the operation is stopped, in the same turn
+// of the loop or the next, unless its result came first. A stopped receive has taken no bytes, and
+// a stopped send has sent none; send_all may have sent some (docs/stopping.md).
+// Cost: no allocation. An operation on the loop's thread that need not wait ends at once.
 
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/buffer.hpp>

@@ -1,6 +1,5 @@
 // copying: the state machine of copy.hpp: receive, send, and again, one way or both.
 #pragma once
-//
 //   each way:  receiving -> sending -> receiving ...   until the end of the stream that it reads
 //              \-> failed, or idle for too long        both ways end; the copy reports the error
 
