@@ -219,6 +219,10 @@ std::uint64_t event_loop::tick_at(time_point when) const noexcept {
     return (since + (std::uint64_t{1} << tick_bits) - 1) >> tick_bits;
 }
 
+void event_loop::arm(timer_entry& entry, time_point when) noexcept {
+    wheel_.arm(entry, tick_at(when));
+}
+
 result<descriptor*> event_loop::adopt(int fd, bool waits) noexcept {
     const std::lock_guard lock(descriptors_);
     if (free_ == nullptr && !grow()) return std::errc::not_enough_memory;

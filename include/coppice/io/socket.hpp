@@ -9,6 +9,7 @@
 #include <coppice/io/internal/accept_request.hpp>
 #include <coppice/io/internal/connecting.hpp>
 #include <coppice/io/open_file.hpp>
+#include <coppice/io/resolver.hpp>
 #include <coppice/io/stream.hpp>
 
 #include <chrono>

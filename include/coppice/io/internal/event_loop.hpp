@@ -70,7 +70,7 @@ public:
     }
     // Calls entry.expire() on the loop at the first tick (of about 0.26 ms) that is not before
     // `when`.
-    void arm(timer_entry& entry, time_point when) noexcept { wheel_.arm(entry, tick_at(when)); }
+    void arm(timer_entry& entry, time_point when) noexcept;
     void disarm(timer_entry& entry) noexcept { wheel_.cancel(entry); }
     // Returns true inside completions that the context's destructor or drain() forces; they report
     // operation_canceled.
