@@ -52,6 +52,7 @@ inline constexpr excuse excuses[] = {
     {"any_scheduler::schedule_after", "as the scheduler that it holds"},
     {"parallel_scheduler::schedule", "as scheduler::schedule"},
     {"contract_scheduler::schedule", "as scheduler::schedule"},
+    {"loop_scheduler::schedule", "as scheduler::schedule"},
     {"simple_counting_scope::join", "what it waits for uses the scope; stop that"},
     {"counting_scope::join", "as for the other; its request_stop() ends what it waits for"},
     {"handler::start", "the handler's own task"},

@@ -1,4 +1,4 @@
-// event_loop: what operations ask of their loop; the inside of io::context.
+// event_loop: what operations ask of their loop; the base of io::context.
 #pragma once
 // A turn of the loop runs posted and deferred operations, expires timers, and then waits in the
 // ring for completions. A ring operation goes through these functions, all on the loop's thread:
@@ -43,7 +43,7 @@ class loop_scheduler;
 // else by the thread that runs the loop, or by one thread while none runs it.
 class [[gnu::visibility("default")]] event_loop : immovable {
 public:
-    // Returns the context that this is the inside of.
+    // Returns the context that this loop is in.
     inline context& owner() noexcept;
     // Returns the loop that this thread runs, or nullptr.
     static event_loop* current() noexcept { return thread_slot<event_loop, event_loop*>(); }

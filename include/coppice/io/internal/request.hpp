@@ -84,7 +84,7 @@ protected:
         interrupt();
     }
 
-    // Return the loop that completes the request, and the context that it is the inside of.
+    // Return the loop that completes the request, and its context.
     internal::event_loop& loop() const noexcept { return *loop_; }
     context& owner() const noexcept { return loop_->owner(); }
     internal::time_point deadline() const noexcept { return deadline_; }
