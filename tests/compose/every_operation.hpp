@@ -53,6 +53,8 @@ inline constexpr excuse excuses[] = {
     {"parallel_scheduler::schedule", "as scheduler::schedule"},
     {"contract_scheduler::schedule", "as scheduler::schedule"},
     {"loop_scheduler::schedule", "as scheduler::schedule"},
+    {"loop_scheduler::schedule_after", "is scheduler::schedule_after of a context"},
+    {"loop_scheduler::schedule_at", "is scheduler::schedule_at of a context"},
     {"simple_counting_scope::join", "what it waits for uses the scope; stop that"},
     {"counting_scope::join", "as for the other; its request_stop() ends what it waits for"},
     {"handler::start", "the handler's own task"},

@@ -214,10 +214,10 @@ TEST_P(every_operation_of_io, timers) {
         "timer::wait_until", [&] { return timer.wait_until(time_point::max()); },
         [&] { return timer.wait_until(loop->now()); }));
     check(waits_never_again(
-        "loop_scheduler::schedule_after", [&] { return scheduler.schedule_after(1h); },
+        "scheduler::schedule_after", [&] { return scheduler.schedule_after(1h); },
         [&] { return scheduler.schedule_after(1ms); }));
     check(waits_never_again(
-        "loop_scheduler::schedule_at", [&] { return scheduler.schedule_at(time_point::max()); },
+        "scheduler::schedule_at", [&] { return scheduler.schedule_at(time_point::max()); },
         [&] { return scheduler.schedule_at(loop->now()); }));
 }
 
