@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace coppice::http {
@@ -376,13 +377,24 @@ connection::step connection::conclude(exchange& e, std::optional<response> made,
                                       const std::exception_ptr& error, const request& r) {
     if (error) made = answer_to(e, error);
     if (!away_ && !socket_.is_open()) return step::gone;  // cut off meanwhile
-    if (!made) {
-        ++e.stops;
-        const bool late = loop_.context.now() >= e.origin.deadline;
-        if (e.stop->stop_requested() && !late) return step::gone;
-        made = response::status(503, static_text::promised(overdue_reason));
-    }
+    if (!made) made = answer_to_stopped(e);
+    if (!made) return step::gone;
     return finish(e, std::move(*made), r);
+}
+
+// The answer in place of one by a handler that was stopped. Nothing: its client has gone.
+std::optional<response> connection::answer_to_stopped(exchange& e) {
+    const bool late = loop_.context.now() >= e.origin.deadline;
+    if (!late && !e.stop->stop_requested()) {  // by something of its own
+        report_exception(e, std::make_exception_ptr(std::logic_error(
+                                "a handler was stopped, though its client waits and its time is "
+                                "not up: handle the stop of what it awaits, for example by "
+                                "stopped_as_optional")));
+        return response::status(500);
+    }
+    ++e.stops;
+    if (!late) return std::nullopt;
+    return response::status(503, static_text::promised(overdue_reason));
 }
 
 // Engages the stop source and starts to look for the client's end, or for its next requests.

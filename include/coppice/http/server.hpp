@@ -115,8 +115,9 @@ struct server_options {
     // Called by the constructor with what may keep the server from serving as many as its options
     // say. Empty: it goes to stderr.
     std::function<void(std::string_view)> on_warning = {};
-    // Called with what a handler or a filter threw, unless that is a status_error; its client gets
-    // 500, unless it is gone or has got 503 meanwhile. Empty: the message goes to stderr.
+    // Called with what a handler or a filter threw, unless that is a status_error, and with a
+    // std::logic_error for a handler that stopped by itself; its client gets 500, unless it is gone
+    // or has got 503 meanwhile. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
 
