@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -140,6 +141,7 @@ public:
     bool has_begun() const noexcept override { return begun_; }
     task<std::string_view> read() override {
         serving_loop& loop = connection_.loop_;
+        turn_to_read turn(*this);
         for (;;) {
             if (const std::string_view piece = next_piece(); ended_ || !piece.empty()) {
                 begun_ = true;
@@ -160,7 +162,10 @@ public:
                 }
             }
             // What has come all the same is the next call's.
-            if (!received || stop.stop_requested()) co_await execution::just_stopped();
+            if (!received || stop.stop_requested()) {
+                turn.end();  // the frame may outlive the stop
+                co_await execution::just_stopped();
+            }
         }
     }
 
@@ -170,6 +175,29 @@ public:
     std::string take_rest() { return bytes_.substr(at_); }
 
 private:
+    // Held by the read() that is under way. Errors: std::logic_error if another one is: the two
+    // would wait in one place, and one of them for ever.
+    class turn_to_read : coppice::immovable {
+    public:
+        explicit turn_to_read(incoming_body& body) : body_(&body) {
+            const std::lock_guard lock(body.turns_);  // a wrong program reads on two threads
+            if (body.reading_) {
+                throw std::logic_error(
+                    "a body is read twice at the same time: await one read() before the next");
+            }
+            body.reading_ = true;
+        }
+        ~turn_to_read() { end(); }
+        void end() noexcept {
+            if (body_ == nullptr) return;
+            const std::lock_guard lock(body_->turns_);
+            std::exchange(body_, nullptr)->reading_ = false;
+        }
+
+    private:
+        incoming_body* body_;
+    };
+
     static limits limits_of(connection& c) noexcept {
         limits l = c.loop_.options.limits;
         l.body_bytes_max = saturating_cast<std::size_t>(c.loop_.options.streamed_body_bytes_max);
@@ -245,7 +273,9 @@ private:
     std::uint64_t received_ = 0;  // since the handler's first wait
     duration taken_{};            // by the client, for that
     std::size_t kept_ = 0;        // of the budget, for what the handler gathers
-    bool begun_ = false;          // something was given out
+    std::mutex turns_;
+    bool reading_ = false;  // a read() is under way
+    bool begun_ = false;    // something was given out
     bool chunked_;
     bool ended_;           // nothing more belongs to the body
     bool asked_;           // the client does not wait for 100 (Continue)

@@ -52,6 +52,7 @@ public:
     // The next piece, "" at the end; valid until the next call. Nothing is received in between, so
     // a slow reader slows its client. Stops the caller if the client goes away.
     // Errors: http::refused if the body is malformed, too large or too slow; the client is told.
+    // std::logic_error while another read() is under way: that one goes on.
     virtual task<std::string_view> read() = 0;
     // For a handler that gathers what it reads: counts `bytes` more among what the server keeps for
     // its clients (server_options::buffered_bytes_max), until the handler has ended. Errors:
