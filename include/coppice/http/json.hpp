@@ -6,6 +6,7 @@
 //       requires nlohmann::detail::is_compatible_type<nlohmann::json, T>::value
 //   struct coppice::http::json_codec<T> {
 //       using malformed = nlohmann::json::exception;
+//       static constexpr std::size_t depth_max = 100;
 //       static T parse(std::string_view text) { return nlohmann::json::parse(text).get<T>(); }
 //       static std::string print(const T& value) { return nlohmann::json(value).dump(); }
 //   };
@@ -15,8 +16,10 @@
 // no `malformed`. For a better message it throws a status_error. Whatever else it throws is the
 // program's fault, and answered with 500.
 //
-// What a client sends may be nested a million times. A library that copies or writes by recursion,
-// as nlohmann-json does, needs a limit in parse(): examples/66_rest.cpp has one.
+// What a client sends may be nested a million times, and a library that copies or writes by
+// recursion, as nlohmann-json does, then overflows its stack. With `depth_max` a text that nests
+// more arrays and objects than so many is refused with 400 before parse() sees it; and so is one
+// with comments or strings in single quotes, which a parser may take but JSON does not have.
 
 #include <coppice/http/message.hpp>
 #include <coppice/http/parameters.hpp>
@@ -65,6 +68,10 @@ void require_json(const request& r);
 // Throws the status_error, 400, of a text that is no JSON of the form that is asked for.
 [[noreturn]] void refuse_json();
 
+// Throws the status_error, 400, of a text that nests more than `depth_max` arrays and objects, or
+// that is no JSON because of '/' or '\'' outside strings. Cost: one pass.
+void refuse_deep_json(std::string_view text, std::size_t depth_max);
+
 // A body that its handler reads, whole. Errors: status_error, 413, beyond `bytes_max`;
 // http::refused, as body_reader::read() and keep(). A body that has been read from stops the
 // process.
@@ -72,6 +79,9 @@ task<std::string> read_whole(request& r, std::size_t bytes_max);
 
 template <json_readable T>
 T parse_json(std::string_view text) {
+    if constexpr (requires { json_codec<T>::depth_max; }) {
+        internal::refuse_deep_json(text, json_codec<T>::depth_max);
+    }
     std::optional<T> value;
     try {
         value = json_codec<T>::parse(text);
