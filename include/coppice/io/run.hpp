@@ -22,7 +22,8 @@
 // stop, if that is what it did before. Only a turn of the loop sees the first: while the work
 // computes or blocks on the loop's thread, signals of `stop_on` do nothing. context::stop() on the
 // loop is a stop request too; after it run() waits for the work alone, and ends the rest with
-// operation_canceled.
+// operation_canceled. The work does not call context::restart(): it would take back a stop() that
+// the loop has not seen.
 
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/as_exception.hpp>
