@@ -5,7 +5,7 @@
 
 #include "../src/io/uring_abi.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <sys/mman.h>
 #include <sys/socket.h>

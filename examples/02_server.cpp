@@ -57,7 +57,9 @@ private:
     std::thread thread_;
 };
 
-std::uint64_t fib(std::uint64_t n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+std::uint64_t fib(std::uint64_t n) {
+    return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
 
 }  // namespace
 

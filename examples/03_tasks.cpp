@@ -10,7 +10,9 @@ namespace ex = coppice::execution;
 namespace {
 
 // [tasks]
-task<int> square(int n) { co_return n * n; }
+task<int> square(int n) {
+    co_return n* n;
+}
 
 task<int> sum_of_squares(int most) {
     int sum = 0;

@@ -26,7 +26,9 @@ task<> echo(io::tcp::socket socket) {
 }
 // [/echo]
 
-task<> serve_one(io::tcp::acceptor& acceptor) { co_await echo(co_await acceptor.accept()); }
+task<> serve_one(io::tcp::acceptor& acceptor) {
+    co_await echo(co_await acceptor.accept());
+}
 
 task<> talk(io::context& loop, io::endpoint to) {
     io::tcp::socket socket(loop);
@@ -34,8 +36,7 @@ task<> talk(io::context& loop, io::endpoint to) {
     for (const std::string_view word : {"one", "two", "three"}) {
         co_await socket.send_all(std::as_bytes(std::span(word)));
         std::array<char, 16> answer;
-        const std::size_t n =
-            co_await socket.receive(std::as_writable_bytes(std::span(answer)));
+        const std::size_t n = co_await socket.receive(std::as_writable_bytes(std::span(answer)));
         std::printf("%.*s\n", static_cast<int>(n), answer.data());
         io::timer pause(loop);
         co_await pause.wait_for(1ms);

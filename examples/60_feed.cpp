@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    // Whoever takes it out of `waiting_` ends it.
+    // The thread that takes it out of `waiting_` ends it.
     class taking {
     public:
         explicit taking(inbox& from) noexcept : from_(&from) {}

@@ -4,6 +4,10 @@
 #include "tidy/atomics_examples.hpp"
 #include "tidy/conformance.hpp"
 #include "tidy/document_examples.hpp"
+#include "tidy/front.hpp"
+#include "tidy/front_examples.hpp"
+#include "tidy/hops.hpp"
+#include "tidy/hops_examples.hpp"
 #include "tidy/house.hpp"
 #include "tidy/house_examples.hpp"
 #include "tidy/members.hpp"
@@ -42,6 +46,9 @@ constexpr check checks[] = {
     {"banned_includes", banned_includes},
     {"unknown_places", unknown_places},
     {"umbrellas_only_include", umbrellas_only_include},
+    {"fronts_in_umbrellas", fronts_in_umbrellas},
+    {"fronts_in_readmes", fronts_in_readmes},
+    {"foreign_backs", foreign_backs},
     {"dead_headers", dead_headers},
     {"whole_umbrella", whole_umbrella},
     {"untested_headers", untested_headers},
@@ -68,6 +75,8 @@ constexpr check checks[] = {
     {"quotes", quotes},
     {"bare_snippets", bare_snippets},
     {"dead_links", dead_links},
+    {"dead_hops", dead_hops},
+    {"missing_files", missing_files},
     {"proven_conformance", proven_conformance},
     {"undocumented_names", undocumented_names},
     {"undocumented_members", undocumented_members},
@@ -171,9 +180,9 @@ TEST(exceptions, are_all_still_needed) {
 const std::vector<example>& examples() {
     static const std::vector<example> all = [] {
         std::vector<example> gathered = house_examples;
-        for (const auto* const more :
-             {&atomics_examples, &text_examples, &document_examples, &name_examples,
-              &member_examples, &operation_examples, &prose_examples})
+        for (const auto* const more : {&atomics_examples, &text_examples, &document_examples,
+                                       &name_examples, &member_examples, &operation_examples,
+                                       &prose_examples, &front_examples, &hops_examples})
             gathered.insert(gathered.end(), more->begin(), more->end());
         return gathered;
     }();
@@ -207,7 +216,7 @@ TEST(checks, each_have_a_planted_fault_and_a_lawful_twin) {
 }
 
 TEST(checks, say_file_line_and_message) {
-    const tree files = {{library, "\n#include <coppice/io/ring.hpp>\n"}};
+    const tree files = {{library, "\n#include <coppice/io/internal/ring.hpp>\n"}};
     EXPECT_EQ(describe(run("include_direction", files)),
               "include/coppice/pool/x.hpp:2: room pool may not include room io\n");
 }

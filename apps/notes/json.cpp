@@ -19,7 +19,8 @@ void append_utf8(std::string& out, std::uint32_t c) {
     for (int i = more; i-- != 0;) out.push_back(static_cast<char>(0x80 | (c >> (6 * i) & 0x3f)));
 }
 
-// Reads from the front of a text; every function gives nothing, or false, where it does not match.
+// Reads from the front of a text. Every function returns nothing, or false, if the text does not
+// match.
 class reader {
 public:
     explicit reader(std::string_view text) noexcept : left_(text) {}
@@ -71,7 +72,7 @@ private:
         if (c != 'u') return false;
         std::optional<std::uint32_t> code = hex();
         if (!code) return false;
-        if (*code >= 0xd800 && *code < 0xdc00) {  // the first half of a pair
+        if (*code >= 0xd800 && *code < 0xdc00) {  // the first half of a surrogate pair
             if (!left_.starts_with("\\u")) return false;
             left_.remove_prefix(2);
             const std::optional<std::uint32_t> low = hex();

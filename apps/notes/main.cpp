@@ -41,7 +41,7 @@ int serve(const options& o) {
     std::optional<http::server> server;
     try {
         const auto at = io::endpoint::parse(o.address, static_cast<std::uint16_t>(o.port));
-        if (!at) throw std::runtime_error("--address: '" + o.address + "' is no address");
+        if (!at) throw std::runtime_error("--address: '" + o.address + "' is not an address");
         store = open(o);
         http::server_options how;
         how.endpoint = at.value();

@@ -41,12 +41,12 @@ struct clear {
 };
 using rows = std::unique_ptr<PGresult, clear>;
 
-// The connection is of no use any more.
+// The connection cannot be used any longer.
 [[noreturn]] void fail(const connection& c) {
     throw unavailable(::PQerrorMessage(c.get()));
 }
 
-// What a loop does when an epoll instance has something to report: nothing.
+// Called by a loop when an epoll instance has something to report: does nothing.
 class ready_request : public coppice::io::descriptor_request<> {
 public:
     using value_type = void;
@@ -66,13 +66,13 @@ private:
     int judge(int returned) noexcept override { return returned == -EINVAL ? 0 : returned; }
 };
 
-// Watches libpq's socket, which stays libpq's, by an epoll instance that is the loop's.
+// Watches libpq's socket, which libpq still owns, through an epoll instance that the loop owns.
 class socket_watch : coppice::io::open_file {
 public:
     // `events`: EPOLLIN, EPOLLOUT or both.
     socket_watch(context& loop, int socket, std::uint32_t events)
         : open_file(watching(loop, socket, events)) {}
-    // Awaits one of the events. Heeds stop tokens and deadlines.
+    // Waits for one of the events. Heeds stop tokens and deadlines.
     auto ready() noexcept {
         return coppice::io::initiate<ready_request>(ready_request::arguments(reference()),
                                                     coppice::use_await);
@@ -94,10 +94,11 @@ private:
     }
 };
 
-// Connections that are open and not in use, and the requests that wait for one.
+// The open connections that are not in use, and the requests that wait for one.
 class connection_pool {
 public:
-    // A turn to use a connection; given on when it ends. An empty connection: make one.
+    // A turn to use a connection. It passes to the next request when it ends. With an empty
+    // connection, the holder must make one.
     class lease {
     public:
         lease() noexcept = default;
@@ -116,12 +117,13 @@ public:
         connection held;
     };
 
-    // Awaits a turn; resumes on `loop`. Heeds stop tokens and deadlines.
+    // Waits for a turn; resumes on `loop`. Heeds stop tokens and deadlines.
     auto turn(context& loop) noexcept {
         return coppice::io::initiate<turn_request>(turn_request::arguments(loop, *this),
                                                    coppice::use_await);
     }
-    // Closes the connections that are not in use: their server has not answered another one.
+    // Closes the connections that are not in use, since their server has failed to answer on
+    // another one.
     void distrust_idle() noexcept {
         std::vector<connection> closed;
         const std::lock_guard lock(mutex_);
@@ -149,7 +151,7 @@ private:
             if (outcome() < 0) return {};
             return {*pool_, std::move(connection_)};
         }
-        // Called by the request that gives its turn on, on any thread.
+        // Called on any thread by the request that passes its turn on.
         void grant(connection c) noexcept {
             connection_ = std::move(c);
             complete = &granted;
@@ -178,11 +180,11 @@ private:
             listen();
             return false;
         }
-        // On the loop: a stop request or the deadline has come.
+        // Called on the loop when a stop request or the deadline has come.
         void interrupt() noexcept final {
             {
                 const std::lock_guard lock(pool_->mutex_);
-                if (!waiting_hook::linked()) return;  // granted, or interrupted before
+                if (!waiting_hook::linked()) return;  // already granted or interrupted
                 pool_->waiting_.erase(*this);
             }
             complete = &interrupted;
@@ -218,11 +220,11 @@ private:
                 if (c != nullptr) idle_.push_back(std::move(c));
             }
         }
-        // Out of the list: nothing but this ends it, so it is still there.
+        // It is out of the list, so only this call ends it, and it still exists.
         if (next != nullptr) next->grant(std::move(c));
     }
 
-    std::mutex mutex_;  // guards the three below
+    std::mutex mutex_;  // guards the three members below
     std::vector<connection> idle_;
     coppice::intrusive_list<turn_request, of_waiting> waiting_;
     std::size_t in_use_ = 0;
@@ -230,7 +232,7 @@ private:
 
 class postgres_store final : public store {
 public:
-    // Blocks: while the table is made, for the limit at most.
+    // Blocks: while the table is made, at most for the limit.
     postgres_store(std::string url, std::chrono::nanoseconds limit)
         : url_(std::move(url)), limit_(limit) {
         context loop;
@@ -277,7 +279,7 @@ public:
     }
 
 private:
-    // Not a braced list: GCC 12 cannot have one in a co_await expression.
+    // Not a braced list: GCC 12 cannot compile one in a co_await expression.
     template <class... Text>
     static std::vector<std::string> parameters(Text&&... texts) {
         std::vector<std::string> all;
@@ -300,7 +302,7 @@ private:
                      parameters());
     }
 
-    // One statement and its answer, without holding the loop.
+    // Runs one statement and gets its answer, without blocking the loop.
     task<rows> ask(context& loop, const char* sql, std::vector<std::string> texts) {
         try {
             co_return co_await coppice::execution::timeout(
@@ -315,7 +317,7 @@ private:
     task<rows> ask_at_leisure(context& loop, const char* sql, std::vector<std::string> texts) {
         if (!loop.is_current()) co_await loop.get_scheduler().schedule();
         connection_pool::lease lease = co_await pool_.turn(loop);
-        // The server may have closed it meanwhile.
+        // The server may have closed the connection meanwhile.
         if (lease.held != nullptr && ::PQconsumeInput(lease.held.get()) == 0) lease.held.reset();
         if (lease.held == nullptr) co_await connect(loop, lease.held);
         const connection& c = lease.held;

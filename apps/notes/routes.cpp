@@ -1,4 +1,4 @@
-// The handlers of coppice-notes: all suspend while the database works.
+// The handlers of coppice-notes. All suspend while the database works.
 #include "routes.hpp"
 
 #include "json.hpp"
@@ -30,7 +30,7 @@ response problem(int status, std::string_view what) {
     return response::json(std::move(body), status);
 }
 
-// The text of a note to be kept, or the answer that says what is wrong with it.
+// Returns the text of a note to keep, or the answer that says what is wrong with it.
 std::optional<std::string> text_in(const request& r, std::optional<response>& refused) {
     std::optional<std::string> text = string_member(r.body(), "text");
     if (!text) {
@@ -93,7 +93,7 @@ task<response> remove(store& s, request& r) {
 
 using answer_of = task<response> (*)(store&, request&);
 
-// What an operation answers, or 503 where the database cannot.
+// Returns what an operation answers, or 503 if the database cannot answer.
 task<response> available(answer_of operation, store& s, request& r) {
     try {
         co_return co_await operation(s, r);

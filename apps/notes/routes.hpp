@@ -1,4 +1,4 @@
-// What coppice-notes answers.
+// The routes of coppice-notes.
 #pragma once
 
 #include "store.hpp"

@@ -1,5 +1,5 @@
-// Notes in SQLite. Its calls block, on the disk and on each other: so a thread of its own makes
-// them, and requests hop to it and leave their loops to others.
+// Notes in SQLite. Its calls block, on the disk and on each other. A separate thread therefore
+// makes them, and requests move to it and leave their loops to others.
 #include "store.hpp"
 
 #include <coppice/base/saturating.hpp>
@@ -24,7 +24,7 @@ public:
     database(const std::string& file, std::chrono::nanoseconds limit) {
         sqlite3* opened = nullptr;
         const int status = ::sqlite3_open(file.c_str(), &opened);
-        handle_.reset(opened);  // there is one to close even if that failed
+        handle_.reset(opened);  // there is a handle to close even if that failed
         check(status);
         wait_at_most(limit);
         check(::sqlite3_exec(opened,
@@ -39,7 +39,7 @@ public:
         if (kind == SQLITE_BUSY || kind == SQLITE_LOCKED) throw unavailable("the file is locked");
         throw std::runtime_error(::sqlite3_errmsg(handle()));
     }
-    // For a lock that another process has.
+    // Sets how long a statement waits for a lock that another process holds.
     void wait_at_most(std::chrono::nanoseconds time) const {
         const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
         ::sqlite3_busy_timeout(handle(), coppice::saturating_cast<int>(ms));
@@ -55,7 +55,7 @@ private:
     std::unique_ptr<sqlite3, close> handle_;
 };
 
-// One statement, prepared once, with its parameters bound from 1 on.
+// A statement that is prepared once, with parameters bound from 1 on.
 class statement {
 public:
     statement(database& d, const char* sql) : database_(d) {
@@ -64,7 +64,7 @@ public:
     statement(const statement&) = delete;
     ~statement() { ::sqlite3_finalize(handle_); }
 
-    // One run of it; ready for the next when this ends.
+    // One run of a statement. The statement is ready for the next run when this ends.
     class run {
     public:
         explicit run(statement& s) : statement_(s) {}
@@ -80,7 +80,7 @@ public:
                                                            SQLITE_TRANSIENT));
             return *this;
         }
-        // True: there is a row.
+        // Returns true if there is a row.
         bool step() {
             const int status = ::sqlite3_step(statement_.handle_);
             statement_.database_.check(status);
@@ -156,8 +156,8 @@ private:
     using time_point = clock::time_point;
 
     time_point deadline() const { return coppice::saturating_add(clock::now(), limit_); }
-    // On the worker: limits what the coming statement waits for locks. Behind others that waited,
-    // nothing may be left of its time.
+    // Called on the worker: limits how long the next statement waits for locks. If it waited behind
+    // others, none of its time may be left.
     void wait_until(time_point late) const {
         const std::chrono::nanoseconds left = late - clock::now();
         if (left <= std::chrono::nanoseconds(0)) throw unavailable("the file is locked");
@@ -165,7 +165,7 @@ private:
     }
 
     const std::chrono::nanoseconds limit_;
-    // The worker's, but for making and ending them.
+    // Used only by the worker, except when it is made and destroyed.
     database database_;
     statement list_{database_, "SELECT id, text FROM notes ORDER BY id DESC LIMIT ?"};
     statement find_{database_, "SELECT id, text FROM notes WHERE id = ?"};

@@ -1,4 +1,4 @@
-// The answer of /live: one look at every count, and at how late loops and pool run what they get.
+// The answer of /live: reads every count, and how late the loops and the pool run posted work.
 #include "live.hpp"
 
 #include <coppice/exec/connect.hpp>
@@ -22,7 +22,7 @@ std::int64_t now() noexcept {
     return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// User's and system's time of all threads, in nanoseconds.
+// Returns the user and system time of all threads, in nanoseconds.
 std::int64_t processor_time() noexcept {
     rusage used{};
     ::getrusage(RUSAGE_SELF, &used);
@@ -32,7 +32,7 @@ std::int64_t processor_time() noexcept {
     return of(used.ru_utime) + of(used.ru_stime);
 }
 
-// Bytes; 0 where the system does not say.
+// In bytes; 0 if the system does not say.
 std::uint64_t resident_memory() noexcept {
     std::FILE* const file = std::fopen("/proc/self/statm", "r");
     if (file == nullptr) return 0;
@@ -97,7 +97,7 @@ void add_status(json& j, const http::server_statistics& s) {
     j.close('}');
 }
 
-// Two buckets for each power of two, each with the number of all up to its bound.
+// Writes two buckets for each power of two, each with the number of all values up to its bound.
 void add_latency(json& j, const http::server_statistics& s) {
     std::vector<std::uint64_t> bounds;
     for (std::uint64_t b = 1024; b < (std::uint64_t{1} << 35); b *= 2) {
@@ -166,7 +166,7 @@ struct live_board::pool_probe {
         void set_stopped() noexcept { probe->end(); }
         delay_probe* probe;
     };
-    // The operation before has completed if the probe begins.
+    // If the probe begins, the previous operation has completed.
     void measure() {
         if (!probe.begin()) return;
         under_way.emplace(*this);
@@ -203,7 +203,7 @@ void live_board::add_own(const io::context& on) noexcept {
 
 std::string live_board::look(const std::deque<route_count>& routes, const std::string& about) {
     const http::server_statistics s = server_.statistics();
-    const std::int64_t at = now();  // of the counts: rates are made of it
+    const std::int64_t at = now();  // the time of the counts; rates are computed from it
     std::string text;
     json j(text);
     j.open('{').member("version", 1).member("now_ns", at);

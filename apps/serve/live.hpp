@@ -1,4 +1,4 @@
-// What /live says: the counts of the server and of this program, for the page at /.
+// What /live answers: the counts of the server and of this program, for the page at /.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
@@ -17,7 +17,7 @@
 
 namespace serve {
 
-// How often a route was asked. Threads: any.
+// How often a route was requested. Threads: any.
 class route_count : coppice::immovable {
 public:
     explicit route_count(std::string name) : name_(std::move(name)) {}
@@ -29,7 +29,7 @@ public:
     std::uint64_t total() const noexcept;
 
 private:
-    // Threads add to different cache lines, as far as there are any.
+    // Threads add to different cache lines, as long as there are enough.
     struct alignas(64) one {
         std::atomic<std::uint64_t> count{0};
     };
@@ -39,31 +39,31 @@ private:
     std::array<one, parts> parts_;
 };
 
-// Measures how late work runs: from the moment when it is handed over to its start.
-// Threads: any. One measurement is under way at a time.
+// Measures how late work runs: from the moment when it is handed over to its start. Threads: any.
+// Only one measurement is in flight at a time.
 class delay_probe : coppice::immovable {
 public:
-    // True: the caller hands the work over now.
+    // Returns true if the caller is now to hand the work over.
     bool begin() noexcept;
-    // Called once for each begin(), where the work runs.
+    // Called once for each begin() that returned true, where the work runs.
     void end() noexcept;
-    // Nanoseconds: the last measurement, or the present one if that has already taken longer.
+    // Returns nanoseconds: the last measurement, or the current one if it has already taken longer.
     std::int64_t delay() const noexcept;
 
 private:
-    std::atomic<std::int64_t> begun_{0};  // 0: no measurement is under way
+    std::atomic<std::int64_t> begun_{0};  // 0: no measurement is in flight
     std::atomic<std::int64_t> last_{0};
 };
 
-// Measures a server: its loops and its pool, once for each look at /live, so that requests pay
+// Measures a server's loops and pool, once for each request of /live, so that other requests pay
 // nothing. Threads: any. Lifetime: outlives the server.
 class live_board : coppice::immovable {
 public:
     explicit live_board(const coppice::http::server& server);
     ~live_board();
-    // A request of the page itself, which its rates leave out.
+    // Counts a request of the page itself, which its rates leave out.
     void add_own(const coppice::io::context& loop) noexcept;
-    // The answer of /live: JSON, whose form is named by its first member, "version".
+    // Returns the answer of /live: JSON. Its first member, "version", names its form.
     std::string look(const std::deque<route_count>& routes, const std::string& about);
 
 private:
@@ -72,7 +72,7 @@ private:
     const coppice::http::server& server_;
     std::vector<std::unique_ptr<loop>> loops_;
     std::unique_ptr<pool_probe> pool_;            // nullptr: the server has no pool
-    std::atomic<std::int64_t> look_duration_{0};  // ns, of the last look
+    std::atomic<std::int64_t> look_duration_{0};  // nanoseconds, at the last request of /live
 };
 
 }  // namespace serve

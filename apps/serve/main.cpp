@@ -1,6 +1,6 @@
 // coppice-serve: reads its options, listens, serves until SIGTERM or SIGINT, and drains. SIGHUP
-// opens the access log and the directory that is served again.
-// Exit status: 0 after a drain, 2 if the options cannot be served, 1 for a failure while running.
+// reopens the access log and the served directory. Exit status: 0 after a drain, 2 if the options
+// cannot be served, 1 for a failure while running.
 #include "options.hpp"
 #include "routes.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 using namespace coppice;
 
-// Every connection is a file: take as many as the system lets us have.
+// Every connection needs a descriptor: takes as many as the system permits.
 void raise_file_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -32,7 +32,7 @@ void say(const std::string& what) {
     std::fprintf(stderr, "coppice-serve: %s\n", what.c_str());
 }
 
-// What SIGHUP opens again. Each stays as it is where that fails.
+// What SIGHUP reopens. If that fails, the old one stays in use.
 class reloading {
 public:
     reloading(serve::world& world, std::optional<http::access_log>& log, const serve::options& o)
@@ -64,7 +64,7 @@ private:
     const serve::options& options_;
 };
 
-// Waits for signals on a loop and a thread of its own.
+// Waits for signals on a separate loop and thread.
 class signal_watch {
 public:
     signal_watch(http::server& server, std::chrono::nanoseconds drain, const reloading& reload)
@@ -106,7 +106,7 @@ private:
             end_late();
         }
     }
-    // The drain has cut everything off by then; what still runs does not listen to its stop token.
+    // The drain has cut off everything by then; what still runs ignores its stop token.
     session end_late() {
         io::timer timer(loop_);
         std::error_code ec;
@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
 
     const auto endpoint = io::endpoint::parse(options.address, options.port);
     if (!endpoint) {
-        return refuse("--address: '" + options.address + "' is no IPv4 or IPv6 address");
+        return refuse("--address: '" + options.address + "' is not an IPv4 or IPv6 address");
     }
     raise_file_limit();
     std::signal(SIGPIPE, SIG_IGN);

@@ -11,7 +11,7 @@ using coppice::http::server_statistics;
 
 class page {
 public:
-    // Starts a metric: its help and type lines.
+    // Writes the beginning of a metric: its help and type lines.
     page& metric(const char* name, const char* type, const char* help) {
         name_ = name;
         text_ += "# HELP " + name_ + " " + help + "\n# TYPE " + name_ + " " + type + "\n";
@@ -21,7 +21,7 @@ public:
         text_ += name_ + labels + " " + std::to_string(v) + "\n";
         return *this;
     }
-    // One line of a histogram or summary, with a suffix behind the name.
+    // Writes one line of a histogram or summary, with a suffix after the name.
     page& line(const char* suffix, const std::string& labels, const std::string& v) {
         text_ += name_ + suffix + labels + " " + v + "\n";
         return *this;

@@ -15,7 +15,7 @@ namespace {
 
 using duration = std::chrono::nanoseconds;
 
-// A whole number without a sign, and what stands behind it.
+// A whole number without a sign, and the text after it.
 std::optional<std::pair<std::uint64_t, std::string_view>> number_and_unit(std::string_view text) {
     std::uint64_t number = 0;
     const char* const end = text.data() + text.size();
@@ -24,7 +24,7 @@ std::optional<std::pair<std::uint64_t, std::string_view>> number_and_unit(std::s
     return std::pair(number, text.substr(static_cast<std::size_t>(read.ptr - text.data())));
 }
 
-// Shown by --help: in the largest unit without a rest.
+// Writes a value for --help, in the largest unit that divides it.
 std::string written(duration time) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
     return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
@@ -46,7 +46,7 @@ public:
         const auto set = [flag, least, &value](const std::string& text) {
             const std::optional<duration> read = read_duration(text);
             if (!read || *read < least) {
-                throw CLI::ValidationError(flag, "'" + text + "' is no time from " +
+                throw CLI::ValidationError(flag, "'" + text + "' is not a time from " +
                                                      written(least) +
                                                      " on, like 500ms, 10s, 2m or 1h");
             }
@@ -60,8 +60,8 @@ public:
         const auto set = [flag, &value](const std::string& text) {
             const std::optional<std::uint64_t> read = read_size(text);
             if (!read || *read > std::numeric_limits<Size>::max()) {
-                throw CLI::ValidationError(flag,
-                                           "'" + text + "' is no size, like 4096, 64k, 8M or 1G");
+                throw CLI::ValidationError(
+                    flag, "'" + text + "' is not a size, like 4096, 64k, 8M or 1G");
             }
             value = static_cast<Size>(*read);
         };
@@ -75,7 +75,7 @@ public:
             const auto read = number_and_unit(text);
             if (!read || !read->second.empty() || read->first == 0 || read->first > most) {
                 throw CLI::ValidationError(
-                    flag, "'" + text + "' is no number from 1 to " + std::to_string(most));
+                    flag, "'" + text + "' is not a number from 1 to " + std::to_string(most));
             }
             value = static_cast<Count>(read->first);
         };
@@ -107,73 +107,76 @@ void add_place(CLI::App& app, options& o, int& port) {
         ->check(CLI::Range(0, 65535))
         ->capture_default_str();
     app.add_option("--threads", o.threads,
-                   "event loops, for worker the threads of its pool; by default 1 for single, "
-                   "else one per processor")
+                   "event loops; for worker, the threads of its pool; by default 1 for single, "
+                   "otherwise one per processor")
         ->check(CLI::Range(1, 1024));
     app.add_option("--model", o.server.model,
                    "single: one loop; multi: a loop per thread; worker: loops read, a pool "
-                   "answers; async: loops run what suspends, a pool the rest")
+                   "answers; async: loops run tasks, a pool the rest")
         ->transform(CLI::Transformer(models))
         ->default_str("multi");
     app.add_option("--ring", o.server.backend, "how to wait for the network: auto, uring or epoll")
         ->transform(CLI::Transformer(rings))
         ->default_str("auto");
     app.add_option("--access-log", o.access_log,
-                   "file to which each answered request adds a line; - is stderr. SIGHUP opens it "
-                   "again");
+                   "file that gets a line for each answered request; - means stderr. SIGHUP "
+                   "reopens it");
 }
 
-// What is wrong with an origin: "" if nothing is. One with a path would match no request.
+// Returns what is wrong with an origin; "" if nothing is. An origin with a path would match no
+// request.
 std::string refuse_other_than_origin(const std::string& text) {
     const std::size_t scheme = text.find("://");
     const bool origin = scheme != 0 && scheme != text.npos && scheme + 3 != text.size() &&
                         text.find('/', scheme + 3) == text.npos;
     if (origin || text == "*") return "";
-    return "'" + text + "' is no origin, like https://example.org, without a path";
+    return "'" + text + "' is not an origin, like https://example.org, without a path";
 }
 
 void add_content(CLI::App& app, options& o) {
     flag_group content(app, "Content");
     content.add(app.add_option("--root", o.root,
-                               "directory whose files are served under /static/. SIGHUP opens it "
-                               "again")
+                               "directory whose files are served under /static/. SIGHUP "
+                               "reopens it")
                     ->check(CLI::ExistingDirectory));
     content.add(app.add_option("--cors", o.cors,
                                "origins whose scripts may use the server, like "
-                               "https://example.org; * is any")
+                               "https://example.org; * means any")
                     ->type_name("ORIGIN")
                     ->check(refuse_other_than_origin));
     content.add(app.add_flag("--compress", o.compress,
-                             "pack text for clients that accept gzip or deflate"));
+                             "compress text for clients that accept gzip or deflate"));
     CLI::Option* const none = content.add(app.add_flag_callback(
         "--no-workloads", [&o] { o.workloads = false; },
-        "leave out /cpu, /io, /io-async and /echo"));
+        "leave out /cpu, /io, /io-async, and /echo"));
     content
         .count("--workload-limit", o.workload_max,
-               "requests to /cpu, /io, /io-async and /echo that are under way at once; beyond: "
-               "503. By default there is no limit")
+               "requests to /cpu, /io, /io-async, and /echo in flight at once; beyond this: "
+               "503; no limit by default")
         ->excludes(none);
 }
 
 void add_limits(CLI::App& app, options& o) {
     flag_group limits(app, "Limits");
     coppice::http::server_options& s = o.server;
-    limits.size("--max-target", s.limits.target_bytes_max, "of a request's target; beyond: 414");
-    limits.size("--max-header", s.limits.header_bytes_max, "of all field lines; beyond: 431");
-    limits.count("--max-fields", s.limits.fields_max, "fields of a request; beyond: 431",
+    limits.size("--max-target", s.limits.target_bytes_max,
+                "of a request's target; beyond this: 414");
+    limits.size("--max-header", s.limits.header_bytes_max, "of all field lines; beyond this: 431");
+    limits.count("--max-fields", s.limits.fields_max, "fields of a request; beyond this: 431",
                  coppice::http::request_head::capacity);
-    limits.size("--max-body", s.limits.body_bytes_max, "of a request's body; beyond: 413");
-    limits.count("--max-connections", s.connections_max, "open at once; beyond: refused");
+    limits.size("--max-body", s.limits.body_bytes_max, "of a request's body; beyond this: 413");
+    limits.count("--max-connections", s.connections_max, "open at once; beyond this: refused");
     limits.count("--max-connections-per-address", o.connections_per_address_max,
-                 "open at once from one address; beyond: refused; by default an eighth of the "
-                 "above, not for clients on this machine");
+                 "open at once from one address; beyond this: refused; by default an eighth of "
+                 "the above, and no limit for clients on this machine");
     limits.size("--max-buffered", o.buffered_bytes_max,
-                 "bytes kept for all clients together; beyond: 503; by default a quarter of "
-                 "the memory");
+                "kept for all clients together; beyond this: 503; by default a quarter of the "
+                "memory");
     limits.count("--max-requests-per-connection", s.requests_per_connection_max,
-                 "the last one's answer closes the connection");
+                 "the last answer closes the connection");
     limits.size("--min-rate", s.timeouts.rate_min,
-                "bytes a second that a body, and an answer, may take beyond its timeout");
+                "per second: bodies and answers get the time that they take at this rate in "
+                "addition to their timeout");
 }
 
 void add_timeouts(CLI::App& app, options& o) {
@@ -183,11 +186,13 @@ void add_timeouts(CLI::App& app, options& o) {
     times.time("--header-timeout", t.header, least,
                "from a request's first byte to its head's end");
     times.time("--idle-timeout", t.idle, least, "between the requests of a connection");
-    times.time("--body-timeout", t.body, least, "for a body, and what it takes at --min-rate");
-    times.time("--write-timeout", t.write, least, "for an answer, and what it takes at --min-rate");
+    times.time("--body-timeout", t.body, least,
+               "for a body, plus the time that it takes at --min-rate");
+    times.time("--write-timeout", t.write, least,
+               "for an answer, plus the time that it takes at --min-rate");
     times.time("--handler-timeout", t.handler, least, "until a handler has made its answer");
     times.time("--drain-timeout", o.drain, duration(0),
-               "after SIGTERM or SIGINT; then what is left is cut off");
+               "after SIGTERM or SIGINT; afterwards the rest is cut off");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the command line of coppice-serve says.
+// The options on the command line of coppice-serve.
 #pragma once
 
 #include <coppice/http/server.hpp>
@@ -15,32 +15,34 @@
 namespace serve {
 
 struct options {
-    // Of the server: the flags write its limits and timeouts here.
+    // For the server: the flags write its limits and timeouts here.
     coppice::http::server_options server;
-    std::size_t connections_per_address_max = 0;  // 0: the server's default; likewise the next
+    // 0: the server's default; likewise for the next member
+    std::size_t connections_per_address_max = 0;
     std::size_t buffered_bytes_max = 0;
     std::string address = "127.0.0.1";
     std::uint16_t port = 8080;
-    std::size_t threads = 0;         // 0: one for `single`, as many as the machine has otherwise
+    // 0: one for `single`, otherwise as many as the machine has processors
+    std::size_t threads = 0;
     std::string root;                // "": no files are served
     std::string access_log;          // "": none
     std::vector<std::string> cors;   // origins whose scripts may use the server; none: no CORS
-    bool compress = false;           // whether answers are packed for clients that want it
-    bool workloads = true;           // whether /cpu, /io, /io-async and /echo are there
-    std::uint64_t workload_max = 0;  // of them at once, beyond: 503; 0: no limit
-    std::chrono::nanoseconds drain = std::chrono::seconds(30);  // then what is left is cut off
+    bool compress = false;           // compresses answers for clients that accept it
+    bool workloads = true;           // serves /cpu, /io, /io-async, and /echo
+    std::uint64_t workload_max = 0;  // how many of these at once; beyond this, 503; 0: no limit
+    std::chrono::nanoseconds drain = std::chrono::seconds(30);  // afterwards the rest is cut off
 };
 
-// The options, or the status to exit with: 0 after --help and --version, 2 after a message on
-// stderr.
+// Returns the options, or the status to exit with: 0 after --help and --version, 2 after a message
+// on stderr.
 std::variant<options, int> parse(int argc, char** argv);
 
-// "500ms", "10s", "2m", "1h": a whole number and its unit. Nothing: it is none, or is longer than a
-// duration can say.
+// Reads "500ms", "10s", "2m", "1h": a whole number and its unit. Returns nothing if it is not one,
+// or is longer than a duration can express.
 std::optional<std::chrono::nanoseconds> read_duration(std::string_view text);
 
-// "4096", "64k", "8M", "1G": a whole number of bytes, or of 1024, 1024^2, 1024^3. Nothing: it is
-// none, or more than 2^64 - 1.
+// Reads "4096", "64k", "8M", "1G": a whole number of bytes, or of 1024, 1024^2, or 1024^3 bytes.
+// Returns nothing if it is not one, or is more than 2^64 - 1.
 std::optional<std::uint64_t> read_size(std::string_view text);
 
 }  // namespace serve

@@ -1,7 +1,7 @@
 // The page at /: reads /live twice a second and draws what the runtime does.
 #pragma once
-// Rates are made of the server's own times and counts, never of the times at which answers reach
-// the browser: an answer that comes late changes no rate. Where no answer came, a gap is drawn. To
+// Rates are computed from the server's own times and counts, never from the times at which answers
+// reach the browser: a late answer changes no rate. A time without answers is drawn as a gap. To
 // add a plot, add a line to `plots`; to add a figure, a line to `figures`.
 
 namespace serve {

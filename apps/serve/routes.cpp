@@ -1,4 +1,4 @@
-// The handlers: the thesis's workloads, and what operators ask a server.
+// The handlers: the thesis's workloads, and what operators request from a server.
 #include "routes.hpp"
 
 #include "page.hpp"
@@ -26,8 +26,8 @@ using http::response;
 constexpr std::uint64_t fib_max = 45;
 constexpr std::uint64_t wait_ms_max = 10'000;
 
-// An integer of the query, from 0 to `most`; `otherwise` if it is absent, nothing if it is no such
-// number.
+// Returns an integer of the query, from 0 to `most`; `otherwise` if it is absent, and nothing if it
+// is not such a number.
 std::optional<std::uint64_t> number(const request& r, std::string_view name,
                                     std::uint64_t otherwise, std::uint64_t most) {
     if (!r.query(name)) return otherwise;
@@ -40,7 +40,7 @@ std::uint64_t fib(std::uint64_t n) {
     return n < 2 ? n : fib(n - 1) + fib(n - 2);
 }
 
-// The sum of two equal numbers, each computed for itself: on a pool, one beside the other.
+// Computes the same number twice and adds the two: on a pool, they run side by side.
 task<response> cpu(const world& w, request& r) {
     const std::optional<std::uint64_t> asked = number(r, "n", 22, fib_max);
     if (!asked) co_return response::text("n must be a number from 0 to 45\n", 400);
@@ -69,8 +69,8 @@ task<response> wait_on_timer(const world&, request& r) {
     co_return response::text("waited for " + std::to_string(*ms) + " ms\n");
 }
 
-// Answers with the request's own body, where it lies: the server writes an answer before it lets go
-// of the request's bytes.
+// Answers with the request's own body, without copying it: the server writes an answer before it
+// releases the request's bytes.
 response echo(request& r) {
     response answer;
     answer.body(http::static_text::promised(r.body()));
@@ -79,11 +79,11 @@ response echo(request& r) {
     return answer;
 }
 
-// Counts the workloads that are under way. Threads: any.
+// Counts the workloads in flight. Threads: any.
 class workload_limit : immovable {
 public:
     explicit workload_limit(std::uint64_t most) noexcept : most_(most) {}
-    // Leave to run one, until it is destroyed; false: too many run.
+    // Permission to run one workload, until it is destroyed. False if too many are running.
     class place : immovable {
     public:
         explicit place(workload_limit& limit) noexcept : limit_(limit) {
@@ -116,7 +116,7 @@ task<response> limited(shared_limit limit, task<response> (*workload)(const worl
     co_return co_await workload(w, r);
 }
 
-// The handler, counted under the route's name.
+// Returns the handler, counted under the route's name.
 template <class F>
 auto counted(world& w, const char* name, F function) {
     route_count& count = w.routes.emplace_back(name);
@@ -135,7 +135,7 @@ auto counted(world& w, const char* name, F function) {
     }
 }
 
-// What does not change while the server runs, as members of /live's answer.
+// Returns what does not change while the server runs, as members of the answer of /live.
 std::string about(const world& w, const options& o) {
     static constexpr const char* models[] = {"single", "multi", "worker", "async"};
     const char* const ring = w.server->backend() == io::backend::uring ? "io_uring" : "epoll";
@@ -144,7 +144,8 @@ std::string about(const world& w, const options& o) {
            "\",\"processors\":" + std::to_string(std::thread::hardware_concurrency());
 }
 
-// The page at /, and what it asks for twice a second. What is asked by it is counted apart.
+// The page at /, and what it requests twice a second. The page's own requests are counted
+// separately.
 void add_page(http::router& routes, world& w, const options& o) {
     routes.get("/", [&w](request& r) {
         w.board->add_own(r.loop());
@@ -153,7 +154,8 @@ void add_page(http::router& routes, world& w, const options& o) {
     routes.get("/live", [&w, o](request& r) {
         response answer = response::json(w.board->look(w.routes, about(w, o)));
         answer.add("Cache-Control", "no-store");
-        w.board->add_own(r.loop());  // behind the look, which it is not in either
+        // counted after this answer is made, so it does not include itself
+        w.board->add_own(r.loop());
         return answer;
     });
 }

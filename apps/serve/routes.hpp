@@ -16,14 +16,14 @@
 
 namespace serve {
 
-// The directory that is served, which SIGHUP opens again. Threads: any.
+// The directory that is served, which SIGHUP reopens. Threads: any.
 class served_files {
 public:
     std::shared_ptr<const coppice::http::files> get() const {
         const std::lock_guard lock(mutex_);
         return files_;
     }
-    // Requests that are under way go on with the directory that they began with.
+    // Requests in flight continue with the directory that they began with.
     void set(std::shared_ptr<const coppice::http::files> files) {
         const std::lock_guard lock(mutex_);
         files_.swap(files);
@@ -34,23 +34,23 @@ private:
     std::shared_ptr<const coppice::http::files> files_;
 };
 
-// What handlers use. Lifetime: outlives the server; server and board are set once it exists, before
-// it runs.
+// What handlers use. Lifetime: outlives the server. `server` and `board` are set once the server
+// exists, before it runs.
 struct world {
-    served_files files;  // nothing in it: no files are served
+    served_files files;  // empty: no files are served
     const coppice::http::server* server = nullptr;
     std::unique_ptr<live_board> board;
     std::deque<route_count> routes;  // filled by make_routes()
 };
 
-// The directory that the options name. Errors: std::system_error if it cannot be opened.
+// Opens the directory that the options name. Errors: std::system_error if it cannot be opened.
 std::shared_ptr<const coppice::http::files> open_files(const options& o);
 
-// The routes that the options ask for. Errors: std::invalid_argument for an origin that no field
-// can have.
+// Makes the routes that the options ask for. Errors: std::invalid_argument for an origin that no
+// field may have.
 coppice::http::router make_routes(world& w, const options& o);
 
-// The Prometheus text of /metrics.
+// Returns the Prometheus text of /metrics.
 std::string metrics(const world& w);
 
 }  // namespace serve

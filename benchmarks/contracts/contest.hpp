@@ -7,7 +7,7 @@
 // Contestants and their threads live through a whole table, so that the counts of all repetitions
 // add up, and no repetition starts at the beginning of a round again.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <cstddef>
 #include <cstdint>

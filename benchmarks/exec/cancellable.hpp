@@ -2,7 +2,7 @@
 #pragma once
 
 #include <coppice/exec/connect.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <cstdint>

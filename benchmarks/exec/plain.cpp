@@ -3,7 +3,7 @@
 
 #include "../harness.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <memory>
 

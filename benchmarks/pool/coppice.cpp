@@ -3,7 +3,7 @@
 
 #include "../harness.hpp"
 
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/futex.hpp>
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>

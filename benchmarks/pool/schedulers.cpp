@@ -1,7 +1,7 @@
 // The thesis's schedulers beside each other: an item for each call of fib.
 #include "rivals.hpp"
 
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/futex.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 

@@ -1,7 +1,7 @@
 // oneTBB: parallel_invoke, task_group, parallel_for and enqueue.
 #include "rivals.hpp"
 
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/futex.hpp>
 
 #include <tbb/blocked_range.h>
 #include <tbb/global_control.h>

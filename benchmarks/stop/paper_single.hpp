@@ -4,7 +4,7 @@
 // source. A pointer and a thread id; an acquiring load in front of the compare-exchange; the
 // library's wait and notify.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <thread>
 #include <utility>

@@ -5,7 +5,7 @@
 
 #include "published_inplace.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <cstddef>
 #include <utility>

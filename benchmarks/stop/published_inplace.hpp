@@ -5,7 +5,7 @@
 // callback a flag for its end and a pointer for its removal during its own run. 24 and 56 bytes.
 // Waiting spins, then yields; nobody sleeps.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <cstdint>
 #include <thread>

@@ -5,7 +5,7 @@
 
 #include "../harness.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <algorithm>
 #include <array>

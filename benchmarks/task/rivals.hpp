@@ -1,7 +1,7 @@
 // The rivals of the task benchmark; each function does its work `size` times and hashes the result.
 #pragma once
 
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/futex.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "../harness.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <new>
 

@@ -1,7 +1,7 @@
 // The stand-in's queue, and its thread.
 #include "system.hpp"
 
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/futex.hpp>
 
 #include <thread>
 

@@ -7,7 +7,14 @@
 #include <coppice/exec/as_awaitable.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/bulk.hpp>
+#include <coppice/exec/closure.hpp>
+#include <coppice/exec/completion_signatures.hpp>
+#include <coppice/exec/connect.hpp>
 #include <coppice/exec/continues_on.hpp>
+#include <coppice/exec/deadline.hpp>
+#include <coppice/exec/domain.hpp>
+#include <coppice/exec/env.hpp>
+#include <coppice/exec/execution_policy.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/into_variant.hpp>
 #include <coppice/exec/just.hpp>
@@ -15,10 +22,13 @@
 #include <coppice/exec/let_async_scope.hpp>
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/queries.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/repeat.hpp>
 #include <coppice/exec/run_loop.hpp>
+#include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/scope.hpp>
+#include <coppice/exec/sender.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/spawn_future.hpp>
 #include <coppice/exec/split.hpp>
@@ -29,6 +39,7 @@
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/exec/timeout.hpp>
+#include <coppice/exec/value_types.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/when_all_range.hpp>
 #include <coppice/exec/when_any.hpp>

@@ -4,6 +4,7 @@
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/client_message.hpp>
 #include <coppice/http/cookie.hpp>
 #include <coppice/http/date.hpp>
 #include <coppice/http/files.hpp>
@@ -19,4 +20,5 @@
 #include <coppice/http/pause.hpp>
 #include <coppice/http/router.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/http/uri.hpp>
 #include <coppice/http/url.hpp>

@@ -1,7 +1,7 @@
 // Registers with membarrier(2) at start-up and pays for the light fences.
-#include <coppice/base/asymmetric.hpp>
+#include <coppice/base/internal/asymmetric.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

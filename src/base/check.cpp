@@ -1,5 +1,5 @@
-// The cold half of base/check.hpp.
-#include <coppice/base/check.hpp>
+// The cold half of base/internal/check.hpp.
+#include <coppice/base/internal/check.hpp>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The characters of base/json_string.hpp.
-#include <coppice/base/json_string.hpp>
+// The characters of base/internal/json_string.hpp.
+#include <coppice/base/internal/json_string.hpp>
 
 #include <cstddef>
 

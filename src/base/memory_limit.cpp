@@ -1,5 +1,5 @@
-// Reads the limits of base/memory_limit.hpp.
-#include <coppice/base/memory_limit.hpp>
+// Reads the limits of base/internal/memory_limit.hpp.
+#include <coppice/base/internal/memory_limit.hpp>
 
 #include <sys/resource.h>
 #include <algorithm>

@@ -1,7 +1,7 @@
-// The rare half of base/no_fork_context.hpp, for when a context is in force.
-#include <coppice/base/no_fork_context.hpp>
+// The rare half of base/internal/no_fork_context.hpp, for when a context is in force.
+#include <coppice/base/internal/no_fork_context.hpp>
 
-#include <coppice/base/fork_deque.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
 
 #include <new>
 

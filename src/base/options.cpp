@@ -1,5 +1,5 @@
-// The messages of base/options.hpp.
-#include <coppice/base/options.hpp>
+// The messages of base/internal/options.hpp.
+#include <coppice/base/internal/options.hpp>
 
 #include <stdexcept>
 #include <string>

@@ -1,11 +1,11 @@
 // The rare operations of a group: growing, ending, and waiting for contracts to be gone.
-#include <coppice/base/caller_runs.hpp>
 #include <coppice/base/clock.hpp>
-#include <coppice/base/options.hpp>
-#include <coppice/base/put_off.hpp>
+#include <coppice/base/internal/caller_runs.hpp>
+#include <coppice/base/internal/options.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/contract/batch.hpp>
-#include <coppice/contract/core.hpp>
+#include <coppice/contract/internal/core.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-// Reading the clock for exec/deadline.hpp.
+// Reads the clock for exec/deadline.hpp.
 #include <coppice/exec/deadline.hpp>
 
 #include <time.h>

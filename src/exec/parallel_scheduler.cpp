@@ -1,7 +1,7 @@
 // The default backend of parallel_scheduler: a team of threads that share one queue under a lock.
 #include <coppice/exec/parallel_scheduler.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/intrusive.hpp>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace coppice::execution::parallel_scheduler_replacement {
 
 namespace {
 
-// What the threads of a team share. Kept by each of them, so that none has to be waited for.
+// What the threads of a team share. Each thread keeps it alive, so that no thread need be joined.
 class team_state {
 public:
     // Threads: any.
@@ -24,7 +24,7 @@ public:
               std::size_t n, std::size_t chunk) noexcept {
         push(new_item(storage, r, bulk, n, chunk));
     }
-    // Runs items until the team has ended and none is left.
+    // Runs items until the team has ended and no item is left.
     void work() noexcept {
         std::unique_lock lock(mutex_);
         for (;;) {
@@ -33,7 +33,7 @@ public:
             run_part_of(*front_, lock);
         }
     }
-    // Lets the threads leave when they have nothing left to do.
+    // Lets the threads leave when nothing is left to do.
     void stop() noexcept {
         {
             const std::lock_guard lock(mutex_);
@@ -43,16 +43,16 @@ public:
     }
 
 private:
-    // One operation, in the storage it lent. Guarded by mutex_ but for what never changes.
+    // One operation, in the storage that it lent. mutex_ guards the fields that change.
     struct item {
         receiver_proxy* receiver;
-        bulk_item_receiver_proxy* bulk;  // null: only to be completed
+        bulk_item_receiver_proxy* bulk;  // nullptr if the item is only to be completed
         std::size_t count;
         std::size_t chunk;
         inplace_stop_token token;
         std::size_t claimed = 0;
         unsigned running = 0;  // threads that execute a range
-        bool stopped = false;  // ranges were left out
+        bool stopped = false;  // ranges were skipped because of a stop
         item* next = nullptr;
     };
     static_assert(sizeof(item) <= backend_storage_size);
@@ -72,7 +72,7 @@ private:
             queue_.push_back(&pushed);
             if (front_ == nullptr) front_ = queue_.pop_front();
         }
-        // A bulk item is for all; the item itself may be gone already.
+        // A bulk item is work for all threads. The item itself may be gone already.
         if (for_all) {
             changed_.notify_all();
         } else {
@@ -80,12 +80,12 @@ private:
         }
     }
 
-    // Claims one range of the item at the front and runs it without the lock; completes the item
-    // if it was the last. A stop leaves out the ranges that are not claimed yet.
+    // Claims one range of the item at the front and runs it without the lock. Completes the item if
+    // that was its last range. A stop skips the ranges that are not claimed yet.
     void run_part_of(item& claimed, std::unique_lock<std::mutex>& lock) noexcept {
         const std::size_t begin = claimed.claimed;
         if (claimed.token.stop_requested()) claimed.stopped = true;
-        // Widths are compared, not ends: begin + chunk may be more than a size_t can say.
+        // Compares widths, not ends, because begin + chunk may overflow.
         const std::size_t left = claimed.count - begin;
         const std::size_t end = begin + (claimed.stopped ? left : std::min(left, claimed.chunk));
         const bool runs = claimed.bulk != nullptr && begin != end && !claimed.stopped;
@@ -109,18 +109,18 @@ private:
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    item* front_ = nullptr;  // what is being claimed from; out of the queue
+    item* front_ = nullptr;  // the item that is being claimed from; no longer in the queue
     intrusive_queue<item, &item::next> queue_;
     bool stopping_ = false;
 };
 
-// Simple on purpose: programs with more to ask for register a pool of theirs. Its last owner may be
-// an operation that ends on one of its own threads, or whose end one of them waits for. So the end
-// joins no thread: each leaves by itself.
+// Simple on purpose: programs with higher needs register their own pool. The last owner of a team
+// may be an operation that ends on one of the team's threads, or one that such a thread waits for.
+// So the destructor joins no thread; each leaves by itself.
 class thread_team final : public parallel_scheduler_backend {
 public:
-    // Of fewer threads if there is no memory, or the system refuses some. Errors: what starting the
-    // first one throws.
+    // Starts `threads` threads, or fewer if memory or the system runs short. Errors: what starting
+    // the first thread throws.
     explicit thread_team(std::size_t threads) : state_(std::make_shared<team_state>()) {
         for (; size_ != threads; ++size_) {
             try {
@@ -139,7 +139,7 @@ public:
     }
     void schedule_bulk_chunked(std::size_t n, bulk_item_receiver_proxy& r,
                                std::span<std::byte> storage) noexcept override {
-        // A few chunks per thread even out what takes longer.
+        // Several chunks per thread even out chunks that take longer.
         const std::size_t pieces = size_ * 4;
         state_->push(storage, r, &r, n, std::max<std::size_t>(1, n / pieces));
     }
@@ -150,12 +150,12 @@ public:
 
 private:
     const std::shared_ptr<team_state> state_;
-    std::size_t size_ = 0;  // threads that were started
+    std::size_t size_ = 0;  // number of threads that were started
 };
 
-// What set_parallel_scheduler_backend chose, for the whole process as the draft has it. It is never
+// What set_parallel_scheduler_backend chose, for the whole process, as in the draft. Never
 // destroyed: work may call std::exit, and destructors of static objects may use the scheduler. The
-// process ends with the team's threads waiting, or still in work.
+// process ends while the team's threads wait or still work.
 struct registry {
     std::mutex mutex;
     std::shared_ptr<parallel_scheduler_backend> chosen;
@@ -170,7 +170,7 @@ registry& the_registry() {
 void set_parallel_scheduler_backend(std::shared_ptr<parallel_scheduler_backend> backend) {
     registry& r = the_registry();
     const std::lock_guard lock(r.mutex);
-    r.chosen.swap(backend);  // the old one ends after the lock is released
+    r.chosen.swap(backend);  // the old backend is released after the lock
 }
 
 [[gnu::weak]] std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend() {

@@ -1,4 +1,4 @@
-// The cold part of exec/scope.hpp: the listing of what a scope waits for.
+// The cold part of exec/scope.hpp: lists what a scope waits for.
 #include <coppice/exec/scope.hpp>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Accepting: descriptors and addresses that are short, shedding what is idle, refusing with 503.
+// Accepting: what happens when descriptors or places run short, closing idle connections, refusing
+// with 503.
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/timer.hpp>
 
@@ -25,10 +26,11 @@ using namespace internal;
 namespace {
 
 constexpr duration accept_pause = std::chrono::milliseconds(50);
-constexpr duration shed_pause = std::chrono::milliseconds(1);  // for another loop to shed
-constexpr int shed_pauses = 8;                                 // for one client
-constexpr int refused_reads_max = 16;                          // of a client that is refused
-constexpr std::size_t descriptors_besides = 64;                // connections: files, rings, logs
+// for another loop to close an idle one
+constexpr duration shed_pause = std::chrono::milliseconds(1);
+constexpr int shed_pauses = 8;                   // for one client
+constexpr int refused_reads_max = 16;            // of a client that is refused
+constexpr std::size_t descriptors_besides = 64;  // connections: files, rings, logs
 constexpr std::size_t descriptors_of_loop = 8;
 constexpr std::size_t per_address_least = 8;
 
@@ -46,12 +48,12 @@ bool out_of_resources(std::error_code ec) noexcept {
            ec == std::errc::no_buffer_space || ec == std::errc::not_enough_memory;
 }
 
-// Tells a client that it is not served, as far as that needs no waiting for it.
+// Tells a client that it is not served, as far as that needs no waiting for the client.
 session refuse(io::tcp::socket s) {
     std::error_code ec;
     co_await s.send_all(std::as_bytes(std::span(refusal_text)), use_await[ec]);
     s.shutdown_send();
-    // What is left unread would make the close a reset, which may overtake the answer.
+    // Unread bytes would turn the close into a reset, which may overtake the answer.
     std::array<std::byte, 4096> request;
     for (int i = 0; i != refused_reads_max && !s.is_quiet(); ++i) {
         if (co_await s.receive(request, use_await[ec]) == 0 || ec) break;
@@ -60,13 +62,15 @@ session refuse(io::tcp::socket s) {
 
 }  // namespace
 
-// Accepts until the acceptor is closed. Where descriptors or memory are short, what is idle goes.
+// Accepts until the acceptor is closed. When descriptors or memory run short, it closes idle
+// connections.
 session accept_connections(serving_loop& l, bool& began) {
     began = true;
     while (!l.draining) {
         std::error_code ec;
         io::tcp::socket s = co_await l.acceptor.accept(use_await[ec]);
-        // Closed, or ended with its context; a connection that came last is not served.
+        // The acceptor was closed, or its context ends. A connection that arrived last is not
+        // served.
         if (l.draining || ec == std::errc::operation_canceled) co_return;
         if (!ec) {
             for (int i = 0; i != shed_pauses && !l.has_room() && l.ask_others_to_shed(); ++i) {
@@ -79,7 +83,8 @@ session accept_connections(serving_loop& l, bool& began) {
         }
         if (!out_of_resources(ec)) continue;  // that connection is gone; the next may be fine
         if (l.reserve.give_up()) continue;
-        duration time = duration::zero();  // a turn of the loop, in which the closed file goes
+        // one turn of the loop, in which the closed file goes away
+        duration time = duration::zero();
         if (!l.shed_idle()) {
             const bool asked = l.ask_others_to_shed();
             if (!asked) l.counts.refused.add();
@@ -93,13 +98,13 @@ session accept_connections(serving_loop& l, bool& began) {
 }
 
 bool serving_loop::has_room() noexcept {
-    if (options.connections_max == 0) return true;  // nothing makes room
+    if (options.connections_max == 0) return true;  // no connection can make room
     const bool is_full = shared.open_connections.load(relaxed) >= options.connections_max;
     return (!is_full && (simulated || reserve.take())) || longest_idle() != nullptr;
 }
 
 void serving_loop::let_in(io::tcp::socket&& s) noexcept {
-    // Relaxed: a count. It is over the limit until a connection that is shed has closed.
+    // Relaxed: a count. It exceeds the limit until a connection that is being shed has closed.
     const std::size_t open = shared.open_connections.fetch_add(1, relaxed);
     bool welcome = true;
     if (open >= options.connections_max || !(simulated || reserve.take())) [[unlikely]] {
@@ -125,7 +130,7 @@ void serving_loop::let_in(io::tcp::socket&& s) noexcept {
 connection* serving_loop::longest_idle() noexcept {
     while (connection* const c = idle.front()) {
         if (c->is_waiting()) return c;
-        idle.erase(*c);  // its answers are on their way
+        idle.erase(*c);  // its answers are being sent
         connections.push_back(*c);
     }
     return nullptr;
@@ -234,7 +239,7 @@ bool reserve_descriptor::give_up() noexcept {
 
 namespace {
 
-// Whether the path is a socket on which nobody listens; then `found` says which.
+// Returns true if the path is a socket on which no process listens, and sets `found` to its status.
 bool is_abandoned(const std::string& path, struct stat& found) noexcept {
     if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
     const result<io::endpoint> at = io::endpoint::unix_path(path);
@@ -281,7 +286,7 @@ void provide_descriptors(const server_options& o, std::size_t loops) {
     const std::string warning =
         "the limit of descriptors is " + std::to_string(limit.rlim_cur) + ", but " +
         std::to_string(o.connections_max) + " connections need " + std::to_string(needed) +
-        ": idle ones will be closed before; raise RLIMIT_NOFILE or lower connections_max";
+        ": idle ones will be closed earlier; raise RLIMIT_NOFILE or lower connections_max";
     if (o.on_warning) {
         o.on_warning(warning);
     } else {

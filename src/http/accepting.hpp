@@ -1,4 +1,4 @@
-// Whom a server lets in, whom it sheds for that, and what accepting needs; for serving.hpp.
+// Which clients a server lets in, which connections it closes for them; for serving.hpp.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
@@ -18,20 +18,21 @@ namespace coppice::http {
 
 struct serving_loop;
 
-// Open connections by client address, over all loops. Threads: any.
+// The number of open connections by client address, over all loops. Threads: any.
 class address_counts : immovable {
 public:
     using address = std::array<unsigned char, 16>;
     using slot = std::pair<const address, std::size_t>;
 
-    // What counts as one address: an IPv4 address, or the /64 of an IPv6 one, which is what one
-    // subscriber has. Clients of a Unix socket are one; so are those that are gone already.
+    // Returns what counts as one address: an IPv4 address, or the /64 of an IPv6 address, which is
+    // what one subscriber has. All clients of a Unix socket count as one, as do clients that are
+    // gone already.
     static address of(const io::endpoint& client) noexcept;
-    // Whether the client is on this machine: a proxy in front of the server, for one.
+    // Returns true if the client is on this machine, for example a proxy in front of the server.
     static bool is_local(const io::endpoint& client) noexcept;
 
-    // Nullptr: the address has its `most` connections already, or there is no memory to count them.
-    // Cost: a lock and a tree.
+    // Counts a connection of the address. Returns nullptr if the address has `most` connections
+    // already, or there is no memory to count them. Cost: a lock and a look-up in a tree.
     slot* enter(const address& from, std::size_t most) noexcept;
     void leave(slot& s) noexcept;
 
@@ -40,41 +41,42 @@ private:
     std::map<address, std::size_t> open_;
 };
 
-// How many connections one address may have, and from when on that is looked at. Asking for an
-// address is a system call, so a server with few connections does not.
+// How many connections one address may have, and from how many connections on that is checked.
+// Asking for an address is a system call, so a server with few connections does not check.
 struct address_limit {
     static address_limit of(const server_options& o) noexcept;
 
     bool is_looked_at(std::size_t open) const noexcept { return open >= counted_from; }
 
     std::size_t most;
-    std::size_t counted_from;  // connections that are open, all together
+    std::size_t counted_from;  // open connections of all addresses
     bool strangers_only;       // clients on this machine are not counted
 };
 
-// A descriptor that is open for nothing, so that a full table has one place: for accepting a
-// connection in order to refuse it. Threads: its loop's.
+// A spare descriptor. When the process has no other left, it makes room for accepting a connection
+// in order to refuse it. Threads: its loop's.
 class reserve_descriptor : immovable {
 public:
     reserve_descriptor() noexcept = default;
     ~reserve_descriptor() { (void)give_up(); }
-    // Whether it is there, or could be opened now.
+    // Returns true if the descriptor is open, or could be opened now.
     bool take() noexcept;
-    // False: it is not there.
+    // Closes the descriptor. Returns false if it was not open.
     bool give_up() noexcept;
 
 private:
     int file_ = -1;
 };
 
-// Sent to a loop by others that need the place of an idle connection. Threads: any.
+// Sent to a loop by another loop that needs the place of an idle connection. Threads: any.
 class shed_request : public io::operation {
 public:
     explicit shed_request(serving_loop& l) noexcept : operation(&shed), loop_(l) {}
     enum class answer : unsigned char {
-        none,    // the loop was asked already, and has not answered
-        some,    // the loop is asked now; it had an idle connection when it was asked last, if ever
-        barren,  // the loop is asked now; it had none when it was asked last
+        none,  // the loop was asked before, and has not answered
+        some,  // the loop is asked now; it had an idle connection at its last answer, or has never
+               // been asked
+        barren,  // the loop is asked now; it had none at its last answer
     };
     answer send() noexcept;
 
@@ -83,17 +85,18 @@ private:
 
     serving_loop& loop_;
     std::mutex mutex_;
-    bool sent_ = false;    // it is in the loop's mailbox, or being looked at
-    bool barren_ = false;  // the loop had none when it was asked last
+    bool sent_ = false;    // it is in the loop's mailbox, or being handled
+    bool barren_ = false;  // the loop had none at its last answer
 };
 
-// The path of a Unix endpoint: removed before the server listens there and after it, but only if it
-// is a socket on which nobody listens. A name without a file, and other endpoints, have none.
+// The path of a Unix endpoint. It is removed before the server listens there and after the server
+// has ended, but only if it is a socket on which no process listens. Abstract names and other
+// endpoints have no path.
 class socket_path : immovable {
 public:
     explicit socket_path(const io::endpoint& at);
     ~socket_path() { remove(); }
-    // The server listens there now: it is this one's to remove.
+    // Called when the server listens there: the path is now this server's to remove.
     void adopt() noexcept;
     void remove() noexcept;
 
@@ -103,7 +106,7 @@ private:
     ino_t inode_ = 0;  // 0: not this server's
 };
 
-// Raises the soft limit of descriptors to what the options need, as far as the hard one lets it,
+// Raises the soft limit of descriptors to what the options need, as far as the hard limit permits,
 // and warns if that is too little.
 void provide_descriptors(const server_options& o, std::size_t loops);
 

@@ -1,7 +1,7 @@
 // The thread of http/access_log.hpp.
 #include <coppice/http/access_log.hpp>
 
-#include <coppice/base/file_name.hpp>
+#include <coppice/base/internal/file_name.hpp>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ std::uint64_t lines_of(std::string_view text) noexcept {
     return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// The file, or -1 with errno.
+// Returns the file, or -1 with errno.
 int open_log(const char* path) noexcept {
     return ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
@@ -73,7 +73,7 @@ std::error_code access_log::reopen() noexcept {
         const std::lock_guard lock(mutex_);
         std::swap(opened, reopened_);
     }
-    if (opened >= 0) ::close(opened);  // opened before, and never written to
+    if (opened >= 0) ::close(opened);  // reopened earlier, and never written to
     changed_.notify_one();
     return {};
 }
@@ -85,7 +85,7 @@ std::uint64_t access_log::dropped() const noexcept {
 
 void access_log::run() noexcept {
     ::pthread_setname_np(::pthread_self(), "coppice-log");
-    sigset_t broken_pipe;  // a reader that goes away must not end the process
+    sigset_t broken_pipe;  // a pipe whose reader goes away must not end the process
     ::sigemptyset(&broken_pipe);
     ::sigaddset(&broken_pipe, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);

@@ -1,7 +1,7 @@
-// Answering without waiting: from bytes to requests, to handlers, to bytes.
+// Answers that need no waiting: from bytes to requests, to handlers, to bytes.
 #include "serving.hpp"
 
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <charconv>
 #include <cstdio>
@@ -15,10 +15,10 @@ using namespace internal;
 
 namespace {
 
-// Answers are written before more are made once this much waits.
+// Once this much output is unsent, it is written before more answers are made.
 constexpr std::size_t output_bytes_max = 64 * 1024;
 
-// What the server as a whole can do, for OPTIONS *.
+// The methods of the server as a whole, for OPTIONS *.
 constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
 }  // namespace
@@ -50,8 +50,8 @@ constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS,
     }
 }
 
-// Once a request is answered: lets go of it, and says whether another may follow. The only way from
-// a request to the one behind it.
+// Called when a request is answered: removes it from the input, and tells if another may follow.
+// This is the only way from one request to the next.
 connection::step connection::settle(exchange& e, step s) {
     if (s != step::answered) return s;
     if (e.more) [[unlikely]]
@@ -70,8 +70,8 @@ connection::step connection::settle(exchange& e, step s) {
     return e.output.size() > output_bytes_max ? step::flush : step::answered;
 }
 
-// Whether only the handler can answer the request, and nothing of it starts before the body is
-// here.
+// Returns true if only the handler can answer the request, and nothing starts before the body has
+// arrived.
 inline bool connection::is_plain(const exchange& e) const noexcept {
     const request_head& head = e.parser.head();
     return e.match.status == match_status::found && !e.match.handler->starts_early() &&
@@ -79,8 +79,8 @@ inline bool connection::is_plain(const exchange& e) const noexcept {
            head.content_length().value_or(0) <= loop_.options.limits.body_bytes_max;
 }
 
-// The head is there, the body perhaps not: answers the request if it is not for its handler. Once
-// for each request.
+// Called once for each request when its head has arrived, and perhaps not its body. Answers the
+// request if that does not need its handler.
 connection::step connection::admit(exchange& e) {
     e.body = {};
     request r(e.parser.head(), {}, e.match.parameters, &e.origin);
@@ -95,7 +95,7 @@ connection::step connection::admit(exchange& e) {
     return e.end.is_known() ? step::admitted : step::body;
 }
 
-// Answers the request whose head and body are there, or says what that has to wait for.
+// Answers a request whose head and body have arrived, or returns what the answer has to wait for.
 [[gnu::flatten]] connection::step connection::respond(exchange& e) {
     const request_head& head = e.parser.head();
     request r(head, e.body, e.match.parameters, &e.origin);
@@ -111,15 +111,15 @@ connection::step connection::admit(exchange& e) {
     return finish(e, std::move(made), r);
 }
 
-// What the connection, a filter or the router answers, from the head alone.
+// Returns what the connection, a filter, or the router answers, from the head alone.
 std::optional<response> connection::answer_without_handler(exchange& e, const request& r) {
-    // Behind an answer of 2xx a proxy would take the connection for a tunnel (RFC 9110 section
-    // 9.3.6), and pass on what is no request.
+    // After a 2xx answer, a proxy would treat the connection as a tunnel (RFC 9110 section 9.3.6)
+    // and forward bytes that are not requests.
     if (r.verb() == method::connect) {
         e.closing = true;
         e.unread = true;
     }
-    // Without TLS it cannot answer for https.
+    // A server without TLS cannot answer for https.
     if (equals_ignoring_case(r.head().scheme(), "https")) return response::status(421);
     for (const auto& f : loop_.routes.filters()) {
         if (std::optional<response> made = f->before(r)) return made;
@@ -200,15 +200,15 @@ void connection::pass_filters(exchange& e, response& made, const request& r) {
     pass(loop_.routes.filters());
 }
 
-// Only the connection sends interim answers: one in place of the final answer would be taken for
-// the beginning of the next.
+// Returns the 500 for an answer with an interim status. Only the connection sends interim answers;
+// as a final answer, the client would take one for the beginning of the next.
 response connection::interim_answer(exchange& e) {
     report_exception(e, std::make_exception_ptr(std::logic_error(
                             "the answer to a request has an interim status (1xx)")));
     return response::status(500);
 }
 
-// The answer in place of one that was not made: what a status_error says, or 500.
+// Returns the answer after an exception: what a status_error says, or 500.
 response connection::answer_to(exchange& e, const std::exception_ptr& error) noexcept {
     try {
         std::rethrow_exception(error);
@@ -225,7 +225,7 @@ response connection::answer_to(exchange& e, const std::exception_ptr& error) noe
     return response::status(500);
 }
 
-// The exception goes to the owner of the server; its client gets 500.
+// Reports an exception to the owner of the server; the client gets 500.
 void connection::report_exception(exchange& e, std::exception_ptr error) noexcept {
     ++e.exceptions;
     try {
@@ -237,7 +237,7 @@ void connection::report_exception(exchange& e, std::exception_ptr error) noexcep
     } catch (const std::exception& known) {
         std::fprintf(stderr, "coppice: a handler threw: %s\n", known.what());
     } catch (...) {
-        std::fprintf(stderr, "coppice: a handler threw something that is no std::exception\n");
+        std::fprintf(stderr, "coppice: a handler threw something that is not a std::exception\n");
     }
 }
 
@@ -247,14 +247,14 @@ response connection::refusal(exchange& e, int status, const char* reason) {
     return response::status(status, static_text::promised(reason));
 }
 
-// Answers what was no request, or none that may go on.
+// Answers bytes that are not a request, or a request that cannot be completed.
 void connection::refuse(exchange& e, int status, const char* reason) {
     put(e, refusal(e, status, reason), nullptr);
 }
 
-// The request is answered before its body has come to its end. A short rest is dropped; otherwise
-// the connection ends. A client that waits for 100 (Continue) may send the body or not, so what it
-// sends next cannot be known.
+// Called when a request is answered before the end of its body has arrived. A short rest is
+// dropped; otherwise the connection ends. A client that waits for 100 (Continue) may or may not
+// send the body, so the meaning of its next bytes cannot be known.
 void connection::decide_about_rest(exchange& e, const request_head* head) {
     if (!e.closing && e.end.can_be_dropped()) {
         const std::size_t received = e.left.size() - e.head_bytes;
@@ -266,10 +266,11 @@ void connection::decide_about_rest(exchange& e, const request_head* head) {
     e.closing = e.unread = true;
 }
 
-// Whether and how this answer leaves the connection open, and how its body ends.
+// Decides if this answer leaves the connection open, and how its body ends.
 serialize_options connection::framing(exchange& e, const response& r, const request_head* head) {
     ++served_;
-    // A thread of the pool does not look at what its loop may change: the loop looks afterwards.
+    // A thread of the pool must not read `draining`, which its loop may change. The loop checks it
+    // afterwards.
     e.closing = e.closing || (!away_ && loop_.draining) || r.closes() || head == nullptr ||
                 !head->keep_alive() || served_ == loop_.options.requests_per_connection_max;
     if (!e.end.is_known()) [[unlikely]]
@@ -291,7 +292,8 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     return how;
 }
 
-// Appends an answer to e.output. Without a head it answers what was no request.
+// Appends an answer to e.output. `head` is nullptr if the answer is to bytes that were not a
+// request.
 [[gnu::flatten]] void connection::put(exchange& e, const response& r, const request_head* head) {
     serialize(r, framing(e, r, head), e.output);
     const bool sent = content_of(r.status()) == answer_content::any;
@@ -310,7 +312,7 @@ std::string_view connection::date_for(const exchange& e) noexcept {
     return away_ ? std::string_view(e.date.data(), e.date.size()) : loop_.date();
 }
 
-// Remembers that a request was answered, until the loop counts it.
+// Notes that a request was answered, until the loop counts it.
 void connection::note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
     if (e.latest.status != status) [[unlikely]] {
         if (e.latest.count != 0) e.earlier.push_back(e.latest);
@@ -334,7 +336,7 @@ void connection::log(exchange& e, int status, std::uint64_t body_bytes, const re
     if (head == nullptr) {
         e.log.append("-");
     } else {
-        // The parser has let neither quotes nor controls through.
+        // The parser has rejected quotes and control bytes.
         e.log.append(head->method_text()).append(" ").append(head->target()).append(" HTTP/1.");
         e.log.push_back(static_cast<char>('0' + head->minor_version()));
     }

@@ -1,5 +1,5 @@
-// How connections heed the budget of budget.hpp, and what happens where memory ends.
-#include <coppice/base/memory_limit.hpp>
+// How connections use the budget of budget.hpp, and what happens when memory runs out.
+#include <coppice/base/internal/memory_limit.hpp>
 #include <coppice/base/saturating.hpp>
 
 #include "serving.hpp"
@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t least_budget = 4 * 1024 * 1024;
 constexpr std::size_t room_step = 4096;
-// What a request that is waited for takes besides its bytes: the exchange, and coroutine frames.
+// What a request takes while the connection waits for it, besides its bytes: the exchange and
+// coroutine frames.
 constexpr std::size_t waiting_bytes = sizeof(exchange) + 4096;
 
 }  // namespace
@@ -29,18 +30,20 @@ std::size_t default_buffered_bytes() noexcept {
     }
 }
 
-// An allocator keeps what is freed between blocks that are in use: without this, a wave of half
-// bodies would leave the process as large as it was. Cost: a walk over the free blocks.
+// An allocator keeps freed memory between blocks that are in use. Without the trim, a wave of
+// half-received bodies would leave the process as large as it was. Cost: a walk over the free
+// blocks.
 void byte_budget::trim(std::size_t left) noexcept {
-    // Relaxed: a count; the exchange lets one thread trim.
+    // Relaxed: a count. The exchange lets only one thread trim.
     if (highest_.exchange(left, relaxed) < trimmed_from) return;
 #if defined(__GLIBC__)
     ::malloc_trim(0);
 #endif
 }
 
-// Makes room for `more` bytes behind e.input. `whole`: how long it will be, 0 if nobody knows. The
-// room grows with what has come, never with what was promised. False: the budget is exhausted.
+// Makes room for `more` bytes at the end of e.input. `whole`: the final size in bytes, 0 if it is
+// not known. The room grows with what has arrived, never with what was promised. Returns false if
+// the budget is exhausted.
 bool connection::make_room(exchange& e, std::size_t more, std::size_t whole) {
     const std::size_t needed = e.input.size() + more;
     if (needed <= e.room) return true;
@@ -51,7 +54,7 @@ bool connection::make_room(exchange& e, std::size_t more, std::size_t whole) {
     if (!reserve(e, cost)) return false;
     e.room = room;
     if (e.input.capacity() < room) {
-        std::string larger;  // reserve() of a string that is not empty may take twice as much
+        std::string larger;  // reserve() of a non-empty string may take twice as much
         larger.reserve(room);
         larger.assign(e.input);
         e.input.swap(larger);
@@ -66,22 +69,22 @@ bool connection::reserve(exchange& e, std::size_t bytes) noexcept {
     return !e.out_of_room;
 }
 
-// Whether a request with a body of this length may still be received.
+// Returns true if a request with a body of this length may still be received.
 bool connection::has_room_for(exchange& e, std::uint64_t length) noexcept {
     const std::uint64_t bytes = saturating_add<std::uint64_t>(length, waiting_bytes);
     e.out_of_room = !loop_.shared.budget.fits(saturating_cast<std::size_t>(bytes));
     return !e.out_of_room;
 }
 
-// The answer to a request that is not received for want of memory. Ends the connection.
+// Returns the answer to a request that is not received for lack of memory. Ends the connection.
 response connection::no_room(exchange& e) {
     return refusal(e, 503, no_room_reason).add("Retry-After", "1");
 }
 
-// A request has not come whole: its client is gone, or there was no room for it.
+// Called when a request has not arrived completely: the client is gone, or there was no room.
 connection::step connection::give_way(exchange& e) {
     if (!std::exchange(e.out_of_room, false)) return step::gone;
-    // What has come is given back at once: the client may still be waited for.
+    // Gives what has arrived back at once, since the connection may still wait for the client.
     std::string().swap(e.input);
     e.left = {};
     e.budget.give(std::exchange(e.reserved, 0));
@@ -90,7 +93,7 @@ connection::step connection::give_way(exchange& e) {
     return step::last;
 }
 
-// What waits to be sent counts while it does. False: the connection has to end.
+// Counts the unsent output. Returns false if the connection has to end.
 bool connection::reserve_output(exchange& e) noexcept {
     const std::size_t bytes = e.output.size() - e.sent;
     if (bytes <= room_step) return true;
@@ -108,16 +111,17 @@ void connection::give_output_back(exchange& e) noexcept {
     e.budget.give(bytes);
 }
 
-// A buffer of the loop has come into e.ahead. It is there already, and there are few: so it counts
-// even where it does not fit. The loop's own, like e.ahead: a handler may run on the pool.
+// Called when a buffer of the loop has been put into e.ahead. It counts even if it does not fit,
+// since it exists already and there are few. The count belongs to the loop, like e.ahead, since a
+// handler may run on the pool.
 void connection::reserve_ahead(exchange& e) noexcept {
     const std::size_t bytes = e.ahead.count * io::buffer_pool::buffer_bytes;
     if (bytes <= e.reserved_ahead) return;
     e.budget.add(bytes - std::exchange(e.reserved_ahead, bytes));
 }
 
-// The batch cannot be answered, for want of memory: the client gets a reset, since what it has got
-// so far may be a part.
+// Called when the batch cannot be answered for lack of memory. The client gets a reset, since what
+// it has received so far may be only a part.
 void connection::run_out_of_memory() noexcept {
     abort();
     if (batch_ != nullptr) end_batch(loop_.context.turn_time());

@@ -1,6 +1,6 @@
-// Chunked bodies: a state machine over the framing bytes, bulk moves of the payload.
+// Chunked bodies: a state machine over the framing bytes; the payload is moved in bulk.
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@ using namespace internal;
 
 namespace {
 
-// More would not fit 64 bits, or would be leading zeros.
+// More digits would not fit into 64 bits, or would be leading zeros.
 constexpr unsigned char size_digits_max = 16;
 
 }  // namespace
@@ -40,7 +40,7 @@ chunk_decoder::result chunk_decoder::decode(std::span<char> bytes) {
             error_, reason_};
 }
 
-// Takes one byte that is not payload. False: it is wrong, or one too many.
+// Takes one byte that is not payload. Returns false if it is wrong, or exceeds a limit.
 bool chunk_decoder::framing(char byte) {
     switch (state_) {
         case state::size_first:
@@ -85,8 +85,8 @@ bool chunk_decoder::size_ends() noexcept {
     return true;
 }
 
-// *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] ) (RFC 9112 section 7.1.1), but no
-// space between the size and the first ';'.
+// Parses *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] ) (RFC 9112 section 7.1.1),
+// but permits no space between the size and the first ';'.
 bool chunk_decoder::extension(char byte) noexcept {
     const bool space = byte == ' ' || byte == '\t';
     if (byte == '\r') {
@@ -138,7 +138,7 @@ bool chunk_decoder::extension(char byte) noexcept {
     return fail(400, bad_extension);
 }
 
-// *( field-line CRLF ) CRLF (RFC 9112 section 7.1.2).
+// Parses *( field-line CRLF ) CRLF (RFC 9112 section 7.1.2).
 bool chunk_decoder::trailer(char byte) {
     if (state_ == state::trailer_start && byte == '\r') return enter(state::end_lf);
     if (overhead_left_ == 0) return fail(431, too_large);

@@ -1,4 +1,4 @@
-// Connections, and the course of requests, of http/client.hpp.
+// The connections of http/client.hpp, and the course of a request.
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -46,7 +46,7 @@ std::unique_ptr<client_connection> client::take(const io::endpoint* to, std::str
         if (found == idle_.rend()) break;
         std::unique_ptr<client_connection> c = std::move(*found);
         idle_.erase(std::next(found).base());
-        // Else something has come since it was used last, or its server has closed it.
+        // Otherwise bytes have arrived since its last use, or its server has closed it.
         if (c->socket.is_quiet()) return c;
     }
     return std::make_unique<client_connection>(loop_, to != nullptr ? *to : io::endpoint(), name,
@@ -60,11 +60,12 @@ void client::keep(std::unique_ptr<client_connection> used) noexcept {
     used->fresh = false;
     try {
         idle_.push_back(std::move(used));
-    } catch (const std::bad_alloc&) {  // then it is closed
+    } catch (const std::bad_alloc&) {  // the connection is closed
     }
 }
 
-// Marsaglia's xorshift. Clients of one simulation draw what their time says.
+// Marsaglia's xorshift. It is seeded from the loop's time, so that a client in a simulation repeats
+// its numbers.
 std::uint64_t client::random() noexcept {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;
@@ -72,7 +73,7 @@ std::uint64_t client::random() noexcept {
     return random_;
 }
 
-// What a client_answer owns. It may outlive the client, but for its call's reading.
+// What a client_answer owns. It may outlive the client, but its call must not be read from then.
 struct client_opened : io::operation {
     client_opened(client& owner, client_request&& r)
         : operation(&arrive),
@@ -98,7 +99,7 @@ void client_opened_end::operator()(client_opened* opened) const noexcept {
 std::unique_ptr<client_opened, client_opened_end> client::begin_open(client_request&& r) {
     if (r.sink != nullptr) {
         throw std::system_error(std::make_error_code(std::errc::invalid_argument),
-                                "http client: what open() gives is read, and has no sink");
+                                "http client: open() takes no sink; read the answer instead");
     }
     return std::unique_ptr<client_opened, client_opened_end>(
         new client_opened(*this, std::move(r)));
@@ -109,7 +110,8 @@ client_call& client::call_of(client_opened& opened) noexcept {
 }
 
 task<std::string_view> client_answer::read() {
-    COPPICE_CHECK(opened_ != nullptr, "client_answer::read() of one that was moved from");
+    COPPICE_CHECK(opened_ != nullptr,
+                  "client_answer::read() was called on an answer that was moved from");
     const std::string_view piece = co_await opened_->call.read();
     if (piece.empty() && trailers_.empty()) trailers_ = std::move(opened_->call.answer().trailers_);
     co_return piece;
@@ -142,10 +144,11 @@ void client_call::posted_stop::arrive(operation* op) noexcept {
     if (call.waiter_) call.waiter_.resume();  // may end the call
 }
 
-// Whatever waits on the socket ends in a coming turn. The connection ends with a reset: to a server
-// its mere end would say that nothing more is asked, and the answer would still be made.
+// Ends every wait on the socket in a later turn. The connection ends with a reset: a mere end would
+// tell the server that nothing more is asked, and it would still make the answer.
 void client_call::interrupt() noexcept {
-    if (sending_) enough_->request_stop();  // the source may wait for something else
+    if (sending_)
+        enough_->request_stop();  // the source may wait for something other than the socket
     if (waiting_ != nullptr) waiting_->request_stop();
     if (connection_ == nullptr || !connection_->socket.is_open()) return;
     (void)connection_->socket.set(io::linger(std::chrono::seconds(0)));
@@ -159,7 +162,7 @@ void client_call::expired(io::timer_entry* entry) noexcept {
     call.interrupt();
 }
 
-// What follows has so much time.
+// Limits what follows to `time`.
 void client_call::limit(duration time) noexcept {
     unlimit();
     if (in_sink_) return;
@@ -184,28 +187,28 @@ task<bool> client_call::perform() {
     const duration total = request_.total.value_or(client_.options_.total);
     if (total < duration(0)) {
         fail(std::make_error_code(std::errc::invalid_argument),
-             "http request: its total time is negative");
+             "http request: the total time is negative");
     }
     return total == duration::max() ? perform_until_stopped() : perform_in_time(total);
 }
 
-// The timeout ends what waits, the source and the sink by a stop. Its timer is the loop's: what
-// awaits the request may have none.
+// The timeout stops the waits, the source, and the sink. It uses the loop's timer, since the
+// awaiter may have none.
 task<bool> client_call::perform_in_time(duration total) {
     end_ = saturating_add(loop_.now(), total);
     const inplace_stop_token outer = co_await execution::read_env(get_stop_token);
-    const scope_exit forget([&] { outer_ = outer; });  // the timeout's own token has gone
+    const scope_exit forget([&] { outer_ = outer; });  // the timeout's own token is gone
     try {
         const std::optional<bool> answered =
             co_await (execution::timeout(perform_until_stopped(), total) |
                       execution::write_env(
                           execution::prop(execution::get_timed_scheduler, loop_.get_scheduler())) |
                       execution::stopped_as_optional());
-        co_return answered.value_or(false);  // nothing: it was stopped before it began
+        co_return answered.value_or(false);  // nothing: stopped before it began
     } catch (const std::system_error& error) {
         if (error.code() != std::errc::timed_out || loop_.now() < end_) throw;
     }
-    fail(std::make_error_code(std::errc::timed_out), "http request: its total time is over");
+    fail(std::make_error_code(std::errc::timed_out), "http request: the total time has passed");
 }
 
 task<bool> client_call::perform_until_stopped() {
@@ -255,17 +258,18 @@ task<bool> client_call::request() {
     co_return true;
 }
 
-// Asks once, and once more if a kept connection turns out to be closed.
+// Sends the request once, and once more if a kept connection turns out to be closed.
 task<> client_call::ask() {
     bool again = idempotent(method_) && (without_body_ || request_.source == nullptr);
-    // Where one kept connection was closed, the others may be, too.
+    // If one kept connection was closed, the others may be closed, too.
     client::connections which = client::connections::kept_or_new;
     while (!stopped_) {
         if (client_.hosts_ != nullptr && host_ == nullptr) {
             co_await admit();
             if (stopped_) break;
         }
-        // Takes the place of the closed one, which goes first: the host's limit counts that place.
+        // Replaces the closed connection, which is destroyed first, since the host's limit counts
+        // its place.
         connection_ = nullptr;
         connection_ = client_.take(to_, name_, port_, which);
         const bool kept = !connection_->fresh;
@@ -277,7 +281,7 @@ task<> client_call::ask() {
     fail(std::make_error_code(std::errc::operation_canceled), "http request");
 }
 
-// False: the kept connection turned out to be closed, and the request may be sent again.
+// Gives false if the kept connection turned out to be closed, and the request may be sent again.
 task<bool> client_call::attempt(bool may_fail) {
     send_error_.clear();
     head_received_ = false;
@@ -303,19 +307,22 @@ task<bool> client_call::attempt(bool may_fail) {
         if (may_fail && !ends && !heard_) co_return false;
         lost_ = !ends && !heard_;
         fail(send_error_ ? send_error_ : std::make_error_code(std::errc::connection_aborted),
-             "no answer came");
+             "http request: no answer arrived");
     }
-    // A body that its server does not take, though it has answered with a success.
-    if (late_) fail(std::make_error_code(std::errc::timed_out), "the request's body");
+    // The server has answered with a success, but does not take the body.
+    if (late_)
+        fail(std::make_error_code(std::errc::timed_out),
+             "http request: the server did not take the body in time");
     unlimit();
     if (how_ == bodies::whole || outcome_ != outcome::answered) finish();
     co_return true;
 }
 
-// The answer's body has ended: the connection is for others.
+// Called when the answer's body has ended: keeps the connection for other requests if it is
+// reusable.
 void client_call::finish() {
     unlimit();
-    // The request's own field can only say close (RFC 9112 section 9.6).
+    // The request's own Connection field can only say close (RFC 9112 section 9.6).
     const bool asked_to_close = find_line(fields_, "Connection").has_value();
     const bool reusable = !closes_ && !asked_to_close && (!version_1_0_ || keep_alive_) &&
                           connection_->socket.is_open() && connection_->input.empty();
@@ -328,8 +335,8 @@ void client_call::let_go() noexcept {
     release();
 }
 
-// Awaits what interrupt() is to stop, though no socket is pending that it could close. Returns
-// false if the work was stopped, by that or from outside.
+// Awaits work that waits for something other than the socket, with a stop source through which
+// interrupt() stops it. Returns false if the work was stopped, by interrupt() or from outside.
 task<bool> client_call::until_interrupted(task<> work) {
     inplace_stop_source given_up;
     waiting_ = &given_up;

@@ -4,8 +4,8 @@
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
-#include <coppice/http/scan.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ using namespace internal;
 namespace {
 
 constexpr int interim_answers_max = 100;
-// Of the body of an answer that is not given to anyone: beyond, another connection is cheaper.
+// The most bytes of an unwanted answer's body that are received and dropped; beyond this, another
+// connection is cheaper.
 constexpr std::size_t dropped_bytes_max = 64 * 1024;
 
 }  // namespace
@@ -54,7 +55,7 @@ task<std::string_view> client_call::read() {
     const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
     if (broken_) throw std::system_error(broken_, broken_by_);
     std::optional<std::string_view> piece;
-    const scope_exit rest([this] { unlimit(); });  // the reader's time is its own
+    const scope_exit rest([this] { unlimit(); });  // the time between reads is not limited
     try {
         piece = co_await result_on_loop({{stop, loop_}, deadline}, next_piece());
     } catch (const std::system_error& error) {
@@ -68,8 +69,8 @@ task<std::string_view> client_call::read() {
     co_return *piece;
 }
 
-// What read() has thrown, it throws from then on. Not the same object: readers on other threads may
-// still have that.
+// Ends the connection, and makes read() throw this error from now on. Each call throws a new
+// object, since readers on other threads may still hold the old one.
 void client_call::break_off(std::error_code error, std::string_view what) {
     interrupt();
     broken_ = error;
@@ -78,12 +79,13 @@ void client_call::break_off(std::error_code error, std::string_view what) {
     broken_by_ = what;
 }
 
-// False: nothing came.
+// Gives false if no answer arrived.
 task<bool> client_call::receive_answer() {
     const bool answered = co_await receive_head();
     head_received_ = answered;
-    // Only an answer that is no success says that the rest of the body is not wanted; to one that
-    // is, a server may need all of it. What cannot be answered any more is not wanted either.
+    // Only an answer that is not a success says that the rest of the body is not wanted; for a
+    // success, a server may need all of it. If no answer can arrive any longer, the body is not
+    // wanted either.
     if (sending_ && (!answered || answer_.status() >= 300)) enough_->request_stop();
     if (answered) {
         outcome_ = judge();
@@ -96,7 +98,7 @@ task<bool> client_call::receive_answer() {
     }
     if (sending_) {
         if (closes_ && how_ == bodies::whole) enough_->request_stop();
-        limit(client_.options_.body);  // of a server that has answered and reads no more
+        limit(client_.options_.body);  // for a server that has answered and no longer reads
     }
     co_return answered;
 }
@@ -114,22 +116,24 @@ task<bool> client_call::receive_more() {
     co_return true;
 }
 
-// The final answer's head; a few interim ones (1xx) are passed over. 101 is final: what follows it
-// would be another protocol, for which nobody has asked. False: nothing came.
+// Receives the final answer's head; skips a few interim ones (1xx). 101 is final: it would be
+// followed by another protocol, which was not asked for. Gives false if no answer arrived.
 task<bool> client_call::receive_head() {
     std::string& input = connection_->input;
     int interim = 0;
     do {
         if (interim++ == interim_answers_max) {
-            fail(std::make_error_code(std::errc::message_size), "the interim answers");
+            fail(std::make_error_code(std::errc::message_size),
+                 "http request: too many interim answers");
         }
         std::size_t searched = 0;
         for (;;) {
             const std::size_t end = input.find("\r\n\r\n", searched);
-            // With its status line; so that it does not matter how the head arrives.
+            // Includes the status line, so that it does not matter how the head arrives.
             const std::size_t size = end == input.npos ? input.size() : end + 4;
             if (size > client_.options_.limits.header_bytes_max) {
-                fail(std::make_error_code(std::errc::message_size), "the answer's head");
+                fail(std::make_error_code(std::errc::message_size),
+                     "http request: the answer's head");
             }
             if (end != input.npos) {
                 read_head(std::string_view(input).substr(0, end + 2));
@@ -141,26 +145,30 @@ task<bool> client_call::receive_head() {
             if (!co_await receive_more()) co_return false;
         }
         if (answer_.status() == 101) {
-            fail(std::make_error_code(std::errc::bad_message), "an upgrade that was not asked for");
+            fail(std::make_error_code(std::errc::bad_message),
+                 "http request: the server switched protocols unasked");
         }
     } while (answer_.status() < 200);
     co_return true;
 }
 
-// What cannot become a head is not waited for. `news`: what has come, with the three bytes before.
+// Refuses input that cannot become a head, instead of waiting for more. `news`: what has arrived,
+// with the three bytes before it.
 void client_call::check_beginning(std::string_view news) const {
     constexpr std::string_view start = "HTTP/1.";
     const std::string_view begun = std::string_view(connection_->input).substr(0, start.size());
     bool good = start.starts_with(begun);
     for (std::size_t i = 1; i < news.size(); ++i)
         good = good && (news[i] != '\n' || news[i - 1] == '\r');
-    if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
+    if (!good)
+        fail(std::make_error_code(std::errc::bad_message), "http request: the answer's head");
 }
 
-// status-line *( field-line CRLF ) (RFC 9112 sections 4 and 5).
+// Parses: status-line *( field-line CRLF ) (RFC 9112 sections 4 and 5).
 void client_call::read_head(std::string_view head) {
     const auto require = [&](bool good) {
-        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's head");
+        if (!good)
+            fail(std::make_error_code(std::errc::bad_message), "http request: the answer's head");
     };
     length_.reset();
     chunked_ = closes_ = keep_alive_ = false;
@@ -183,7 +191,8 @@ void client_call::read_head(std::string_view head) {
         left.remove_prefix(end + 2);
         const std::size_t colon = each.find(':');
         if (++fields > client_.options_.limits.fields_max) {
-            fail(std::make_error_code(std::errc::message_size), "the answer's fields");
+            fail(std::make_error_code(std::errc::message_size),
+                 "http request: the number of the answer's fields");
         }
         require(colon != each.npos && colon != 0);
         require(
@@ -196,14 +205,16 @@ void client_call::read_head(std::string_view head) {
 
 void client_call::read_framing_field(std::string_view name, std::string_view value) {
     const auto require = [&](bool good) {
-        if (!good) fail(std::make_error_code(std::errc::bad_message), "the answer's framing");
+        if (!good)
+            fail(std::make_error_code(std::errc::bad_message),
+                 "http request: the answer's framing");
     };
     if (equals_ignoring_case(name, "content-length")) {
         require(!length_ && !chunked_);
         length_ = parse_integer<std::uint64_t>(value);
         require(length_.has_value());
     } else if (equals_ignoring_case(name, "transfer-encoding")) {
-        // Only what was not asked for could be anything else than chunked.
+        // The client asks for no other coding, so only chunked is valid.
         require(!length_ && !chunked_ && !version_1_0_ && equals_ignoring_case(value, "chunked"));
         chunked_ = true;
     } else if (equals_ignoring_case(name, "connection")) {
@@ -215,7 +226,7 @@ void client_call::read_framing_field(std::string_view name, std::string_view val
     }
 }
 
-// RFC 9112 section 6.3.
+// Decides how the body ends (RFC 9112 section 6.3).
 void client_call::begin_body() {
     consumed_ = 0;
     collected_ = 0;
@@ -234,17 +245,17 @@ void client_call::begin_body() {
         left_ = length_.value_or(~std::uint64_t{0});
         if (!length_) closes_ = true;
         if (collects() && length_ && left_ > client_.options_.limits.body_bytes_max) {
-            fail(std::make_error_code(std::errc::message_size), "the answer's body");
+            fail(std::make_error_code(std::errc::message_size), "http request: the answer's body");
         }
     }
 }
 
-// The body goes into the answer, whose size is limited.
+// Returns true if the body is collected in the answer, whose size is limited.
 bool client_call::collects() const noexcept {
     return how_ == bodies::whole && request_.sink == nullptr && outcome_ == outcome::answered;
 }
 
-// What of the body has come and was not given yet. Without waiting.
+// Gives the next piece of the body that has arrived and was not given out yet. Does not wait.
 client_call::step client_call::next_step(std::string_view& piece) {
     std::string& input = connection_->input;
     input.erase(0, std::exchange(consumed_, 0));
@@ -265,7 +276,7 @@ client_call::step client_call::next_chunk(std::string_view& piece) {
     if (r.status == parse_status::error) {
         fail(
             std::make_error_code(r.error == 400 ? std::errc::bad_message : std::errc::message_size),
-            "the answer's body");
+            "http request: the answer's body");
     }
     last_chunk_ = r.status == parse_status::complete;
     if (r.produced == 0) {
@@ -277,10 +288,12 @@ client_call::step client_call::next_chunk(std::string_view& piece) {
     return step::piece;
 }
 
-// Nothing more comes. Returns if that is the body's proper end.
+// Called when nothing more arrives. Returns if that is the proper end of the body, and throws
+// otherwise.
 void client_call::end_of_stream() {
     if (decoder_ || length_ || stopped_ || late_ || ended_by_) {
-        fail(std::make_error_code(std::errc::connection_aborted), "the answer's body");
+        fail(std::make_error_code(std::errc::connection_aborted),
+             "http request: the answer's body");
     }
     left_ = 0;
 }
@@ -300,13 +313,13 @@ task<> client_call::receive_body() {
     }
 }
 
-// The body of an answer that is passed over: so that its connection can be used again, if that does
-// not take long.
+// Receives and drops the body of an unwanted answer, so that its connection can be used again, if
+// that does not take long.
 task<> client_call::drop_body() {
     const bool short_enough = decoder_ || left_ <= dropped_bytes_max;
     std::size_t dropped = 0;
     bool whole = false;
-    limit(client_.options_.body);  // for all of it
+    limit(client_.options_.body);  // for the whole body
     try {
         while (short_enough && dropped <= dropped_bytes_max) {
             std::string_view piece;
@@ -326,7 +339,7 @@ task<> client_call::drop_body() {
     late_ = false;
 }
 
-// The next piece for read(), "" at the end.
+// Gives the next piece for read(), "" at the end.
 task<std::string_view> client_call::next_piece() {
     while (!finished()) {
         std::string_view piece;
@@ -338,7 +351,7 @@ task<std::string_view> client_call::next_piece() {
         }
         limit(std::min(client_.options_.body, saturating_sub(end_, loop_.now())));
         const bool more = co_await receive_more();
-        // The reader was stopped, and not the call, whose socket would be closed: nothing is lost.
+        // The reader was stopped, but not the call, whose socket would be closed. Nothing is lost.
         const bool stopped =
             ended_by_ == std::errc::operation_canceled && connection_->socket.is_open();
         if (!more && stopped) co_await execution::just_stopped();
@@ -347,9 +360,9 @@ task<std::string_view> client_call::next_piece() {
     co_return std::string_view();
 }
 
-// The sink may wait for something else than the socket.
+// Runs the sink by until_interrupted(): the sink may wait for something other than the socket.
 task<> client_call::give_to_sink(std::string_view piece) {
-    unlimit();  // the sink's time is its own
+    unlimit();  // the sink's time is not limited here
     in_sink_ = true;
     const scope_exit done([this] { in_sink_ = false; });
     const bool ended = co_await until_interrupted(request_.sink(piece));
@@ -364,7 +377,7 @@ task<> client_call::deliver(std::string_view piece) {
     }
     collected_ += piece.size();
     if (collected_ > client_.options_.limits.body_bytes_max) {
-        fail(std::make_error_code(std::errc::message_size), "the answer's body");
+        fail(std::make_error_code(std::errc::message_size), "http request: the answer's body");
     }
     answer_.body_.append(piece);
 }

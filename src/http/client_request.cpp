@@ -1,4 +1,4 @@
-// What a client sends: the head, which is exactly one request, and the body.
+// What a client sends: a head, which is exactly one request, and a body.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -6,9 +6,9 @@
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::size_t piece_bytes = 16 * 1024;
 
-// Fields of the caller that would change where the request ends, or what the server speaks next.
+// Returns true for a field of the caller that would change where the request ends, or what protocol
+// the server speaks next.
 bool changes_framing(const field& f) noexcept {
     constexpr std::string_view names[] = {"Host", "Content-Length", "Transfer-Encoding", "Upgrade"};
     if (std::ranges::any_of(names, [&](auto n) { return equals_ignoring_case(f.name, n); })) {
@@ -33,14 +34,14 @@ bool changes_framing(const field& f) noexcept {
     return equals_ignoring_case(f.name, "Connection") && !equals_ignoring_case(f.value, "close");
 }
 
-// What a request's head is made of.
+// The parts of a request's head.
 struct head_parts {
     std::string_view method, target, host, fields;
 };
 
-// Why `head` is not the one request that `r` asks for; "" if it is. `own_fields` of its fields are
-// the client's: Host in front, the framing behind. The server's parser is the judge, so what this
-// client sends is what that server would accept.
+// Returns why `head` is not exactly the request that `r` asks for; "" if it is. `own_fields` of its
+// fields are the client's: Host in front, the framing at the end. The server's parser decides, so
+// the client sends only what that server would accept.
 std::string_view fault_of(const head_parts& r, std::string_view head,
                           std::size_t own_fields) noexcept {
     if (equals_ignoring_case(r.method, "CONNECT")) return "the client makes no tunnels (CONNECT)";
@@ -73,7 +74,7 @@ void append_number(std::string& out, std::uint64_t value, int base = 10) {
 
 }  // namespace
 
-// Writes a streamed request body in chunks, or as it is if its length is declared.
+// Writes a streamed request body: in chunks, or unchanged if its length is declared.
 class client_writer final : public body_writer {
 public:
     client_writer(client_call& call, std::optional<std::uint64_t> length,
@@ -89,22 +90,22 @@ public:
             const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
             piece_.append(bytes.substr(0, taken));
             bytes.remove_prefix(taken);
-            if (left_) *left_ -= taken;  // not before: a stop leaves the rest out
+            if (left_) *left_ -= taken;  // only now: a stop leaves the rest out
             if (piece_.size() == piece_bytes) co_await flush();
         }
     }
-    // Stops the source if the connection is gone: what has come of an answer says why.
+    // Stops the source if the connection is gone; what has arrived of an answer tells why.
     task<> flush() override {
         if (!unsent_) put_piece();
         bool sent = false;
         if (call_.loop_.is_current()) {
             sent = co_await call_.send_output();
-        } else {  // the source has gone elsewhere
+        } else {  // the source is on another thread
             sent = co_await execution::starts_on(call_.loop_.get_scheduler(), call_.send_output());
         }
         const bool behind = std::exchange(unsent_, !sent);
         if (!sent) co_await execution::just_stopped();
-        if (behind) co_await flush();  // what a stopped call has left was first
+        if (behind) co_await flush();  // the rest of a stopped call was sent first
     }
     void trailer(std::string_view name, std::string_view value) override {
         if (chunked_) trailers_.add(name, value);
@@ -137,10 +138,10 @@ private:
     response trailers_;                  // only its fields
     std::optional<std::uint64_t> left_;  // of the declared length
     bool chunked_;
-    bool unsent_ = false;  // the output has what a call that was stopped has left
+    bool unsent_ = false;  // the output holds the rest of a stopped call
 };
 
-// Puts the request into output_, but for a body that a source writes.
+// Puts the request into output_, without a body that is sent separately.
 void client_call::write_request() {
     std::string& out = output_;
     out.clear();
@@ -181,11 +182,12 @@ bool client_call::body_apart() const noexcept {
     return !without_body_ && (request_.source != nullptr || request_.body.size() > piece_bytes);
 }
 
-// False: no answer came. A server may answer before it has the whole body, and close (RFC 9112
-// section 9.5); so a body that is not sent at once is sent while the answer is received.
+// Gives false if no answer arrived. A server may answer before it has the whole body, and close
+// (RFC 9112 section 9.5). A body that is not sent together with the head is therefore sent while
+// the answer is received.
 task<bool> client_call::exchange() {
     if (!body_apart()) {
-        // A failed send is nothing yet: the answer may have come before the connection broke.
+        // A failed send decides nothing: the answer may have arrived before the connection broke.
         (void)co_await send_piece(output_);
         co_return co_await receive_answer();
     }
@@ -193,15 +195,15 @@ task<bool> client_call::exchange() {
     sending_ = true;
     const auto [sent, answered] =
         co_await execution::when_all(send_body(enough_->get_token()), receive_answer());
-    // With a reset: what the kernel still holds of the body would keep it waiting for the server.
-    // But an answer that is still to be read comes from there.
+    // Ends the connection with a reset: otherwise the kernel would wait for the server to take the
+    // body bytes that it holds. Not if the answer is still to be read from the connection.
     const bool to_be_read = answered && how_ == bodies::by_pieces && outcome_ == outcome::answered;
     if (!sent && !to_be_read) interrupt();
     if (!sent) closes_ = true;
     co_return answered;
 }
 
-// False: the server wants no more of it, or the connection is gone.
+// Gives false if the server does not want the rest of the body, or the connection is gone.
 task<bool> client_call::send_body(inplace_stop_token enough) {
     const std::optional<bool> sent =
         co_await (execution::stop_when(send_pieces(), enough) | execution::stopped_as_optional());
@@ -229,7 +231,7 @@ task<bool> client_call::send_pieces() {
     co_return true;
 }
 
-// False: the connection is gone; send_error_ says why.
+// Gives false if the connection is gone; send_error_ says why.
 task<bool> client_call::send_piece(std::string_view piece) {
     sent_ = 0;
     if (send_error_ || !connection_->socket.is_open()) {
@@ -244,7 +246,8 @@ task<bool> client_call::send_piece(std::string_view piece) {
     co_return !send_error_;
 }
 
-// Sends output_. False: also if what awaits this was stopped. Then the next call sends the rest.
+// Sends output_. Gives false if the connection is gone, and also if the awaiter was stopped; the
+// next call then sends the rest.
 task<bool> client_call::send_output() {
     const bool sent = co_await send_piece(output_);
     output_.erase(0, sent_);

@@ -1,9 +1,9 @@
-// Where a client's request goes: URLs, redirects, retries, and turns at a host that has a limit.
+// Where a client's request goes: URLs, redirects, retries, and turns at a host with a limit.
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/date.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool describes_a_body(std::string_view name) noexcept {
 
 }  // namespace
 
-// At what the caller has asked for.
+// Aims at what the caller has asked for.
 void client_call::aim() {
     const client_options& o = client_.options_;
     redirects_left_ = request_.redirects_max.value_or(o.redirects_max);
@@ -46,14 +46,14 @@ void client_call::aim() {
     }
     if (request_.target != "/" || !request_.host.empty()) {
         fail(std::make_error_code(std::errc::invalid_argument),
-             "http request: with a URL there is no target and no host beside it");
+             "http request: a request with a URL must not have a target or host of its own");
     }
     route_ = std::make_unique<client_route>(url(request_.url));
     route_->to = request_.to;
     aim_at(route_->url);
 }
 
-// `at` is the route's.
+// Aims at a URL; `at` is the route's.
 void client_call::aim_at(const url& at) {
     if (at.scheme() != "http") {
         fail(std::make_error_code(std::errc::protocol_not_supported),
@@ -70,7 +70,7 @@ void client_call::aim_at(const url& at) {
     name_ = looked_up ? at.host() : std::string_view();
 }
 
-// What relative references are relative to: the target URI (RFC 9110 section 7.1). A target in
+// Returns the base of relative references: the target URI (RFC 9110 section 7.1). A target in
 // absolute form is one, and "*" is an empty path. Errors: std::errc::invalid_argument.
 url client_call::current_url() const {
     if (route_ != nullptr) return route_->url;
@@ -87,7 +87,7 @@ url client_call::current_url() const {
     return url(asterisk ? text : text.append(target_));
 }
 
-// What becomes of the answer whose head has come.
+// Decides what to do with the answer whose head has arrived.
 client_call::outcome client_call::judge() {
     if (answer_repeats()) return outcome::failed;
     return answer_redirects() ? outcome::redirected : outcome::answered;
@@ -109,7 +109,8 @@ bool client_call::answer_repeats() {
     return before_deadline(std::max(asked_delay_, delay_));
 }
 
-// Seconds, or a date (RFC 9110 section 10.2.3). Nothing for anything else.
+// Reads Retry-After: seconds, or a date (RFC 9110 section 10.2.3). Returns nothing for anything
+// else.
 std::optional<duration> client_call::retry_after() const {
     const std::optional<std::string_view> value = answer_.find("Retry-After");
     if (!value) return std::nullopt;
@@ -134,7 +135,8 @@ bool client_call::before_deadline(duration time) const noexcept {
            (deadline_ == execution::instant::never() || execution::instant(then) < deadline_);
 }
 
-// Between half of the delay and all of it: so that those who failed together do not come together.
+// Returns a time between half of the delay and all of it, so that clients that failed together do
+// not retry together.
 duration client_call::next_delay() noexcept {
     const duration half = delay_ / 2;
     const auto span = static_cast<std::uint64_t>((delay_ - half).count()) + 1;
@@ -143,15 +145,15 @@ duration client_call::next_delay() noexcept {
     return chosen;
 }
 
-// Whether the redirect that has come asks for a GET without a body, in place of the same request.
+// Returns true if the redirect asks for a GET without a body, instead of the same request.
 bool client_call::becomes_get() const noexcept {
     const int status = answer_.status();
     if (status == 303) return method_ != "GET" && method_ != "HEAD";
     return (status == 301 || status == 302) && method_ == "POST";
 }
 
-// Whether the answer is a redirect that can be followed. Without a Location there is nowhere to go,
-// and a streamed body cannot be sent again.
+// Returns true if the answer is a redirect that can be followed. Without a Location there is no
+// target, and a streamed body cannot be sent again.
 bool client_call::answer_redirects() {
     constexpr int redirects[] = {301, 302, 303, 307, 308};
     if (std::ranges::find(redirects, answer_.status()) == std::end(redirects)) return false;
@@ -160,7 +162,7 @@ bool client_call::answer_redirects() {
     return answer_.find("Location").has_value();
 }
 
-// Aims at where the answer points.
+// Aims at the target of the redirect.
 void client_call::follow() {
     if (redirects_left_ == 0) {
         fail(std::make_error_code(std::errc::too_many_links),
@@ -170,14 +172,14 @@ void client_call::follow() {
     const std::vector<std::string_view> locations = answer_.find_all("Location");
     const url from = current_url();
     std::string location(locations.front());
-    // RFC 9110 section 10.2.2: without a fragment, it has that of what was asked.
+    // A Location without a fragment inherits that of the requested URL (RFC 9110 section 10.2.2).
     if (location.find('#') == location.npos && !from.fragment().empty()) {
         location.append("#").append(from.fragment());
     }
     auto resolved = from.resolve(location);
     if (locations.size() != 1 || !resolved) {
         fail(std::make_error_code(std::errc::bad_message),
-             "http request: a redirect's Location is no URL of http");
+             "http request: a redirect's Location is not an http URL");
     }
     const bool get = becomes_get();
     const bool other_origin = !from.same_origin(*resolved);
@@ -203,18 +205,18 @@ std::string client_call::remaining_fields(bool other_origin, bool without_body) 
     return left;
 }
 
-// Lets the time pass. Errors: operation_canceled for a stop of the request's own.
+// Waits. Errors: operation_canceled if the request was stopped by its own token.
 task<> client_call::wait(duration time) {
     const auto passing = [](io::context& loop, duration t) -> task<> {
         co_await loop.get_scheduler().schedule_after(t);
     };
     const bool ended = co_await until_interrupted(passing(loop_, time));
     if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "http request");
-    // A call that was admitted goes on, though its wait was ended for that.
+    // A call that was admitted continues, although its wait was ended for that.
     if (!ended && host_ == nullptr) co_await execution::just_stopped();
 }
 
-// Takes a connection's place at the host, or waits for one.
+// Takes a place for a connection at the host, or waits for one.
 task<> client_call::admit() {
     client_hosts& hosts = *client_.hosts_;
     std::string key = name_.empty() ? to_->to_string() : std::string("//").append(name_);
@@ -236,13 +238,13 @@ task<> client_call::admit() {
     while (host_ == nullptr) co_await wait(duration::max());
 }
 
-// The next who waits takes the place over; its task goes on in a coming turn.
+// Passes the place to the next waiter, whose task continues in a later turn.
 void client_call::release() noexcept {
     if (host_ == nullptr) return;
     client_host& host = *std::exchange(host_, nullptr);
     if (client_waiter* const next = host.waiting.pop_front()) {
         next->call->host_ = &host;
-        // Null: it is leaving by itself, and gives the place back.
+        // nullptr: the waiter is leaving by itself, and gives the place back.
         if (next->call->waiting_ != nullptr) next->call->waiting_->request_stop();
         return;
     }

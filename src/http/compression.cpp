@@ -1,7 +1,7 @@
-// zlib behind http/filters.hpp.
+// The compression filter of http/filters.hpp, with zlib.
 #include <coppice/http/body.hpp>
 #include <coppice/http/filters.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <zlib.h>
 
@@ -17,7 +17,7 @@ using namespace internal;
 
 namespace {
 
-// The weight of one member of Accept-Encoding in thousandths; -1 if it is malformed.
+// Returns the weight of one member of Accept-Encoding in thousandths; -1 if it is malformed.
 int weight_of(std::string_view parameters) noexcept {
     if (parameters.empty()) return 1000;
     if (parameters.front() != ';') return -1;
@@ -57,7 +57,7 @@ public:
     }
     ~deflater() { ::deflateEnd(&stream_); }
 
-    // Appends what has become of `bytes` so far; with Z_FINISH, all of it.
+    // Appends the compressed form of `bytes` as far as zlib gives it; all of it with Z_FINISH.
     void add(std::string_view bytes, int flush, std::string& out) {
         constexpr std::size_t most = std::size_t{1} << 30;  // zlib counts in 32 bits
         for (; bytes.size() > most; bytes.remove_prefix(most)) {
@@ -84,7 +84,7 @@ private:
     z_stream stream_{};
 };
 
-// A streamed body, compressed on its way.
+// A streamed body, compressed as it is written.
 class deflated_body final : public body_source {
 public:
     deflated_body(std::shared_ptr<body_source> plain, bool gzip, int level)
@@ -103,7 +103,7 @@ private:
     public:
         through(body_writer& out, deflater& d) noexcept : out_(out), deflater_(d) {}
         task<> write(std::string_view bytes) override {
-            // In pieces, so that what is packed of a large one is sent meanwhile.
+            // In pieces, so that the compressed beginning of a large write is sent early.
             constexpr std::size_t most = std::size_t{1} << 20;
             while (!bytes.empty()) {
                 deflater_.add(bytes.substr(0, most), Z_NO_FLUSH, packed_);
@@ -112,7 +112,7 @@ private:
                 packed_.clear();
             }
         }
-        // What was written so far can be read by the client then.
+        // After this, the client can decompress everything that was written so far.
         task<> flush() override {
             deflater_.add({}, Z_SYNC_FLUSH, packed_);
             co_await out_.write(packed_);

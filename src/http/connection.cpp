@@ -1,4 +1,4 @@
-// One connection: its requests as they come, its answers as they are sent, within limits of time.
+// One connection: receives its requests and sends its answers, within limits of time.
 #include "serving.hpp"
 
 #include <coppice/base/saturating.hpp>
@@ -12,7 +12,7 @@ using namespace internal;
 
 namespace {
 
-// Ten thousand idle ones are to cost no more than 3 MB, with their slots in the loop's table.
+// Ten thousand idle connections must cost at most 3 MB, with their slots in the loop's table.
 static_assert(sizeof(connection) <= 160 || sizeof(void*) != 8);
 
 }  // namespace
@@ -42,14 +42,15 @@ bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot
     return true;
 }
 
-// Waits for requests and answers them, until something has to be waited for. May end the
+// Waits for requests and answers them, until it has to wait for something else. May end the
 // connection.
 [[gnu::flatten]] void connection::serve() noexcept {
     while (await_input() && take_input()) {
     }
 }
 
-// True: something has come. False: it is awaited, or the connection has ended.
+// Returns true if something has arrived; false if it is being waited for, or the connection has
+// ended.
 bool connection::await_input() noexcept {
     if (loop_.draining || !socket_.is_open()) [[unlikely]] {
         end();
@@ -70,11 +71,11 @@ void connection::become_busy() noexcept {
     loop_.connections.push_back(*this);
 }
 
-// True: it has ended at once, and `then` will not be called.
+// Returns true if the receive completed at once; `then` is not called in that case.
 bool connection::start_receiving(void (*then)(operation*) noexcept) noexcept {
     complete = then;
     if (receiving_) [[unlikely]]
-        return false;  // as it has been since a handler was waited for
+        return false;  // pending since a handler was waited for
     on = socket_.slot();
     receiving_ = !loop_.context.start_here(*this);
     return !receiving_;
@@ -93,7 +94,7 @@ io::pooled_buffer connection::take_received() noexcept {
     return {loop_.context.buffers(), data, bytes};
 }
 
-// True: it is answered, and the connection is as good as new.
+// Returns true if the input has been answered and the connection is ready for the next request.
 [[gnu::flatten]] bool connection::take_input() noexcept {
     io::pooled_buffer input = take_received();
     if (input.empty() || !socket_.is_open()) [[unlikely]] {
@@ -129,8 +130,8 @@ io::pooled_buffer connection::take_received() noexcept {
     return false;
 }
 
-// `sent`: when, if it is known. True: all are sent, and the batch is over. False: they are being
-// sent, or the connection has ended.
+// `sent`: when the last send ended, if that is known. Returns true if all answers are sent and the
+// batch is over; false if they are being sent, or the connection has ended.
 [[gnu::flatten]] bool connection::send_answers(std::optional<time_point> sent) noexcept {
     exchange& e = *batch_;
     bool at_once = false;
@@ -166,7 +167,7 @@ bool connection::note_sent(exchange& e) noexcept {
 
 void connection::answers_sent(operation* op) noexcept {
     connection& c = *static_cast<exchange::sending*>(op)->of.owner;
-    // What the loop finds sent was sent by the time that it looked.
+    // What the loop finds sent was sent by the time of its turn.
     c.go_on(c.loop_.context.turn_time());
 }
 
@@ -179,7 +180,7 @@ void connection::answers_sent(operation* op) noexcept {
     }
 }
 
-// Goes on as serve() does, in a coming turn at the earliest.
+// Continues as serve() does, in a later turn at the earliest.
 void connection::rest() noexcept {
     become_idle();
     if (!start_receiving(&received)) return;
@@ -187,7 +188,7 @@ void connection::rest() noexcept {
     loop_.context.defer(*this);
 }
 
-// Nothing of this may be touched afterwards.
+// Ends the connection. The caller must not touch it afterwards.
 void connection::end() noexcept {
     socket_.close();
     if (receiving_) {
@@ -205,7 +206,8 @@ void connection::received_last(operation* op) noexcept {
 
 void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
     batch_ = &e;
-    // One reading of the clock per batch: where the one before it has ended in this turn.
+    // One reading of the clock per batch: a batch begins when the turn did, or when the batch
+    // before it in this turn ended.
     e.began = std::max(loop_.context.turn_time(), loop_.batch_ended);
     e.buffer = std::move(received);
     e.left = text_of(e.buffer);
@@ -221,8 +223,7 @@ void connection::end_batch(time_point sent) noexcept {
     loop_.give_exchange(e);
 }
 
-// Counts what has been answered. Before the answers are written, so that whoever has read one finds
-// it counted.
+// Counts the answers before they are written, so that a client that has read one finds it counted.
 void connection::count(exchange& e) noexcept {
     loop_counts& counts = loop_.counts;
     const auto count_run = [&](const exchange::run& r) noexcept {
@@ -239,7 +240,7 @@ void connection::count(exchange& e) noexcept {
         for (const exchange::run& r : e.earlier) count_run(r);
         e.earlier.clear();
     }
-    if (e.latest.count != 0) {  // not exchanged: its halves were written apart, and not long ago
+    if (e.latest.count != 0) {  // no std::exchange: the two halves were written separately just now
         count_run(e.latest);
         e.latest.count = 0;
     }
@@ -250,7 +251,7 @@ void connection::count(exchange& e) noexcept {
         counts.exceptions.add(std::exchange(e.exceptions, 0));
 }
 
-// On the loop, after a write that had ended by `sent`.
+// Called on the loop, after a write that had ended by `sent`.
 void connection::account(exchange& e, time_point sent) noexcept {
     count(e);
     if (e.written_requests != 0) {
@@ -264,8 +265,8 @@ void connection::account(exchange& e, time_point sent) noexcept {
         loop_.log(e.log);
 }
 
-// Starts a phase that must end within `time`. The timer is only moved if it would fire too late;
-// one that fires too early is armed again by expired().
+// Starts a phase that must end within `time`. Moves the timer only if it would fire too late;
+// expired() arms again a timer that fires too early.
 void connection::enter(phase p, duration time) noexcept {
     phase_ = p;
     set_deadline(saturating_add(loop_.context.turn_time(), time));
@@ -285,7 +286,7 @@ void connection::set_deadline(time_point when) noexcept {
 
 void connection::expired(io::timer_entry* entry) noexcept {
     exchange& e = *static_cast<exchange*>(entry);
-    // Free, or ended with its context anyway.
+    // The exchange is free, or its context is ending.
     if (e.owner == nullptr || e.owner->loop_.context.ending()) return;
     connection& c = *e.owner;
     if (c.loop_.context.turn_time() < e.deadline) {
@@ -295,14 +296,14 @@ void connection::expired(io::timer_entry* entry) noexcept {
     }
 }
 
-// Last of all.
+// Called last: it may end the connection.
 void connection::run_out_of_time() noexcept {
     if (phase_ == phase::overdue) {
         give_up();
         return;
     }
     if (phase_ == phase::handling) {
-        if (away_) {  // each handler of the batch has a time of its own
+        if (away_) {  // each handler of the batch has its own time limit
             const time_point now = loop_.context.turn_time();
             time_point due{};
             if (!batch_->right.tell_if_late(now, due)) {
@@ -317,10 +318,11 @@ void connection::run_out_of_time() noexcept {
         return;
     }
     if (phase_ != phase::lingering) loop_.counts.timed_out.add();
-    break_off();  // what is pending ends, and the session with it
+    break_off();  // pending operations end, and the session with them
 }
 
-// Where a handler may be running, which may ask for the client's address afterwards.
+// Closes the socket. First takes the client's address if a handler may be running, which may still
+// ask for it.
 void connection::close_socket() noexcept {
     if (batch_ != nullptr && batch_->stop) (void)batch_->address.get();
     socket_.close();
@@ -332,7 +334,7 @@ duration connection::transfer_time(duration base, std::uint64_t bytes) const noe
 
 void connection::drain() noexcept {
     if (phase_ == phase::idle) {
-        if (batch_ == nullptr) socket_.close();  // else it has answers that are about to be sent
+        if (batch_ == nullptr) socket_.close();  // otherwise its answers are about to be sent
     } else if (phase_ == phase::header || phase_ == phase::body) {
         end_within(loop_.options.timeouts.drain_request);
     } else if (phase_ == phase::lingering) {
@@ -340,7 +342,7 @@ void connection::drain() noexcept {
     }
 }
 
-// The present phase has so much time at most.
+// Limits the current phase to `time` from now.
 void connection::end_within(duration time) noexcept {
     const time_point latest = saturating_add(loop_.context.turn_time(), time);
     if (latest < batch_->deadline) set_deadline(latest);
@@ -348,7 +350,7 @@ void connection::end_within(duration time) noexcept {
 
 void connection::cut_off() noexcept {
     cut_ = true;
-    if (!away_ || batch_->given_up) break_off();  // otherwise when it comes back
+    if (!away_ || batch_->given_up) break_off();  // otherwise at_home() does it
     request_stop();
 }
 

@@ -1,7 +1,7 @@
 // Cookies of requests, and Set-Cookie fields.
 #include <coppice/http/cookie.hpp>
 #include <coppice/http/date.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -14,8 +14,9 @@ using namespace internal;
 namespace {
 
 constexpr std::size_t pair_bytes_max = 4096;       // RFC 6265bis section 5.6
-constexpr std::size_t attribute_bytes_max = 1024;  // the same
-constexpr std::chrono::sys_seconds last_second{std::chrono::seconds(253'402'300'799)};  // of 9999
+constexpr std::size_t attribute_bytes_max = 1024;  // RFC 6265bis section 5.6
+constexpr std::chrono::sys_seconds last_second{
+    std::chrono::seconds(253'402'300'799)};  // the last second of the year 9999
 
 bool is_token(std::string_view text) noexcept {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return is(c, token_byte); });
@@ -28,7 +29,7 @@ bool is_path_byte(char c) noexcept {
     return c >= ' ' && c <= '~' && c != ';';
 }
 
-// Names between dots, of letters, digits, '-' and '_'.
+// Returns true for labels of letters, digits, '-', and '_', separated by dots.
 bool is_domain(std::string_view text) noexcept {
     char before = '.';
     for (const char c : text) {

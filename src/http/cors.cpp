@@ -30,9 +30,9 @@ public:
           age_(std::to_string(
               std::clamp<std::chrono::seconds::rep>(options_.age.count(), 0, delta_seconds_max))) {
         if (any_ && options_.credentials) {
-            throw std::invalid_argument("cors: credentials need origins that are named");
+            throw std::invalid_argument("cors: credentials need named origins, not \"*\"");
         }
-        // Texts that cannot be sent are found now, not at the first request.
+        // Finds texts that cannot be sent now, and not at the first request.
         response check(204);
         for (const std::string& origin : options_.origins) check.add("Origin", origin);
         check.add("Methods", methods_).add("Fields", fields_).add("Exposed", exposed_);
@@ -50,7 +50,7 @@ public:
     }
 
     void after(const request& r, response& answer) const override {
-        // What depends on a field says so, also where the field is missing.
+        // An answer that depends on a request field names it in Vary, also if it is missing.
         if (!any_) answer.add("Vary", "Origin");
         const auto origin = r.find("Origin");
         if (!origin || !permits(*origin)) return;

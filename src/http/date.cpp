@@ -1,5 +1,5 @@
 // Calendar arithmetic and the forms of http/date.hpp.
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/http/date.hpp>
 #include <coppice/http/uri.hpp>
 
@@ -15,8 +15,8 @@ struct civil_date {
     int year, month, day;  // month and day from 1
 };
 
-// The proleptic Gregorian date of a day counted from 1970-01-01. The year begins in March, so that
-// the leap day is its last; 400 years have 146,097 days.
+// Returns the proleptic Gregorian date of a day, counted from 1970-01-01. The year begins in March
+// here, so that the leap day is its last day; 400 years have 146,097 days.
 civil_date to_date(int days) noexcept {
     const int shifted = days + 719468;  // from 0000-03-01
     const int era = shifted / 146097;
@@ -30,7 +30,7 @@ civil_date to_date(int days) noexcept {
             day_of_year - (153 * march_month + 2) / 5 + 1};
 }
 
-// The inverse: the day, counted from 1970-01-01, of a date that exists.
+// Returns the day, counted from 1970-01-01, of a date that exists: the inverse of to_date().
 std::int64_t to_days(const civil_date& date) noexcept {
     const int year = date.year - (date.month <= 2 ? 1 : 0);
     const int era = year / 400;
@@ -41,7 +41,7 @@ std::int64_t to_days(const civil_date& date) noexcept {
     return std::int64_t{era} * 146097 + day_of_era - 719468;
 }
 
-// Reads a date from its front, piece by piece; once a piece is not what it should be, all fail.
+// Reads a date from its front, piece by piece. After a piece that does not match, everything fails.
 class reader {
 public:
     explicit reader(std::string_view text) noexcept : text_(text) {}
@@ -51,7 +51,7 @@ public:
         if (good_) text_.remove_prefix(expected.size());
         return *this;
     }
-    // Exactly `size` digits; with `spaced`, a space may stand for a first zero.
+    // Reads exactly `size` digits. With `spaced`, a space may stand for a first zero.
     reader& number(std::size_t size, int& value, bool spaced = false) noexcept {
         if (!good_ || text_.size() < size) return fail();
         std::string_view digits = text_.substr(0, size);
@@ -71,7 +71,7 @@ public:
         text_.remove_prefix(3);
         return *this;
     }
-    // One of the days' names.
+    // Reads the name of a day.
     reader& day_name(bool whole) noexcept {
         for (const std::string_view name :
              {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}) {
@@ -83,7 +83,7 @@ public:
     reader& time(int& seconds) noexcept {
         int hour = 0, minute = 0, second = 0;
         number(2, hour).text(":").number(2, minute).text(":").number(2, second);
-        // A leap second is read as the next one.
+        // A leap second is read as the next second.
         if (hour > 23 || minute > 59 || second > 60) return fail();
         seconds = hour * 3600 + minute * 60 + second;
         return *this;
@@ -111,7 +111,7 @@ std::optional<std::int64_t> parse_date(std::string_view text, std::int64_t now) 
         rfc850.day_name(true).text(", ").number(2, date.day).text("-").month(date.month);
         rfc850.text("-").number(2, date.year).text(" ").time(seconds).text(" GMT");
         if (rfc850.finished()) {
-            // More than 50 years ahead means the last year with these digits.
+            // A date more than 50 years ahead means the last past year with these digits.
             const int this_year = to_date(static_cast<int>(now / 86400)).year;
             date.year += this_year - this_year % 100;
             if (date.year > this_year + 50) date.year -= 100;
@@ -125,7 +125,7 @@ std::optional<std::int64_t> parse_date(std::string_view text, std::int64_t now) 
     }
     if (date.year < 1 || date.day < 1) return std::nullopt;
     const std::int64_t days = to_days(date);
-    // The 31st of a short month comes back as another day.
+    // The 31st of a short month is converted to another day.
     if (days >= 0 && to_date(static_cast<int>(days)).day != date.day) return std::nullopt;
     return days * 86400 + seconds;
 }

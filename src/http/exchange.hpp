@@ -1,4 +1,4 @@
-// exchange: what serving one batch of requests needs, and its parts; for serving.hpp.
+// exchange: what a connection needs to serve one batch of requests; for serving.hpp.
 #pragma once
 
 #include <coppice/http/body.hpp>
@@ -29,7 +29,8 @@ inline std::string_view text_of(const io::pooled_buffer& buffer) noexcept {
     return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};
 }
 
-// What was received before anyone asked for it: in a batch whose handler was being waited for.
+// What was received before it was asked for, while the connection waited for a handler of the
+// batch.
 struct read_ahead {
     static constexpr unsigned buffers_max = 4;
 
@@ -54,31 +55,32 @@ struct read_ahead {
     std::array<io::pooled_buffer, buffers_max> kept;
     unsigned first = 0;
     unsigned count = 0;
-    bool ended = false;              // nothing more will come
+    bool ended = false;              // nothing more will arrive
     std::error_code error;           // only if ended
-    std::coroutine_handle<> waiter;  // wants the next buffer, or the end
+    std::coroutine_handle<> waiter;  // waits for the next buffer, or for the end
 };
 
-// Who answers a request whose handler runs on the pool: the pool's thread, or its loop in its place
-// when the handler does not end in time. Each handler of a batch has a time of its own. Threads:
+// Decides which thread answers a request whose handler runs on the pool: the pool's thread, or the
+// loop if the handler does not end in time. Each handler of a batch has a time of its own. Threads:
 // any.
 class right_to_answer {
 public:
-    // The batch leaves for the pool, where its first handler has to end by `deadline`. `alone`: as
-    // below. On the loop.
+    // Called on the loop when the batch leaves for the pool, where its first handler has to end by
+    // `deadline`. `alone`: see begin().
     void depart(bool alone, time_point deadline) noexcept {
         alone_ = alone;
         deadline_ = deadline;
         told_ = false;
     }
-    // The batch's first handler is about to start. False: the connection was given up while the
-    // batch waited for a thread, and what the exchange has is the loop's.
+    // Called when the batch's first handler is about to start. Returns false if the loop gave the
+    // connection up while the batch waited for a thread; the contents of the exchange then belong
+    // to the loop.
     [[nodiscard]] bool begin_first() noexcept {
         const std::lock_guard lock(mutex_);
         return !given_up_;
     }
-    // A later one is, which has to end by `deadline`. `alone`: no earlier answer is waiting to be
-    // sent. False: the connection has been given up.
+    // Called when a later handler is about to start, which has to end by `deadline`. `alone`: no
+    // earlier answer is waiting to be sent. Returns false if the connection was given up.
     [[nodiscard]] bool begin(bool alone, time_point deadline) noexcept {
         const std::lock_guard lock(mutex_);
         if (given_up_) return false;
@@ -86,53 +88,54 @@ public:
         deadline_ = deadline;
         return true;
     }
-    // The handler has ended. False: the connection has been given up.
+    // Called when the handler has ended. Returns false if the connection was given up.
     [[nodiscard]] bool end() noexcept {
         const std::lock_guard lock(mutex_);
         alone_ = false;
         deadline_ = time_point::max();
         return !given_up_;
     }
-    // The loop looks at the time. True: a handler is late, and the loop tells it to stop. Otherwise
-    // `next` is when one may be, or max() if none is running.
+    // Called on the loop. Returns true if a handler is late; the loop then tells it to stop.
+    // Otherwise sets `next` to the time when one may be late, or to max() if none is running.
     [[nodiscard]] bool tell_if_late(time_point now, time_point& next) noexcept {
         const std::lock_guard lock(mutex_);
         next = deadline_;
         told_ = told_ || now >= deadline_;
         return told_;
     }
-    // Whether a handler of this batch was told to stop: the next one needs a stop source that knows
-    // nothing of it, which the loop makes. After end().
+    // Called after end(). Returns true if a handler of this batch was told to stop. The next
+    // handler then needs a new stop source, which the loop makes.
     [[nodiscard]] bool was_told() noexcept {
         const std::lock_guard lock(mutex_);
         return told_;
     }
-    // The loop waits no longer. True: a handler is running or about to, and its answer is the next:
-    // what the exchange has is the loop's until the batch comes home.
+    // Called when the loop stops waiting. Returns true if a handler is running or about to run, and
+    // its answer would be the next to be sent. The contents of the exchange then belong to the loop
+    // until the batch returns to it.
     [[nodiscard]] bool give_up() noexcept {
         const std::lock_guard lock(mutex_);
         given_up_ = true;
         return alone_;
     }
-    // While no thread of the pool has the batch.
+    // Called while no thread of the pool has the batch.
     void reset() noexcept { alone_ = given_up_ = told_ = false; }
 
 private:
     std::mutex mutex_;
-    time_point deadline_ = time_point::max();  // of the handler that runs; max(): none does
+    time_point deadline_ = time_point::max();  // of the running handler; max(): none runs
     bool alone_ = false;
     bool given_up_ = false;
     bool told_ = false;  // a handler was told to stop
 };
 
-// The client's address: taken from the socket when somebody asks first, and kept. The loop takes it
-// before it closes the socket under a handler, since the descriptor may be another connection's
-// then. Threads: any.
+// The client's address: taken from the socket on the first call, and kept. The loop takes it before
+// it closes the socket under a handler, since the descriptor may belong to another connection
+// afterwards. Threads: any.
 class peer_address {
 public:
     explicit peer_address(exchange& of) noexcept : of_(of) {}
     io::endpoint get() noexcept;
-    // For the next connection.
+    // Forgets the address, for the next connection.
     void forget() noexcept { known_ = false; }
 
 private:
@@ -142,42 +145,44 @@ private:
     io::endpoint address_;  // only if known
 };
 
-// Sent with 503 to a request for which there is no memory.
+// The text of the 503 to a request for which there is no memory.
 inline constexpr const char* no_room_reason = "the server is short of memory";
 
-// What serving one batch of requests needs; lent by the loop, so that idle connections hold none.
-// While the batch is on the pool it is that thread's, but for `stop`, `right`, and the loop's own:
-// the timer, the sender, and what is read ahead. The lines of the cache that a batch touches cost
-// more than what it does with them: so most batches leave the second half alone.
+// What a connection needs to serve one batch of requests. The loop lends it, so idle connections
+// hold none. While the batch is on the pool, the exchange belongs to that thread, except for
+// `stop`, `right`, and the loop's own parts: the timer, the sender, and what is read ahead. The
+// cache lines that a batch touches cost more than the work on them, so most batches leave the
+// second half alone.
 struct alignas(64) exchange : io::timer_entry {
     exchange(const limits& l, byte_budget& b, void (*expired)(timer_entry*) noexcept) noexcept
         : timer_entry(expired), parser(l), budget(b) {
         origin.peer = &address;
     }
-    // For the next batch, which may have been read ahead.
+    // Prepares for the next batch, which may have been read ahead.
     void clear() noexcept;
 
-    connection* owner = nullptr;  // nullptr: it is free, and its timer, if armed, means nothing
-    time_point deadline{};        // of the owner's phase
-    time_point armed_for{};       // when the timer will look at the deadline
+    connection* owner = nullptr;  // nullptr: it is free, and its timer means nothing
+    time_point deadline{};        // when the owner's phase has to end
+    time_point armed_for{};       // when the timer will check the deadline
     struct sending : io::ring_operation {
         explicit sending(exchange& e) noexcept : ring_operation(nullptr, io::opcode::send), of(e) {}
         exchange& of;
     };
     sending sender{*this};
     time_point began{};
-    io::pooled_buffer buffer;  // what was received, until it is consumed or has to be kept
-    std::string_view left;     // of it or of `input`: what has not been consumed
+    io::pooled_buffer buffer;  // what was received, until it is consumed or must be kept
+    std::string_view left;     // the unconsumed rest of `buffer` or `input`
     std::string output;        // answers not yet written
-    std::size_t sent = 0;      // of `output`
-    // What the loop has not counted yet: runs of answers of one status, mostly one of one.
+    std::size_t sent = 0;      // bytes of `output`
+    // What the loop has not counted yet: runs of answers with the same status. Most often there is
+    // one run of one answer.
     struct run {
         int status = 0;
         unsigned count = 0;
     };
-    run latest;                        // the last ones
-    std::vector<run> earlier;          // than these
-    std::size_t written_requests = 0;  // counted, but for how long they took
+    run latest;                        // the last run
+    std::vector<run> earlier;          // the runs before `latest`
+    std::size_t written_requests = 0;  // counted, but their latency is not recorded yet
     std::size_t bytes_sent = 0;
     std::size_t exceptions = 0;
     std::size_t stops = 0;
@@ -188,35 +193,35 @@ struct alignas(64) exchange : io::timer_entry {
     std::string_view body;
     request_origin origin;
     bool closing = false;       // the answers now in `output` are the last
-    bool unread = false;        // closing while the client may rightly send more
+    bool unread = false;        // closing while the client may still be sending
     bool in_head = false;       // its head is being waited for
-    bool streaming = false;     // an answer has begun whose body comes in pieces
-    bool given_up = false;      // the handler did not end in time, and answers nobody any more
-    bool sending_late = false;  // what give_up() has to say
-    bool departing = false;     // none of the batch's handlers has begun on the pool
-    bool more = false;          // what is below `parser` may be in use
+    bool streaming = false;     // an answer with a body in pieces has begun
+    bool given_up = false;      // the handler did not end in time; its answer is dropped
+    bool sending_late = false;  // give_up()'s answer is being sent
+    bool departing = false;     // the batch has left; none of its handlers has begun
+    bool more = false;          // the members below `parser` may be in use
     route_match<handler> match;
     head_parser parser;
 
-    std::string input;                // bytes of a request that did not come in one piece
-    std::size_t room = 0;             // of `input`'s capacity, what is reserved
-    std::size_t reserved = 0;         // of the budget, but for what is read ahead
-    std::size_t reserved_output = 0;  // of that, while the output waits
-    std::size_t reserved_ahead = 0;   // of the budget, for `ahead`: the loop's own
-    bool out_of_room = false;         // the last that was asked of the budget did not fit
+    std::string input;                // bytes of a request that arrived in several pieces
+    std::size_t room = 0;             // the reserved part of `input`'s capacity
+    std::size_t reserved = 0;         // of the budget, without what is read ahead
+    std::size_t reserved_output = 0;  // of `reserved`, for unsent output
+    std::size_t reserved_ahead = 0;   // of the budget, for `ahead`; the loop's own
+    bool out_of_room = false;         // the last reservation did not fit into the budget
     byte_budget& budget;
     peer_address address{*this};
     std::string rest;
     std::string trailers;
-    std::string log;   // lines of the answers in `output`
+    std::string log;   // log lines of the answers in `output`
     std::string peer;  // for the log; "": not asked for yet
     right_to_answer right;
     read_ahead ahead;
-    std::coroutine_handle<> late_waiter;  // wants what is sent late to end
-    std::string head;                     // of a request whose handler reads the body
-    std::array<char, 29> date;            // for answers of a thread of the pool
-    std::optional<response> streamed;     // the answer, if its body comes in pieces
-    // Handlers are being waited for, or run elsewhere: engaged and reset on the loop.
+    std::coroutine_handle<> late_waiter;  // waits for the end of the late answer
+    std::string head;                     // the head of a request whose handler reads the body
+    std::array<char, 29> date;            // for answers made on the pool
+    std::optional<response> streamed;     // an answer whose body comes in pieces
+    // Engaged while a handler is waited for or runs on the pool. Engaged and reset on the loop.
     std::optional<inplace_stop_source> stop;
 };
 

@@ -88,7 +88,7 @@ private:
     std::uint64_t length_ = 0;
 };
 
-// What separates the parts of an answer; random, so that no file has it in it.
+// Returns what separates the parts of an answer: a random text, so that no file contains it.
 const std::string& boundary() {
     static const std::string chosen = [] {
         std::random_device random;

@@ -1,4 +1,4 @@
-// Bodies that come out of an open file, as a whole or in parts; behind http/files.hpp.
+// Bodies from an open file, the whole file or parts of it; for http/files.hpp.
 #pragma once
 
 #include <coppice/http/body.hpp>
@@ -14,24 +14,26 @@
 
 namespace coppice::http {
 
-// Reads up to `size` bytes at `offset`; fewer at the end of the file, or if it is broken.
+// Reads up to `size` bytes at `offset`. Returns how many: fewer at the end of the file, or after an
+// error.
 std::size_t read_at(int file, char* to, std::size_t size, std::uint64_t offset) noexcept;
 
 struct byte_range {
     std::uint64_t first;
-    std::uint64_t size;  // 0: no byte of the file is in the range
+    std::uint64_t size;  // 0: the range has no byte of the file
 };
 
-// "bytes 0-9/100", for Content-Range.
+// Returns "bytes 0-9/100", for Content-Range.
 std::string content_range(const byte_range& part, std::uint64_t size);
 
-// A part of a file that is sent by the kernel, or by pieces if a filter wants to see it. A file
-// that is cut short meanwhile ends the connection with a reset: its client is never told that the
-// part is the whole.
+// Makes a body of a part of a file. The kernel sends it, or it is sent in pieces if a filter needs
+// to see them. If the file is truncated meanwhile, the connection ends with a reset, so the client
+// never takes a part for the whole.
 std::shared_ptr<body_source> part_of_file(std::shared_ptr<const owned_file> file,
                                           const byte_range& part);
 
-// Several parts of a file, each with a head of its own (RFC 9110 section 14.6), and their type.
+// Makes a body of several parts of a file, each with its own head (RFC 9110 section 14.6), and sets
+// their media type.
 std::shared_ptr<body_source> parts_of_file(std::shared_ptr<const owned_file> file,
                                            std::vector<byte_range> parts, std::uint64_t size,
                                            std::string_view type);

@@ -2,7 +2,7 @@
 #include "file_conditions.hpp"
 
 #include <coppice/http/date.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +13,8 @@ using namespace internal;
 
 namespace {
 
-// Every bit of the result follows from every bit of the value (the finalizer of MurmurHash3).
+// Mixes a value, so that every bit of the result depends on every bit of it (the finalizer of
+// MurmurHash3).
 std::uint64_t mixed(std::uint64_t value) noexcept {
     value = (value ^ (value >> 33)) * 0xff51afd7ed558ccd;
     value = (value ^ (value >> 33)) * 0xc4ceb9fe1a85ec53;
@@ -56,10 +57,11 @@ namespace {
 
 enum class comparison : bool { strong, weak };
 
-// Whether a list of entity tags, or "*", has this strong one (RFC 9110 section 8.8.3.2).
+// Returns true if a list of entity tags, or "*", has this strong tag (RFC 9110 section 8.8.3.2).
 bool lists(std::string_view list, std::string_view etag, comparison how) {
     if (trim(list) == "*") return true;
-    // Our own tags have no commas, so members that a comma inside a tag cuts in two never match.
+    // The server's own tags have no commas, so members that a comma inside a tag cuts in two never
+    // match.
     return !for_each_member(list, [&](std::string_view member) {
         if (how == comparison::weak && member.starts_with("W/")) member.remove_prefix(2);
         return member != etag;
@@ -88,7 +90,7 @@ int precondition(const request& r, std::string_view etag, std::int64_t modified,
 
 namespace {
 
-// "first-last", "first-" or "-size". Nothing: it is malformed.
+// Reads "first-last", "first-", or "-size". Returns nothing if it is malformed.
 std::optional<byte_range> read_range(std::string_view spec, std::uint64_t size) {
     const std::size_t dash = spec.find('-');
     if (dash == spec.npos) return std::nullopt;
@@ -127,7 +129,7 @@ selection select(const request& r, std::uint64_t size, std::string_view etag, st
     const bool good = for_each_member(range->substr(6), [&](std::string_view member) {
         const std::optional<byte_range> part = read_range(member, size);
         if (!part || ++asked > ranges_max) return false;
-        if (part->size == 0) return true;  // beyond the end: the others count
+        if (part->size == 0) return true;  // beyond the end; only the other ranges count
         for (const byte_range& p : chosen.parts) {
             if (part->first < p.first + p.size && p.first < part->first + part->size) return false;
         }

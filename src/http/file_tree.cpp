@@ -1,7 +1,7 @@
 // The two ways to resolve a path of file_tree.hpp.
 #include "file_tree.hpp"
 
-#include <coppice/base/file_name.hpp>
+#include <coppice/base/internal/file_name.hpp>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -17,11 +17,12 @@ namespace coppice::http {
 
 namespace {
 
-// Nonblocking: a FIFO must not hold the loop. A terminal must not become the process's.
+// Nonblocking: a FIFO must not block the loop. No controlling terminal: opening a terminal must not
+// make it the process's.
 constexpr int file_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 constexpr int directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-// The first component of a path, which loses it and the slashes around it.
+// Removes and returns the first component of a path, without the slashes around it.
 std::string_view take_component(std::string_view& path) noexcept {
     path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
     const std::string_view component = path.substr(0, path.find('/'));
@@ -52,7 +53,7 @@ file_tree::file_tree(const std::string& root)
           return probe();
       }()) {}
 
-// Whether the kernel has the call, and lets this process make it.
+// Returns true if the kernel has the call and permits this process to make it.
 bool file_tree::probe() const {
     const owned_file probe(ask_kernel(".", directory_flags));
     if (probe.get() >= 0) return true;
@@ -79,7 +80,7 @@ int file_tree::ask_kernel(const char* path, std::uint64_t flags) const noexcept 
     how.flags = flags;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
     int fd = -1;
-    // EAGAIN: something was renamed while the kernel looked.
+    // EAGAIN: a rename happened while the kernel resolved the path.
     for (int tries = 0; tries != 16; ++tries) {
         fd = static_cast<int>(::syscall(SYS_openat2, root_.get(), path, &how, sizeof how));
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
@@ -87,8 +88,8 @@ int file_tree::ask_kernel(const char* path, std::uint64_t flags) const noexcept 
     return fd;
 }
 
-// Only ever downwards: a component is no link and no "..", and is looked up in the directory that
-// the one before it has opened.
+// Walks downward only: a component must not be a link or "..", and is looked up in the directory
+// that the previous component has opened.
 int file_tree::walk(std::string_view path) const noexcept {
     if (path.empty() || path.size() >= PATH_MAX) {
         errno = path.empty() ? ENOENT : ENAMETOOLONG;
@@ -99,7 +100,7 @@ int file_tree::walk(std::string_view path) const noexcept {
     char name[NAME_MAX + 1];
     do {
         std::string_view component = take_component(path);
-        if (component.empty()) component = ".";  // behind the last slash
+        if (component.empty()) component = ".";  // after the last slash
         if (component.size() > NAME_MAX) {
             errno = ENAMETOOLONG;
             opened = -1;

@@ -1,9 +1,10 @@
-// file_tree: opens the files beneath one directory, and nothing else; behind http/files.hpp.
+// file_tree: opens only files beneath one directory; for http/files.hpp.
 #pragma once
-// The kernel resolves a path beneath the directory (openat2 with RESOLVE_BENEATH), so that no
-// spelling and no link leads out of it, also while links change. Kernels before 5.6 do not have
-// that call, and sandboxes forbid it. There the tree walks: it opens one directory after the other,
-// each in the one before, and follows no link. Since it never goes up, it cannot get out either.
+// The kernel resolves a path beneath the directory (openat2 with RESOLVE_BENEATH), so no spelling
+// and no link leads out of it, even while links change. Kernels before 5.6 lack that call, and
+// sandboxes forbid it. In that case the tree walks: it opens one directory after the other, each in
+// the one before, and follows no link. Since it never goes up, it cannot leave the directory
+// either.
 
 #include <coppice/base/lifetime.hpp>
 
@@ -29,13 +30,15 @@ private:
 // Threads: any. Blocks: for the disk.
 class file_tree : immovable {
 public:
-    // Errors: std::system_error if the directory cannot be opened or searched.
+    // Opens the directory. Errors: std::system_error if it cannot be opened or searched.
     explicit file_tree(const std::string& root);
 
-    // Opens for reading; -1 with errno. What is opened may be no regular file. A path that starts
-    // with '/', or has ".." or NUL in it, is refused (EXDEV), also where it stays beneath the root.
+    // Opens a file for reading. Returns -1 with errno on failure. The result may be something other
+    // than a regular file. Refuses a path that starts with '/', or has ".." or NUL in it (EXDEV),
+    // also if it stays beneath the root.
     int open(const std::string& path) const noexcept;
-    // Whether links that stay beneath the root are followed; else each of them is an error (ELOOP).
+    // Returns true if links that stay beneath the root are followed; otherwise each link is an
+    // error (ELOOP).
     bool follows_links() const noexcept { return asks_kernel_; }
 
 private:
@@ -47,7 +50,7 @@ private:
     const bool asks_kernel_;
 };
 
-// Whether a path has a component that starts with '.', other than ".well-known" (RFC 8615).
+// Returns true if a path has a component that starts with '.', other than ".well-known" (RFC 8615).
 bool names_hidden_file(std::string_view path) noexcept;
 
 }  // namespace coppice::http

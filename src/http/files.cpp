@@ -2,7 +2,7 @@
 #include <coppice/http/date.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include "file_bodies.hpp"
 #include "file_conditions.hpp"
@@ -61,7 +61,7 @@ bool ends_with_ignoring_case(std::string_view text, std::string_view ending) noe
            equals_ignoring_case(text.substr(text.size() - ending.size()), ending);
 }
 
-// Stops the construction if `value` cannot be sent.
+// Throws std::invalid_argument if `value` cannot be sent in a field.
 void check_field(const char* option, std::string_view name, std::string_view value) {
     try {
         response().add(name, value);
@@ -88,8 +88,8 @@ void check(const files_options& options) {
     }
 }
 
-// What of the request has nothing to do with any file: a relative reference to the same path with
-// a slash behind it. Relative, so that no spelling of the path makes it another site's.
+// Redirects to the same path with a slash at its end, by a relative reference. It is relative so
+// that no spelling of the path can lead to another site.
 response to_directory(const request& r) {
     std::string target("./");
     target.append(r.path().substr(r.path().rfind('/') + 1)).append("/");
@@ -97,7 +97,7 @@ response to_directory(const request& r) {
     return response::status(301).add("Location", target);
 }
 
-// An open regular file and what is known of it.
+// An open regular file, and what is known about it.
 struct found_file {
     std::shared_ptr<const owned_file> file;
     struct stat status{};
@@ -147,13 +147,13 @@ public:
     const file_tree tree;
 
 private:
-    // 0, or the error.
+    // Returns 0, or the error.
     static int look_at(found_file& found) noexcept {
         if (found.file->get() < 0 || ::fstat(found.file->get(), &found.status) != 0) return errno;
         return 0;
     }
 
-    // True: `found` is the compressed sibling now.
+    // Returns true if `found` is now the compressed sibling.
     bool take_sibling(const std::string& path, found_file& found) const {
         found_file sibling(tree.open(path + ".gz"));
         if (look_at(sibling) != 0 || !S_ISREG(sibling.status.st_mode)) return false;
@@ -161,7 +161,7 @@ private:
         const timespec& plain = found.status.st_mtim;
         if (ours.tv_sec != plain.tv_sec ? ours.tv_sec < plain.tv_sec
                                         : ours.tv_nsec < plain.tv_nsec) {
-            return false;  // of an earlier content
+            return false;  // compressed from earlier content
         }
         found = std::move(sibling);
         return true;
@@ -215,7 +215,7 @@ private:
         std::string content(static_cast<std::size_t>(part.size), '\0');
         if (read_at(found.file->get(), content.data(), content.size(), part.first) !=
             content.size()) {
-            return response::status(500);  // changed or broken while it was read
+            return response::status(500);  // changed or unreadable while it was read
         }
         return std::move(answer.body(std::move(content)));
     }

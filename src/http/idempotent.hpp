@@ -1,4 +1,4 @@
-// Methods that may be repeated if nobody knows whether the server has acted on them.
+// Methods that may be repeated when it is unknown if the server has acted on them.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What JSON bodies are, and their refusals.
+// Checks and reads JSON bodies.
 #include "keeping.hpp"
 #include "media_type.hpp"
 

@@ -1,5 +1,5 @@
-// The filter that says in JSON what went wrong.
-#include <coppice/base/json_string.hpp>
+// The filter that turns error texts into JSON.
+#include <coppice/base/internal/json_string.hpp>
 #include <coppice/http/filters.hpp>
 
 #include <string>

@@ -1,8 +1,8 @@
-// Fields among lines of text, one or all; for what has no request_head.
+// Finds fields among lines of text, for callers that have no request_head.
 #pragma once
 
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <optional>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace coppice::http {
 
 using namespace internal;
 
-// The value of the first of some lines, each ended by CRLF, with that name.
+// Returns the value of the first line with that name. Each line ends in CRLF.
 inline std::optional<std::string_view> find_line(std::string_view lines,
                                                  std::string_view name) noexcept {
     while (!lines.empty()) {
@@ -24,7 +24,7 @@ inline std::optional<std::string_view> find_line(std::string_view lines,
     return std::nullopt;
 }
 
-// Visits each of such lines as a field, in order.
+// Visits each of these lines as a field, in order.
 template <class Visit>
 void for_each_line(std::string_view lines, Visit visit) {
     while (!lines.empty()) {

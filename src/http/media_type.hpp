@@ -1,9 +1,9 @@
-// Values with parameters, `type/subtype; name=value`; for what reads bodies by their media type.
+// Parses values with parameters, `type/subtype; name=value`; for readers of bodies by media type.
 #pragma once
 
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parameters.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace coppice::http::internal {
 
-// The request's Content-Type; nothing: it has none. Errors: status_error, 400, for two, of which
-// another reader might take the other.
+// Returns the request's Content-Type, or nothing if it has none. Errors: status_error, 400, for two
+// such fields, since another reader might use the other one.
 inline std::optional<std::string_view> only_content_type(const request& r) {
     std::optional<std::string_view> found;
     for (const field& f : r.head().fields()) {
@@ -24,7 +24,7 @@ inline std::optional<std::string_view> only_content_type(const request& r) {
     return found;
 }
 
-// Takes a token from the front of `text`; "": there is none.
+// Removes and returns a token at the front of `text`; "" if there is none.
 inline std::string_view take_token(std::string_view& text) noexcept {
     const char* const end = scalar_scan::token(text.data(), text.data() + text.size());
     const std::string_view token = text.substr(0, static_cast<std::size_t>(end - text.data()));
@@ -32,9 +32,9 @@ inline std::string_view take_token(std::string_view& text) noexcept {
     return token;
 }
 
-// Takes the rest of a quoted string, behind its first quote, and appends what it says to `out`.
-// A backslash stands before a quote and before itself; any other is a byte of its own, as browsers
-// send it in the names of files. False: it has no end, or a byte that no field may have.
+// Takes the rest of a quoted string, after its first quote, and appends its content to `out`. A
+// backslash escapes a quote and itself; any other backslash is a byte of the content, as browsers
+// send it in file names. Returns false if the string has no end, or a byte that no field may have.
 inline bool take_quoted(std::string_view& text, std::string& out) {
     for (std::size_t i = 0; i != text.size(); ++i) {
         if (text[i] == '"') {
@@ -50,15 +50,15 @@ inline bool take_quoted(std::string_view& text, std::string& out) {
     return false;
 }
 
-// Whether it is `name*`, `name*0` and so on, by which RFC 2231 writes a parameter in another way.
-// Some readers take it for `name`, others do not see it.
+// Returns true for `name*`, `name*0`, and so on: another spelling of a parameter (RFC 2231). Some
+// readers take it for `name`, others ignore it.
 inline bool is_extended(std::string_view parameter, std::string_view name) noexcept {
     return parameter.size() > name.size() && parameter[name.size()] == '*' &&
            equals_ignoring_case(parameter.substr(0, name.size()), name);
 }
 
-// Calls visit(name, value) for each `; name=value` of `text`, until it returns false. False: it
-// has, or the text is malformed. The value is unquoted, and visit may move from it.
+// Calls visit(name, value) for each `; name=value` of `text`, until it returns false. Returns false
+// if visit did, or if the text is malformed. The value is unquoted, and visit may move from it.
 template <class Visit>
 bool for_each_parameter(std::string_view text, Visit visit) {
     for (;;) {
@@ -82,7 +82,8 @@ bool for_each_parameter(std::string_view text, Visit visit) {
     }
 }
 
-// A media type's name without its parameters, which become `rest`. Nothing: it is malformed.
+// Returns the name of a media type, and sets `rest` to its parameters. Returns nothing if it is
+// malformed.
 inline std::optional<std::string_view> take_media_type(std::string_view text,
                                                        std::string_view& rest) noexcept {
     rest = text = trim(text);
@@ -92,8 +93,8 @@ inline std::optional<std::string_view> take_media_type(std::string_view text,
     return text.substr(0, text.size() - rest.size());
 }
 
-// The value of a media type's parameter. Nothing: it is absent, it is there twice or extended, or
-// the text is malformed.
+// Returns the value of a media type's parameter, or nothing if it is absent, present twice, or
+// extended, or if the text is malformed.
 inline std::optional<std::string> media_parameter(std::string_view parameters,
                                                   std::string_view name) {
     std::optional<std::string> found;

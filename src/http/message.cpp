@@ -1,7 +1,7 @@
 // Responses: their parts, checked as they are added, and their bytes.
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
-#include <coppice/http/scan.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 
@@ -126,13 +126,14 @@ std::optional<std::string_view> response::find(std::string_view name) const noex
 }
 
 response& response::content_type(static_text type) & {
-    if (!is_value(type.view())) throw std::invalid_argument("a media type is no field value");
+    if (!is_value(type.view()))
+        throw std::invalid_argument("a media type is not a valid field value");
     type_ = type;
     return *this;
 }
 
 response& response::add(std::string_view name, std::string_view value) & {
-    if (!is_token(name)) throw std::invalid_argument("a field's name is no token");
+    if (!is_token(name)) throw std::invalid_argument("a field's name is not a token");
     if (!is_value(value)) throw std::invalid_argument("a field's value has an invalid byte");
     if (written_by_serialize(name)) {
         throw std::invalid_argument("this field is written by serialize()");
@@ -155,7 +156,7 @@ response& response::close() & noexcept {
     return *this;
 }
 
-// RFC 9110 section 15, and 428, 429, 431, 511 from RFC 6585.
+// From RFC 9110 section 15; 428, 429, 431, and 511 from RFC 6585.
 std::string_view reason_phrase(int status) noexcept {
     switch (status) {
         case 100:
@@ -261,8 +262,7 @@ std::string_view reason_phrase(int status) noexcept {
 
 namespace {
 
-// Makes a string longer, and says where what is to be written there begins; cut() says where it
-// ended.
+// Makes a string longer, and returns where to write in it. cut() then sets where it ends.
 [[gnu::cold, gnu::noinline]] char* grow(std::string& out, std::size_t more) {
     const std::size_t before = out.size();
     out.resize(before + more);
@@ -283,9 +283,9 @@ namespace {
 // Appends the head and then `body`.
 void append(const response& answer, const serialize_options& options, std::string_view body,
             std::string& out) {
-    // What fits here, and most does, is put together on the stack and appended at once: growing a
-    // string first would write its bytes twice.
-    constexpr std::size_t constants = 256;  // more than all that is spelled out below, with numbers
+    // A head that fits here, as most do, is assembled on the stack and appended at once. Growing
+    // the string first would write its bytes twice.
+    constexpr std::size_t constants = 256;  // more bytes than all literals and numbers below
     char small[1024];
     const std::size_t most = constants + options.date.size() + answer.content_type().size() +
                              answer.fields().size() + body.size();
@@ -335,7 +335,7 @@ void serialize_head(const response& answer, const serialize_options& options, st
 
 void serialize(const response& answer, const serialize_options& options, std::string& out) {
     const bool has_body = !options.head_only && content_of(answer.status()) == answer_content::any;
-    // A long body goes from where it lies into its place at once.
+    // A long body is copied directly to its final place.
     constexpr std::size_t short_bytes = 512;
     const std::string_view body = has_body ? answer.body() : std::string_view();
     append(answer, options, body.size() <= short_bytes ? body : std::string_view(), out);

@@ -18,7 +18,8 @@ constexpr std::size_t boundary_bytes_max = 70;  // RFC 2046 section 5.1.1
 constexpr std::size_t file_name_bytes_max = 255;
 constexpr const char* loose_reason = "a boundary in the form is not preceded by CRLF";
 
-// RFC 2046 section 5.1.1: bchars, of which a space is not the last.
+// Returns true for a valid boundary (RFC 2046 section 5.1.1): bchars, of which the last is not a
+// space.
 bool is_boundary(std::string_view text) noexcept {
     const auto is_boundary_byte = [](char c) {
         return is(c, digit_byte) || (lower(c) >= 'a' && lower(c) <= 'z') ||
@@ -32,7 +33,7 @@ bool is_field_value(std::string_view text) noexcept {
     return std::ranges::all_of(text, [](char c) { return is(c, value_byte); });
 }
 
-// Encodings that change nothing. RFC 7578 section 4.7 knows no other.
+// Returns true for encodings that change nothing. RFC 7578 section 4.7 permits no others.
 bool is_identity(std::string_view coding) noexcept {
     return equals_ignoring_case(coding, "binary") || equals_ignoring_case(coding, "8bit") ||
            equals_ignoring_case(coding, "7bit");
@@ -51,7 +52,7 @@ std::string safe_file_name(std::string_view filename) {
     const auto is_edge = [](char c) { return c == '.' || c == ' '; };
     name.erase(name.begin(), std::ranges::find_if_not(name, is_edge));
     if (name.size() > file_name_bytes_max) {
-        // Not within a character of UTF-8.
+        // Does not cut inside a character of UTF-8.
         std::size_t end = file_name_bytes_max;
         while (end != 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
         name.resize(end);
@@ -77,14 +78,15 @@ std::string multipart_boundary(std::optional<std::string_view> content_type) {
 multipart_parser::multipart_parser(std::string_view boundary, multipart_limits limits)
     : limits_(limits) {
     if (!is_boundary(boundary)) {
-        throw std::invalid_argument("multipart_parser: this is no boundary");
+        throw std::invalid_argument("multipart_parser: the boundary is invalid");
     }
     delimiter_.reserve(boundary.size() + 4);
     delimiter_.append("\r\n--").append(boundary);
     await_delimiter(state::preamble);
 }
 
-// The CRLF of a delimiter may have come already: before the body, and at the end of a part's head.
+// Begins to wait for a delimiter. Its CRLF may have arrived already: before the body, and at the
+// end of a part's head.
 void multipart_parser::await_delimiter(state where) noexcept {
     state_ = where;
     matched_ = assumed_ = 2;
@@ -98,9 +100,10 @@ void multipart_parser::fail(int status, const char* reason) {
     throw status_error(status, reason);
 }
 
-// True: a whole delimiter has come and is taken. False: data() is what is known to be none of it,
-// and the rest is more to come. A CR is a delimiter's first byte and no other of it, so that what
-// fails to match cannot hide the beginning of one.
+// Looks for a delimiter. Returns true if a whole one has arrived and was taken. Otherwise data()
+// holds the bytes that are known not to belong to one, and the rest must wait for more input. A CR
+// occurs in a delimiter only as its first byte, so a failed match cannot hide the beginning of
+// another.
 bool multipart_parser::find_delimiter(std::string_view& input) {
     data_ = {};
     while (matched_ != 0) {
@@ -125,17 +128,17 @@ bool multipart_parser::find_delimiter(std::string_view& input) {
     data_ = input.substr(0, end);
     input.remove_prefix(end);
     if (!data_.empty() || input.empty()) return false;
-    // It begins at once: whole, or up to the input's end.
+    // The delimiter begins here: whole, or up to the end of the input.
     matched_ = std::min(input.size(), delimiter_.size());
     input.remove_prefix(matched_);
     return matched_ == delimiter_.size();
 }
 
-// Whether a line of data() that begins behind a bare CR or LF begins as a boundary does: what comes
-// before the byte that decides it stays in data(). What begins behind CRLF is never in data().
+// Returns true if a line of data() that begins after a bare CR or LF begins like a boundary. What
+// comes before the deciding byte stays in data(). A boundary after CRLF is never in data().
 bool multipart_parser::find_loose_boundary() {
     const std::string_view boundary = std::string_view(delimiter_).substr(2);
-    std::size_t cr = 0;  // the next of each from `at` on, if not before it
+    std::size_t cr = 0;  // the next CR and LF from `at` on, if not before it
     std::size_t lf = 0;
     for (std::size_t at = 0; at < data_.size();) {
         if (loose_ == 0) {
@@ -153,13 +156,14 @@ bool multipart_parser::find_loose_boundary() {
             ++loose_;
             ++at;
         } else {
-            loose_ = 0;  // the byte is looked at again: it may end a line too
+            loose_ = 0;  // the byte is checked again: it may end a line too
         }
     }
     return false;
 }
 
-// The rest of a boundary's line. True: it has ended, or nothing more need come.
+// Takes the rest of a boundary's line. Returns true if the line has ended, or nothing more is
+// needed.
 bool multipart_parser::step_behind_boundary(char byte) {
     const bool space = byte == ' ' || byte == '\t';
     switch (state_) {
@@ -200,7 +204,7 @@ bool multipart_parser::step_behind_boundary(char byte) {
     }
 }
 
-// True: the part's fields have come, up to their empty line.
+// Returns true if the part's fields have arrived, up to their empty line.
 bool multipart_parser::take_fields(std::string_view& input) {
     while (!input.empty()) {
         const char byte = input.front();
@@ -294,7 +298,7 @@ multipart_parser::event multipart_parser::next(std::string_view& input) {
                 }
                 if (find_loose_boundary()) {
                     if (data_.empty()) fail(400, loose_reason);
-                    state_ = state::failed;  // what has come before it is given out first
+                    state_ = state::failed;  // the content before it is given out first
                     status_ = 400;
                     reason_ = loose_reason;
                 }

@@ -1,4 +1,4 @@
-// Forms with files as they arrive, and whole.
+// Forms with files: read as they arrive, and whole.
 #include "keeping.hpp"
 #include "media_type.hpp"
 
@@ -14,7 +14,8 @@ using namespace internal;
 
 namespace {
 
-// Gathers parts, up to a number of bytes, and counts what they take if they are of a body.
+// Collects parts, up to a number of bytes, and counts what they take if they come from a
+// body_reader.
 class collector {
 public:
     collector(multipart_form& form, std::size_t bytes_max, body_reader* counts = nullptr) noexcept
@@ -52,7 +53,7 @@ private:
 
     multipart_form& form_;
     std::size_t bytes_left_;
-    body_reader* counts_;  // nullptr: nobody counts
+    body_reader* counts_;  // nullptr: not counted
 };
 
 }  // namespace
@@ -68,7 +69,7 @@ task<bool> multipart_reader::receive() {
     if (!ended_) input_ = co_await body_->read();
     if (!input_.empty()) co_return true;
     ended_ = true;
-    parser_.finish();  // throws where more was to come
+    parser_.finish();  // throws if the body is incomplete
     co_return false;
 }
 

@@ -1,7 +1,7 @@
 // The checks of options.hpp.
 #include "options.hpp"
 
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/options.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@ using namespace internal;
 
 namespace {
 
-// A body is kept behind its head: both together are no larger than an object can be.
+// A body is kept after its head: both together must not exceed the largest object.
 constexpr std::size_t kept_bytes_most = std::numeric_limits<std::size_t>::max() / 4;
 
 void bring_into_range(limits& l) noexcept {
@@ -28,10 +28,10 @@ void bring_into_range(limits& l) noexcept {
 server_options checked(server_options o) {
     check_option("server_options::threads", o.threads, 1, threads_most);
     if (o.simulation != nullptr && o.model != model::single) {
-        throw std::invalid_argument("a simulated server has one thread");
+        throw std::invalid_argument("a server in a simulation needs model::single");
     }
     if (o.model == model::single && o.threads != 1) {
-        throw std::invalid_argument("the model single has one thread");
+        throw std::invalid_argument("server_options::threads must be 1 for model::single");
     }
     check_option("timeouts::header", o.timeouts.header);
     check_option("timeouts::idle", o.timeouts.idle);

@@ -1,4 +1,4 @@
-// What servers and clients say about their options before they begin.
+// How servers and clients check their options before they begin.
 #pragma once
 
 #include <coppice/http/client.hpp>
@@ -6,8 +6,8 @@
 
 namespace coppice::http {
 
-// Errors: std::invalid_argument that names the option, its value, and what is allowed.
-// What is returned has the options brought to what a machine can do.
+// Returns the options, limited to what a machine can do. Errors: std::invalid_argument that names
+// the option, its value, and what is allowed.
 server_options checked(server_options options);
 client_options checked(client_options options);
 

@@ -1,7 +1,7 @@
 // Refusals of parameters, and their messages.
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/http/internal/request_values.hpp>
 #include <coppice/http/parameters.hpp>
-#include <coppice/http/request_values.hpp>
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t quoted_bytes_max = 64;
 
-// Nothing that ends the quotation, and nothing that a page or a terminal acts on.
+// Returns true for a byte that does not end the quotation, and that no page or terminal acts on.
 bool is_harmless(char byte) noexcept {
     return byte >= ' ' && byte <= '~' &&
            std::string_view("'\"\\<>&").find(byte) == std::string::npos;

@@ -1,6 +1,7 @@
-// Request heads: one machine, run over all the bytes at once or resumed where the last ones ended.
+// Request heads: one state machine, run over all the bytes at once or resumed where the last ones
+// ended.
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <arpa/inet.h>
 
@@ -16,7 +17,7 @@ using namespace internal;
 
 namespace {
 
-// Longer than any registered method; beyond it, 501 (RFC 9112 section 3).
+// Longer than any registered method. A longer one gets 501 (RFC 9112 section 3).
 constexpr std::ptrdiff_t method_bytes_max = 32;
 
 constexpr std::array<std::string_view, method_count> method_names = {
@@ -29,8 +30,8 @@ method method_of(std::string_view text) noexcept {
     return method::other;
 }
 
-// Whether a token of that size is `name`, which is of small letters and '-', whatever its case: no
-// other byte of a token becomes one of those when its bit 0x20 is set.
+// Returns true if a token of `Size` bytes is `name`, whatever its case. `name` has only small
+// letters and '-': no other byte of a token becomes one of those when its bit 0x20 is set.
 template <std::size_t Size>
 bool is_token_of_letters(std::string_view token, const char (&name)[Size]) noexcept {
     unsigned differ = 0;
@@ -40,14 +41,14 @@ bool is_token_of_letters(std::string_view token, const char (&name)[Size]) noexc
     return differ == 0;
 }
 
-// *DIGIT, as a port number (RFC 3986 section 3.2.3).
+// Returns true if `digits` are a port number: *DIGIT (RFC 3986 section 3.2.3).
 bool fits_port(std::string_view digits) noexcept {
     if (digits.size() < 5) return true;
     while (digits.size() > 5 && digits.starts_with('0')) digits.remove_prefix(1);
     return digits.size() < 5 || (digits.size() == 5 && (digits[0] < '6' || digits <= "65535"));
 }
 
-// The text between the brackets of an IPv6 address; it has no NUL, the scans have seen to that.
+// Checks the text between the brackets of an IPv6 address. The scans have excluded NUL.
 bool valid_ipv6(std::string_view text) noexcept {
     char terminated[INET6_ADDRSTRLEN];
     if (text.size() >= sizeof terminated) return false;
@@ -59,9 +60,9 @@ bool valid_ipv6(std::string_view text) noexcept {
 
 enum class port_rule : bool { optional, required };
 
-// uri-host [ ":" port ], the host not empty (RFC 9110 sections 4.2.1 and 7.2). User information is
-// refused (section 4.2.4). The bytes behind `text`, up to `readable`, may be looked at, so that the
-// scan of a short text is one of vectors too.
+// Checks uri-host [ ":" port ], with a host that is not empty (RFC 9110 sections 4.2.1 and 7.2).
+// Refuses user information (section 4.2.4). The bytes after `text`, up to `readable`, may be read,
+// so that a vector scan can serve a short text too.
 template <class Scan>
 [[gnu::always_inline]] inline bool valid_authority(Scan& scan, std::string_view text,
                                                    port_rule rule, const char* readable) noexcept {
@@ -98,9 +99,10 @@ std::optional<std::string_view> request_head::find(std::string_view name) const 
     return std::nullopt;
 }
 
-// Runs head_state over the bytes. Each phase either finishes, and true leads to the next, or stops
-// with `partial` or an error in result_. A phase that stopped for want of bytes finds, when
-// resumed, its token's start and how far it has been scanned in the state.
+// Runs the state machine over the bytes. Each phase returns true if it has finished and the next
+// one follows. Otherwise it stops with `partial` or an error in result_. A phase that stopped for
+// lack of bytes finds in the state, when resumed, where its token starts and how far it was
+// scanned.
 template <class Scan>
 class head_machine {
     using phase = head_state::phase;
@@ -126,7 +128,7 @@ public:
     }
 
 private:
-    // At most one empty line in front (RFC 9112 section 2.2).
+    // Skips at most one empty line in front (RFC 9112 section 2.2).
     [[gnu::always_inline]] bool start() noexcept {
         const char* p = base_;
         if (p == end_) return more(phase::start, p, p);
@@ -155,8 +157,8 @@ private:
         return enter(p + 1);
     }
 
-    // Scans to the space behind the target, or to the first byte that makes it too long. A '%' that
-    // is cut off is scanned again.
+    // Scans to the space after the target, or to the first byte that makes it too long. A '%'
+    // escape that is cut off is scanned again.
     [[gnu::always_inline]] bool target() noexcept {
         const char* const begin = base_ + s_.token;
         const bool too_long = static_cast<std::size_t>(end_ - begin) > limits_.target_bytes_max;
@@ -181,7 +183,7 @@ private:
         return too_long ? fail(414, "the target is too long") : more(phase::target, begin, p);
     }
 
-    // Which of the four forms it is (RFC 9112 section 3.2).
+    // Determines which of the four forms the target has (RFC 9112 section 3.2).
     [[gnu::always_inline]] bool target_ends(const char* begin, const char* end) noexcept {
         const std::string_view text = view(begin, end);
         out_.target_ = text;
@@ -191,12 +193,12 @@ private:
         if (text.starts_with('/') && out_.verb_ != method::connect) [[likely]] {
             split(text, s_.query == 0 ? text.npos : s_.query - s_.token, out_);
         } else if (!is_other_form(text, end_, out_)) {
-            return fail(400, "the target is in no form that its method may use");
+            return fail(400, "the target has no form that its method may use");
         }
         return enter(end + 1);
     }
 
-    // Any form but origin-form.
+    // Parses a target in any form except origin-form.
     [[gnu::noinline]] static bool is_other_form(std::string_view text, const char* readable,
                                                 request_head& out) noexcept {
         Scan scan;
@@ -210,8 +212,8 @@ private:
         return true;
     }
 
-    // scheme "://" authority path-abempty [ "?" query ]; the bytes are those of a query, so the
-    // path has to be looked at again.
+    // Parses scheme "://" authority path-abempty [ "?" query ]. The bytes were scanned as those of
+    // a query, so the path has to be checked again.
     static bool absolute(std::string_view text, const char* readable, request_head& out) noexcept {
         const std::size_t colon = text.find(':');
         const std::string_view scheme = text.substr(0, colon);
@@ -225,7 +227,8 @@ private:
         out.host_ = rest.substr(0, path);
         split(rest.substr(path), rest.substr(path).find('?'), out);
         if (out.path_.empty()) {
-            // RFC 9112 section 3.2.4 for OPTIONS, RFC 9110 section 4.2.3 for the others.
+            // An empty path: RFC 9112 section 3.2.4 for OPTIONS, RFC 9110 section 4.2.3 for other
+            // methods.
             out.path_ = out.verb_ == method::options && path == rest.size() ? "*" : "/";
         }
         Scan scan;
@@ -239,7 +242,7 @@ private:
         if (question_mark != text.npos) out.query_ = text.substr(question_mark + 1);
     }
 
-    // HTTP-version CRLF (RFC 9112 section 2.3); a minor version beyond 1 is read as 1.
+    // Parses HTTP-version CRLF (RFC 9112 section 2.3). A minor version above 1 is read as 1.
     [[gnu::always_inline]] bool version() noexcept {
         constexpr std::string_view pattern = "HTTP/1.1\r\n";
         const char* const p = base_ + s_.token;
@@ -264,7 +267,7 @@ private:
         return enter(p + pattern.size());
     }
 
-    // The field lines, each `name ":" value CRLF`, and the empty line behind the last.
+    // Parses the field lines, each `name ":" value CRLF`, and the empty line after the last.
     // `token` is where the line or its value begins, `p` how far it is known to be good.
     [[gnu::always_inline]] bool fields() noexcept {
         phase at = s_.at;
@@ -312,13 +315,13 @@ private:
         return head_ends(p + 2);
     }
 
-    // The bytes, or what field lines may take, end inside a line.
+    // Called when the bytes, or the limit for field lines, end inside a line.
     bool cut(phase at, const char* token, const char* scanned) noexcept {
         const bool no_more_bytes = block_limit() == end_;
         return no_more_bytes ? more(at, token, scanned) : fail(431, too_large);
     }
 
-    // Fields that decide how the message is read.
+    // Handles fields that decide how the message is read.
     [[gnu::always_inline]] bool known_field(const field& f) noexcept {
         if (f.name.size() == 4) return !is_token_of_letters(f.name, "host") || host(f.value);
         constexpr unsigned others = 1u << 6 | 1u << 10 | 1u << 14 | 1u << 17;
@@ -327,7 +330,8 @@ private:
         return c.error == 0 || fail(c.error, c.reason);
     }
 
-    // RFC 9112 section 3.2: once, and valid; an authority in the target goes before it.
+    // Handles Host: exactly one, and valid; an authority in the target overrides it (RFC 9112
+    // section 3.2).
     [[gnu::always_inline]] bool host(std::string_view text) noexcept {
         if (s_.host_seen) return fail(400, "there is more than one Host");
         if (!valid_authority(scan_, text, port_rule::optional, end_)) {
@@ -342,7 +346,7 @@ private:
         int error = 0;  // 0: none
         const char* reason = "";
     };
-    // Those that few requests have, out of the way of the others.
+    // Handles fields that few requests have, out of line.
     [[gnu::noinline]] static complaint look_at(const field& f, head_state& state, request_head& out,
                                                const limits& limit) noexcept {
         switch (f.name.size()) {
@@ -364,7 +368,7 @@ private:
     static void expect(std::string_view list, request_head& out) noexcept {
         for_each_member(list, [&](std::string_view member) {
             if (equals_ignoring_case(member, "100-continue")) {
-                // RFC 9110 section 10.1.1: not from a 1.0 client.
+                // Ignored from a 1.0 client (RFC 9110 section 10.1.1).
                 out.expects_continue_ = out.minor_version_ != 0;
             }
             return true;
@@ -379,7 +383,8 @@ private:
         });
     }
 
-    // RFC 9110 section 8.6: digits alone, once, and not beside a Transfer-Encoding.
+    // Handles Content-Length: only digits, once, and not together with Transfer-Encoding (RFC 9110
+    // section 8.6).
     static complaint length(std::string_view digits, const head_state& state, request_head& out,
                             const limits& limit) noexcept {
         if (out.length_) return {400, "there is more than one Content-Length"};
@@ -393,8 +398,9 @@ private:
         return {};
     }
 
-    // RFC 9112 sections 6.1, 6.3 and 7: chunked, once and last. Codings that are not implemented
-    // are noted: whether they make a 501 or, for want of chunked, a 400 is known at the head's end.
+    // Handles Transfer-Encoding: chunked, once and last (RFC 9112 sections 6.1, 6.3, and 7). Notes
+    // codings that are not implemented: only the head's end shows if they cause a 501 or, for lack
+    // of chunked, a 400.
     static complaint coding(std::string_view list, head_state& state, request_head& out) noexcept {
         if (out.minor_version_ == 0) return {400, "Transfer-Encoding in HTTP/1.0"};
         if (out.length_) return {400, both_lengths};
@@ -419,7 +425,7 @@ private:
         return found;
     }
 
-    // What only the end can tell.
+    // Checks what only the end of the head can show.
     [[gnu::always_inline]] bool head_ends(const char* p) noexcept {
         if (!s_.host_seen && out_.minor_version_ != 0) return fail(400, "there is no Host");
         if (s_.coding_seen && !out_.chunked_) {
@@ -441,7 +447,7 @@ private:
         return {begin, static_cast<std::size_t>(end - begin)};
     }
     std::size_t offset(const char* p) const noexcept { return static_cast<std::size_t>(p - base_); }
-    // The end of the bytes, or of what field lines may take if that comes first.
+    // Returns the end of the bytes, or the limit for field lines if that comes first.
     const char* block_limit() const noexcept {
         const char* const block = base_ + s_.block;
         return block + std::min(static_cast<std::size_t>(end_ - block), limits_.header_bytes_max);
@@ -462,7 +468,7 @@ private:
         result_ = refusal(error, reason);
         return false;
     }
-    // Cold, so that what leads to them lies apart from what most heads run through.
+    // Cold, so that the code that leads to them lies apart from the code that most heads run.
     [[gnu::cold, gnu::noinline]] static parse_result incomplete() noexcept { return {}; }
     [[gnu::cold, gnu::noinline]] static parse_result refusal(int error,
                                                              const char* reason) noexcept {
@@ -480,8 +486,8 @@ private:
 
 namespace {
 
-// The whole machine is to be one function for each instruction set: a scan with vector instructions
-// can be part only of a function that has them too.
+// The whole machine must be one function for each instruction set: a scan with vector instructions
+// can be inlined only into a function that has them too.
 parse_result run_scalar(std::string_view bytes, head_state& state, request_head& out,
                         const limits& limit) noexcept {
     scalar_scan scan;
@@ -508,8 +514,8 @@ parse_result run_avx512(std::string_view bytes, head_state& state, request_head&
 using machine = parse_result (*)(std::string_view, head_state&, request_head&,
                                  const limits&) noexcept;
 
-// Where each token is scanned by itself, vectors pay where there is something to scan: in a short
-// head most of what a vector holds belongs to the next token (bench_parse).
+// If each token is scanned by itself, vectors pay only for long tokens: in a short head, most of a
+// vector holds the next token (bench_parse).
 constexpr std::size_t short_head_bytes = 256;
 
 machine machine_for(std::string_view bytes) noexcept {

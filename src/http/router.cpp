@@ -1,6 +1,6 @@
 // The tree of segments behind route_table.
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/router.hpp>
-#include <coppice/http/scan.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace coppice::http::internal {
 
 namespace {
 
-// A longer segment of a path matches no literal, so that one can be decoded on the stack.
+// A longer segment of a path matches no literal, so a segment can be decoded on the stack.
 constexpr std::size_t literal_bytes_max = 255;
 
 enum class kind : unsigned char { literal, integer, plain, rest };
@@ -28,15 +28,15 @@ bool is_identifier(std::string_view text) noexcept {
     return !text.empty() && !is(text[0], digit_byte) && std::ranges::all_of(text, in_name);
 }
 
-// Whether a path can be handed out as it is: escapes well formed, no NUL, no segment "." or "..",
-// with escaped slashes taken for slashes.
+// Returns true if a path can be given to handlers as it is: well-formed escapes, no NUL, no segment
+// "." or "..", with escaped slashes treated as slashes.
 bool safe(std::string_view path) noexcept {
     if (path.find('%') == path.npos && path.find('\0') == path.npos &&
         path.find("/.") == path.npos) {
         return true;
     }
-    std::size_t length = 0;  // of the segment so far
-    bool dots = true;        // it has no other bytes
+    std::size_t length = 0;  // length of the segment so far
+    bool dots = true;        // the segment has only dots so far
     const auto dot_segment = [&] { return dots && (length == 1 || length == 2); };
     const bool decoded = percent_decode_each(path, plus_sign::literal, [&](char byte) {
         if (byte == '\0') return false;
@@ -71,7 +71,7 @@ std::string method_set::to_string() const {
     return text;
 }
 
-// The segment at the front of `rest`, which does not start with the slash before it.
+// Parses the segment at the front of `rest`, which does not include the slash before it.
 route_tree::segment route_tree::parse_segment(std::string_view pattern, std::string_view text,
                                               bool last) {
     if (!text.starts_with('{')) {
@@ -98,7 +98,7 @@ route_tree::segment route_tree::parse_segment(std::string_view pattern, std::str
         what = kind::integer;
         name = name.substr(0, colon);
     }
-    if (!is_identifier(name)) malformed(pattern, "a parameter's name is no identifier");
+    if (!is_identifier(name)) malformed(pattern, "a parameter's name is not an identifier");
     return {what, name};
 }
 
@@ -137,7 +137,7 @@ void route_tree::insert(std::size_t slot, std::string_view pattern) {
     route = static_cast<std::uint32_t>(names_.size() - 1);
 }
 
-// Of a path's length and its two ends, where routes differ.
+// Hashes a path's length and its two ends, where routes differ.
 std::size_t route_tree::hash_of(std::string_view path) noexcept {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
@@ -151,7 +151,7 @@ std::size_t route_tree::hash_of(std::string_view path) noexcept {
     return static_cast<std::size_t>(mixed >> 32);
 }
 
-// Where that path is, or would be.
+// Returns the place where that path is, or would be.
 std::size_t route_tree::place_of(std::string_view path) const noexcept {
     const std::size_t mask = wholes_.size() - 1;
     std::size_t at = hash_of(path) & mask;
@@ -160,7 +160,7 @@ std::size_t route_tree::place_of(std::string_view path) const noexcept {
 }
 
 void route_tree::insert_whole(std::string_view path, std::uint32_t end) {
-    if (wholes_[place_of(path)].end != none) return;  // for another method
+    if (wholes_[place_of(path)].end != none) return;  // inserted for another method
     if (2 * (whole_count_ + 1) > wholes_.size()) {
         std::vector<whole> smaller(2 * wholes_.size());
         smaller.swap(wholes_);
@@ -172,7 +172,7 @@ void route_tree::insert_whole(std::string_view path, std::uint32_t end) {
     ++whole_count_;
 }
 
-// The node behind a segment, made if there is none.
+// Returns the node after a segment, and makes it if there is none.
 std::uint32_t route_tree::descend(std::uint32_t from, const segment& s) {
     const std::uint32_t fresh = static_cast<std::uint32_t>(nodes_.size());
     nodes_.emplace_back();
@@ -193,13 +193,13 @@ std::uint32_t route_tree::descend(std::uint32_t from, const segment& s) {
     return *child;
 }
 
-// One walk through the tree. The depth of the recursion is that of the longest pattern.
+// One walk through the tree. The recursion is as deep as the longest pattern.
 struct route_tree::search {
     const route_tree& tree;
     method verb;
     match_result& result;
 
-    // `path` is what follows the slash behind which the node `at` looks.
+    // Matches from the node `at` on; `path` is what follows the slash after that node.
     bool walk(const node& at, std::string_view path) noexcept {
         const std::size_t slash = path.find('/');
         const std::string_view text = path.substr(0, slash);
@@ -242,7 +242,8 @@ struct route_tree::search {
         return place != at.literals.end() && place->first == text ? place->second : none;
     }
 
-    // The path has ended at a leaf: takes its route if it has one for the method.
+    // Called when the path has ended at a leaf: takes the leaf's route if it has one for the
+    // method.
     bool take(std::uint32_t index) noexcept {
         if (index == none) return false;
         const auto& routes = tree.leaves_[index].routes;
@@ -264,7 +265,7 @@ struct route_tree::search {
 
 route_tree::match_result route_tree::match(method verb, std::string_view path) const noexcept {
     match_result result;
-    // Literals go first in the tree too, and have nothing in them that is not safe.
+    // Literals win in the tree too, and a path that equals one is safe.
     if (search{*this, verb, result}.take(wholes_[place_of(path)].end)) {
         result.status = match_status::found;
         return result;

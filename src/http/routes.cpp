@@ -1,4 +1,4 @@
-// Groups of routes, and the way of a request through filters that are tasks.
+// Groups of routes, and how a request passes through filters that are tasks.
 #include <coppice/http/handler.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/pool/thread_pool.hpp>
@@ -10,15 +10,15 @@ namespace coppice::http {
 
 using namespace internal;
 
-// Not a coroutine: the task is that of the filter.
+// Not a coroutine: returns the task of the filter.
 task<response> next_handler::operator()() const {
     const auto& tasks = of_->chain_.tasks;
     if (index_ == tasks.size()) return begin_at_home(*of_->inner_, *request_);
     return tasks[index_]->run(*request_, next_handler(*of_, *request_, index_ + 1));
 }
 
-// A filter may have gone elsewhere; a handler relies on its loop, or on the pool that it was
-// declared for.
+// Starts the handler where it would run without filters. A filter may have moved to another thread,
+// and a handler relies on its loop, or on the pool that it was declared for.
 task<response> next_handler::begin_at_home(const answerer& inner, request& r) {
     const request_origin* const origin = r.origin_;
     if (origin != nullptr && origin->pool != nullptr) {
@@ -32,7 +32,7 @@ task<response> next_handler::begin_at_home(const answerer& inner, request& r) {
 
 void handler::put_behind(const filter_chain& chain, bool tasks) {
     if (tasks && !behind_tasks_) {
-        // What it moves from is still this one's if there is no memory for it.
+        // If there is no memory, callable_ has not been moved from.
         callable_ = std::make_unique<filtered_answerer>(std::move(callable_), chain);
         behind_tasks_ = true;
     }
@@ -70,7 +70,7 @@ void router::add_to(std::size_t scope, std::optional<method> verb, std::string_v
     std::string whole;
     if (scope < scopes_.size()) {
         const route_scope& s = *scopes_[scope];
-        // Else it would go on with the last segment of the prefix.
+        // Otherwise the pattern would extend the last segment of the prefix.
         if (!s.prefix.empty() && !pattern.empty() && pattern.front() != '/') {
             throw std::invalid_argument("route \"" + std::string(pattern) +
                                         "\" of a group: it does not start with '/'");
@@ -92,7 +92,8 @@ void router::add_to(std::size_t scope, std::optional<method> verb, std::string_v
     wants_pool_ = wants_pool_ || pool;
 }
 
-// Everything that may fail comes first; a handler behind an empty chain answers as without one.
+// Everything that may fail comes first. A handler with an empty chain answers as one without a
+// chain.
 template <class Filter>
 void router::insert_filter(std::size_t scope, bool is_task, std::shared_ptr<const Filter> f,
                            std::vector<std::shared_ptr<const Filter>> filter_chain::* list) {
@@ -106,7 +107,7 @@ void router::insert_filter(std::size_t scope, bool is_task, std::shared_ptr<cons
         const std::size_t s = scope_of_[route];
         if (is_within(s, scope)) routes_.handler_at(route).put_behind(scopes_[s]->chain, is_task);
     }
-    // What this scope has is the beginning of what those within it have.
+    // The filters of this scope are the beginning of the lists of the scopes inside it.
     const auto place = static_cast<std::ptrdiff_t>((scopes_[scope]->chain.*list).size());
     for (std::size_t s = scope; s != scopes_.size(); ++s) {
         if (!is_within(s, scope)) continue;

@@ -1,10 +1,10 @@
-// The loops of http/server.hpp: listening, accepting, running and draining.
+// The loops of http/server.hpp: listening, accepting, running, and draining.
 #include <coppice/http/server.hpp>
 
 #include "options.hpp"
 #include "serving.hpp"
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>
@@ -23,11 +23,11 @@ using namespace internal;
 namespace {
 
 constexpr std::size_t spare_exchanges_max = 64;
-constexpr std::size_t spare_output_max = 256 * 1024;  // larger buffers are not kept
-constexpr std::size_t spare_text_max = 64 * 1024;     // likewise
+constexpr std::size_t spare_output_max = 256 * 1024;  // larger output buffers are not kept
+constexpr std::size_t spare_text_max = 64 * 1024;     // larger texts are not kept
 constexpr std::size_t log_bytes = 32 * 1024;          // handed over at once
 constexpr duration log_delay = std::chrono::milliseconds(100);
-constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model worker
+constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model `worker`
 constexpr unsigned group_size_most = 16;     // answers that are sent in a row
 constexpr duration slow_answer = std::chrono::microseconds(50);
 
@@ -95,7 +95,7 @@ void serving_loop::add_idle(connection& c) noexcept {
     }
 }
 
-// All have the same time, so the first is the next to run out of it.
+// All idle connections have the same time limit, so the first is the next to exceed it.
 void serving_loop::end_idle() noexcept {
     if (context.ending()) return;
     for (connection* c; (c = idle.front()) != nullptr;) {
@@ -113,7 +113,7 @@ void serving_loop::end_idle() noexcept {
 void serving_loop::log(std::string& lines) noexcept {
     try {
         log_lines += lines;
-    } catch (const std::bad_alloc&) {  // they are lost
+    } catch (const std::bad_alloc&) {  // these lines are lost
     }
     lines.clear();
     if (log_lines.size() >= log_bytes) {
@@ -138,8 +138,9 @@ void serving_loop::send_soon(exchange& e) noexcept {
     }
 }
 
-// How many are kept is settled by how long the last ones took to make: an answer must not wait for
-// handlers that are slow. Going on may make more, and run turns of the loop (block does).
+// The time that the last answers took to make decides how many are collected: an answer must not
+// wait for slow handlers. go_on() may make more answers, and may run turns of the loop, as block()
+// does.
 void serving_loop::send_group() noexcept {
     const time_point now = context.now();
     const duration taken = now - std::max(group.sent, context.turn_time());
@@ -149,7 +150,7 @@ void serving_loop::send_group() noexcept {
     const auto owner_of = [](io::operation* op) noexcept -> connection& {
         return *static_cast<exchange::sending*>(op)->of.owner;
     };
-    // First the kernel's calls, then what follows them: each finds its own way in the caches.
+    // First all the system calls, then what follows them: each kind of code stays in the caches.
     io::operation_queue done;
     while (io::operation* const op = group.senders.pop_front()) {
         if (owner_of(op).start_sending()) done.push_back(op);
@@ -174,7 +175,7 @@ void serving_loop::begin_drain(duration hard_stop) noexcept {
     connection_ended();
 }
 
-// Without connections nothing is timed, and a loop that drains has nothing left to do.
+// Without connections nothing is timed, and a draining loop has nothing left to do.
 void serving_loop::connection_ended() noexcept {
     if (!draining || !connections.empty() || !idle.empty()) return;
     if (cut_off_.armed()) context.disarm(cut_off_);
@@ -189,7 +190,7 @@ void serving_loop::connection_ended() noexcept {
 }
 
 void serving_loop::cut_off() noexcept {
-    // A stop may end any connection: the list is walked from its start until all are told.
+    // A stop may end any connection, so the list is walked from its start until all are told.
     for (connection* c; (c = connections.front()) != nullptr && !c->is_cut();) {
         connections.erase(*c);
         connections.push_back(*c);
@@ -202,7 +203,7 @@ void serving_loop::loop_timer::expired(timer_entry* entry) noexcept {
     (timer.owner.*timer.function)();
 }
 
-// A loop, and what it takes to stop it from outside.
+// The loops, and what is needed to stop them from outside.
 struct server::shared {
     shared(server_options&& o, router&& r) : serving(std::move(o)), path(serving.options.endpoint) {
         serving.routes = std::move(r);
@@ -211,13 +212,14 @@ struct server::shared {
             std::max(serving.parser_limits.body_bytes_max,
                      saturating_cast<std::size_t>(serving.options.streamed_body_bytes_max));
     }
-    // No handler is under way any more. What the handlers own may use the loops, so it goes first.
+    // No handler runs any longer. What the handlers own may use the loops, so it is destroyed
+    // first.
     ~shared() {
         serving.routes = router();
         serving.options.on_loop = nullptr;
         serving.options.on_exception = nullptr;
     }
-    // In `worker` loops only accept and read: they need little, and the pool has the processors.
+    // In `worker`, loops only accept and read. They need little, so the pool has the processors.
     std::size_t loops_wanted() const {
         const server_options& o = serving.options;
         if (o.model != model::worker) return o.threads;
@@ -245,7 +247,7 @@ struct server::shared {
             }
             loop& owner;
         };
-        // Posted once, behind the drain, by the second signal of drain_on().
+        // Posted once, after the drain, by the second signal of drain_on().
         struct cut_request : io::operation {
             explicit cut_request(loop& o) noexcept : operation(&begin), owner(o) {}
             static void begin(operation* op) noexcept {
@@ -253,7 +255,7 @@ struct server::shared {
             }
             loop& owner;
         };
-        // Serves until drained: then nothing is pending any more.
+        // Serves until drained; nothing is pending then.
         void run(server::shared& owner) {
             try {
                 bool began = false;
@@ -273,14 +275,15 @@ struct server::shared {
         std::thread thread;
     };
 
-    // A loop cannot serve: all of them end, and run() throws what the first one says. Any thread.
+    // Called on any thread when a loop cannot serve: ends all loops. run() throws the first such
+    // error.
     void fail(std::exception_ptr error) noexcept {
         const std::lock_guard lock(failing);
         if (!failure) failure = std::move(error);
         begin_drain(duration::zero());
     }
 
-    // What drain_on() asked for, on the first loop.
+    // The signals that drain_on() asked for, received on the first loop.
     struct signal_watch : io::operation {
         signal_watch(shared& o, std::initializer_list<int> signals, duration limit,
                      std::function<void(int, int)>&& f)
@@ -296,7 +299,7 @@ struct server::shared {
         const duration hard_stop;
         const std::function<void(int, int)> told;
     };
-    // Ends with the set, without touching the watch.
+    // Ends when the set is closed, without touching the watch.
     static session watch_signals(signal_watch& watch, bool& began) {
         began = true;
         for (int count = 1;; ++count) {
@@ -319,13 +322,13 @@ struct server::shared {
         for (auto& l : loops) l->context.post(l->cut);
     }
 
-    // The loops' part; it outlives them.
+    // What the loops share; it outlives them.
     serving_shared serving;
     std::unique_ptr<thread_pool> own_pool;
-    atomic<bool> draining{false};  // set by the first drain(); nothing rides on it
-    socket_path path;              // outlives those that listen there
+    atomic<bool> draining{false};  // set by the first drain(); nothing depends on its order
+    socket_path path;              // outlives the acceptors that listen there
     std::vector<std::unique_ptr<loop>> loops;
-    std::optional<signal_watch> signals;  // its session ends in the end of the first loop
+    std::optional<signal_watch> signals;  // its session ends when the first loop is destroyed
     io::endpoint local;
     bool running = false;
     std::mutex failing;
@@ -335,8 +338,8 @@ struct server::shared {
 server::server(server_options options, router routes)
     : shared_(std::make_unique<shared>(checked(std::move(options)), std::move(routes))) {
     server_options& o = shared_->serving.options;
-    // The first acceptor binds alone, so that a port in use is found even if its owner shares it;
-    // the others join it, which the kernel allows once the first shares too.
+    // The first acceptor binds alone, so that a port in use is detected even if its owner shares
+    // it. The others join it, which the kernel allows once the first shares too.
     const std::size_t loops = shared_->loops_wanted();
     if (o.simulation == nullptr) provide_descriptors(o, loops);
     for (std::size_t i = 0; i != loops; ++i) {
@@ -376,7 +379,7 @@ io::backend server::backend() const noexcept {
 }
 
 void server::run() {
-    COPPICE_CHECK(!shared_->running, "a server runs once");
+    COPPICE_CHECK(!shared_->running, "server::run() was called while the server was running");
     shared_->running = true;
     auto& loops = shared_->loops;
     try {
@@ -418,7 +421,8 @@ server_statistics server::statistics() const {
     server_statistics s;
     for (const auto& l : shared_->loops) {
         const loop_counts& c = l->counts;
-        const std::uint64_t closed = c.closed.read();  // before accepted: never more than it
+        // read before accepted, so never more than it
+        const std::uint64_t closed = c.closed.read();
         const std::uint64_t open = c.accepted.read() - closed;
         s.accepted += open + closed;
         s.open += open;

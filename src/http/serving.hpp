@@ -1,9 +1,9 @@
-// The insides of http::server, shared by its sources: loops, connections, and what they answer.
+// The internals of http::server, shared by its sources: loops, connections, and batches of answers.
 #pragma once
-// server.cpp has the loops, connection.cpp what comes and what is sent, answering.cpp the answers
-// that need no waiting, waiting.cpp those that do, streaming.cpp bodies in pieces.
+// server.cpp has the loops. connection.cpp has what arrives and what is sent. answering.cpp has the
+// answers that need no waiting, waiting.cpp those that do, and streaming.cpp bodies in pieces.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/socket.hpp>
@@ -25,12 +25,12 @@ namespace coppice::http {
 
 using namespace internal;
 
-// Counts of one loop; written by its thread.
+// The counts of one loop. Written by its thread.
 struct loop_counts {
     trace::counter accepted, refused, shed, closed, timed_out, exceptions, stopped;
     trace::counter bytes_received, bytes_sent;
     std::array<trace::counter, 500> by_status;
-    // Answers that were sent from the pool; written by its threads, nothing rides on them.
+    // Answers that were sent from the pool. Written by its threads; nothing depends on their order.
     std::array<atomic<std::uint64_t>, 500> by_status_away{};
     trace::histogram latency;
 };
@@ -38,7 +38,7 @@ struct loop_counts {
 struct connection_list;  // the tag of a loop's list
 struct serving_loop;
 
-// What loops share.
+// What the loops share.
 struct serving_shared {
     explicit serving_shared(server_options&& o)
         : options(std::move(o)),
@@ -48,18 +48,19 @@ struct serving_shared {
     server_options options;
     router routes;
     thread_pool* pool = nullptr;
-    limits parser_limits;  // those of the options, wide enough for streamed bodies
-    atomic<std::size_t> open_connections{0};  // of all loops; nothing rides on it
+    limits parser_limits;  // those of the options, large enough for streamed bodies
+    atomic<std::size_t> open_connections{0};  // of all loops; nothing depends on its order
     address_counts addresses;
     byte_budget budget;
     const address_limit per_address;
     std::vector<serving_loop*> loops;  // complete before any of them runs
-    // What waits until the drain has ended on all loops: posted to the first by the last of them.
+    // Waits until the drain has ended on all loops. The last loop to end posts it to the first
+    // loop.
     io::operation* after_drain = nullptr;  // written before any loop runs
-    atomic<std::size_t> loops_drained{0};  // nothing rides on it
+    atomic<std::size_t> loops_drained{0};  // nothing depends on its order
 };
 
-// One event loop of a server. Everything but `counts` belongs to its thread.
+// One loop of a server. Everything except `counts` belongs to its thread.
 struct serving_loop : immovable {
     serving_loop(serving_shared& s, io::tcp::acceptor_options how)
         : shared(s),
@@ -69,53 +70,58 @@ struct serving_loop : immovable {
                                                   : io::context(s.options.backend)),
           acceptor(context, s.options.endpoint, how) {}
 
-    // nullptr: there is no memory.
+    // Returns nullptr if there is no memory.
     exchange* take_exchange(connection& owner) noexcept;
     void give_exchange(exchange& used) noexcept;
-    // The connection waits for a request from now on; it is the last to have begun to.
+    // Notes that the connection waits for a request from now on; it becomes the last of the idle
+    // ones.
     void add_idle(connection& c) noexcept;
-    // Whether a client can be let in, perhaps in the place of an idle connection of this loop.
+    // Returns true if a client can be let in, perhaps in the place of an idle connection of this
+    // loop.
     bool has_room() noexcept;
-    // Serves a connection that was accepted, or refuses it.
+    // Serves an accepted connection, or refuses it.
     void let_in(io::tcp::socket&& s) noexcept;
-    // The connection that has waited longest for a request, or nullptr.
+    // Returns the connection that has waited longest for a request, or nullptr.
     connection* longest_idle() noexcept;
-    // Closes it. False: there is none.
+    // Closes that connection. Returns false if there is none.
     bool shed_idle() noexcept;
-    // Asks the other loops to do so. True: one that may have such a connection has not said yet.
+    // Asks the other loops to close one of theirs. Returns true if a loop that may have one has not
+    // answered yet.
     bool ask_others_to_shed() noexcept;
-    // Of the present turn.
+    // Returns the date of the current turn.
     std::string_view date() noexcept;
-    // Takes over the log lines of answers that have been written.
+    // Takes the log lines of answers that have been written.
     void log(std::string& lines) noexcept;
-    // The answers in `e` are to be sent with others of this turn, one after the other, so that the
-    // kernel's way through a send stays in the caches; before this returns if they are enough.
+    // Sends the answers in `e` together with others of this turn, one after the other, so that the
+    // kernel's code for a send stays in the caches. Sends before it returns if enough answers have
+    // been collected.
     void send_soon(exchange& e) noexcept;
 
-    // Whether the handler runs on the pool.
+    // Returns true if the handler runs on the pool.
     bool on_pool(const handler& h) const noexcept {
         if (shared.pool == nullptr) return false;
         if (h.needs().pool || options.model == model::worker) return true;
         return options.model == model::async && h.is_plain();
     }
-    // The workers to which what the handler awaits may be forked, or nullptr.
+    // Returns the workers to which the handler's awaited work may be forked, or nullptr.
     const fork_team* team_of(const handler& h) const noexcept {
         return on_pool(h) ? execution::team_of(shared.pool->get_scheduler()) : nullptr;
     }
 
-    // Closes what is idle and gives the rest until `hard_stop` has passed.
+    // Closes idle connections, and gives the others until `hard_stop` has passed.
     void begin_drain(duration hard_stop) noexcept;
-    // Does not give it that long.
+    // Ends the remaining connections now.
     void cut_off() noexcept;
     void connection_ended() noexcept;
 
     serving_shared& shared;
     const server_options& options;
     const router& routes;
-    intrusive_list<connection, connection_list> connections;  // but for the idle ones
-    intrusive_list<connection, connection_list> idle;         // the longest idle first
-    std::vector<std::unique_ptr<exchange>> exchanges;         // free ones
-    time_point batch_ended{};                                 // the last one
+    intrusive_list<connection, connection_list> connections;  // without the idle ones
+    intrusive_list<connection, connection_list>
+        idle;  // the one that has been idle longest is first
+    std::vector<std::unique_ptr<exchange>> exchanges;  // those that are free
+    time_point batch_ended{};                          // when the last batch ended
     std::string log_lines;
     date_cache dates;
     time_point dated = time_point::min();  // the turn of the last date
@@ -124,7 +130,7 @@ struct serving_loop : immovable {
     loop_counts counts;
     shed_request shed_for_others{*this};
     reserve_descriptor reserve;
-    // What send_soon() keeps, and who sends it when the ring has told everything that there was.
+    // What send_soon() has collected. Sends it when the ring has reported all its events.
     struct answer_group : io::operation {
         explicit answer_group(serving_loop& l) noexcept : operation(&end), loop(l) {}
         static void end(operation* op) noexcept;
@@ -134,12 +140,12 @@ struct serving_loop : immovable {
         unsigned size_max = 1;  // small while handlers are slow
         bool deferred = false;
         bool sending = false;
-        time_point sent{};  // the last group
+        time_point sent{};  // when the last group was sent
     };
     answer_group group{*this};
-    // Ends before what is above: its end resumes sessions that use them.
+    // Destroyed before the members above: destroying it resumes sessions that use them.
     io::context context;
-    // A ring that is io_uring keeps what it is to send until its next turn anyway.
+    // io_uring keeps what it is to send until its next turn anyway.
     const bool sends_in_groups = context.kind() != io::backend::uring;
     io::tcp::acceptor acceptor;
     const bool simulated = options.simulation != nullptr;
@@ -161,9 +167,9 @@ private:
     loop_timer log_hand_over_{*this, &serving_loop::hand_log_over};
 };
 
-// A coroutine that owns itself: a batch's that has to wait, or an accept loop's. It says through a
-// reference that it has begun, which it does not without memory: its result may lie in its frame,
-// which may be gone when it returns.
+// A coroutine that owns itself: that of a batch that has to wait, or of an accept loop. It reports
+// through a reference that it has begun; it does not begin if there is no memory. It cannot report
+// by its result, which may lie in its frame, and the frame may be gone when the call returns.
 struct session {
     struct promise_type {
         static void* operator new(std::size_t bytes) noexcept {
@@ -181,45 +187,48 @@ struct session {
         std::suspend_never initial_suspend() const noexcept { return {}; }
         std::suspend_never final_suspend() const noexcept { return {}; }
         void return_void() const noexcept {}
-        // Sessions catch everything that may be thrown in them.
+        // Sessions catch every exception that may be thrown in them.
         void unhandled_exception() const noexcept { std::terminate(); }
     };
 };
 
-// A tcp::socket that says which of the loop's descriptors it is.
+// A tcp::socket that tells which of the loop's descriptors it is.
 class served_socket : public io::tcp::socket {
 public:
     explicit served_socket(io::tcp::socket&& s) noexcept : socket(std::move(s)) {}
     io::internal::descriptor* slot() const noexcept { return reference().on; }
 };
 
-// An open connection; owns itself. It is the operation that receives, and while it waits for a
-// request it is all that there is: the exchange comes with the first byte, and coroutines when
-// something has to be waited for. So most batches are:
+// An open connection. It owns itself and is the operation that receives. While it waits for a
+// request, it holds nothing else: the exchange is lent with the first byte, and coroutines start
+// when it has to wait for something. Most batches therefore go like this:
 //
 //   idle, receiving -> received -> answered in the exchange -> sent -> idle
 //
-// It belongs to its loop, but while `away_` is set a thread of the pool answers its batch, and may
-// send: then the loop neither closes the socket nor touches the exchange, it only requests stops.
+// The connection belongs to its loop. While `away_` is set, a thread of the pool answers its batch,
+// and may send. The loop then neither closes the socket nor touches the exchange; it only requests
+// stops.
 class connection : public list_hook<connection_list>, io::ring_operation {
 public:
-    // Serves a connection until either side ends it. False: there is no memory for it.
+    // Serves a connection until either side ends it. Returns false if there is no memory for it.
     static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
 
-    // The server stops: ends at once if idle, after the present requests otherwise.
+    // Called when the server drains: ends at once if idle, otherwise after the current requests.
     void drain() noexcept;
-    // Ends now; a handler that is running is stopped and waited for, but its answer is dropped.
+    // Ends the connection now. A running handler is stopped and waited for, but its answer is
+    // dropped.
     void cut_off() noexcept;
     bool is_cut() const noexcept { return cut_; }
-    // Whether it waits for a request, and nothing of it is under way.
+    // Returns true if the connection waits for a request, and nothing of one has arrived.
     bool is_waiting() const noexcept {
         return phase_ == phase::idle && batch_ == nullptr && socket_.is_open();
     }
     time_point idle_until() const noexcept { return idle_until_; }
-    static void expired(io::timer_entry* entry) noexcept;  // an exchange's timer
-    // Of serving_loop::send_soon(). False: answers_sent() will be called; else go_on() has to be.
+    static void expired(io::timer_entry* entry) noexcept;  // the timer of an exchange
+    // For serving_loop::send_soon(). Returns false if answers_sent() will be called; otherwise the
+    // caller must call go_on().
     bool start_sending() noexcept;
-    // After a send whose result is known, by `sent`. May end it.
+    // Continues after a send whose result was known by the time `sent`. May end the connection.
     void go_on(time_point sent) noexcept;
 
 private:
@@ -239,24 +248,24 @@ private:
         handling,
         overdue,  // the handler has been told to stop
         writing,
-        lingering,  // all is said; reads on, so that the client sees it
+        lingering,  // everything is sent; reads on, so that the client sees it
     };
     static constexpr duration linger_time_drain = std::chrono::milliseconds(500);
 
-    // Why answering a batch cannot go on without waiting.
+    // Why answering a batch cannot continue without waiting, or what comes next.
     enum class step : unsigned char {
-        admitted,  // nothing but the handler can answer the request
-        answered,  // the request's answer is in the output: on to the next
-        drop,      // likewise, but the rest of the body has to be received and dropped first
+        admitted,  // only the handler can answer the request
+        answered,  // the request's answer is in the output; continue with the next request
+        drop,      // likewise, but first receive and drop the rest of the body
         idle,      // all requests are answered
         last,      // the answers in the output are the last
         input,     // a head is incomplete
         body,      // a body is incomplete
-        flush,     // too much output waits
+        flush,     // too much output is unsent
         depart,    // the request is for the pool
         handler,   // the request's handler is asynchronous
         stream,    // the answer's body comes in pieces
-        gone,      // the connection is over
+        gone,      // the connection has ended
     };
 
     // connection.cpp
@@ -368,11 +377,11 @@ private:
     serving_loop& loop_;
     served_socket socket_;
     address_counts::slot* from_;  // nullptr: addresses are not counted
-    exchange* batch_ = nullptr;   // what is being answered
+    exchange* batch_ = nullptr;   // the batch that is being answered
     time_point idle_until_{};
     std::uint32_t served_ = 0;
     phase phase_ = phase::idle;
-    bool receiving_ = false;  // this operation is pending
+    bool receiving_ = false;  // the receive operation is pending
     bool away_ = false;       // a thread of the pool has the batch
     bool cut_ = false;        // cut_off() was called
 };

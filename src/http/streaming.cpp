@@ -1,4 +1,4 @@
-// Bodies in pieces: what handlers read, what producers write, and files.
+// Bodies in pieces: those that handlers read, those that producers write, and files.
 #include "serving.hpp"
 #include "until_stopped.hpp"
 
@@ -21,9 +21,10 @@ using namespace internal;
 
 namespace {
 
-constexpr std::size_t piece_bytes = 16 * 1024;   // of a produced body, sent at once
-constexpr std::size_t file_bytes = 64 * 1024;    // of a file, read when its socket is full
-constexpr std::size_t turn_bytes = 1024 * 1024;  // of a file, sent before other connections go on
+constexpr std::size_t piece_bytes = 16 * 1024;  // of a produced body, sent together
+constexpr std::size_t file_bytes = 64 * 1024;   // of a file, read when its socket is full
+// of a file, sent before other connections get their turn
+constexpr std::size_t turn_bytes = 1024 * 1024;
 
 // One chunk: its size, CRLF, its data, CRLF (RFC 9112 section 7.1).
 void append_chunk(std::string_view data, std::string& out) {
@@ -35,9 +36,9 @@ void append_chunk(std::string_view data, std::string& out) {
 
 }  // namespace
 
-// Ends a wait for input early, as if nothing had come: what waits was stopped, or its deadline has
-// passed. The loop's, but for the callback: on another thread that posts this, and then it must not
-// go before it has arrived.
+// Ends a wait for input early, as if nothing had arrived, because the awaiter was stopped or its
+// deadline has passed. It belongs to the loop, except for the callback. On another thread the
+// callback posts this, which must then not be destroyed before it has arrived.
 class connection::input_stop final : io::operation, io::timer_entry {
 public:
     input_stop(connection& c, inplace_stop_token stop, execution::instant deadline) noexcept
@@ -49,15 +50,15 @@ public:
     }
     ~input_stop() = default;
 
-    // When the wait is over; then `settled` is awaited.
+    // Called when the wait is over. The caller then awaits `settled`.
     void end() noexcept {
         callback_.reset();
         if (timer_entry::armed()) connection_.loop_.context.disarm(*this);
     }
-    // Whether this has ended the wait.
+    // Returns true if this has ended the wait.
     bool stopped() const noexcept { return stopped_; }
 
-    // Once the callback is gone: awaits what it may have posted.
+    // Awaited once the callback is gone: completes when what it may have posted has arrived.
     class settled {
     public:
         explicit settled(input_stop& of) noexcept : of_(of) {}
@@ -100,7 +101,7 @@ private:
         input_stop& self = *static_cast<input_stop*>(entry);
         if (!self.connection_.loop_.context.ending()) self.end_wait();
     }
-    // Last of all: what waits goes on.
+    // Called last: resumes the waiter.
     void end_wait() noexcept {
         read_ahead& a = connection_.batch_->ahead;
         if (!a.waiter) return;
@@ -111,12 +112,12 @@ private:
     connection& connection_;
     std::optional<inplace_stop_callback<on_stop>> callback_;
     std::coroutine_handle<> waiter_;
-    bool posted_ = false;  // written by the callback, read when it is gone
+    bool posted_ = false;  // written by the callback, read when the callback is gone
     bool arrived_ = false;
     bool stopped_ = false;
 };
 
-// The body of a request, read by its handler. Lives while the handler does.
+// The body of a request, as its handler reads it. Lives as long as the handler.
 class incoming_body final : public body_reader {
 public:
     incoming_body(connection& c, exchange& e) noexcept
@@ -129,7 +130,7 @@ public:
         asked_ = !head.expects_continue() || !bytes_.empty();
         decoder_.keep_trailers(e.trailers);
     }
-    // Behind the handler and what it has kept.
+    // Runs after the handler and its locals are gone.
     ~incoming_body() {
         if (kept_ != 0) exchange_.budget.give(kept_);
     }
@@ -153,7 +154,7 @@ public:
             bool received = false;
             if (loop.context.is_current()) {
                 received = co_await receive(stop, deadline);
-            } else {  // the handler has gone elsewhere; it may be a task that belongs there
+            } else {  // the handler is on another thread; its task may belong there
                 received = co_await execution::starts_on(loop.context.get_scheduler(),
                                                          receive(stop, deadline));
                 thread_pool* const pool = loop.shared.pool;
@@ -161,7 +162,7 @@ public:
                     co_await pool->get_scheduler().schedule();
                 }
             }
-            // What has come all the same is the next call's.
+            // What has arrived nevertheless is for the next call.
             if (!received || stop.stop_requested()) {
                 turn.end();  // the frame may outlive the stop
                 co_await execution::just_stopped();
@@ -171,12 +172,12 @@ public:
 
     bool is_complete() const noexcept { return ended_; }
     bool is_broken() const noexcept { return broken_; }
-    // What was received and is not of this body.
+    // Returns what was received but does not belong to this body.
     std::string take_rest() { return bytes_.substr(at_); }
 
 private:
     // Held by the read() that is under way. Errors: std::logic_error if another one is: the two
-    // would wait in one place, and one of them for ever.
+    // would wait in one place, and one of them forever.
     class turn_to_read : coppice::immovable {
     public:
         explicit turn_to_read(incoming_body& body) : body_(&body) {
@@ -204,7 +205,7 @@ private:
         return l;
     }
 
-    // What has arrived. "" if nothing has, or at the end.
+    // Returns the next piece that has arrived; "" if nothing has, or at the end.
     std::string_view next_piece() {
         if (ended_) return {};
         char* const begin = bytes_.data() + at_;
@@ -226,7 +227,7 @@ private:
         return {begin, r.produced};
     }
 
-    // On the loop. False: the client is gone, or what waits was stopped.
+    // Called on the loop. Gives false if the client is gone, or the awaiter was stopped.
     task<bool> receive(inplace_stop_token stop, execution::instant deadline) {
         connection& c = connection_;
         broken_ = !c.socket_.is_open() || exchange_.given_up;
@@ -237,7 +238,7 @@ private:
             broken_ = !c.socket_.is_open();
             if (!written) co_return false;
         }
-        // The time that the client takes is not the handler's, and the other way round.
+        // The client's time does not count as the handler's, nor the handler's as the client's.
         const time_point began = c.loop_.context.turn_time();
         const duration allowed = c.transfer_time(c.loop_.options.timeouts.body, received_);
         c.enter(connection::phase::body, saturating_sub(allowed, taken_));
@@ -267,22 +268,23 @@ private:
     connection& connection_;
     exchange& exchange_;
     chunk_decoder decoder_;
-    std::string bytes_;  // received; from at_ on not yet given out
+    std::string bytes_;  // received bytes; those from at_ on have not been given out
     std::size_t at_ = 0;
-    std::uint64_t left_;          // of a body with a declared length
-    std::uint64_t received_ = 0;  // since the handler's first wait
-    duration taken_{};            // by the client, for that
-    std::size_t kept_ = 0;        // of the budget, for what the handler gathers
+    std::uint64_t left_;          // bytes left of a body with a declared length
+    std::uint64_t received_ = 0;  // bytes since the handler's first wait
+    duration taken_{};            // time that the client took to send them
+    std::size_t kept_ = 0;        // bytes of the budget, for what the handler collects
     std::mutex turns_;
-    bool reading_ = false;  // a read() is under way
-    bool begun_ = false;    // something was given out
+    bool reading_ = false;  // a read() is under way; under turns_
+    bool begun_ = false;    // read() has given a piece, or the end
     bool chunked_;
     bool ended_;           // nothing more belongs to the body
-    bool asked_;           // the client does not wait for 100 (Continue)
-    bool broken_ = false;  // the client went away in its middle
+    bool asked_;           // the client is not waiting for 100 (Continue)
+    bool broken_ = false;  // the client went away in the middle of the body
 };
 
-// Puts the head where it stays while the body passes, and what has come behind it into e.rest.
+// Copies the head to where it stays while the body arrives, and what has arrived after it into
+// e.rest.
 void connection::keep_head(exchange& e) {
     e.rest.assign(e.left.substr(e.head_bytes));
     e.head.assign(e.left.substr(0, e.head_bytes));
@@ -321,7 +323,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
         e.origin.body = nullptr;
         if (body.is_broken() || e.given_up) {
             if (!e.given_up) ++e.stops;
-            if (error) (void)answer_to(e, error);  // nobody gets it, but on_exception hears of it
+            if (error) (void)answer_to(e, error);  // no client gets it; on_exception is told
         } else {
             if (body.is_complete()) {
                 e.rest = body.take_rest();
@@ -332,12 +334,13 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
             reached = conclude(e, std::move(made), error, r);
         }
     }
-    // Behind all that may refer to the stop source: the request's values, the answer, the error.
+    // Comes after everything that may refer to the stop source is gone: the request's values, the
+    // answer, the error.
     if (reached != step::stream) end_run(e);
     co_return reached;
 }
 
-// What a producer writes goes from here to the output, in chunks if need be, and to the client.
+// Takes what a producer writes to the output, in chunks if needed, and to the client.
 class outgoing_body final : public body_writer {
 public:
     outgoing_body(connection& c, exchange& e, bool chunked,
@@ -354,7 +357,7 @@ public:
             const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
             piece_.append(bytes.substr(0, taken));
             bytes.remove_prefix(taken);
-            if (left_) *left_ -= taken;  // not before: a stop leaves the rest out
+            if (left_) *left_ -= taken;  // only now: a stop leaves the rest out
             written_ += taken;
             if (piece_.size() == piece_bytes) co_await flush();
         }
@@ -364,7 +367,7 @@ public:
         bool sent = false;
         if (loop.is_current()) {
             sent = co_await send();
-        } else {  // the producer has gone elsewhere; it may be a task that belongs there
+        } else {  // the producer is on another thread; its task may belong there
             thread_pool* const pool = connection_.loop_.shared.pool;
             const bool from_pool = pool != nullptr && pool->is_current();
             sent = co_await execution::starts_on(loop.get_scheduler(), send());
@@ -377,7 +380,8 @@ public:
     }
     inplace_stop_token stop_token() const noexcept override { return exchange_.origin.stop; }
 
-    // After the producer, on the loop. False: the body is shorter than was declared.
+    // Called on the loop after the producer. Returns false if the body is shorter than was
+    // declared.
     bool finish() {
         put_piece();
         if (chunked_) exchange_.output.append("0\r\n").append(trailers_.fields()).append("\r\n");
@@ -386,13 +390,13 @@ public:
     std::uint64_t written() const noexcept { return written_; }
 
 private:
-    // On the loop. False: the client is gone, or what waits was stopped; then the next call sends
-    // the rest.
+    // Called on the loop. Gives false if the client is gone, or the awaiter was stopped; the next
+    // call then sends the rest.
     task<bool> send() {
         if (!connection_.socket_.is_open() || exchange_.origin.stop.stop_requested()) {
             co_return false;
         }
-        // First what a stopped call has left, so that it never becomes more.
+        // First sends what a stopped call has left, so that it never grows.
         const bool behind = unsent_;
         if (!behind) put_piece();
         bool sent = co_await connection_.write(exchange_);
@@ -423,7 +427,7 @@ private:
     std::optional<std::uint64_t> left_;  // of the declared length
     std::uint64_t written_ = 0;
     bool chunked_;
-    bool unsent_ = false;  // the output has what a call that was stopped has left
+    bool unsent_ = false;  // the output holds the rest of a stopped call
 };
 
 // Sends an answer whose body comes in pieces.
@@ -458,7 +462,7 @@ task<connection::step> connection::send_stream(exchange& e) {
     co_await come_home();
     note(e, status, out.written(), &head);
     if (error) report_exception(e, std::exchange(error, nullptr));
-    kept.reset();  // what it owns may refer to the stop source
+    kept.reset();  // its body may refer to the stop source
     end_run(e);
     if (!whole) ++e.stops;
     if (whole && socket_.is_open() && out.finish()) {
@@ -469,8 +473,8 @@ task<connection::step> connection::send_stream(exchange& e) {
     co_return step::gone;
 }
 
-// Sends the output and a part of a file behind it. While the socket takes bytes the kernel moves
-// them; when it is full, a piece is copied and sent in the usual way, which waits.
+// Sends the output, and a part of a file after it. While the socket takes bytes, the kernel moves
+// them. When it is full, a piece is copied and sent in the usual way, which waits.
 task<bool> connection::send_file(exchange& e, file_part part) {
     if (!co_await write(e)) co_return false;
     const time_point latest = saturating_add(
@@ -501,7 +505,7 @@ task<bool> connection::send_file(exchange& e, file_part part) {
         } else if (!sent && sent.error() == std::errc::interrupted) {
             continue;
         }
-        if (n == 0) co_return false;  // it was cut short meanwhile, or broken
+        if (n == 0) co_return false;  // the file was truncated meanwhile, or cannot be read
         e.bytes_sent += n;
         at += n;
         in_turn += n;
@@ -517,8 +521,8 @@ void connection::abort() noexcept {
     close_socket();
 }
 
-// Ends the connection in whatever it does: with a reset if a part of an answer may have been sent,
-// so that the client does not take the part for the whole (RFC 9112 section 8).
+// Ends the connection, whatever it is doing: with a reset if a part of an answer may have been
+// sent, so that the client does not take the part for the whole (RFC 9112 section 8).
 void connection::break_off() noexcept {
     const bool begun =
         batch_ != nullptr && (batch_->streaming || batch_->sent != 0 || phase_ == phase::writing);

@@ -1,7 +1,8 @@
 // until_stopped<T>: awaits what may be stopped, and gives nothing instead of passing the stop on.
 #pragma once
-// A stop ends a task and its awaiters without a result, up to whoever handles it: for handlers and
-// producers that is this coroutine. Its frame owns theirs, and is destroyed by the awaiter.
+// A stop ends a task and its awaiters without a result, up to a coroutine that handles it. For
+// handlers and producers that is this coroutine. Its frame owns theirs, and the awaiter destroys
+// it.
 
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/as_awaitable.hpp>
@@ -24,21 +25,21 @@ namespace coppice::http {
 
 using namespace internal;
 
-// What a handler or a producer, and all that it awaits, finds in its environment: when to stop, and
-// timers for what is given a limited time, wherever it runs. What was given to a pool forks there.
+// What a handler or a producer, and everything that it awaits, finds in its environment: when to
+// stop, and timers for time limits, wherever it runs. Work on a pool forks there.
 struct waiting_env {
     inplace_stop_token stop;
     io::context& loop;
     const fork_team* team = nullptr;
 };
 
-// The same for what belongs to the loop, and is there again after whatever it awaits; and when
-// nobody needs it any more.
+// The same environment for work that belongs to the loop: it returns to the loop after each await,
+// and has a deadline.
 struct loop_env : waiting_env {
     execution::instant deadline = execution::instant::never();
 };
 
-// The coroutine's first parameter is the environment.
+// The first parameter of the coroutine is the environment.
 template <class T, class Env = waiting_env>
 class [[nodiscard]] until_stopped {
 public:
@@ -70,7 +71,8 @@ public:
         decltype(auto) await_transform(Awaited&& awaited) {
             return execution::as_awaitable(static_cast<Awaited&&>(awaited), *this);
         }
-        // What was awaited has stopped: goes on with the awaiter, which finds no result.
+        // Called when the awaited operation was stopped: resumes the awaiter, which finds no
+        // result.
         std::coroutine_handle<> unhandled_stopped() noexcept { return continuation_; }
         auto get_env() const noexcept {
             auto waiting = execution::env(
@@ -113,19 +115,20 @@ private:
     std::coroutine_handle<promise_type> coroutine_;
 };
 
-// The result of a task, or nothing if it was stopped. Errors: what the task throws. The task is no
-// value here: were there no memory for the frame, clang 19 would destroy a number's task twice,
-// since it is passed in a register (task_in_memory).
+// Gives the result of a task, or nothing if it was stopped. Errors: what the task throws. The task
+// is passed by reference: if it were passed by value and there were no memory for the frame, clang
+// 19 would destroy a task of a number twice, since it passes such a task in a register
+// (task_in_memory).
 template <class T>
 until_stopped<T> result_of(waiting_env, task<T>&& awaited) {
     co_return co_await std::move(awaited);
 }
-// The same on the loop, for a task that begins there.
+// Gives the result of a task that begins on the loop, in the same way.
 template <class T>
 until_stopped<T, loop_env> result_on_loop(loop_env, task<T>&& awaited) {
     co_return co_await std::move(awaited);
 }
-// True: the task has ended; nothing: it was stopped.
+// Gives true if the task has ended, nothing if it was stopped.
 inline until_stopped<bool> end_of(waiting_env, task<>&& awaited) {
     co_await std::move(awaited);
     co_return true;

@@ -1,5 +1,5 @@
 // The parser and the resolver of http/url.hpp.
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/http/url.hpp>
 #include <coppice/io/endpoint.hpp>
@@ -14,7 +14,7 @@ using namespace internal;
 
 namespace {
 
-// All of `text` is of the classes, or an escape of two hexadecimal digits.
+// Returns true if `text` has only bytes of the classes, and escapes of two hexadecimal digits.
 bool made_of(std::string_view text, int classes, std::string_view others = {}) noexcept {
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (is(text[i], classes) || others.find(text[i]) != others.npos) continue;
@@ -29,7 +29,7 @@ bool is_letter(char c) noexcept {
     return lower(c) >= 'a' && lower(c) <= 'z';
 }
 
-// Where the scheme of a URI or a relative reference ends, npos without one.
+// Returns where the scheme of a URI or a relative reference ends; npos if it has none.
 std::size_t end_of_scheme(std::string_view text) noexcept {
     if (text.empty() || !is_letter(text.front())) return text.npos;
     for (std::size_t i = 1; i != text.size(); ++i) {
@@ -40,7 +40,8 @@ std::size_t end_of_scheme(std::string_view text) noexcept {
     return text.npos;
 }
 
-// Resolvers read a name that ends like a number as an address, each in its own way: 127.1, 0x7f.1.
+// Returns true for a host that ends like a number. Resolvers read such names as addresses, each in
+// its own way: 127.1, 0x7f.1.
 bool ends_in_a_number(std::string_view host) noexcept {
     if (host.ends_with('.')) host.remove_suffix(1);
     std::string_view last = host.substr(host.rfind('.') + 1);  // npos + 1: all of it
@@ -51,7 +52,7 @@ bool ends_in_a_number(std::string_view host) noexcept {
     return !last.empty() && std::ranges::all_of(last, [](char c) { return is(c, digit_byte); });
 }
 
-// "" if it is one that can be asked.
+// Returns what is wrong with a host; "" if a request can be sent to it.
 const char* fault_of_host(std::string_view host) noexcept {
     if (host.empty()) return "it has no host";
     if (host.front() == '[') {
@@ -69,7 +70,7 @@ const char* fault_of_host(std::string_view host) noexcept {
     return "";
 }
 
-// A reference in its parts (RFC 3986 appendix B); their delimiters are left out.
+// The parts of a reference (RFC 3986 appendix B), without their delimiters.
 struct reference_parts {
     explicit reference_parts(std::string_view text) noexcept {
         if (const std::size_t end = end_of_scheme(text); end != text.npos) {
@@ -96,7 +97,7 @@ struct reference_parts {
     std::string_view path;
 };
 
-// RFC 3986 section 5.2.4, for a path that begins with '/', or is empty.
+// Removes dot segments (RFC 3986 section 5.2.4) from a path that begins with '/' or is empty.
 std::string without_dot_segments(std::string_view path) {
     std::string out;
     out.reserve(path.size() + 1);
@@ -143,7 +144,7 @@ std::string_view url::fragment() const noexcept {
     return query_end_ == text_.size() ? std::string_view() : part(query_end_ + 1, text_.size());
 }
 
-// Takes the text in. Returns what is wrong with it, "" if nothing is.
+// Parses the text into this URL. Returns what is wrong with it; "" if nothing is.
 const char* url::read(std::string_view text) {
     if (text.size() > bytes_max) return "it is longer than 65,535 bytes";
     if (text.empty() || end_of_scheme(text) == text.npos) {
@@ -153,7 +154,7 @@ const char* url::read(std::string_view text) {
     text_.reserve(text.size() + 1);
     for (const char c : *parts.scheme) text_.push_back(lower(c));
     if (text_ != "http" && text_ != "https") return "its scheme is neither http nor https";
-    if (!parts.authority) return "there is no // and host behind its scheme";
+    if (!parts.authority) return "its scheme is not followed by // and a host";
     scheme_end_ = static_cast<std::uint32_t>(text_.size());
     port_ = text_ == "http" ? 80 : 443;
     text_.append("://");
@@ -203,7 +204,7 @@ const char* url::read_authority(std::string_view text) {
 result<url> url::resolve(std::string_view reference) const {
     if (reference.size() > bytes_max) return std::errc::invalid_argument;
     const reference_parts r(reference);
-    // "http:/x" names no host. Nor does "http:/.//host", whose path without its dots would look
+    // "http:/x" names no host. Neither does "http:/.//host": without its dots, its path would look
     // like an authority (section 5.3).
     if (r.scheme && !r.authority) return std::errc::invalid_argument;
     std::string whole(r.scheme ? *r.scheme : scheme());

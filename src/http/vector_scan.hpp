@@ -1,14 +1,16 @@
-// The scans of http/scan.hpp with SSE4.2, AVX2 and AVX-512; chosen at run time by parse.cpp.
+// The scans of scan.hpp with SSE4.2, AVX2, and AVX-512; parse.cpp chooses one at run time.
 #pragma once
-// A class of ASCII bytes is two tables of 16: row l of the first has bit h set if the byte with the
-// low half l and the high half h is of the class; row h of the second is 1 << h, and 0 from 8 on,
-// for no byte beyond ASCII is of such a class. Two shuffles and an AND judge every byte at once.
-// Field values, which take most bytes, are judged by comparisons instead.
+// A class of ASCII bytes is two tables of 16 bytes. Row l of the first table has bit h set if the
+// byte with low half l and high half h is in the class. Row h of the second table is 1 << h, and 0
+// from 8 on, since no byte outside ASCII is in such a class. Two shuffles and an AND classify every
+// byte of a vector at once. Field values, which make up most bytes, are classified by comparisons
+// instead.
 //
-// The functions carry their instruction sets themselves: no other code of the program is compiled
-// for them, so none can leak to a machine that lacks them. None reads beyond the end.
+// The functions declare their own instruction sets. No other code of the program is compiled for
+// these, so no such instruction can run on a machine without them. No function reads beyond the
+// end.
 
-#include <coppice/http/scan.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #if defined(__x86_64__)
 
@@ -35,7 +37,8 @@ inline constexpr class_tables tables_of = [] {
     return t;
 }();
 
-// What the two have in common: the names, and the end of a text that is shorter than a vector.
+// What the SSE4.2 and AVX2 scans share: the names, and the end of a text that is shorter than a
+// vector.
 template <class Vector>
 struct vector_scan {
     static const char* token(const char* p, const char* end) noexcept {
@@ -142,9 +145,9 @@ private:
     }
 };
 
-// Judges 64 bytes for all classes at once, and keeps that for the tokens that follow: the end of
-// each is a shift and a count away. A table of 128 bytes is one instruction's operand here (VBMI),
-// and a masked load reads no byte beyond its mask.
+// Classifies 64 bytes for all classes at once, and keeps the result for the tokens that follow: the
+// end of each is a shift and a count away. A table of 128 bytes is the operand of one instruction
+// here (VBMI), and a masked load reads no byte outside its mask.
 class avx512_scan {
 public:
     const char* token(const char* p, const char* end) noexcept { return find<token_byte>(p, end); }
@@ -163,7 +166,7 @@ private:
             return find_further(p, end, index<Class>);
         return std::min(p + std::countr_zero(outside), end);
     }
-    // Judges block after block.
+    // Classifies block after block.
     [[gnu::noinline]] const char* find_further(const char* p, const char* end, int which) noexcept {
         for (; p != end; p = block_ + size_) {
             judge(p, end);
@@ -194,9 +197,9 @@ private:
     template <byte_class Class>
     static constexpr int index = std::countr_zero(static_cast<unsigned>(Class));
 
-    const char* block_ = nullptr;             // what has been judged
-    std::size_t size_ = 0;                    // of it
-    std::array<std::uint64_t, 8> outside_{};  // by class: bit i says that byte i is not of it
+    const char* block_ = nullptr;             // the block that has been classified
+    std::size_t size_ = 0;                    // bytes of that block
+    std::array<std::uint64_t, 8> outside_{};  // by class: bit i is set if byte i is not in it
 };
 
 }  // namespace coppice::http

@@ -1,4 +1,4 @@
-// Answering what has to be waited for: the rest of a request, handlers, clients that read slowly.
+// Answers that need waiting: for the rest of a request, for handlers, for clients that read slowly.
 #include "serving.hpp"
 #include "until_stopped.hpp"
 
@@ -16,7 +16,8 @@ using namespace internal;
 namespace {
 
 // How long a closing connection still reads what the client sends, so that the client sees the
-// answer and not a reset; and how much of a client that had said that it sends nothing more.
+// answer and not a reset; and how many bytes it reads from a client that has said that it sends
+// nothing more.
 constexpr duration linger_time = std::chrono::seconds(2);
 constexpr std::size_t linger_bytes_max = 64 * 1024;
 
@@ -26,7 +27,7 @@ constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
 
 }  // namespace
 
-// Gives the next buffer that has come, or will come; empty at the end.
+// Gives the next buffer that has arrived or will arrive; empty at the end.
 class connection::next_input {
 public:
     next_input(connection& c, std::error_code& ec) noexcept : connection_(c), error_(ec) {}
@@ -58,7 +59,7 @@ private:
     std::error_code& error_;
 };
 
-// Ends when what give_up() sends does.
+// Completes when the answer that give_up() sends has ended.
 class connection::end_of_late_answer {
 public:
     explicit end_of_late_answer(exchange& e) noexcept : exchange_(e) {}
@@ -70,7 +71,7 @@ private:
     exchange& exchange_;
 };
 
-// Answers what takes waiting: the rest of the batch, and what comes meanwhile.
+// Answers what needs waiting: the rest of the batch, and what arrives meanwhile.
 session connection::attend(step s, bool& began) {
     began = true;
     exchange& e = *batch_;
@@ -93,7 +94,7 @@ session connection::attend(step s, bool& began) {
         const bool lingers = !more && (e.closing || e.given_up) && socket_.is_open();
         if (lingers) co_await linger(e);
     } catch (...) {
-        failed = true;  // there was no memory for it
+        failed = true;  // there was no memory
     }
     if (failed) {
         more = false;
@@ -113,14 +114,14 @@ session connection::attend(step s, bool& began) {
     end();
 }
 
-// Answers the rest of a batch. True: everything was answered and the connection is idle.
+// Answers the rest of a batch. Gives true if everything was answered and the connection is idle.
 task<bool> connection::converse(exchange& e, step s) {
     for (;;) {
         switch (s) {
-            case step::admitted:  // advance() keeps it
+            case step::admitted:  // never seen here: advance() handles it
             case step::answered:
-                // The next request is not to see the stop or the time of the one before. On the
-                // pool a source that was not asked to stop serves on.
+                // The next request must not see the stop or the time of the one before. On the
+                // pool, a source that was not asked to stop is used again.
                 if (away_ && e.right.was_told()) {
                     co_await come_home();
                     if (!socket_.is_open() || e.given_up) {
@@ -152,12 +153,13 @@ task<bool> connection::converse(exchange& e, step s) {
                 s = settle(e, respond(e));
                 break;
             case step::handler:
-                // What is ready should not wait for what may take long.
+                // Answers that are ready should not wait for a handler that may take long.
                 if (!co_await write(e)) {
                     s = step::gone;
                     break;
                 }
-                // Frames go back to the thread that they are of: so this is not run_handler()'s.
+                // A frame is given back to the thread that allocated it, so the hop comes before
+                // run_handler() has its frame.
                 if (!away_ && loop_.on_pool(*e.match.handler)) {
                     prepare_departure(e);
                     co_await loop_.shared.pool->get_scheduler().schedule();
@@ -182,7 +184,8 @@ task<bool> connection::converse(exchange& e, step s) {
     }
 }
 
-// Moves what is left of the batch into e.input, and gives the buffer back. False: there is no room.
+// Moves the rest of the batch into e.input, and gives the buffer back. Returns false if there is no
+// room.
 bool connection::keep(exchange& e) {
     if (e.buffer.empty()) {
         e.input.erase(0, static_cast<std::size_t>(e.left.data() - e.input.data()));
@@ -196,7 +199,7 @@ bool connection::keep(exchange& e) {
     return true;
 }
 
-// False: the client is gone in the middle of a request, or there is no room for it.
+// Gives false if the client is gone in the middle of a request, or there is no room for it.
 task<bool> connection::receive_more(exchange& e, std::size_t whole) {
     std::error_code ec;
     const io::pooled_buffer received = co_await next_input(*this, ec);
@@ -213,13 +216,13 @@ task<connection::step> connection::receive_head(exchange& e) {
     if (!keep(e)) co_return give_way(e);
     if (!e.in_head) enter(phase::header, loop_.options.timeouts.header);
     e.in_head = true;
-    // In a statement of its own: GCC 12 resumes the wrong place in a conditional expression.
+    // A statement of its own: GCC 12 resumes at the wrong place in a conditional expression.
     const bool more = co_await receive_more(e);
     if (!more) co_return give_way(e);
     co_return step::answered;
 }
 
-// Receives the rest of a body, so that e.body is all of it.
+// Receives the rest of a body; e.body is then all of it.
 task<connection::step> connection::receive_body(exchange& e) {
     const bool chunked = e.parser.head().chunked();
     const std::uint64_t length = e.parser.head().content_length().value_or(0);
@@ -245,7 +248,7 @@ task<connection::step> connection::receive_body(exchange& e) {
         }
         e.end.found(end);
     }
-    // The input has moved: views of it are made again.
+    // The input has moved, so the views of it are made again.
     e.parser.reset();
     (void)e.parser.parse(e.left.substr(0, e.head_bytes));
     const request_head& head = e.parser.head();
@@ -255,25 +258,27 @@ task<connection::step> connection::receive_body(exchange& e) {
     co_return step::answered;
 }
 
-// So many bytes of a body have come since `began`: the client may take longer by what they take at
-// the lowest rate. A declared length grants nothing, and a drain is not extended.
+// Extends the time for a body of which `received` bytes have arrived since `began`, by the time
+// that they take at the lowest permitted rate. A declared length extends nothing, and a drain's
+// limit is not extended.
 void connection::allow_time_for(time_point began, std::uint64_t received) noexcept {
     if (loop_.draining) return;
     set_deadline(saturating_add(began, transfer_time(loop_.options.timeouts.body, received)));
 }
 
-// Finds e.body_bytes and the end of a chunked body, which loses its framing in place.
+// Receives a chunked body, removes its framing in place, and finds e.body_bytes and the end.
 task<connection::step> connection::receive_chunked(exchange& e) {
     chunk_decoder decoder(loop_.options.limits);
     decoder.keep_trailers(e.trailers);
     const time_point began = loop_.context.turn_time();
     std::uint64_t received = 0;
-    for (std::size_t decoded = e.head_bytes;;) {  // the body so far ends here; framed bytes follow
+    for (std::size_t decoded = e.head_bytes;
+         ;) {  // the body so far ends at `decoded`; framed bytes follow
         const std::size_t framed = e.input.size() - decoded;
         const chunk_decoder::result r = decoder.decode(std::span(e.input.data() + decoded, framed));
         decoded += r.produced;
         if (r.status == parse_status::complete) {
-            // What follows the body is the next request.
+            // The next request follows the body.
             e.body_bytes = decoded - e.head_bytes;
             e.end.found(decoded - r.produced + r.consumed);
             co_return step::answered;
@@ -289,7 +294,7 @@ task<connection::step> connection::receive_chunked(exchange& e) {
     }
 }
 
-// The request was answered before its body: receives the rest of that and drops it.
+// Called when the request was answered before its body: receives the rest of the body and drops it.
 task<connection::step> connection::drop_body(exchange& e) {
     const bool chunked = e.parser.head().chunked();
     std::uint64_t length = e.parser.head().content_length().value_or(0);
@@ -314,7 +319,8 @@ task<connection::step> connection::drop_body(exchange& e) {
     co_return s;
 }
 
-// A body that is malformed or too long ends the connection; the answer has been sent.
+// Drops a chunked body. One that is malformed or too long ends the connection; the answer has been
+// sent.
 task<connection::step> connection::drop_chunked(exchange& e) {
     limits limit = loop_.options.limits;
     limit.body_bytes_max = loop_.options.dropped_body_bytes_max;
@@ -357,39 +363,40 @@ task<connection::step> connection::run_handler(exchange& e) {
             error = std::current_exception();
         }
         const bool may_answer = !departed || e.right.end();
-        // The task may have ended anywhere.
+        // The task may have ended on any thread.
         if (!away_ || !loop_.shared.pool->is_current()) co_await come_home();
         const bool answers = may_answer && (away_ || !e.given_up);
         if (answers) {
             reached = conclude(e, std::move(made), error, r);
         } else if (error) {
-            (void)answer_to(e, error);  // nobody gets it, but on_exception hears of it
+            (void)answer_to(e, error);  // no client gets it; on_exception is told
         }
     }
-    // Behind all that may refer to the stop source: the request's values, the answer, the error.
+    // Comes after everything that may refer to the stop source is gone: the request's values, the
+    // answer, the error.
     if (!away_ && reached != step::stream) end_run(e);
     co_return reached;
 }
 
-// What comes after a handler that was awaited: its answer, or one in its place. The run is ended by
-// the caller, once the request is gone.
+// Continues after a handler that was awaited, with its answer or one in its place. The caller ends
+// the run, once the request is gone.
 connection::step connection::conclude(exchange& e, std::optional<response> made,
                                       const std::exception_ptr& error, const request& r) {
     if (error) made = answer_to(e, error);
-    if (!away_ && !socket_.is_open()) return step::gone;  // cut off meanwhile
+    if (!away_ && !socket_.is_open()) return step::gone;  // cut off in the meantime
     if (!made) made = answer_to_stopped(e);
     if (!made) return step::gone;
     return finish(e, std::move(*made), r);
 }
 
-// The answer in place of one by a handler that was stopped. Nothing: its client has gone.
+// Makes the answer to the request of a handler that was stopped; nothing if its client has gone.
 std::optional<response> connection::answer_to_stopped(exchange& e) {
     const bool late = loop_.context.now() >= e.origin.deadline;
     if (!late && !e.stop->stop_requested()) {  // by something of its own
         report_exception(e, std::make_exception_ptr(std::logic_error(
-                                "a handler was stopped, though its client waits and its time is "
-                                "not up: handle the stop of what it awaits, for example by "
-                                "stopped_as_optional")));
+                                "a handler was stopped by something of its own, though its client "
+                                "waits and its time is not up: handle the stop of what it awaits, "
+                                "for example with stopped_as_optional")));
         return response::status(500);
     }
     ++e.stops;
@@ -397,7 +404,7 @@ std::optional<response> connection::answer_to_stopped(exchange& e) {
     return response::status(503, static_text::promised(overdue_reason));
 }
 
-// Engages the stop source and starts to look for the client's end, or for its next requests.
+// Engages the stop source, and starts to watch for the client's end and its next requests.
 void connection::begin_run(exchange& e) {
     end_run(e);
     e.stop.emplace();
@@ -414,12 +421,12 @@ void connection::end_run(exchange& e) noexcept {
     e.stop.reset();
 }
 
-// Nothing of this connection may be touched afterwards: what is stopped may end it.
+// Requests a stop. The caller must not touch the connection afterwards: what is stopped may end it.
 void connection::request_stop() noexcept {
     if (batch_ != nullptr && batch_->stop) batch_->stop->request_stop();
 }
 
-// The batch is about to go to a thread of the pool.
+// Prepares the batch to go to a thread of the pool.
 void connection::prepare_departure(exchange& e) {
     begin_run(e);
     loop_.date().copy(e.date.data(), e.date.size());
@@ -428,15 +435,16 @@ void connection::prepare_departure(exchange& e) {
     away_ = true;
 }
 
-// On the pool: a handler starts. The first one's time has begun with the departure, so that it
-// includes the wait for a thread. False: the loop has answered in its place meanwhile.
+// Called on the pool when a handler starts. The first handler's time began with the departure, so
+// it includes the wait for a thread. Returns false if the loop has given the connection up
+// meanwhile.
 bool connection::begin_away(exchange& e) noexcept {
     if (std::exchange(e.departing, false)) return e.right.begin_first();
     e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
     return e.right.begin(e.output.empty(), e.origin.deadline);
 }
 
-// Takes the connection back to its loop.
+// Returns the connection to its loop.
 task<> connection::come_home() {
     if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
     at_home();
@@ -448,8 +456,8 @@ void connection::at_home() noexcept {
 }
 
 // Receives while a handler runs: the next requests, within bounds, and the client's end. A client
-// that resets its connection stops its handler; one that only says that it will send no more does
-// not, unless that is what its end means here, since it may still read. May end the connection.
+// that resets its connection stops its handler. A client that only ends its sending side does not,
+// unless end_of_input_stops is set, since it may still read. May end the connection.
 void connection::watch() noexcept {
     read_ahead& a = batch_->ahead;
     while (!a.ended && !a.is_full()) {
@@ -483,9 +491,9 @@ void connection::received_ahead(operation* op) noexcept {
     }
 }
 
-// Writes e.output. False: the connection is over, or what waits was stopped: then the socket is
-// open, and the next call writes the rest. Afterwards it is at home, unless all was written from
-// where it was.
+// Writes e.output. Gives false if the connection has ended, or if the awaiter was stopped; in the
+// second case the socket is still open, and the next call writes the rest. Afterwards the
+// connection is on its loop, unless everything was written from the pool.
 task<bool> connection::write(exchange& e) {
     if (e.output.empty()) co_return true;
     count(e);
@@ -517,12 +525,12 @@ task<bool> connection::write(exchange& e) {
     co_return !ec;
 }
 
-// From a thread of the pool. True: the kernel has taken everything.
+// Sends from a thread of the pool. Returns true if the kernel has taken everything.
 bool connection::send_directly(exchange& e) noexcept {
     const std::span left = std::span(e.output).subspan(e.sent);
     const ssize_t n =
         ::send(e.origin.connection, left.data(), left.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n <= 0) return false;  // the loop will wait, or find out what is wrong
+    if (n <= 0) return false;  // the loop will wait, or find the error
     e.sent += static_cast<std::size_t>(n);
     e.bytes_sent += static_cast<std::size_t>(n);
     if (e.sent != e.output.size()) return false;
@@ -531,12 +539,13 @@ bool connection::send_directly(exchange& e) noexcept {
     return true;
 }
 
-// Reads on for a moment after the last answer, until the client ends the connection: a close with
-// bytes unread, or before bytes that come, would be a reset, which may destroy the answer.
+// Reads for a moment after the last answer, until the client ends the connection. Closing with
+// unread bytes, or before bytes that still arrive, would cause a reset, which may destroy the
+// answer.
 task<> connection::linger(exchange& e) {
     socket_.shutdown_send();
     std::size_t left = e.unread || e.given_up ? ~std::size_t{0} : linger_bytes_max;
-    if (!e.sending_late) {  // what it holds, others can have
+    if (!e.sending_late) {  // others can use what the exchange holds
         account(e, loop_.context.now());
         e.clear();
     }
@@ -549,21 +558,22 @@ task<> connection::linger(exchange& e) {
     }
 }
 
-// The handler has been stopped and does not end: the client is answered in its place, and the
-// connection ends. The handler goes on; the exchange waits for it.
+// Called when a stopped handler does not end: answers the client in its place, and the connection
+// ends. The handler runs on, and the exchange waits for it.
 void connection::give_up() noexcept {
     exchange& e = *batch_;
     e.given_up = true;
     loop_.counts.stopped.add();
     enter(phase::lingering, linger_time);
     if (away_ && !e.right.give_up()) {
-        // Earlier answers of the batch wait for this one: nobody can say any more what is whose.
+        // Earlier answers of the batch wait for this one, and it is unknown which of the output is
+        // whose.
         socket_.shutdown_send();
         return;
     }
     try {
         put(e, refusal(e, 503, overdue_reason), &e.parser.head());
-    } catch (...) {  // there is no memory to say so
+    } catch (...) {  // there is no memory for the answer
         e.output.clear();
         abort();
         return;

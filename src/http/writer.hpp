@@ -1,4 +1,4 @@
-// writer: puts text together in memory that its user has sized.
+// writer: assembles text in memory that its user has sized.
 #pragma once
 
 #include <charconv>
@@ -8,11 +8,12 @@
 
 namespace coppice::http {
 
-// Writes pieces behind each other. Errors: memory that is too small is the caller's mistake.
+// Writes pieces one after the other. Errors: memory that is too small is a programmer's error and
+// is not detected.
 class writer {
 public:
     explicit writer(char* to) noexcept : to_(to) {}
-    // A literal's size is known here, and makes its copy a few moves.
+    // The size of a literal is known at compile time, which makes its copy a few moves.
     [[gnu::always_inline]] writer& operator<<(std::string_view text) noexcept {
         if (__builtin_constant_p(text.size())) {
             std::memcpy(to_, text.data(), text.size());
@@ -30,9 +31,8 @@ public:
     const char* end() const noexcept { return to_; }
 
 private:
-    // Both are called, not put into each place: what is written here lies in few lines of the
-    // cache then. Most texts are of 8 to 32 bytes: two moves that overlap are quicker than
-    // memcpy().
+    // Both are kept out of line, so that the code that writes a head occupies few cache lines. Most
+    // texts have 8 to 32 bytes: two overlapping moves are faster than memcpy().
     [[gnu::noinline]] static void copy(char* to, const char* from, std::size_t size) noexcept {
         if (size > 32 || size < 8) {
             std::memcpy(to, from, size);

@@ -53,7 +53,8 @@ bool is_name(std::string_view name) noexcept {
     }
 }
 
-// An IPv6 address, maybe with the name or the number of an interface behind a percent sign.
+// Returns true for an IPv6 address, optionally followed by a percent sign and the name or number of
+// an interface.
 bool is_v6(std::string_view address) noexcept {
     const std::size_t percent = address.find('%');
     if (percent != address.npos) {

@@ -1,7 +1,8 @@
-// broken_pipe_block: keeps SIGPIPE from a thread while it runs a loop; for context.cpp.
+// broken_pipe_block: blocks SIGPIPE on a thread while it runs a loop; for context.cpp.
 #pragma once
-// send(2) has MSG_NOSIGNAL; sendfile(2), and write(2) to a pipe, have no such flag, and the signal
-// would end the process by what a peer does. A SIGPIPE is sent to the thread that made the call.
+// send(2) has MSG_NOSIGNAL, but sendfile(2), and write(2) to a pipe, have no such flag. Without the
+// block, a peer that closes its connection could end the process. The kernel sends SIGPIPE to the
+// thread that made the call.
 
 #include <coppice/base/lifetime.hpp>
 
@@ -10,7 +11,7 @@
 
 namespace coppice::io {
 
-// Threads: begins and ends on one. Cost: two or three system calls in all.
+// Threads: constructed and destroyed on the same thread. Cost: two or three system calls in all.
 class broken_pipe_block : immovable {
 public:
     broken_pipe_block() noexcept {
@@ -21,7 +22,7 @@ public:
         was_blocked_ = ::sigismember(&before, SIGPIPE) == 1;
         was_pending_ = was_blocked_ && is_pending();
     }
-    // Drops the signal that a call raised meanwhile; leaves the one that was pending before.
+    // Drops a signal that a call raised meanwhile, and leaves one that was pending before.
     ~broken_pipe_block() {
         const timespec at_once{};
         if (!was_pending_) (void)::sigtimedwait(&broken_pipe_, nullptr, &at_once);

@@ -1,4 +1,4 @@
-// Growth of io/buffer.hpp.
+// How the pool of io/buffer.hpp grows.
 #include <coppice/io/buffer.hpp>
 
 namespace coppice::io {

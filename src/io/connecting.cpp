@@ -1,5 +1,5 @@
-// Connecting the streams of io/connecting.hpp, and the race of a name's addresses.
-#include <coppice/io/connecting.hpp>
+// Connecting the streams of io/internal/connecting.hpp, and the race between a name's addresses.
+#include <coppice/io/internal/connecting.hpp>
 
 #include <coppice/base/saturating.hpp>
 
@@ -69,13 +69,14 @@ std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
 
 namespace {
 
-// This machine has no way to addresses of that family: says nothing of the peer.
+// Returns true if the error says only that this machine cannot reach the address family, and
+// nothing about the peer.
 bool is_local(std::error_code error) noexcept {
     return error == std::errc::network_unreachable || error == std::errc::address_not_available ||
            error == std::errc::address_family_not_supported;
 }
 
-constexpr std::size_t told_max = 4;  // addresses in a message
+constexpr std::size_t told_max = 4;  // how many addresses a message names
 
 struct attempt_socket {
     explicit attempt_socket(context& owner) noexcept : socket(owner) {}
@@ -194,14 +195,14 @@ void connect_race_request::try_next() noexcept {
         return;
     }
     attempt& a = *made;
-    attempts_.push_back(std::move(made));  // there is room
+    attempts_.push_back(std::move(made));  // reserved in order()
     next_at_ =
         saturating_add(owner().now(), std::max(asked_.options.attempt_delay, duration::zero()));
     ++pending_;
     if (a.begin(halt_.get_token(), time_point::max())) attempted(a);
 }
 
-// An attempt has ended: it wins, or the next one begins at once.
+// Called when an attempt has ended: it wins, or the next address may be tried at once.
 void connect_race_request::attempted(attempt& a) noexcept {
     --pending_;
     const std::error_code error = a.error();
@@ -218,7 +219,8 @@ void connect_race_request::attempted(attempt& a) noexcept {
     if (!first_failure_ || (is_local(first_failure_) && !is_local(error))) first_failure_ = error;
 }
 
-// Something has ended, or it is time for the next address. Last of all: may end this.
+// Called when an operation has ended, or when it is time for the next address. The last access: may
+// destroy *this.
 void connect_race_request::go_on() noexcept {
     try_addresses();
     if (timer_entry::armed()) owner().disarm(*this);
@@ -241,7 +243,7 @@ void connect_race_request::set_alarm() noexcept {
     if (when != time_point::max()) owner().arm(*this, when);
 }
 
-// The attempts under way end in a coming turn.
+// Stops the attempts under way; they end in a later turn.
 void connect_race_request::halt() noexcept {
     halted_ = true;
     halt_.request_stop();

@@ -1,9 +1,9 @@
 // The turns of io/context.hpp.
 #include <coppice/io/context.hpp>
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/no_fork_context.hpp>
-#include <coppice/base/put_off.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/no_fork_context.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/simulation.hpp>
 
@@ -19,7 +19,7 @@ using namespace internal;
 
 namespace {
 
-// A limit in the past is now: what is left until then can always be said.
+// Treats a limit in the past as now, so that the time left is never negative.
 time_point limit_after(time_point now, duration time) noexcept {
     return saturating_add(now, std::max(time, duration::zero()));
 }
@@ -38,7 +38,7 @@ std::unique_ptr<ring> make_ring(backend kind, buffer_pool& buffers, simulation* 
     }
     try {
         return make_uring_ring(buffers, calls);
-    } catch (const std::system_error&) {  // too old a kernel, or forbidden here
+    } catch (const std::system_error&) {  // the kernel is too old, or forbids io_uring here
         return make_epoll_ring(buffers);
     }
 }
@@ -72,19 +72,20 @@ context::~context() {
     context* const outer = std::exchange(thread_slot<context, context*>(), this);
     const bool moved = ring_->enter(*this);
     for_each_descriptor([&](descriptor& d) {
-        // What the ring of another thread had would hold the file, and its port, longer.
+        // A request of another thread's ring would hold the file, and its port, longer.
         if (moved && !d.idle()) (void)system_->shutdown(d.fd, shutdown_direction::both);
     });
     cancel_everything();
-    ending_ = true;   // for those who start something in what follows, though nobody should
+    ending_ = true;   // for callers that break the rule and start something from here on
     drivers_.wait();  // their operations have just ended
     take_posted();
     ring_ = nullptr;
-    for_each_descriptor([this](descriptor& d) { system_->close(d.fd); });  // their owners live on
+    // their owners may outlive the context
+    for_each_descriptor([this](descriptor& d) { system_->close(d.fd); });
     thread_slot<context, context*>() = outer;
 }
 
-// Ends what is pending, and what that starts, with operation_canceled.
+// Ends pending operations, and the operations that they start, with operation_canceled.
 void context::cancel_everything() noexcept {
     ending_ = true;
     for_each_descriptor(
@@ -96,7 +97,7 @@ void context::cancel_everything() noexcept {
         take_posted();
         if (pending_ != 0)
             ring_->poll(mailbox_.sleep() ? ring::forever : std::optional<time_point>());
-        calls_.wait();  // posts that the last completions caused elsewhere
+        calls_.wait();  // posts by other threads that the last completions caused
     } while (has_work(until_idle::alone));
     ending_ = false;
 }
@@ -139,7 +140,7 @@ bool context::drain(duration limit) {
 bool context::run_until(time_point limit, until_idle guards) {
     COPPICE_CHECK(current() == nullptr, "io::context::run() was called inside a running loop");
     const broken_pipe_block signals;
-    const no_fork_context none;  // what the loop runs is not the caller's
+    const no_fork_context none;  // the loop's work does not belong to the caller
     ownership_.take([this] { ring_->wake(); });
     (void)ring_->enter(*this);
     thread_slot<context, context*>() = this;
@@ -157,7 +158,7 @@ bool context::run_until(time_point limit, until_idle guards) {
 
 void context::drive(block_latch& done) noexcept {
     const in_flight::entry driver(drivers_);
-    const no_fork_context none;  // the waiting thread runs the operations of others, too
+    const no_fork_context none;  // the waiting thread runs other callers' operations, too
     if (is_current()) {          // inside a completion
         while (!done.is_set()) (void)turn(time_point::max(), until_idle::alone, &done);
         return;
@@ -167,7 +168,7 @@ void context::drive(block_latch& done) noexcept {
         context* const outer = std::exchange(thread_slot<context, context*>(), this);
         (void)ring_->enter(*this);
         turn_time_known_ = false;
-        // A file operation cannot move to the thread that runs the loop next.
+        // A file operation cannot move to the next thread that runs the loop.
         while (files_ != 0 || (!done.is_set() && !ownership_.is_wanted())) {
             (void)turn(time_point::max(), until_idle::alone, files_ == 0 ? &done : nullptr);
         }
@@ -200,7 +201,7 @@ bool context::has_work(until_idle guards) const noexcept {
            (guards == until_idle::with_guards && guards_.load(acquire) != 0);
 }
 
-// How long the ring may wait: not at all while something is left to run.
+// Returns how long the ring may wait: not at all while something is left to run.
 std::optional<time_point> context::wait_until(time_point limit, until_idle guards) noexcept {
     if (!deferred_.empty() || is_stopping(guards) || put_off_work::run_one()) return std::nullopt;
     if (!mailbox_.sleep()) return std::nullopt;
@@ -211,7 +212,7 @@ std::optional<time_point> context::wait_until(time_point limit, until_idle guard
         saturating_add(origin_, duration(saturating_cast<duration::rep>(*tick << tick_bits))));
 }
 
-// Runs what was deferred before; what that defers comes in the next turn.
+// Runs what was deferred before this call. What that defers runs in the next turn.
 void context::run_deferred() noexcept {
     running_.append(std::move(deferred_));
     run_queued();
@@ -226,7 +227,7 @@ void context::take_posted() noexcept {
     run_queued();
 }
 
-// A completion that runs turns of its own (block does) finds here what is left of this one.
+// If a completion runs turns itself (block does), those turns run the rest of this one.
 void context::run_queued() noexcept {
     while (operation* const op = running_.pop_front()) {
         inline_left_ = inline_completions_max;
@@ -234,7 +235,7 @@ void context::run_queued() noexcept {
     }
 }
 
-// The first tick that is not before `when`.
+// Returns the first tick that is not before `when`.
 std::uint64_t context::tick_at(time_point when) const noexcept {
     if (when <= origin_) return 0;
     const auto since = static_cast<std::uint64_t>((when - origin_).count());
@@ -253,7 +254,7 @@ result<descriptor*> context::adopt(int fd, bool waits) noexcept {
     d.readable = d.hung_up = d.closing = d.attached = false;
     d.writable = true;
     d.waits = waits;
-    // Elsewhere the first operation attaches it: its events belong to the loop.
+    // On another thread, the first operation attaches it: its events belong to the loop.
     if (is_current()) {
         if (const std::error_code error = attach(d)) {
             d.fd = -1;
@@ -300,7 +301,7 @@ void context::finish(ring_operation& op) noexcept {
     }
     --pending_;
     if (d.closing || ending_) [[unlikely]] {
-        // What came too late is dropped.
+        // Drops what arrived too late.
         if (op.result > 0 && op.code == opcode::receive_pooled) buffers_.give(op.data);
         if (op.result >= 0 && op.code == opcode::accept) system_->close(op.result);
         op.result = -ECANCELED;
@@ -328,7 +329,7 @@ void descriptor::close_late(operation* op) noexcept {
 
 void context::close_here(descriptor& d) noexcept {
     COPPICE_CHECK(!d.closing, "a descriptor was closed twice");
-    ++d.generation;  // what was posted and not yet started finds it closed
+    ++d.generation;  // operations that were posted and not yet started will find it closed
     if (d.idle()) {
         recycle(d);
         return;

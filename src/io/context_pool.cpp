@@ -1,5 +1,5 @@
 // The threads of io/context_pool.hpp.
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/options.hpp>
 #include <coppice/io/context_pool.hpp>
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ using namespace internal;
 
 namespace {
 
-// How many cores this process may use.
+// Returns how many cores this process may use.
 std::size_t usable_cores() noexcept {
     cpu_set_t set;
     if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
@@ -63,7 +63,7 @@ void context_pool::join() noexcept {
 
 void context_pool::running_loop::run() noexcept {
     loop.run();
-    // After stop() or drain(). Otherwise nothing is pending any more.
+    // After stop() or drain(), this ends what is pending. Otherwise nothing is pending.
     (void)loop.drain(patience);
 }
 

@@ -35,7 +35,8 @@ bool copying::submit() noexcept {
     return false;
 }
 
-// An operation of the way has ended in a turn of its own. Last of all: may end this.
+// Called when an operation of the way has ended in a later turn than it was started in. The last
+// access: may destroy *this.
 void copying::go_on(way& w) noexcept {
     w.run();
     if (!is_over()) return;
@@ -53,19 +54,20 @@ void copying::conclude() noexcept {
     }
 }
 
-// By the clock, not by the turn's time: what else the turn completes may have held the loop.
+// Reads the clock, not the turn's time, because other completions of this turn may have held the
+// loop up.
 void copying::note_activity() noexcept {
     if (idle_max_ != duration::max()) active_at_ = owner().now();
 }
 
-// Until when the next operation may wait.
+// Returns how long the next operation may wait.
 time_point copying::limit() const noexcept {
     if (idle_max_ == duration::max()) return deadline();
     return std::min(deadline(), saturating_add(active_at_, idle_max_));
 }
 
-// An operation of a way has failed, or was stopped. False: it is to be done again, since the other
-// way was active meanwhile.
+// Called when an operation of a way has failed or was stopped. Returns false if it must be
+// repeated, because the other way was active meanwhile.
 bool copying::fail(std::error_code error, bool stopped) noexcept {
     if (halted_) {
         cut_ = true;
@@ -84,7 +86,7 @@ bool copying::fail(std::error_code error, bool stopped) noexcept {
     return true;
 }
 
-// What is pending ends in a coming turn.
+// Stops pending operations; they end in a later turn.
 void copying::halt() noexcept {
     halted_ = true;
     halt_.request_stop();
@@ -160,13 +162,13 @@ void copying::way::went_out() noexcept {
 
 void copying::way::receiving::completed() noexcept {
     way& w = way_;
-    w.received();  // ends this
+    w.received();  // destroys *this
     w.of_.go_on(w);
 }
 
 void copying::way::sending::completed() noexcept {
     way& w = way_;
-    w.went_out();  // ends this
+    w.went_out();  // destroys *this
     w.of_.go_on(w);
 }
 

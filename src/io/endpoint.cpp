@@ -1,7 +1,7 @@
 // Parsing and printing of io/endpoint.hpp.
 #include <coppice/io/endpoint.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 
 #include <arpa/inet.h>
 #include <cstddef>
@@ -23,7 +23,7 @@ result<endpoint> endpoint::parse(std::string_view address, std::uint16_t port) n
     const bool bracketed = address.size() >= 2 && address.front() == '[' && address.back() == ']';
     if (bracketed) address = address.substr(1, address.size() - 2);
     char text[INET6_ADDRSTRLEN];
-    // inet_pton reads up to a NUL: one inside the address would hide what follows it.
+    // inet_pton reads up to a NUL, so a NUL inside the address would hide what follows it.
     if (address.empty() || address.size() >= sizeof text ||
         address.find('\0') != std::string_view::npos) {
         return std::errc::invalid_argument;
@@ -52,7 +52,7 @@ result<endpoint> endpoint::parse(std::string_view text) noexcept {
     const std::size_t colon = text.rfind(':');
     if (colon == std::string_view::npos) return std::errc::invalid_argument;
     const std::string_view address = text.substr(0, colon);
-    // An IPv6 address needs its brackets here: "::1:80" would be an address itself.
+    // An IPv6 address needs brackets here: "::1:80" would itself be an address.
     if (address.find(':') != std::string_view::npos && address.front() != '[') {
         return std::errc::invalid_argument;
     }
@@ -72,7 +72,7 @@ result<endpoint> endpoint::unix_path(std::string_view path) noexcept {
     std::memcpy(made.storage_.local.sun_path, path.data(), path.size());
     const bool abstract = path.front() == '@';
     if (abstract) made.storage_.local.sun_path[0] = '\0';
-    // A path ends with its NUL; an abstract name is all of its bytes.
+    // The size of a path includes its NUL; an abstract name has none.
     made.size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + !abstract);
     return made;
 }

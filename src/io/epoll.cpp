@@ -1,9 +1,9 @@
-// The epoll ring: io/readiness.hpp over the kernel's sockets; files on the process's workers.
+// The epoll ring: readiness.hpp over the kernel's sockets. Files are left to the process's workers.
 #include "alarm.hpp"
 #include "readiness.hpp"
 
-#include <coppice/base/check.hpp>
-#include <coppice/io/workers.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/io/internal/workers.hpp>
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -60,14 +60,14 @@ public:
                                 .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)});
     }
 
-    // An event that is no open descriptor's.
+    // Called for an event that does not belong to an open descriptor.
     void hear(const void* whose) noexcept {
         if (whose == &alarmed_) alarm_.rang();
     }
 
     void wake() noexcept {
         const std::uint64_t one = 1;
-        // A full counter is as awake as it gets, and edges are delivered for every write.
+        // A full counter needs no increment, and every write delivers an edge.
         [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
     }
 
@@ -99,7 +99,7 @@ public:
         return outcome(::read(fd, data, size));
     }
 
-    // EAGAIN would mean: try again at once.
+    // Reports ENOMEM, because EAGAIN would tell the request to start again at once.
     static int start_file_operation(ring_operation& op) noexcept {
         return static_cast<file_operation&>(op).start_call() ? -ENOMEM : 0;
     }
@@ -128,15 +128,15 @@ private:
         return ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &setting, nullptr) == 0;
     }
 
-    // Kernels before 5.11 have only milliseconds, and so do sandboxes that do not know the newer
-    // call: then waits are rounded up.
+    // Kernels before 5.11, and sandboxes that do not know the newer call, have only milliseconds.
+    // Waits are then rounded up.
     int wait_for(ready_event* ready, const timespec& limit) noexcept {
         if (has_nanoseconds_) {
             const int count = ::epoll_pwait2(epoll_, ready, events_max, &limit, nullptr);
             if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
             has_nanoseconds_ = false;
         }
-        constexpr time_t seconds_max = 1'000'000;  // the loop waits again
+        constexpr time_t seconds_max = 1'000'000;  // a longer wait takes several turns
         const time_t most = limit.tv_sec > seconds_max
                                 ? seconds_max * 1000
                                 : limit.tv_sec * 1000 + (limit.tv_nsec + 999'999) / 1'000'000;
@@ -147,8 +147,8 @@ private:
     monotonic_clock clock_;
     int epoll_ = -1;
     int wake_ = -1;
-    int timer_ = -1;      // the alarm's; -1: the system has none for us
-    descriptor alarmed_;  // never open: its address is in the alarm's events
+    int timer_ = -1;      // the alarm's timerfd; -1 if the system gave none
+    descriptor alarmed_;  // never open; its address marks the alarm's events
     alarm alarm_;
     bool has_nanoseconds_ = true;  // until epoll_pwait2() is found to be missing
 };

@@ -1,7 +1,7 @@
 // Opening io/file.hpp.
 #include <coppice/io/file.hpp>
 
-#include <coppice/base/file_name.hpp>
+#include <coppice/base/internal/file_name.hpp>
 #include <coppice/io/whole_file.hpp>
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// The loops of io/file_transfer.hpp.
-#include <coppice/io/file_transfer.hpp>
+// The repeated reads and writes of io/internal/file_transfer.hpp.
+#include <coppice/io/internal/file_transfer.hpp>
 
 #include <coppice/base/saturating.hpp>
 
@@ -13,15 +13,15 @@ using namespace internal;
 
 namespace {
 
-constexpr std::size_t piece_max = std::size_t{1} << 20;  // of one read or write
-constexpr std::size_t room_min = 4096;                   // for a file that tells no size
+constexpr std::size_t piece_max = std::size_t{1} << 20;  // bytes in one read or write
+constexpr std::size_t room_min = 4096;                   // bytes, for a file that reports no size
 constexpr std::uint64_t offset_max = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
 namespace internal {
 
-// To io_uring the last offset would mean the position of the file itself.
+// Rejects the last offset, which to io_uring would mean the file's own position.
 bool long_transfer::submit() noexcept {
     if (offset <= offset_max) return descriptor_request<file_operation>::submit();
     set_outcome(-EINVAL);
@@ -38,7 +38,7 @@ bool long_transfer::is_interruption(int returned) noexcept {
 }
 
 bool growing_read::submit() noexcept {
-    if (!is_open()) return long_transfer::submit();  // which says so
+    if (!is_open()) return long_transfer::submit();  // which reports that
     std::size_t room = room_min;
     const coppice::internal::result<std::uint64_t> whole = owner().system().file_size(on->fd);
     if (whole && whole.value() > offset) {
@@ -47,7 +47,7 @@ bool growing_read::submit() noexcept {
             set_outcome(-EFBIG);
             return true;
         }
-        // One more, so that a file that has grown since shows it.
+        // One byte more reveals that the file has grown since.
         room = static_cast<std::size_t>(left) + 1;
     }
     if (!reserve(room)) {
@@ -57,7 +57,7 @@ bool growing_read::submit() noexcept {
     return long_transfer::submit();
 }
 
-// One byte more than the limit is enough to know that the file is too large.
+// Limits the memory to one byte more than left_max_: that byte reveals that the file is too large.
 bool growing_read::reserve(std::size_t room) noexcept {
     room_ = std::min(room, saturating_add(left_max_, std::size_t{1}));
     memory_ = resize(room_);
@@ -102,7 +102,7 @@ int write_all_request::judge(int returned) noexcept {
     left_ = left_.subspan(static_cast<std::size_t>(returned));
     offset += static_cast<std::size_t>(returned);
     if (left_.empty()) return written();
-    if (returned == 0) return -EIO;  // no system does so
+    if (returned == 0) return -EIO;  // no known system does so
     go_on_at(const_cast<std::byte*>(left_.data()), left_.size());
     return -EAGAIN;
 }

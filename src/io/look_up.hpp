@@ -1,4 +1,4 @@
-// look_up: asks the system for the addresses of a name; tests put a function of their own there.
+// look_up: asks the system for the addresses of a name; tests can replace the function that does.
 #pragma once
 
 #include <coppice/io/endpoint.hpp>
@@ -8,12 +8,12 @@
 
 namespace coppice::io {
 
-// Appends the host's endpoints to `found`; gives 0, or an error of getaddrinfo's. May block. Port 0
-// becomes the one that is asked for.
+// Appends the host's endpoints to `found`. Returns 0, or an error of getaddrinfo. Blocks: it may.
+// An endpoint with port 0 gets the port that was asked for.
 using look_up_function = int (*)(const std::string& host, std::vector<endpoint>& found) noexcept;
 
-// From now on workers ask this function; nullptr: the system. Threads: any. Lifetime: a worker may
-// still be inside the former function when this returns.
+// Makes workers call this function from now on; nullptr restores the system's. Threads: any.
+// Lifetime: a worker may still be inside the former function when this returns.
 void look_up_by(look_up_function function) noexcept;
 
 }  // namespace coppice::io

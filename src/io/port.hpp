@@ -1,7 +1,7 @@
-// port: the number of a port as text, for endpoints and authorities.
+// port: parses the number of a port, for endpoints and authorities.
 #pragma once
 
-#include <coppice/base/result.hpp>
+#include <coppice/base/internal/result.hpp>
 
 #include <charconv>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace coppice::io {
 
-// 0 to 65535, decimal digits alone. Errors: invalid_argument.
+// Parses 0 to 65535, decimal digits only. Errors: invalid_argument.
 inline internal::result<std::uint16_t> parse_port(std::string_view text) noexcept {
     std::uint16_t port = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);

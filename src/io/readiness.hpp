@@ -1,20 +1,20 @@
-// The ring over edge-triggered readiness; included by epoll.cpp and sim.cpp with their kernels.
+// The ring over edge-triggered readiness. Included by epoll.cpp and sim.cpp, each with its kernel.
 #pragma once
-// A descriptor is registered once, for everything. Its flags remember what edges have said: an
-// operation tries its system call while its flag is up; EAGAIN, and a read that got less than it
-// asked for, take the flag down. Until the end of the stream is announced, a short read means that
-// the socket was empty (epoll(7)), so a request costs one read and one write.
+// A descriptor is registered once, for all events. Its flags remember what the edges have said. An
+// operation tries its system call while its flag is set. EAGAIN clears the flag, and so does a read
+// that got less than it asked for: until the end of the stream is announced, a short read means
+// that the socket was empty (epoll(7)). A request therefore costs one read and one write.
 //
-// Of a batch of events, receive_at_once operations make their call one after the other before the
-// first of them completes: the kernel's way through a receive stays in the caches then.
+// Of a batch of events, up to receive_at_once reads make their calls one after the other before the
+// first of them completes. The kernel's code for a receive then stays in the caches.
 //
-// Kernel makes the calls. Those that may have to wait give bytes, a descriptor or 0, or a negative
-// errno; wait() gives how many events it wrote, and hear() gets those that are no open
-// descriptor's. Files are never ready or not: the kernel runs their operations by its own means and
-// ends them with context::finish().
+// The Kernel parameter makes the calls. Calls that may have to wait return bytes, a descriptor, or
+// 0, or a negative errno. wait() returns how many events it wrote. hear() gets the events that do
+// not belong to an open descriptor. Files have no readiness: the kernel parameter runs their
+// operations in its own way, and ends them with context::finish().
 
 #include <coppice/io/context.hpp>
-#include <coppice/io/ring.hpp>
+#include <coppice/io/internal/ring.hpp>
 
 #include <sys/epoll.h>
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace coppice::io {
 
 using namespace internal;
 
-using ready_event = epoll_event;  // data.ptr: the descriptor; nullptr: woken
+using ready_event = epoll_event;  // data.ptr: the descriptor; nullptr: a wake-up
 
 template <class Kernel>
 class readiness_ring final : public ring {
@@ -47,7 +47,8 @@ public:
 
     bool start(ring_operation& op) noexcept override {
         if (is_file_operation(op.code)) [[unlikely]] {
-            const int error = kernel_.start_file_operation(op);  // 0: the worker has op, result too
+            // 0: a worker now has op, and writes its result
+            const int error = kernel_.start_file_operation(op);
             if (error != 0) op.result = error;
             return error != 0;
         }
@@ -62,16 +63,16 @@ public:
         if (is_file_operation(op.code)) {
             kernel_.cancel_file_operation(op);
         } else {
-            cancelled_.push_back(&op);  // no event of this batch will end it any more
+            cancelled_.push_back(&op);  // no event of this batch will end it
         }
     }
 
-    // The file leaves the set of what is watched with its last reference.
+    // The kernel stops watching a file when its last reference is closed.
     void detach(descriptor& d) noexcept override { kernel_.system().close(d.fd); }
 
     void poll(std::optional<time_point> until) noexcept override {
         if (!cancelled_.empty()) until.reset();
-        // A completion that polls (block does) goes on with the batch that it is part of.
+        // If a completion polls (block does), that poll continues with the same batch.
         if (next_ == count_) {
             count_ = std::max(0, kernel_.wait(events_, until));
             next_ = received_ = 0;
@@ -81,8 +82,8 @@ public:
             auto* const d = static_cast<descriptor*>(events_[next_].data.ptr);
             ring_operation* const op = results_[next_++ % receive_at_once];
             if (op != nullptr) end(*op);
-            // The completion may have closed the descriptor, and even let the slot be used again;
-            // both are harmless, since flags and operations are then those of the new file.
+            // The completion may have closed the descriptor, and the slot may even be in use again.
+            // Both are harmless: flags and operations are then those of the new file.
             if (d != nullptr && d->writable && d->writing != nullptr) try_again(*d->writing);
         }
         while (operation* const op = cancelled_.pop_front()) {
@@ -97,7 +98,7 @@ public:
 private:
     static constexpr int receive_at_once = 16;
 
-    // Takes the flags of the next events over, and makes the calls of what waits to read.
+    // Takes over the flags of the next events, and makes the calls of waiting reads.
     void receive() noexcept {
         const int end = std::min(count_, received_ + receive_at_once);
         for (; received_ != end; ++received_) {
@@ -106,7 +107,7 @@ private:
             ring_operation*& result = results_[received_ % receive_at_once];
             result = nullptr;
             if (d == nullptr || d->fd < 0) [[unlikely]] {
-                kernel_.hear(d);  // woken; or the file was closed earlier in this batch
+                kernel_.hear(d);  // a wake-up; or the file was closed earlier in this batch
                 continue;
             }
             const std::uint32_t events = event.events;
@@ -128,7 +129,8 @@ private:
     bool start_connect(ring_operation& op) noexcept {
         descriptor& d = *op.on;
         const long outcome = kernel_.connect(d.fd, op.peer, op.peer_size);
-        // EAGAIN: the queue of a Unix listener is full, and nothing would say when it no longer is.
+        // A connect that gets EAGAIN fails: the queue of a Unix listener is full, and no event
+        // would say when that changes.
         if (outcome == -EINPROGRESS || outcome == -EINTR) {
             d.writable = false;
             return false;
@@ -137,7 +139,7 @@ private:
         return true;
     }
 
-    // Tries the system call. True: the operation has its result.
+    // Tries the system call. Returns true if the operation has its result.
     bool attempt(ring_operation& op) noexcept {
         long outcome = 0;
         do {
@@ -156,8 +158,8 @@ private:
         return true;
     }
 
-    // Inline, as is receive_pooled(): no processor foresees a return that comes after a system
-    // call. What is not a server's request and answer is out of the way.
+    // Inline, as is receive_pooled(), because processors mispredict a return that follows a system
+    // call. Everything that is not a server's request or answer is kept out of line.
     [[gnu::always_inline]] long call(ring_operation& op) noexcept {
         if (op.code == opcode::receive_pooled) return receive_pooled(op);
         if (op.code == opcode::send) return kernel_.send(op.on->fd, op.data, op.size);
@@ -184,7 +186,7 @@ private:
             case opcode::read_at:
             case opcode::write_at:
             case opcode::sync:
-                break;  // not by readiness
+                break;  // handled by start()
         }
         return -EINVAL;
     }
@@ -206,11 +208,11 @@ private:
     buffer_pool& buffers_;
     Kernel kernel_;
     operation_queue cancelled_;
-    ready_event events_[Kernel::events_max];  // the batch under way: [next_, count_) is to do
+    ready_event events_[Kernel::events_max];  // the batch under way; [next_, count_) is still to do
     int next_ = 0;
-    int received_ = 0;  // receive() has seen what is before
+    int received_ = 0;  // receive() has seen the events before this one
     int count_ = 0;
-    // Of the events that receive() saw last: the operation that is to be completed, or nullptr.
+    // For each event that receive() saw last: the operation to complete, or nullptr.
     ring_operation* results_[receive_at_once];
 };
 

@@ -1,9 +1,9 @@
-// Questions to the system's resolver, for io/resolver.hpp.
+// Look-ups through the system's resolver, for io/resolver.hpp.
 #include <coppice/io/resolver.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/saturating.hpp>
-#include <coppice/io/workers.hpp>
+#include <coppice/io/internal/workers.hpp>
 
 #include "look_up.hpp"
 
@@ -34,7 +34,7 @@ public:
 }  // namespace
 
 const std::error_category& resolver_category() noexcept {
-    // Never destroyed: an error may outlive main(), and nothing is registered to run after it.
+    // Never destroyed: an error may outlive main(), and no destructor is registered.
     alignas(resolver_errors) static std::byte place[sizeof(resolver_errors)];
     static const std::error_category& category = *::new (static_cast<void*>(place)) resolver_errors;
     return category;
@@ -42,10 +42,11 @@ const std::error_category& resolver_category() noexcept {
 
 namespace {
 
-atomic<look_up_function> asked{nullptr};  // nullptr: the system; set by tests
+atomic<look_up_function> asked{nullptr};  // nullptr: the system's; set by tests
 
 int ask_the_system(const std::string& host, std::vector<endpoint>& found) noexcept {
-    const look_up_function function = asked.load(relaxed);  // relaxed: a function, always there
+    // relaxed: it points to code, which always exists
+    const look_up_function function = asked.load(relaxed);
     return function != nullptr ? function(host, found) : kernel().look_up(host, 0, found);
 }
 
@@ -55,26 +56,28 @@ void look_up_by(look_up_function function) noexcept {
     asked.store(function, relaxed);  // relaxed: see above
 }
 
-// The names that workers are asking for. A name is asked for once at a time, however many wait for
-// it: so one that hangs holds one thread, also if it is given up and asked for again and again.
+// The names that workers are looking up. Each name is looked up once at a time, however many
+// questions wait for it. A name that hangs therefore holds one thread, even if it is given up and
+// asked for again and again.
 class resolve_request::look_ups : immovable {
 public:
     struct look_up;
     static look_ups& all() noexcept;
-    // The answer will be posted to the question's context. Errors: no thread; std::bad_alloc.
+    // Asks for a name. The answer will be posted to the question's context. Errors: no thread;
+    // std::bad_alloc.
     std::error_code ask(question& q);
-    // Frees the question, now or when the answer arrives that has been posted already.
+    // Frees the question: now, or on arrival if its answer has already been posted.
     void abandon(question* q) noexcept;
 
 private:
     look_ups() noexcept;
     void end(look_up& l) noexcept;
 
-    std::mutex mutex_;  // guards what follows, and the lists of those who wait
+    std::mutex mutex_;  // guards by_name_, and the lists of waiting questions
     std::unordered_map<std::string_view, std::unique_ptr<look_up>> by_name_;
 };
 
-// Owned by the loop, and once it is answered by the loop's mailbox.
+// One request's question. Owned by the loop; once answered, by the loop's mailbox.
 struct resolve_request::question : operation, list_hook<> {
     question(resolve_request& r, context& c)
         : operation(&answer), asker(&r), owner(c), host(r.host_), port(r.port_) {}
@@ -88,18 +91,18 @@ struct resolve_request::question : operation, list_hook<> {
         q->asker->answered();
     }
 
-    resolve_request* asker;  // the loop's; nullptr: nobody wants the answer
+    resolve_request* asker;  // used by the loop; nullptr: the request was given up
     context& owner;
     std::string host;
     std::uint16_t port;
-    time_point due = time_point::max();  // of a simulation's answer
-    look_ups::look_up* asks = nullptr;   // whose list it was put into; nullptr: a simulation's
+    time_point due = time_point::max();  // when a simulation answers
+    look_ups::look_up* asks = nullptr;   // the look-up it waits for; nullptr: a simulation answers
     int failure = 0;
     std::vector<endpoint> found;
 };
 
-// A name that is being asked for, and those who wait for the answer; the worker's job. It owns what
-// the worker uses: those who wait may leave it, and then it ends without them.
+// A name that is being looked up, and the questions that wait for the answer. It is the worker's
+// job, and owns what the worker uses. All questions may leave it; it then ends without them.
 struct resolve_request::look_ups::look_up : job {
     explicit look_up(const std::string& whose) : job(&call), host(whose) {}
     static void call(job* j) noexcept {
@@ -124,19 +127,21 @@ struct resolve_request::look_ups::look_up : job {
     std::vector<endpoint> found;
 };
 
-// Never destroyed, as the workers.
+// Never destroyed, like the workers.
 resolve_request::look_ups& resolve_request::look_ups::all() noexcept {
     alignas(look_ups) static std::byte place[sizeof(look_ups)];
     static look_ups& one = *::new (static_cast<void*>(place)) look_ups;
     return one;
 }
 
-// Locked before the workers at a fork, as ever: what is registered later is called earlier.
+// Registers fork handlers after those of the workers. At a fork, handlers registered later run
+// earlier, so this lock is taken before the workers' locks, as everywhere else.
 resolve_request::look_ups::look_ups() noexcept {
     (void)name_workers();
     ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
                      [] {
-                         // What is under way is the parent's; those who wait stay in its lists.
+                         // Look-ups under way are the parent's; their questions stay in their
+                         // lists.
                          for (auto& entry : all().by_name_) (void)entry.second.release();
                          all().by_name_.clear();
                          all().mutex_.unlock();
@@ -172,12 +177,13 @@ void resolve_request::look_ups::abandon(question* q) noexcept {
     if (l.waiting.empty() && name_workers().withdraw(l)) by_name_.erase(by_name_.find(l.host));
 }
 
-// Posts under the lock: no context that has abandoned its questions is used any more.
+// Posts under the lock. A request that was given up has removed its question from the list, so its
+// context, which may be destroyed by now, is not used.
 void resolve_request::look_ups::end(look_up& l) noexcept {
     const std::lock_guard lock(mutex_);
     while (question* const q = l.waiting.pop_front()) {
         l.tell(*q);
-        q->owner.post(*q);  // the loop may end it before this returns
+        q->owner.post(*q);  // the loop may destroy it before this returns
     }
     if (const auto at = by_name_.find(l.host); at != by_name_.end() && at->second.get() == &l) {
         by_name_.erase(at);
@@ -196,7 +202,7 @@ bool resolve_request::submit() noexcept {
             found_.push_back(*result<endpoint>(literal));
             return true;
         }
-        if (host_.find('\0') != host_.npos) {  // else the system would see a part of the name
+        if (host_.find('\0') != host_.npos) {  // else the system would see only a part of the name
             failure_ = EAI_NONAME;
             return true;
         }
@@ -212,14 +218,14 @@ bool resolve_request::submit() noexcept {
         set_outcome(-ENOMEM);
         return true;
     }
-    // Armed even without a deadline: the end of the context expires every timer.
+    // Armed even without a deadline, because the end of the context expires every timer.
     owner().arm(*this, std::min(deadline(), question_->due));
     listen();
     return false;
 }
 
 void resolve_request::interrupt() noexcept {
-    if (question_ == nullptr) return;  // it is ending already
+    if (question_ == nullptr) return;  // already ending
     question* const q = std::exchange(question_, nullptr);
     if (q->asks != nullptr) {
         look_ups::all().abandon(q);

@@ -1,7 +1,7 @@
 // The loop of io/run.hpp.
 #include <coppice/io/run.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/io/simulation.hpp>
 
 #include <span>
@@ -31,7 +31,7 @@ void run_state::run(operation& start) {
     if (signals_) {
         signals_->wait([this](std::error_code error, int) noexcept {
             if (error) return;  // the set was closed, or cannot be waited for
-            signals_->close();  // before the stop: what it starts may take long
+            signals_->close();  // before the stop, whose callbacks may take long
             stop_.request_stop();
         });
     }
@@ -51,7 +51,7 @@ void run_state::end_work() noexcept {
     }
 }
 
-// Its last access is to the latch: behind it run() may return.
+// The last access is to the latch: after it, run() may return.
 void run_state::end_on_loop() noexcept {
     if (signals_) signals_->close();
     guard_.reset();

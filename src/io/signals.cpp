@@ -1,15 +1,16 @@
-// The signals of the process, handed to the sets that wait for them; for system_calls.cpp.
-// A handler notes a signal for each set that has asked for it and wakes the set's loop, so that it
-// does not matter which thread the kernel takes, nor when threads were made. Where all of the
-// program's threads block a signal, a thread of ours takes it: there is one while a set lives.
+// Receives the process's signals for the sets that wait for them; for system_calls.cpp. A handler
+// notes a signal for each set that asked for it, and wakes the set's loop. It therefore does not
+// matter which thread the kernel runs the handler on, nor when threads were made. If all of the
+// program's threads block a signal, a thread of this file receives it; that thread exists while a
+// set lives.
 //
-// What the handler touches is never freed: a list of sources that only grows, each with a number of
-// a descriptor that is never closed. The file behind it is an eventfd, the set's while there is
-// one, and the source is for the next set when that goes. So a late handler wakes nobody, or its
-// set's successor in vain.
+// What the handler touches is never freed. It is a list of sources that only grows; each source has
+// a descriptor number that is never closed. While a set uses the source, that number refers to the
+// set's eventfd. When the set ends, the source is free for the next set. A late handler therefore
+// wakes no loop, or wakes the loop of the set's successor, which finds nothing.
 #include "signals.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <coppice/base/lifetime.hpp>
 
@@ -51,7 +52,7 @@ void write_one(int event) noexcept {
 }
 void read_all(int event) noexcept {
     std::uint64_t count;
-    (void)!::read(event, &count, sizeof count);  // empty: nothing to drop
+    (void)!::read(event, &count, sizeof count);  // empty: there is nothing to drop
 }
 std::error_code last_error() noexcept {
     return {errno, std::system_category()};
@@ -62,18 +63,19 @@ class source final : public received_signals {
 public:
     explicit source(int event) noexcept : event_(event) {}
 
-    // In a handler: the signal has come.
+    // Called in a handler when the signal has come.
     void note(int signal) noexcept {
-        // relaxed: says only who wants it; one that has gone meanwhile drops it
+        // relaxed: only says which set wants it; a set that has ended meanwhile drops it
         if ((wanted_.load(relaxed) & bit_of(signal)) == 0) return;
         // edge signals.come (release): what the sender did; pairs with take()
         const std::uint64_t before = come_.fetch_or(bit_of(signal), release);
         if ((before & bit_of(signal)) == 0) write_one(event_);
     }
-    // The lowest number first, as signalfd(2) does. What has come and is not taken makes the
-    // descriptor readable again.
+    // Receives the lowest number first, as signalfd(2) does. If more signals have come, the
+    // descriptor becomes readable again.
     int take() noexcept override {
-        const std::uint64_t here = come_.load(relaxed) & wanted_.load(relaxed);  // relaxed: below
+        // relaxed: the acquire is below
+        const std::uint64_t here = come_.load(relaxed) & wanted_.load(relaxed);
         if (here == 0) return 0;
         const int signal = std::countr_zero(here) + 1;
         // edge signals.come (acquire): what the sender did
@@ -87,17 +89,19 @@ public:
     void end() noexcept override;
 
     result<int> descriptor() noexcept override { return std::exchange(own_, -1); }
-    // A new set, before anything is noted for it. It has an eventfd of its own: a ring that knew
-    // the one before may still know it.
+    // Starts a new set, before anything is noted for it. The set gets a new eventfd, because a ring
+    // that knew the previous one may still know it.
     std::error_code begin(std::uint64_t wanted) noexcept {
         own_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (own_ < 0) return last_error();
         ::dup3(own_, event_, O_CLOEXEC);
-        come_.store(0, relaxed);         // relaxed: the handler only adds
-        wanted_.store(wanted, relaxed);  // relaxed: the handler is installed, or reached, later
+        come_.store(0, relaxed);  // relaxed: the handler only adds bits
+        // relaxed: the handler is installed, or can reach the source, only later
+        wanted_.store(wanted, relaxed);
         return {};
     }
-    // What it received until now; 0 if it has ended before. `nowhere`: another eventfd.
+    // Ends the set, and returns the signals that it received; 0 if it has already ended. `nowhere`:
+    // the eventfd that takes the place of the set's.
     std::uint64_t give_up(int nowhere) noexcept {
         const std::uint64_t wanted = wanted_.exchange(0, relaxed);  // relaxed: as above
         if (wanted == 0) return 0;
@@ -106,17 +110,19 @@ public:
         return wanted;
     }
 
-    source* next = nullptr;       // in the list of all; written before it is published
-    source* next_free = nullptr;  // under the mutex
+    // in the list of all sources; written before the source is published
+    source* next = nullptr;
+    source* next_free = nullptr;  // guarded by the mutex
 
 private:
     const int event_;
-    int own_ = -1;                     // the set's, until it is asked for
-    atomic<std::uint64_t> wanted_{0};  // signals as bits; 0: nobody's
+    int own_ = -1;                     // the set's eventfd, until descriptor() hands it out
+    atomic<std::uint64_t> wanted_{0};  // signals as bits; 0: no set uses the source
     atomic<std::uint64_t> come_{0};    // set by handlers, cleared by the set's loop
 };
 
-// The one of the process. Threads: any, under the mutex; the handler reads all_ and owner_ alone.
+// One object for the process. Threads: any, under the mutex; the handler only reads all_ and
+// owner_.
 class process_signals {
 public:
     static process_signals& instance() {
@@ -163,21 +169,22 @@ private:
     static void handle(int signal) noexcept {
         const int before = errno;
         process_signals& self = instance();
-        // A child that shares this memory until it execs is none of ours.
-        if (self.owner_.load(relaxed) == ::getpid()) {  // relaxed: a number
+        // A child of vfork() shares this memory until its exec, and is not served.
+        if (self.owner_.load(relaxed) == ::getpid()) {  // relaxed: only a number
             // edge signals.list (acquire): the source
             for (source* s = self.all_.load(acquire); s != nullptr; s = s->next) s->note(signal);
         }
         errno = before;
     }
-    // A signal that would come again at once if its handler returned cannot be waited for.
+    // Returns true for a signal that would recur at once if its handler returned; such a signal
+    // cannot be waited for.
     static bool is_fault(int signal) noexcept {
         return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
                signal == SIGTRAP;
     }
     std::error_code install(int signal) noexcept {
         if (is_fault(signal)) return std::make_error_code(std::errc::invalid_argument);
-        owner_.store(::getpid(), relaxed);  // relaxed: before the handler can run
+        owner_.store(::getpid(), relaxed);  // relaxed: written before the handler can run
         struct sigaction action{};
         action.sa_handler = &handle;
         action.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -186,7 +193,8 @@ private:
         watch(asked_ | bit_of(signal));
         return {};
     }
-    // The handler that was there before is back, unless somebody has put another one meanwhile.
+    // Restores the handler that was there before, unless the program has installed another one
+    // meanwhile.
     void restore(int signal) noexcept {
         struct sigaction now{};
         const bool ours = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == &handle;
@@ -218,7 +226,7 @@ private:
         all_.store(s, release);
         return s;
     }
-    // What waits already, because this thread has it blocked.
+    // Takes signals that are already pending because this thread blocks them.
     static void take_pending(std::uint64_t wanted) noexcept {
         const sigset_t set = set_of(wanted);
         const timespec at_once{};
@@ -232,7 +240,7 @@ private:
         if (control_ < 0) control_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (control_ < 0) return last_error();
         read_all(control_);
-        ending_.store(false, relaxed);  // relaxed: the thread is not there yet
+        ending_.store(false, relaxed);  // relaxed: the thread does not exist yet
         sigset_t all, before;
         ::sigfillset(&all);
         ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -261,7 +269,7 @@ private:
         write_one(control_);
     }
     void take_signals() noexcept {
-        while (!ending_.load(relaxed)) {  // relaxed: only whether to go on
+        while (!ending_.load(relaxed)) {  // relaxed: it only decides whether to continue
             sigset_t blocked;
             ::sigfillset(&blocked);
             const std::uint64_t open = watched_.load(relaxed);  // relaxed: as above
@@ -273,7 +281,7 @@ private:
         }
     }
 
-    // In a child that fork() made: the sets are the parent's.
+    // Called in a child of fork(): the sets belong to the parent.
     void forget_all() noexcept {
         for (int signal = 1; signal <= signals_max; ++signal) {
             if (std::exchange(users_[index(signal)], 0) != 0) restore(signal);
@@ -288,19 +296,19 @@ private:
         mutex_.unlock();
     }
 
-    std::mutex mutex_;  // guards all but the atomics
+    std::mutex mutex_;  // guards all members except the atomics
     std::uint64_t asked_ = 0;
-    std::array<std::size_t, signals_max> users_{};  // sets that want the signal
+    std::array<std::size_t, signals_max> users_{};  // how many sets want each signal
     std::array<struct sigaction, signals_max> before_{};
     source* free_ = nullptr;
     bool has_thread_ = false;
     pthread_t thread_{};
-    int control_ = -1;  // wakes the thread; written before it starts
+    int control_ = -1;  // an eventfd that wakes the thread; written before the thread starts
 
-    atomic<source*> all_{nullptr};      // the newest of all sources; they are never freed
-    atomic<pid_t> owner_{0};            // the process whose handlers these are
-    atomic<std::uint64_t> watched_{0};  // what the thread does not block
-    atomic<bool> ending_{false};        // the thread ends
+    atomic<source*> all_{nullptr};      // the newest source; sources are never freed
+    atomic<pid_t> owner_{0};            // the process that installed these handlers
+    atomic<std::uint64_t> watched_{0};  // signals that the thread does not block
+    atomic<bool> ending_{false};        // set to end the thread
 };
 
 void source::end() noexcept {

@@ -1,7 +1,7 @@
 // receive_process_signals: the kernel's side of a signal_set; for system_calls.cpp.
 #pragma once
 
-#include <coppice/io/system_calls.hpp>
+#include <coppice/io/internal/system_calls.hpp>
 
 #include <span>
 

@@ -1,4 +1,4 @@
-// The sim ring: io/readiness.hpp over a simulated kernel.
+// The sim ring: readiness.hpp over a simulated kernel.
 #include "simulated_world.hpp"
 
 namespace coppice::io {

@@ -1,4 +1,4 @@
-// The simulation's files, signals and names.
+// The simulation's files, signals, and hosts.
 #include "simulated_world.hpp"
 
 #include <coppice/base/saturating.hpp>
@@ -63,7 +63,7 @@ std::error_code simulation::world::replace(const char* from, const char* to) noe
 void simulation::world::remove(const char* path) noexcept {
     if (auto gone = files_.extract(path)) removed_.push_back(std::move(gone));
 }
-// 0, or why not; the file is then as it was.
+// Returns 0, or an errno; the file is then as it was.
 int simulation::world::resize_content(bytes& content, std::uint64_t size) noexcept {
     if (size > file_size_max) return EFBIG;
     try {
@@ -82,7 +82,7 @@ void simulation::world::cancel_file_operation(ring_operation& op) noexcept {
     for (auto at = events_.begin(); at != events_.end(); ++at) {
         if (at->second.op != &op) continue;
         at->second.begun = dice_.chance(faults_.late_cancels);
-        if (at->second.begun) return;  // it is waited for
+        if (at->second.begun) return;  // the operation is waited for
         event e = std::move(at->second);
         events_.erase(at);
         later(std::move(e), now_);  // not begun: it ends now, without having done anything
@@ -111,8 +111,8 @@ void simulation::world::run_file_operation(ring_operation& op, bool begun) noexc
     op.on->owner->finish(op);
 }
 
-// The bytes that were written, or the negative of why not. As write(2): a write of nothing makes no
-// file longer.
+// Returns the number of bytes written, or a negative errno. As with write(2), writing nothing does
+// not extend the file.
 int simulation::world::write_file(bytes& content, std::uint64_t offset,
                                   std::span<const std::byte> from) noexcept {
     if (from.empty()) return 0;
@@ -130,7 +130,7 @@ class simulation::world::signal_source final : public received_signals {
 public:
     signal_source(world& w, identity of, int fd) noexcept : world_(w), of_(of), fd_(fd) {}
     result<int> descriptor() noexcept override { return fd_; }
-    // The lowest number first, as the kernel does.
+    // Receives the lowest number first, as the kernel does.
     int take() noexcept override {
         object* const o = world_.find_id(of_);
         if (o == nullptr || o->come == 0) return 0;
@@ -183,7 +183,7 @@ void simulation::world::arrive_signal(int signal) {
     if (!heard) signals_ |= bit_of(signal);
 }
 
-// As an eventfd(2): 8 bytes while there is something to take.
+// Behaves as an eventfd(2): 8 bytes can be read while there is a signal to take.
 long simulation::world::read_signal(int fd, std::span<std::byte> into) noexcept {
     if (const int failure = begin(system_call::read)) return -failure;
     const object& o = *find(fd);

@@ -1,4 +1,4 @@
-// The simulation's streams and datagrams: who connects, and what is sent and received.
+// The simulation's streams and datagrams: connections, and what is sent and received.
 #include "simulated_world.hpp"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ simulation::world::object* simulation::world::listener_at(const endpoint& at, in
     return nullptr;
 }
 
-// A client knocks: the listener gets a connection, and the client an answer.
+// Called when a client's request to connect arrives: gives the listener a connection, and the
+// client an answer.
 void simulation::world::arrive_connection(event& e) {
     object* const client = find_id(e.from);
     if (client == nullptr || client->is != state::connecting) return;
@@ -48,7 +49,7 @@ long simulation::world::connect(int fd, const endpoint& to) noexcept {
     if (!to.is_unix()) o.local = *endpoint::parse("127.0.0.1", ++last_port_);
     event e{event::kind::connection, listener == nullptr ? 0 : listener->id, o.id, {}, {}, nullptr};
     later(std::move(e), delayed());
-    // An interrupted connect goes on, too.
+    // An interrupted connect continues, too.
     const bool interrupted = dice_.chance(faults_.interrupted);
     return end(system_call::connect, fd, interrupted ? -EINTR : -EINPROGRESS);
 }
@@ -92,7 +93,7 @@ long simulation::world::transfer_in(object& o, std::span<std::byte> into) noexce
     const bool again = dice_.chance(faults_.try_again);
     const std::size_t size = std::min(into.size(), o.inbox.size());
     const std::size_t moved = again ? 0 : shortened(size);
-    // A short read says that there is no more now: the rest comes with an edge of its own.
+    // A short read means that nothing more is there now, so the rest gets an edge of its own.
     if (moved < size) later(event{event::kind::poke, o.id, 0, {}, {}, nullptr}, delayed());
     if (again) return -EAGAIN;
     const auto end = o.inbox.begin() + static_cast<std::ptrdiff_t>(moved);
@@ -116,7 +117,7 @@ long simulation::world::transfer_out(object& o, std::span<const std::byte> from)
     if (o.is == state::reset || o.send_shut) return -EPIPE;
     if (o.is != state::connected) return -ENOTCONN;
     object* const peer = find_id(o.peer);
-    if (peer == nullptr) {  // what is sent to nobody comes back as a reset
+    if (peer == nullptr) {  // bytes for a peer that is gone come back as a reset
         later_in_order(o, event{event::kind::reset, o.id, 0, {}, {}, nullptr});
         return static_cast<long>(from.size());
     }

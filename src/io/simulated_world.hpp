@@ -1,12 +1,12 @@
-// The inside of io/simulation.hpp: its sockets, files, network and time; shared with sim.cpp.
+// The parts of io/simulation.hpp: sockets, files, network, and time; shared with sim.cpp.
 #pragma once
-// What happens later, from the arrival of a segment to the end of a file operation, is an event
-// with a time. wait() lets time pass from event to event until something that is watched becomes
-// ready. As with epoll, readiness is an edge: what happens to a socket pokes it, and wait() reports
-// the state of what was poked.
+// Everything that happens later, from the arrival of a segment to the end of a file operation, is
+// an event with a time. wait() lets time pass from event to event until something that is watched
+// becomes ready. As with epoll, readiness is an edge: an event at a socket pokes it, and wait()
+// reports the state of the poked sockets.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/io/operation.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/io/internal/operation.hpp>
 #include <coppice/io/simulation.hpp>
 
 #include "readiness.hpp"
@@ -21,7 +21,7 @@ namespace coppice::io {
 
 using namespace internal;
 
-// The draws of one simulation (splitmix64).
+// The random draws of one simulation (splitmix64).
 class dice {
 public:
     explicit dice(std::uint64_t seed) noexcept : state_(seed) {}
@@ -31,7 +31,7 @@ public:
         z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
         return z ^ (z >> 31);
     }
-    // 0 to count - 1.
+    // Returns 0 to count - 1.
     std::uint64_t below(std::uint64_t count) noexcept { return count == 0 ? 0 : next() % count; }
     bool chance(unsigned of_1000) noexcept { return of_1000 != 0 && below(1000) < of_1000; }
 
@@ -46,7 +46,8 @@ inline std::error_code system_error(int error) noexcept {
 class simulation::world final : public system_calls, public clock {
 public:
     using bytes = std::vector<std::byte>;
-    // Of a file. What it holds lies in memory, with the zeros before a write far behind its end.
+    // Limit of a file in bytes. Its contents are in memory, with the zeros before a write far
+    // beyond its end.
     static constexpr std::uint64_t file_size_max = std::uint64_t{1} << 30;
 
     world(std::uint64_t seed, const simulated_faults& faults);
@@ -69,7 +70,8 @@ public:
     std::error_code shutdown(int fd, shutdown_direction how) noexcept override;
     bool is_quiet(int fd) noexcept override;
     result<std::size_t> send_file(int, int, std::uint64_t, std::size_t) noexcept override {
-        return system_error(EAGAIN);  // what is read is what the simulation can delay and split
+        // reading and sending is what the simulation can delay and split
+        return system_error(EAGAIN);
     }
     std::chrono::sys_seconds wall_time() noexcept override;
     result<int> open(const char* path, int flags, unsigned mode) noexcept override;
@@ -83,7 +85,7 @@ public:
     int look_up(const std::string& host, std::uint16_t port,
                 std::vector<endpoint>& found) noexcept override;
 
-    // For the ring: results as readiness.hpp wants them.
+    // For the ring: results in the form that readiness.hpp expects.
     int watch(descriptor& d) noexcept;
     int wait(ready_event* ready, int most, std::optional<time_point> until) noexcept;
     void wake() noexcept;
@@ -123,34 +125,36 @@ private:
         endpoint local, remote;
         descriptor* watched_by = nullptr;
         bool poked = false;
-        std::deque<identity> backlog;  // listening: connections that nobody has accepted
+        std::deque<identity> backlog;  // listening: connections that were not accepted yet
         std::size_t backlog_max = 0;
-        identity peer = 0;            // connected; 0: it is gone
-        std::deque<std::byte> inbox;  // what has arrived
-        std::size_t in_flight = 0;    // what is on its way here
-        std::size_t capacity = 0;     // of inbox and in_flight together
-        time_point last_arrival{};    // of what is on its way: a stream keeps its order
-        bool ended = false;           // the peer sends nothing more, and all of it has arrived
+        identity peer = 0;            // connected: the peer; 0: it is gone
+        std::deque<std::byte> inbox;  // bytes that have arrived
+        std::size_t in_flight = 0;    // bytes on their way here
+        std::size_t capacity = 0;     // limit of inbox and in_flight together
+        // when the last bytes on their way arrive: a stream keeps its order
+        time_point last_arrival{};
+        bool ended = false;  // the peer sends nothing more, and all its bytes have arrived
         bool send_shut = false;
         bool receive_shut = false;
         bool sender_waits = false;  // the peer was told that there is no space here
         int error = 0;              // SO_ERROR
         std::deque<datagram> datagrams;
         std::map<std::pair<int, int>, bytes> options;
-        bytes* content = nullptr;   // of a file
-        std::uint64_t signals = 0;  // of a signal_set: those it receives, and those that have come
+        bytes* content = nullptr;  // a file's
+        // of a signal_set: the signals it receives, and below those that have come
+        std::uint64_t signals = 0;
         std::uint64_t come = 0;
     };
     struct known_host {
         std::vector<endpoint> addresses;
-        int failure = 0;  // of getaddrinfo
+        int failure = 0;  // an error of getaddrinfo
         duration time = duration::zero();
     };
     // Signal n as a bit.
     static constexpr std::uint64_t bit_of(int signal) noexcept {
         return std::uint64_t{1} << (signal - 1);
     }
-    // One set's. Never freed before the world: an operation may end after its set.
+    // What one set uses. Lives as long as the world, because an operation may end after its set.
     class signal_source;
     struct event {
         enum class kind : std::uint8_t {
@@ -172,10 +176,10 @@ private:
         endpoint sender;
         ring_operation* op = nullptr;
         int signal = 0;
-        bool begun = false;  // of a file, cancelled when the kernel was at it
+        bool begun = false;  // of a file operation: it was canceled after the kernel had begun it
     };
 
-    // Begins a call: time passes. Not 0: it shall fail with this errno.
+    // Begins a call; time passes. Returns 0, or the errno that the call must fail with.
     int begin(system_call call) noexcept;
     long end(system_call call, int fd, long outcome) noexcept;
     object* find(int fd) noexcept;
@@ -189,7 +193,7 @@ private:
         now_ = when;
         shown_.store(when.time_since_epoch().count(), relaxed);  // relaxed: only the time
     }
-    // Schedules an event; one of a stream never overtakes an earlier one.
+    // Schedules an event. later_in_order() never lets it overtake an earlier event of the stream.
     void later(event e, time_point when);
     void later_in_order(object& to, event e);
     void happen(event& e) noexcept;
@@ -211,17 +215,17 @@ private:
 
     dice dice_;
     simulated_faults faults_;
-    time_point now_{std::chrono::seconds(1)};     // the loop's
-    atomic<duration::rep> shown_{1'000'000'000};  // the same, for any thread
+    time_point now_{std::chrono::seconds(1)};     // the loop's time
+    atomic<duration::rep> shown_{1'000'000'000};  // now_, readable by any thread
     std::map<identity, std::unique_ptr<object>> objects_;
-    std::vector<identity> descriptors_;  // by descriptor - first_descriptor; 0: free
+    std::vector<identity> descriptors_;  // indexed by descriptor - first_descriptor; 0: free
     std::map<std::pair<time_point, std::uint64_t>, event> events_;
     std::vector<identity> poked_;
     std::map<std::string, bytes, std::less<>> files_;
     std::vector<decltype(files_)::node_type> removed_;  // files without a name; some may be open
-    bytes folder_;                                      // what an open folder holds
+    bytes folder_;                                      // the contents of an open folder
     std::map<std::string, known_host, std::less<>> hosts_;
-    std::uint64_t signals_ = 0;  // have come, and no set was there
+    std::uint64_t signals_ = 0;  // signals that have come while no set received them
     std::vector<std::unique_ptr<signal_source>> signal_sources_;
     identity last_identity_ = 0;
     std::uint64_t last_event_ = 0;
@@ -230,7 +234,7 @@ private:
     std::uint64_t fail_at_ = 0;
     std::optional<system_call> failed_;
     std::uint64_t trace_ = 0xcbf29ce484222325;
-    atomic<std::uint32_t> woken_{0};  // set by wake(); carries nothing
+    atomic<std::uint32_t> woken_{0};  // set by wake(); publishes nothing
 };
 
 }  // namespace coppice::io

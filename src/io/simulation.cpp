@@ -1,9 +1,9 @@
-// The world of io/simulation.hpp: calls, events, and the passing of time.
+// The world of io/simulation.hpp: calls, events, and the passage of time.
 #include "simulated_world.hpp"
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/futex.hpp>
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/options.hpp>
 #include <coppice/base/saturating.hpp>
 
 #include <netdb.h>
@@ -17,11 +17,11 @@ using namespace internal;
 
 namespace {
 
-// The time of day when a world would be 0 s old; the first thing in it happens a second later.
+// The time of day at which a world is 0 s old. A world starts at the age of one second.
 constexpr auto first_day = std::chrono::year(2000) / std::chrono::January / 1;
 constexpr int first_descriptor = 1 << 20;  // no real file has such a number
 
-// The error that suits a call which is made to fail.
+// Returns the error that suits a call which is made to fail.
 int suitable_error(system_call call) noexcept {
     switch (call) {
         case system_call::socket:
@@ -140,7 +140,7 @@ simulation::world::object& simulation::world::make(int family, int type) {
     made->capacity = 4096 + dice_.below(64 * 1024);
     return *(objects_[made->id] = std::move(made));
 }
-// The lowest that is free, as a kernel does.
+// Returns the lowest free number, as a kernel does.
 int simulation::world::give_descriptor(object& o) {
     auto place = std::find(descriptors_.begin(), descriptors_.end(), 0u);
     if (place == descriptors_.end()) place = descriptors_.insert(place, 0);
@@ -252,14 +252,14 @@ void simulation::world::close(int fd) noexcept {
     drop(*o);
     end(system_call::shutdown, fd, -1);
 }
-// The object is gone; its peer hears of it.
+// Called when the object is gone: tells its peer.
 void simulation::world::drop(object& o) noexcept {
     for (const identity waiting : o.backlog) {
         if (object* const connection = find_id(waiting)) drop(*connection);
     }
-    // Also of one that still connects, but has been taken in.
+    // The peer may still be connecting although its connection has been taken in.
     if (object* const peer = find_id(o.peer)) {
-        // Bytes that nobody will read make the end a reset.
+        // If bytes remain unread, the end becomes a reset.
         const bool unread = !o.inbox.empty() || o.in_flight != 0;
         const auto what = unread ? event::kind::reset : event::kind::end;
         if (unread || !o.send_shut) {
@@ -344,12 +344,12 @@ int simulation::world::wait(ready_event* ready, int most,
     for (bool finished = false;;) {
         while (!events_.empty() && events_.begin()->first.first <= now_) {
             event e = std::move(events_.extract(events_.begin()).mapped());
-            finished = finished || e.what == event::kind::file;  // an operation ends right here
+            finished = finished || e.what == event::kind::file;  // the operation ends right here
             happen(e);
         }
         const int count = report(ready, most);
         if (count != 0 || finished) return count;
-        // relaxed: the loop looks at what it was woken for by its own means
+        // relaxed: the loop finds what it was woken for by its own means
         if (woken_.exchange(0, relaxed) != 0 || !until) return 0;
         if (!events_.empty() && events_.begin()->first.first <= *until) {
             pass_until(events_.begin()->first.first);
@@ -357,7 +357,7 @@ int simulation::world::wait(ready_event* ready, int most,
             pass_until(std::max(now_, *until));
             return 0;
         } else {
-            futex_wait(woken_, std::uint32_t{0});  // only another thread can do something now
+            futex_wait(woken_, std::uint32_t{0});  // from here on, only another thread can act
         }
     }
 }
@@ -367,7 +367,7 @@ void simulation::world::wake() noexcept {
     futex_wake_one(woken_);
 }
 
-// Some of what was poked, in any order, and at least one of what is ready.
+// Reports some of the poked sockets, in any order, and at least one that is ready.
 int simulation::world::report(ready_event* ready, int most) noexcept {
     for (std::size_t i = poked_.size(); i > 1; --i) {
         if (faults_.reordered != 0) std::swap(poked_[i - 1], poked_[dice_.below(i)]);

@@ -22,7 +22,7 @@ void check_at(std::error_code error, const char* what, const endpoint& at) {
     if (error) throw std::system_error(error, what + at.to_string());
 }
 
-// A socket without an owner yet; closed unless it was given away.
+// A socket without an owner. Closed by the destructor unless it was given away.
 class loose_socket : immovable {
 public:
     loose_socket(context& owner, int family, int type) : owner_(owner) {
@@ -30,7 +30,7 @@ public:
         if (!fd) fail(fd.error(), "socket");
         fd_ = fd.value();
     }
-    // A copy of what is open.
+    // Makes a duplicate of an open descriptor.
     loose_socket(context& owner, int original)
         : owner_(owner), fd_(::fcntl(original, F_DUPFD_CLOEXEC, 0)) {
         if (fd_ < 0) fail({errno, std::system_category()}, "dup");
@@ -72,7 +72,7 @@ open_socket listen_at(context& owner, const endpoint& at, const acceptor_options
     loose_socket s(owner, at.family(), SOCK_STREAM);
     if (is_ip(at)) {
         s.set(reuse_address(true), "SO_REUSEADDR");
-        // Accepted sockets inherit it, which saves a system call for each.
+        // Accepted sockets inherit the option, which saves a system call for each.
         s.set(no_delay(true), "TCP_NODELAY");
     }
     const bool first = options.share_port && options.first_sharer;

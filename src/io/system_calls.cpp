@@ -1,5 +1,5 @@
-// The kernel's side of io/system_calls.hpp.
-#include <coppice/io/system_calls.hpp>
+// The kernel's side of io/internal/system_calls.hpp.
+#include <coppice/io/internal/system_calls.hpp>
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -74,10 +74,11 @@ public:
         return static_cast<std::size_t>(n);
     }
     result<int> open(const char* path, int flags, unsigned mode) noexcept override {
-        // A FIFO must not make the loop wait; a terminal must not become the process's.
+        // Opening a FIFO must not make the loop wait; a terminal must not become the process's
+        // controlling terminal.
         const int fd = ::open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
         if (fd < 0) return last_error();
-        if (::lseek(fd, 0, SEEK_CUR) < 0) {  // nor has it offsets
+        if (::lseek(fd, 0, SEEK_CUR) < 0) {  // nor does a FIFO or a terminal have offsets
             const std::error_code failure = last_error();
             ::close(fd);
             return failure;
@@ -115,7 +116,7 @@ public:
     int look_up(const std::string& host, std::uint16_t port,
                 std::vector<endpoint>& found) noexcept override {
         addrinfo hints{};
-        hints.ai_socktype = SOCK_STREAM;  // each address once
+        hints.ai_socktype = SOCK_STREAM;  // list each address once
         addresses list;
         const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &list.first);
         if (failed != 0) return failed;
@@ -131,7 +132,8 @@ public:
     }
 
 private:
-    // With O_NONBLOCK io_uring would make the calls of such a file at once, on the loop.
+    // Returns true for regular files and block devices. With O_NONBLOCK, io_uring would perform the
+    // calls of such a file at once, on the loop.
     static bool may_wait_for_disk(int fd) noexcept {
         struct stat about{};
         return ::fstat(fd, &about) == 0 && (S_ISREG(about.st_mode) || S_ISBLK(about.st_mode));

@@ -10,9 +10,9 @@ using namespace internal;
 
 namespace {
 
-constexpr std::size_t told_max = 300;  // bytes of a text in a message
+constexpr std::size_t told_max = 300;  // bytes of the text that a message shows
 
-// Bytes that are no text, as a terminal or a log would take them, are shown as '?'.
+// Shows bytes other than printable ASCII as '?', so that they cannot confuse a terminal or a log.
 std::string shown(std::string_view text) {
     std::string out(text.substr(0, told_max));
     for (char& c : out) {

@@ -1,13 +1,14 @@
 // The io_uring ring: raw system calls, one issuer, deferred task work, provided receive buffers.
-// Needs kernel 6.1 (SINGLE_ISSUER with DEFER_TASKRUN); make_uring_ring throws on less, or where the
-// system forbids io_uring, and the context then takes epoll if it was free to choose. The kernel's
-// ring starts disabled and belongs to the thread that enables it; for another thread a new one is
-// made, and what was pending is submitted there. One enter call per turn submits what was started
-// and collects what has completed; the answer to what has come alone is sent without it.
+// Needs kernel 6.1 (SINGLE_ISSUER with DEFER_TASKRUN). make_uring_ring throws on older kernels, and
+// where the system forbids io_uring; a context with backend::automatic then takes epoll. The
+// kernel's ring starts disabled and belongs to the thread that enables it. For another thread a new
+// ring is made, and pending operations are submitted there. One enter call per turn submits what
+// was started and collects what has completed. Only the answer to a turn's single completion is
+// sent without it.
 #include <coppice/io/context.hpp>
-#include <coppice/io/ring.hpp>
+#include <coppice/io/internal/ring.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 
 #include "alarm.hpp"
 #include "uring_abi.hpp"
@@ -35,7 +36,7 @@ namespace {
 
 using namespace uring;
 
-// Tells threads apart; numbers of threads that have ended are not used again.
+// Returns a number for this thread. Numbers of threads that have ended are not used again.
 std::uint64_t this_thread() noexcept {
     static atomic<std::uint64_t> last{0};
     std::uint64_t& mine = thread_slot<kernel_ring, std::uint64_t>();
@@ -50,8 +51,9 @@ public:
         wake_.fd = ::eventfd(0, EFD_CLOEXEC);
         if (wake_.fd < 0) throw std::system_error(errno, std::system_category(), "eventfd");
     }
-    // Requests of a closing ring are cancelled, not run: with deferred task work only enter() moves
-    // data, and no one can enter any more. So the memory of what is pending is left alone.
+    // The kernel cancels the requests of a closing ring without running them: with deferred task
+    // work, only enter() moves data, and no thread can enter any longer. The memory of pending
+    // operations is therefore left alone.
     ~uring_ring() override { drop_rings(); }
 
     backend kind() const noexcept override { return backend::uring; }
@@ -98,7 +100,7 @@ public:
     }
 
     bool start(ring_operation& op) noexcept override {
-        // What a server does most comes first, and the rest is out of its way.
+        // The most frequent operations of a server come first; the rest is kept out of their way.
         if (op.code == opcode::send) [[likely]] {
             if (answers_at_once_ && send_at_once(op)) return true;
             submit_send(op);
@@ -127,7 +129,7 @@ public:
     void cancel(ring_operation& op) noexcept override {
         if (std::exchange(op.cancelled, true)) return;
         if (receive_stream* const s = streams_.find(op.on->fd); s != nullptr && s->waiting == &op) {
-            s->waiting = nullptr;  // the stream goes on: what comes is for the next receive
+            s->waiting = nullptr;  // the stream continues: its bytes are for the next receive
             op.result = -ECANCELED;
             end_later(op);
             return;
@@ -142,7 +144,7 @@ public:
         if (issuer_ == this_thread()) {
             submit_cancel(op);
         } else {
-            cancelled_.push_back(&op);  // while no thread runs the loop; poll() or enter() looks
+            cancelled_.push_back(&op);  // no thread runs the loop now; poll() or enter() will look
         }
     }
 
@@ -178,12 +180,15 @@ public:
     }
 
 private:
-    // user_data: the address of an operation with a mark in its low bits, or what these say.
-    static constexpr std::uint64_t own = 1;         // the ring's, one of the last four
-    static constexpr std::uint64_t connecting = 4;  // waits for a connect of an earlier ring
-    static constexpr std::uint64_t streaming = 5;   // not an address: a file and its generation
-    static constexpr std::uint64_t accepting = 6;   // not an address: an accept_stream's number
-    static constexpr std::uint64_t listening = 7;   // the same, of one that has moved
+    // Values of user_data: the address of an operation with a mark in its low bits, or as said
+    // below.
+    static constexpr std::uint64_t own = 1;  // the ring's own: one of the last four below
+    // a poll that waits for a connect of an earlier ring
+    static constexpr std::uint64_t connecting = 4;
+    // not an address: a descriptor number and its generation
+    static constexpr std::uint64_t streaming = 5;
+    static constexpr std::uint64_t accepting = 6;  // not an address: an accept_stream's number
+    static constexpr std::uint64_t listening = 7;  // as accepting, for a stream that has moved
     static constexpr std::uint64_t marks = 7;
     static constexpr std::uint64_t ignored = 0 << 3 | own;
     static constexpr std::uint64_t woken = 1 << 3 | own;
@@ -203,8 +208,8 @@ private:
         lent_.reset();
         alarm_.reset();
     }
-    // The kernel's ring is another thread's: takes its last results, and makes a new one. What was
-    // pending in the old one is cancelled by the kernel without being run.
+    // Called when the kernel's ring belongs to another thread: takes its last results, and makes a
+    // new ring. The kernel cancels what was pending in the old ring without running it.
     void leave_thread() noexcept {
         while (cancelled_.pop_front() != nullptr) {
         }
@@ -222,7 +227,7 @@ private:
             }
             ring_operation& op = operation_of(entry.user_data);
             if (judge(op, entry)) end_later(op);
-            // A thread that ends takes its file operations with it, wholly: they can move.
+            // A thread that ends undoes its file operations completely, so they can move.
             else if (is_file_operation(op.code))
                 begin_later(op);
         });
@@ -242,9 +247,9 @@ private:
         op.ended = true;
         over_.push_back(&op);
     }
-    // The kernel has not begun it in the old ring, or has undone it wholly.
+    // For an operation that the kernel has not begun in the old ring, or has undone completely.
     void begin_later(ring_operation& op) noexcept {
-        op.ended = true;  // in the old ring
+        op.ended = true;  // ended in the old ring
         again_.push_back(&op);
     }
     void begin_again() noexcept {
@@ -259,7 +264,7 @@ private:
             }
         }
     }
-    // Starts an operation that an earlier ring had.
+    // Starts an operation that was pending in an earlier ring.
     void restart(ring_operation& op) noexcept {
         if (op.ended) return;
         COPPICE_CHECK(!is_file_operation(op.code),
@@ -294,8 +299,8 @@ private:
     static bool is_send(const ring_operation& op) noexcept {
         return op.code == opcode::send || op.code == opcode::send_message;
     }
-    // The first send that a turn's only completion starts. Through the ring it would cost a call
-    // as well, an enter that does not wait. False: it has to wait.
+    // Sends at once, for the first send that a turn's only completion starts. Through the ring it
+    // would also cost a call: an enter that does not wait. Returns false if the send has to wait.
     bool send_at_once(ring_operation& op) noexcept {
         answers_at_once_ = false;
         constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -327,7 +332,7 @@ private:
     static std::uint64_t stream_name(int fd, std::uint32_t generation) noexcept {
         return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(fd) << 3 | streaming;
     }
-    // The stream that serves this operation; nullptr if the kernel does.
+    // Returns the stream that serves this operation; nullptr if the kernel serves it.
     receive_stream* stream_for(const ring_operation& op) noexcept {
         if (op.code == opcode::receive_pooled) return streams_.find_or_make(op.on->fd);
         if (op.code != opcode::receive && op.code != opcode::receive_message) return nullptr;
@@ -341,7 +346,7 @@ private:
         s.armed = true;
         s.cancelling = false;
     }
-    // Takes over what a multishot receive has brought. nullptr: its file has been closed.
+    // Takes over what a multishot receive has brought. Returns nullptr if its file has been closed.
     receive_stream* receive_into_stream(const cqe& entry) noexcept {
         receive_stream* const s = streams_.find(stream_file(entry));
         const bool stale = s->generation != entry.user_data >> 32;
@@ -363,10 +368,11 @@ private:
         if (result > 0) [[likely]]
             return s;
         if (result == -ENOBUFS) lend_more();
-        // All lent buffers were full at once, or we cancelled it: it is armed again when needed.
+        // All lent buffers were full at once, or the ring canceled the request. It is armed again
+        // when needed.
         const bool pause =
             result == -ENOBUFS || result == -ECANCELED || result == -EINTR || result == -EAGAIN;
-        if (!pause) s->end = static_cast<std::int16_t>(result);  // an errno
+        if (!pause) s->end = static_cast<std::int16_t>(result);  // 0, or a negative errno
         return s;
     }
     void deliver_stream(const cqe& entry) noexcept {
@@ -375,7 +381,7 @@ private:
             return;
         const int fd = stream_file(entry);
         if (s->armed && s->next_doubted == receive_stream::not_doubted) [[unlikely]]
-            doubt(fd, *s);  // it has brought bytes, and goes on
+            doubt(fd, *s);  // it has brought bytes and continues
         if (s->waiting != nullptr && (s->served || s->serve(*s->waiting, buffers_))) [[likely]] {
             ring_operation& op = *std::exchange(s->waiting, nullptr);
             s->served = false;
@@ -395,7 +401,8 @@ private:
         if (!streams_.has_doubted()) look_in(look_delay);
         streams_.doubt(fd, s);
     }
-    // The streams that have brought bytes: ends the shots of those whose peers have gone.
+    // Looks at the streams that have brought bytes, and ends the requests of those whose peers have
+    // gone.
     void look() noexcept {
         std::array<pollfd, looks_max> files;
         nfds_t count = 0;
@@ -407,7 +414,7 @@ private:
             const bool gone = (file.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
             if (gone || blind) end_shot(file.fd, *streams_.find(file.fd));
         }
-        if (streams_.has_doubted()) look_in(no_delay);  // others come first
+        if (streams_.has_doubted()) look_in(no_delay);  // the loop's other work comes first
     }
     void look_in(const kernel_timespec& delay) noexcept {
         sqe& entry = ring_->next_entry();
@@ -425,7 +432,7 @@ private:
     static std::uint64_t accept_name(const accept_stream& a) noexcept {
         return a.id << 3 | (a.moved ? listening : accepting);
     }
-    // True: a connection was there already. Otherwise the operation waits for one.
+    // Returns true if a connection was waiting. Otherwise the operation waits for one.
     bool accept_from(accept_stream& a, ring_operation& op) noexcept {
         if (!a.empty()) {
             op.result = a.pop();
@@ -449,7 +456,7 @@ private:
     void end_shot(accept_stream& a) noexcept {
         if (a.armed && !std::exchange(a.cancelling, true)) submit_cancel_of(accept_name(a));
     }
-    // Takes over what a request of `a` has brought. An error, or not negative.
+    // Takes over what a request of `a` has brought. Returns 0 or more, or a negative errno.
     int accept_into_stream(accept_stream& a, const cqe& entry) noexcept {
         a.armed = (entry.flags & cqe_more) != 0;
         int result = entry.result;
@@ -460,7 +467,7 @@ private:
         if (result >= 0) a.push(result);
         return result;
     }
-    // nullptr: the listener has been closed.
+    // Returns nullptr if the listener has been closed.
     accept_stream* stream_of_accept(const cqe& entry) noexcept {
         accept_stream* const a = accepts_.find_id(entry.user_data >> 3);
         const bool brought = (entry.user_data & marks) == accepting && entry.result >= 0;
@@ -471,7 +478,8 @@ private:
         accept_stream* const a = stream_of_accept(entry);
         if (a == nullptr) return;
         const int result = accept_into_stream(*a, entry);
-        // We cancelled it, the thread of an earlier ring has ended, or the peer was gone again.
+        // The ring canceled the request, the thread of an earlier ring has ended, or the peer has
+        // gone.
         const bool pause = result == -ECANCELED || result == -EINTR || result == -EAGAIN ||
                            result == -ECONNABORTED;
         if (a->waiting == nullptr) {
@@ -479,13 +487,14 @@ private:
         } else if (!a->empty() || (result < 0 && !pause)) {
             ring_operation& op = *std::exchange(a->waiting, nullptr);
             op.result = a->empty() ? result : a->pop();
-            op.on->owner->finish(op);  // a may be gone
+            op.on->owner->finish(op);  // may destroy a
         } else if (!a->armed) {
             arm(*a);
         }
     }
 
-    // Closes a file that `request` holds if it is armed: it ends now, and with it the file.
+    // Closes a file. If `armed`, the kernel's `request` still holds the file; ends the request now,
+    // so that the file is closed now.
     void close_file(int fd, bool armed, std::uint64_t request) noexcept {
         const bool here = issuer_ == this_thread();
         if (armed && !here) ::shutdown(fd, SHUT_RDWR);
@@ -541,7 +550,7 @@ private:
                 break;  // ignored
         }
     }
-    // Takes the result over. False: the operation must be started again.
+    // Takes the result over. Returns false if the operation must be started again.
     bool judge(ring_operation& op, const cqe& entry) noexcept {
         op.result = entry.result;
         if ((entry.user_data & marks) == connecting) op.result = connect_outcome(op, entry.result);
@@ -554,25 +563,27 @@ private:
             if (op.data == nullptr) op.result = -ENOMEM;
             if (op.data != nullptr && op.result <= 0) buffers_.give(op.data);
         }
-        // All lent buffers were full at once: they are back by now, so wait again.
+        // All lent buffers were full at once. They have been returned by now, so the operation
+        // waits again.
         const bool full = op.result == -ENOBUFS && op.code == opcode::receive_pooled;
         if (full) lend_more();
-        // Cancelled, but not by us: the thread that had the ring has ended.
+        // Canceled, but not by cancel(): the thread that had the ring has ended.
         const bool orphaned = op.result == -ECANCELED;
         return op.cancelled || !(full || orphaned || op.result == -EINTR || op.result == -EAGAIN);
     }
-    // Those who find no buffer left in one turn say so together.
+    // Lends more buffers, once for all requests that found none left in the same turn.
     void lend_more() noexcept {
         if (!std::exchange(has_lent_more_, true)) lent_->lend_more();
     }
-    // -EAGAIN: what the earlier ring began is neither under way nor done, so it must begin anew.
+    // Returns the outcome of a connect; -EAGAIN if what the earlier ring began is neither under way
+    // nor done, so that it must begin again.
     static int connect_outcome(const ring_operation& op, int polled) noexcept {
         if (polled < 0) return polled;
         int error = 0;
         socklen_t size = sizeof error;
         ::getsockopt(op.on->fd, SOL_SOCKET, SO_ERROR, &error, &size);
         if (error != 0) return -error;
-        // A socket that does not connect at all is writable too.
+        // A socket that is not connecting at all is writable too.
         sockaddr_storage peer;
         socklen_t peer_size = sizeof peer;
         void* const where = &peer;
@@ -581,8 +592,8 @@ private:
         return connected || errno != ENOTCONN ? 0 : -EAGAIN;
     }
 
-    // The alarm's timeout, which is made if none is set. If the one that is to be changed has just
-    // ended, what it says comes next, and the alarm is set anew.
+    // Sets the alarm's timeout, and makes one if none is set. If the timeout that should change has
+    // just ended, its completion comes next, and the alarm is then set again.
     void set_timer(time_point at) noexcept {
         timer_spec_ = timespec_of(at.time_since_epoch());
         sqe& entry = ring_->next_entry();
@@ -607,25 +618,25 @@ private:
 
     static constexpr kernel_timespec look_delay{0, 100'000'000};
     static constexpr kernel_timespec no_delay{0, 0};
-    static constexpr std::size_t looks_max = 256;  // streams that are looked at in one turn
+    static constexpr std::size_t looks_max = 256;  // most streams to look at in one turn
 
     buffer_pool& buffers_;
     uring_calls& calls_;
     monotonic_clock clock_;
     alarm alarm_;
-    kernel_timespec timer_spec_{};  // read when the entry that names it is submitted
+    kernel_timespec timer_spec_{};  // read when the entry that refers to it is submitted
     owned_file wake_;
     std::uint64_t wake_count_ = 0;
     std::optional<kernel_ring> ring_;
     std::optional<lent_buffers> lent_;
     bool has_lent_more_ = false;    // in this turn
-    bool answers_at_once_ = false;  // the only completion of this turn is being delivered
-    std::uint64_t issuer_ = 0;      // the thread that enabled the ring; 0: none yet
-    operation_queue cancelled_;     // off the issuer's thread
+    bool answers_at_once_ = false;  // set while the only completion of this turn is being delivered
+    std::uint64_t issuer_ = 0;      // the number of the thread that enabled the ring; 0: none yet
+    operation_queue cancelled_;     // canceled by a thread other than the issuer
     receive_streams streams_;
     accept_streams accepts_;
-    operation_queue over_;   // ended when the ring changed threads
-    operation_queue again_;  // the same, but to be begun anew
+    operation_queue over_;   // operations that ended when the ring changed threads
+    operation_queue again_;  // operations that begin again because the ring changed threads
 };
 
 }  // namespace

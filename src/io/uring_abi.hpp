@@ -1,7 +1,7 @@
 // The part of io_uring's kernel interface that the ring uses; included by uring.cpp.
 #pragma once
-// Written from the kernel's documentation, because the headers of Debian 12's packages lack parts
-// of it. Layouts are the kernel's: 64-byte submission and 16-byte completion entries.
+// Written from the kernel's documentation, because the headers in Debian 12's packages lack parts
+// of it. The layouts are the kernel's: 64-byte submission and 16-byte completion entries.
 
 #include <cstdint>
 
@@ -56,11 +56,12 @@ constexpr std::uint32_t poll_in = 1;   // POLLIN
 constexpr std::uint32_t poll_out = 4;  // POLLOUT
 
 constexpr std::uint8_t sqe_buffer_select = 1u << 5;
-constexpr std::uint8_t sqe_skip_success = 1u << 6;  // no completion but of a failure
-constexpr std::uint32_t timeout_abs = 1u << 0;      // a time of CLOCK_MONOTONIC, not a duration
+constexpr std::uint8_t sqe_skip_success = 1u << 6;  // completes only on failure
+// the time is one of CLOCK_MONOTONIC, not a duration
+constexpr std::uint32_t timeout_abs = 1u << 0;
 constexpr std::uint32_t timeout_update = 1u << 1;
 constexpr std::uint32_t cqe_buffer = 1u << 0;
-constexpr std::uint32_t cqe_more = 1u << 1;           // a multishot request goes on
+constexpr std::uint32_t cqe_more = 1u << 1;           // the multishot request continues
 constexpr std::uint16_t accept_multishot = 1u << 0;   // in sqe::ioprio
 constexpr std::uint16_t receive_multishot = 1u << 1;  // in sqe::ioprio
 constexpr unsigned cqe_buffer_shift = 16;
@@ -105,7 +106,7 @@ struct cqe {
 };
 static_assert(sizeof(cqe) == 16);
 
-// One provided buffer. The ring's tail lies over the `resv` of entry 0.
+// One provided buffer. The ring's tail overlays the `resv` of entry 0.
 struct provided_buffer {
     std::uint64_t addr;
     std::uint32_t len;

@@ -1,22 +1,25 @@
-// Connections that a multishot accept has taken before anyone asked for them; for uring.cpp.
+// Connections that a multishot accept has taken before the program asked for them; for uring.cpp.
 #pragma once
-// A listener's first accept arms one request that brings every connection, without a further
-// submission. A connection that comes while nobody accepts waits here, in order, for the next
-// accept. Too many of them (waiting_max), or an accept that is cancelled, are a sign to cancel the
-// request: the rest then waits in the kernel's backlog, where other listeners of the port find it.
+// A listener's first accept arms one request that brings every connection without a further
+// submission. A connection that comes while no accept is pending waits here, in order, for the next
+// accept. If too many wait (waiting_max), or an accept is canceled, the request is canceled too.
+// Further connections then wait in the kernel's backlog, where other listeners of the port find
+// them.
 //
-//   idle       not armed: the kernel brings nothing
-//   armed      the request is the kernel's; an accept may wait for it
-//   cancelling the request is the kernel's, and will end; armed again after it if an accept waits
+//   idle         not armed: the kernel brings nothing
+//   armed        the kernel has the request; an accept may wait for it
+//   `cancelling` the kernel has the request, and it will end; if an accept waits, it is then armed
+//                again
 //
-// A listener whose loop has moved to another thread is polled instead, once for each accept: a
-// request of the earlier ring may yet stand in its queue, where the kernel wakes one accept alone,
-// the first; but it wakes all polls.
+// When its loop moves to another thread, a listener is polled instead, once for each accept. A
+// request of the earlier ring may still stand in the listener's wait queue. The kernel wakes only
+// the first accept in that queue, but it wakes all polls.
 //
-// Closing the listener closes what nobody has accepted. A request is known by its listener's
-// number, which is not used again: what it brings after the close is closed as it comes.
+// Closing the listener closes the connections that were not accepted. A request is known by its
+// listener's number, which is not used again. What the request brings after the close is closed on
+// arrival.
 
-#include <coppice/io/operation.hpp>
+#include <coppice/io/internal/operation.hpp>
 
 #include <unistd.h>
 #include <cstdint>
@@ -61,15 +64,15 @@ public:
     const int fd;
     bool armed = false;
     bool cancelling = false;
-    bool moved = false;  // to another thread's ring: polled
+    bool moved = false;  // its loop moved to another thread's ring: it is polled
     ring_operation* waiting = nullptr;
 
 private:
-    std::vector<int> taken_;  // in the order they came; those before next_ are gone
+    std::vector<int> taken_;  // in order of arrival; those before next_ have been taken
     std::size_t next_ = 0;
 };
 
-// The listeners of a ring; a few. Threads: the loop's.
+// The listeners of a ring: a few. Threads: the loop's.
 class accept_streams {
 public:
     accept_stream* find(int fd) noexcept {
@@ -78,7 +81,7 @@ public:
     accept_stream* find_id(std::uint64_t id) noexcept {
         return find_if([id](const accept_stream& s) { return s.id == id; });
     }
-    // nullptr: there is no memory.
+    // Returns nullptr if there is no memory.
     accept_stream* find_or_make(int fd) noexcept {
         if (accept_stream* const found = find(fd)) return found;
         try {
@@ -87,7 +90,7 @@ public:
             return nullptr;
         }
     }
-    // Its listener is closed. True: the kernel still has its request.
+    // Called when its listener is closed. Returns true if the kernel still has its request.
     bool end(accept_stream& s) noexcept {
         const bool armed = s.armed;
         for (std::unique_ptr<accept_stream>& each : all_) {
@@ -98,7 +101,7 @@ public:
         }
         return armed;
     }
-    // The kernel's ring is gone: nothing is armed any more.
+    // Called when the kernel's ring is gone: nothing is armed any longer.
     void disarm_all() noexcept {
         for (const auto& s : all_) {
             s->armed = s->cancelling = false;

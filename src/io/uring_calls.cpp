@@ -1,5 +1,5 @@
-// The kernel's side of io/uring_calls.hpp.
-#include <coppice/io/uring_calls.hpp>
+// The kernel's side of io/internal/uring_calls.hpp.
+#include <coppice/io/internal/uring_calls.hpp>
 
 #include "uring_abi.hpp"
 

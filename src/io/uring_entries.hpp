@@ -1,7 +1,7 @@
-// What the ring asks of the kernel, as submission entries; for uring.cpp, which sets user_data.
+// Fills the entries that the ring submits to the kernel; for uring.cpp, which sets user_data.
 #pragma once
 
-#include <coppice/io/operation.hpp>
+#include <coppice/io/internal/operation.hpp>
 
 #include "uring_abi.hpp"
 #include "uring_stream.hpp"
@@ -17,13 +17,13 @@ inline std::uint64_t address(const void* p) noexcept {
     return reinterpret_cast<std::uintptr_t>(p);
 }
 
-// Most bytes of one call, as for read(2).
+// Returns the size of a transfer, limited to the most bytes of one call, as for read(2).
 inline std::uint32_t transfer_size(const ring_operation& o) noexcept {
     constexpr std::size_t most = 0x7ffff000;
     return static_cast<std::uint32_t>(std::min(o.size, most));
 }
 
-// Each fills an entry that is all zero.
+// Each function fills an entry that is all zero.
 
 inline void ask_send(sqe& entry, const ring_operation& o) noexcept {
     entry.opcode = op::send;
@@ -100,7 +100,7 @@ inline void ask(sqe& entry, const ring_operation& o) noexcept {
     }
 }
 
-// Whatever a socket brings, into lent buffers.
+// Asks for everything that a socket brings, into lent buffers.
 inline void ask_all_bytes(sqe& entry, int fd) noexcept {
     entry.opcode = op::recv;
     entry.fd = fd;
@@ -108,7 +108,7 @@ inline void ask_all_bytes(sqe& entry, int fd) noexcept {
     entry.flags = sqe_buffer_select;
 }
 
-// Whoever comes to a listener.
+// Asks for every connection that comes to a listener.
 inline void ask_all_connections(sqe& entry, int fd) noexcept {
     entry.opcode = op::accept;
     entry.fd = fd;
@@ -116,15 +116,15 @@ inline void ask_all_connections(sqe& entry, int fd) noexcept {
     entry.op_flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
 }
 
-// The end of a request, by its user_data.
+// Asks for the end of a request, named by its user_data.
 inline void ask_end(sqe& entry, std::uint64_t request) noexcept {
     entry.opcode = op::async_cancel;
     entry.fd = -1;
     entry.addr = request;
 }
 
-// A completion when that time has passed, or with timeout_abs has come. `time` is read when the
-// entry is submitted.
+// Asks for a completion when that time has passed; with timeout_abs, when that time has come.
+// `time` is read when the entry is submitted.
 inline void ask_time(sqe& entry, const kernel_timespec& time, std::uint32_t flags) noexcept {
     entry.opcode = op::timeout;
     entry.fd = -1;
@@ -133,7 +133,7 @@ inline void ask_time(sqe& entry, const kernel_timespec& time, std::uint32_t flag
     entry.len = 1;
 }
 
-// Another time for the one whose user_data is `request`. Completes only if there is none.
+// Changes the time of the timeout whose user_data is `request`. Completes only if there is none.
 inline void ask_other_time(sqe& entry, std::uint64_t request, const kernel_timespec& time,
                            std::uint32_t flags) noexcept {
     entry.opcode = op::timeout_remove;

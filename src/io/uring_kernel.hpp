@@ -1,11 +1,11 @@
-// One ring of the kernel's and the buffers lent to it: memory, edges and calls; for uring.cpp.
+// One ring of the kernel and the buffers lent to it: memory, edges, and calls; for uring.cpp.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/buffer.hpp>
-#include <coppice/io/uring_calls.hpp>
+#include <coppice/io/internal/uring_calls.hpp>
 
 #include "uring_abi.hpp"
 #include "uring_stream.hpp"
@@ -23,7 +23,7 @@ namespace coppice::io::uring {
 
 using namespace internal;
 
-// A mapping of the kernel's; unmapped at the end.
+// A mapping of the kernel's memory; unmapped by the destructor.
 class mapping : immovable {
 public:
     ~mapping() {
@@ -54,10 +54,10 @@ public:
     int fd = -1;
 };
 
-// One ring of the kernel's: its memory and its calls.
+// One ring of the kernel: its memory and its calls.
 class kernel_ring : immovable {
 public:
-    // Errors: std::system_error when the kernel lacks or forbids what is needed.
+    // Errors: std::system_error if the kernel lacks or forbids what is needed.
     explicit kernel_ring(uring_calls& calls) : calls_(calls) {
         params p{};
         p.flags = setup_single_issuer | setup_defer_taskrun | setup_r_disabled | setup_clamp |
@@ -74,12 +74,12 @@ public:
         map(p);
     }
 
-    // Makes the ring this thread's for ever.
+    // Binds the ring to this thread permanently.
     void enable() noexcept {
         const int outcome = calls_.register_with(fd_.fd, register_enable_rings, nullptr, 0);
         COPPICE_CHECK(outcome == 0, "io_uring could not be enabled");
     }
-    // 0, or a negative errno.
+    // Registers the ring of provided buffers. Returns 0, or a negative errno.
     int provide(provided_buffer* ring, std::uint32_t count) noexcept {
         buffer_ring_registration registration{};
         registration.ring_addr = reinterpret_cast<std::uintptr_t>(ring);
@@ -87,10 +87,10 @@ public:
         return calls_.register_with(fd_.fd, register_pbuf_ring, &registration, 1);
     }
 
-    // An entry to fill, all zero. Submitted by the next submit().
+    // Returns an entry to fill, all zero. The next submit() submits it.
     sqe& next_entry() noexcept {
         // Relaxed: the kernel moves the head only inside enter, on this thread. It may refuse to
-        // (EAGAIN, EINTR): memory for requests comes back.
+        // (EAGAIN, EINTR) until it has memory for requests again.
         for (int tries = 0; tail_ - shared(sq_head_).load(relaxed) == sq_entries_; ++tries) {
             COPPICE_CHECK(tries != submit_tries_max,
                           "the kernel has no memory left for io_uring's requests");
@@ -102,8 +102,8 @@ public:
         return entry;
     }
 
-    // Hands over what is queued, and waits for `least` completions, for `timeout` at most if it is
-    // given. They stay in the completion ring.
+    // Submits the queued entries, and waits for `least` completions, for at most `timeout` if that
+    // is given. The completions stay in the completion ring.
     void submit(unsigned least, const kernel_timespec* timeout) noexcept {
         // edge kernel.submit (release): the kernel acquires the tail, then reads the entries
         shared(sq_tail_).store(tail_, release);
@@ -121,16 +121,18 @@ public:
             COPPICE_CHECK(is_passing(-outcome), "the kernel does not let io_uring be entered");
     }
 
-    // Calls visit with every entry that has not been handed over.
+    // Calls visit with every entry that has not been submitted.
     template <class Visit>
     void for_each_queued(Visit visit) const {
-        // Relaxed: no thread is inside enter, and the loop's owner sees what the one before did.
+        // Relaxed: no thread is inside enter, and the loop's owner sees what the previous owner
+        // did.
         for (std::uint32_t i = shared(sq_head_).load(relaxed); i != tail_; ++i) {
             visit(std::as_const(entries_.at<sqe>(0)[i & sq_mask_]));
         }
     }
 
-    // How many have come. Relaxed: what to do next depends on it alone; take() acquires.
+    // Returns how many completions have come. Relaxed: only the decision what to do next depends on
+    // it; take() acquires.
     std::uint32_t completions() const noexcept {
         return shared(cq_tail_).load(relaxed) - *cq_head_;
     }
@@ -140,18 +142,18 @@ public:
     void take(Visit visit) {
         // edge kernel.complete (acquire): the kernel wrote the entries, then released the tail
         const std::uint32_t tail = shared(cq_tail_).load(acquire);
-        // This thread alone writes the head; a visit that takes entries itself (block does) may
-        // take it past the tail.
+        // Only this thread writes the head. A visit that takes entries itself (block does) may move
+        // the head past `tail`.
         for (std::uint32_t head = *cq_head_; static_cast<std::int32_t>(tail - head) > 0;
              head = *cq_head_) {
             const cqe entry = cqes_[head & cq_mask_];
-            // edge kernel.taken (release): the entry has been read, the kernel may use its place
+            // edge kernel.taken (release): the entry has been read, its place may be reused
             shared(cq_head_).store(head + 1, release);
             visit(entry);
         }
     }
 
-    // The words shared with the kernel are ordinary atomics on both sides.
+    // Words shared with the kernel are ordinary atomics on both sides.
     template <class T>
     static atomic<T>& shared(T* word) noexcept {
         static_assert(sizeof(atomic<T>) == sizeof(T));
@@ -163,15 +165,15 @@ private:
     static constexpr std::uint32_t submission_entries = 256;
     static constexpr std::uint32_t completion_entries = 4096;
 
-    // What an enter may end with and later not. ETIME and EINTR are ordinary ends of a wait; EBUSY,
-    // EAGAIN, ENOMEM and EBADR mean that completions must be taken first, which the caller does
-    // next, or that memory is short.
+    // Returns true for an error of enter that may not recur. ETIME and EINTR are ordinary ends of a
+    // wait. EBUSY, EAGAIN, ENOMEM, and EBADR mean that completions must be taken first, which the
+    // caller does next, or that memory is short.
     static bool is_passing(int error) noexcept {
         return error == ETIME || error == EINTR || error == EAGAIN || error == EBUSY ||
                error == ENOMEM || error == EBADR;
     }
-    // A sandbox may let a ring be made and not be entered. As long as this one is not enabled, the
-    // kernel itself says EBADFD.
+    // Enters the ring once, because a sandbox may let a ring be made but not entered. While the
+    // ring is not enabled, the kernel itself answers EBADFD.
     void probe() {
         const int outcome = calls_.enter(fd_.fd, 0, 0, enter_getevents, nullptr, 0);
         if (outcome == -EBADFD || (outcome < 0 && is_passing(-outcome))) return;
@@ -200,7 +202,7 @@ private:
     uring_calls& calls_;
     mapping rings_;
     mapping entries_;
-    std::uint32_t tail_ = 0;  // our copy of the submission tail
+    std::uint32_t tail_ = 0;  // this side's copy of the submission tail
     std::uint32_t* sq_head_ = nullptr;
     std::uint32_t* sq_tail_ = nullptr;
     std::uint32_t sq_mask_ = 0;
@@ -212,9 +214,9 @@ private:
     owned_file fd_;  // closed before the memory is unmapped
 };
 
-// The receive buffers that the kernel may fill, on one kernel_ring. It takes them in turn, all of
-// them, however few it needs: so it is lent a few, which stay in the cache, and more when it has
-// run out of them.
+// The receive buffers of one kernel_ring that the kernel may fill. The kernel uses all of them in
+// turn, however few it needs. It is therefore lent few buffers, which stay in the cache, and more
+// of them when it has run out.
 class lent_buffers : immovable {
 public:
     static constexpr std::uint16_t count_min = 16;
@@ -233,8 +235,9 @@ public:
             if (buffer != nullptr) pool_.give(buffer);
         }
     }
-    // The kernel has filled this one: it is the caller's now, and a fresh one takes its place.
-    // Without memory for a fresh one, nullptr, and the kernel gets the filled one back.
+    // Called when the kernel has filled this buffer: hands it to the caller, and lends a fresh one
+    // in its place. Without memory for a fresh one, returns nullptr and lends the filled buffer
+    // again.
     std::byte* take(std::uint16_t id) noexcept {
         std::byte* const fresh = pool_.try_take();
         std::byte* const filled = fresh == nullptr ? nullptr : lent_[id];
@@ -242,7 +245,8 @@ public:
         publish();
         return filled;
     }
-    // The kernel has run out of them: it gets as many again, up to count_max, as there is memory.
+    // Called when the kernel has run out of buffers: lends as many again, up to count_max and as
+    // far as there is memory.
     void lend_more() noexcept {
         for (std::uint16_t more = std::min<std::uint16_t>(count_, count_max - count_); more != 0;
              --more) {

@@ -1,26 +1,26 @@
-// Bytes that a multishot receive has brought before anyone asked for them; included by uring.cpp.
+// Bytes that a multishot receive has brought before the program asked for them; for uring.cpp.
 #pragma once
 // A socket's first receive_pooled arms one request that brings every buffer that fills, without a
-// further submission. What comes while nobody receives waits here, in order, and is taken by the
-// next receive of whatever kind. Too much of it (waiting_max buffers) is a sign to cancel the
-// request: the rest then waits in the kernel, and the peer is held back.
+// further submission. Bytes that come while no receive is pending wait here, in order, for the next
+// receive of any kind. If too many buffers wait (waiting_max), the request is canceled. Further
+// bytes then wait in the kernel, and that holds the peer back.
 //
 // States, by descriptor number:
 //   idle     not armed, nothing waits: a receive of another kind goes to the kernel itself
-//   armed    the request is the kernel's; an operation may wait for it
-//   ended    not armed, `end` says why; told to every receive (0) or to the next one (an error)
+//   armed    the kernel has the request; an operation may wait for it
+//   ended    not armed; `end` says why: every receive reports an end (0), the next one an error
 //
-// The number of a closed file is used again; `generation` tells the completions of both apart.
+// The number of a closed file is used again; `generation` distinguishes the completions of the two.
 //
-// A request may go on in silence though its peer is gone: when bytes and a reset (of a local
-// socket: an end) come together while it is being armed, the kernel is woken once for both, takes
-// the bytes and waits for more (measured with Linux 6.18; without the repair of liburing's issue
-// 1549 perhaps whenever both come between two turns). What brings bytes is therefore doubted, and
-// looked at once, a moment later. If its peer is gone, the request is cancelled, and the next one
-// tells how.
+// A request may stay silent although its peer is gone. When bytes and a reset (for a local socket:
+// an end) arrive together while the request is being armed, the kernel is woken once for both,
+// takes the bytes, and waits for more. (Measured on Linux 6.18; without the fix of liburing's issue
+// 1549, perhaps whenever both arrive between two turns.) A stream that brings bytes is therefore
+// doubted: the ring looks at it once, a moment later. If its peer is gone, the request is canceled,
+// and the next request tells how the stream ended.
 
 #include <coppice/io/buffer.hpp>
-#include <coppice/io/operation.hpp>
+#include <coppice/io/internal/operation.hpp>
 
 #include <sys/uio.h>
 #include <algorithm>
@@ -35,12 +35,13 @@
 
 namespace coppice::io {
 
-// At the end of each buffer that the kernel may fill.
+// Stored at the end of each buffer that the kernel may fill.
 struct filled_buffer {
     filled_buffer* next = nullptr;
-    std::uint32_t begin = 0;  // what is before it has been taken
+    std::uint32_t begin = 0;  // the bytes before it have been taken
     std::uint32_t end = 0;
-    static constexpr std::size_t capacity = buffer_pool::buffer_bytes - 16;  // of the bytes
+    // bytes that fit before this structure
+    static constexpr std::size_t capacity = buffer_pool::buffer_bytes - 16;
 
     static filled_buffer& in(std::byte* buffer) noexcept {
         return *std::launder(reinterpret_cast<filled_buffer*>(buffer + capacity));
@@ -61,9 +62,10 @@ struct receive_stream {
     static constexpr int not_doubted = -2;
 
     std::uint32_t generation = 0;
-    int next_doubted = not_doubted;  // by its number; no_file: this is the last
-    std::int16_t end = open;  // 0: the end of the stream; negative: an error nobody has heard of
-    std::uint16_t count = 0;  // no more than there are lent buffers
+    int next_doubted = not_doubted;  // the next doubted stream's number; no_file: this is the last
+    // 0: the end of the stream; negative: an error that no receive has reported
+    std::int16_t end = open;
+    std::uint16_t count = 0;  // at most the number of lent buffers
     bool armed = false;
     bool cancelling = false;
     bool served = false;  // `waiting` has its result
@@ -90,7 +92,8 @@ struct receive_stream {
         while (filled_buffer* const b = pop()) pool.give(b->bytes());
     }
 
-    // A buffer has come: the operation that waits takes it as it is, or it is queued.
+    // Takes a buffer that has come. A waiting pooled receive gets it as it is; otherwise it is
+    // queued.
     void take(std::byte* data, int size) noexcept {
         if (waiting != nullptr && !served && first == nullptr &&
             waiting->code == opcode::receive_pooled) [[likely]] {
@@ -102,7 +105,7 @@ struct receive_stream {
         }
     }
 
-    // Gives the operation what there is. False: nothing yet.
+    // Gives the operation what is there. Returns false if there is nothing yet.
     bool serve(ring_operation& op, buffer_pool& pool) noexcept {
         return (first != nullptr || end != open) && serve_what_waits(op, pool);
     }
@@ -111,7 +114,8 @@ private:
     [[gnu::noinline]] bool serve_what_waits(ring_operation& op, buffer_pool& pool) noexcept {
         if (first == nullptr) {
             op.result = end;
-            if (end < 0 && end != -ENOMEM) end = open;  // after lost bytes there is no going on
+            // -ENOMEM stays: bytes were lost, so the stream cannot continue
+            if (end < 0 && end != -ENOMEM) end = open;
             return true;
         }
         if (op.code == opcode::receive_pooled) {
@@ -146,24 +150,24 @@ private:
     }
 };
 
-static_assert(sizeof(receive_stream) <= 40 || sizeof(void*) != 8);  // for each idle connection
+static_assert(sizeof(receive_stream) <= 40 || sizeof(void*) != 8);  // one for each idle connection
 
 // The streams of a ring, by descriptor number. Threads: the loop's.
 class receive_streams {
 public:
-    // nullptr: this file has none yet.
+    // Returns nullptr if this file has none yet.
     receive_stream* find(int fd) const noexcept {
         const auto index = static_cast<std::size_t>(fd);
         if (index / slab_streams >= slabs_.size()) [[unlikely]]
             return nullptr;
         return &slabs_[index / slab_streams][index % slab_streams];
     }
-    // nullptr: there is no memory.
+    // Returns nullptr if there is no memory.
     receive_stream* find_or_make(int fd) noexcept {
         receive_stream* const s = find(fd);
         return s != nullptr ? s : make(fd);
     }
-    // The kernel's ring is gone: nothing is armed any more, nor doubted.
+    // Called when the kernel's ring is gone: no stream is armed or doubted any longer.
     void disarm_all() noexcept {
         while (has_doubted()) (void)next_doubted();
         for (const auto& slab : slabs_) {
@@ -175,7 +179,8 @@ public:
 
     void doubt(int fd, receive_stream& s) noexcept { s.next_doubted = std::exchange(doubted_, fd); }
     bool has_doubted() const noexcept { return doubted_ != receive_stream::no_file; }
-    // One of them, which there is; it is doubted no more, and may be closed by now.
+    // Removes a stream from the doubted ones and returns its number. There must be one. Its file
+    // may have been closed since.
     int next_doubted() noexcept {
         const int fd = doubted_;
         doubted_ = std::exchange(find(fd)->next_doubted, receive_stream::not_doubted);
@@ -196,7 +201,7 @@ private:
 
     static constexpr std::size_t slab_streams = 128;
     std::vector<std::unique_ptr<receive_stream[]>> slabs_;
-    int doubted_ = receive_stream::no_file;  // the last
+    int doubted_ = receive_stream::no_file;  // the stream doubted last
 };
 
 }  // namespace coppice::io

@@ -1,4 +1,4 @@
-// Opening by name, and the files that io/whole_file.hpp writes.
+// Opening files by name, and the files that io/whole_file.hpp writes.
 #include <coppice/io/whole_file.hpp>
 
 #include <fcntl.h>
@@ -15,9 +15,9 @@ using namespace internal;
 
 namespace {
 
-constexpr unsigned attempts_max = 16;  // at a name for a new file
+constexpr unsigned attempts_max = 16;  // attempts to find a free name for a new file
 
-// For calls that take a name as C has it.
+// Rejects a path with a NUL, for calls that take a C string.
 int whole(std::string_view path) noexcept {
     return path.find('\0') == path.npos ? 0 : EINVAL;
 }
@@ -92,7 +92,7 @@ std::string_view write_file_request::folder() const noexcept {
     return slash == path_.npos ? std::string_view() : path_.substr(0, slash + 1);
 }
 
-// Two processes, or two operations, hardly ever choose the same name; then one takes another.
+// Two processes, or two operations, hardly ever choose the same name. If they do, one tries again.
 void write_file_request::name_new_file(unsigned attempt) {
     constexpr char digits[] = "0123456789abcdef";
     const auto ticks = static_cast<std::uint64_t>(owner().now().time_since_epoch().count());
@@ -109,11 +109,11 @@ int write_file_request::judge(int returned) noexcept {
     if (stage_ == stage::renamed) return returned;
     if (is_interruption(returned)) return -EAGAIN;
     if (returned < 0) return returned;
-    // The bytes are on the disk though the operation was told to stop: the old file stays.
+    // The bytes are on the disk, but a stop has come: the old file stays.
     return stop_came() ? -ECANCELED : rename();
 }
 
-// The new file has the name: too late.
+// After the renaming, a stop comes too late.
 void write_file_request::interrupt() noexcept {
     if (stage_ != stage::renamed) write_all_request::interrupt();
 }
@@ -137,7 +137,7 @@ int write_file_request::rename() noexcept {
     return options_.sync ? sync_folder() : 0;
 }
 
-// The name is in the folder, which has to be on the disk too.
+// Called when the name is in the folder: the folder must reach the disk too.
 int write_file_request::sync_folder() noexcept {
     stage_ = stage::renamed;
     const std::string_view where = folder();

@@ -1,7 +1,7 @@
-// The threads of io/workers.hpp, and the calls that they make on files.
-#include <coppice/io/workers.hpp>
+// The threads of io/internal/workers.hpp, and the calls that they make on files.
+#include <coppice/io/internal/workers.hpp>
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/io/context.hpp>
 
 #include <pthread.h>
@@ -51,7 +51,8 @@ std::size_t workers::threads() noexcept {
     return threads_;
 }
 
-// Signals are the program's: a worker gets the mask that the calling thread has meanwhile.
+// Blocks every signal on a worker, because signals are the program's. A new thread inherits the
+// mask that the calling thread has during the call.
 bool workers::start_thread() noexcept {
     sigset_t all, before;
     ::sigfillset(&all);
@@ -62,13 +63,13 @@ bool workers::start_thread() noexcept {
         ++threads_;
         ++idle_;
         started = true;
-    } catch (const std::exception&) {  // no thread, or no memory for one
+    } catch (const std::exception&) {  // there is no thread, or no memory for one
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return started;
 }
 
-// Begins and ends with the thread among the idle ones.
+// The thread counts as idle when this begins and when it ends.
 void workers::serve() noexcept {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -82,21 +83,21 @@ void workers::serve() noexcept {
         --queued_;
         --idle_;
         lock.unlock();
-        work->run(work);  // may end the job
+        work->run(work);  // may destroy the job
         lock.lock();
         ++idle_;
     }
     --idle_;
     --threads_;
-    // Under the lock: the destructor may return as soon as this thread has left it.
+    // Under the lock: the destructor may return as soon as this thread has released it.
     if (ending_) changed_.notify_all();
 }
 
-// ---- Those of the process ---------------------------------------------------------------------
+// ---- The groups of the process ------------------------------------------------------------------
 
 namespace internal {
 
-// Never destroyed, since threads may be inside a call when the process exits.
+// Never destroyed, because threads may be inside a call when the process exits.
 struct process_workers {
     process_workers() noexcept { ::pthread_atfork(&before_fork, &in_parent, &in_child); }
 
@@ -113,7 +114,7 @@ struct process_workers {
         get().files.mutex_.unlock();
         get().names.mutex_.unlock();
     }
-    // The threads are the parent's; so are the jobs that they would have run.
+    // In a child, the threads belong to the parent, and so do the jobs that they would have run.
     static void in_child() noexcept {
         for (workers* const w : {&get().files, &get().names}) {
             while (w->queue_.pop_front() != nullptr) {
@@ -143,11 +144,11 @@ workers& file_workers() noexcept {
 void file_operation::call(job* j) noexcept {
     file_operation& self = *static_cast<file_operation*>(j);
     self.result = self.blocking_call();
-    self.on->owner->post(self.back_);  // the loop may end self before this returns
+    self.on->owner->post(self.back_);  // the loop may destroy self before this returns
 }
 
 void file_operation::give_up() noexcept {
-    if (!file_workers().withdraw(*this)) return;  // the kernel uses its memory, or it is over
+    if (!file_workers().withdraw(*this)) return;  // the kernel uses its memory, or the call is over
     result = -ECANCELED;
     on->owner->post(back_);
 }

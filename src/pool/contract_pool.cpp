@@ -1,8 +1,8 @@
 // The workers of pool/contract_pool.hpp.
 #include <coppice/pool/contract_pool.hpp>
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/options.hpp>
 
 #include <stdexcept>
 
@@ -20,7 +20,7 @@ const contract_pool*& current_pool() noexcept {
 }  // namespace
 
 contract_pool::contract_pool(std::size_t threads, std::size_t capacity) : group_(capacity) {
-    if (threads == 0) throw std::invalid_argument("coppice: a pool of no threads was asked for");
+    if (threads == 0) throw std::invalid_argument("coppice: a pool needs a thread, got 0");
     check_option("contract_pool: threads", threads, 1, threads_most);
     try {
         for (std::size_t i = 0; i != threads; ++i) threads_.emplace_back([this] { work(); });
@@ -35,7 +35,7 @@ contract_pool::~contract_pool() {
     COPPICE_CHECK(!is_current(), "a contract_pool was destroyed on one of its own workers");
     request_stop();
     for (std::thread& each : threads_) each.join();
-    while (group_.execute_next_contract()) {  // what a schedule() has raced for
+    while (group_.execute_next_contract()) {  // scheduled by a call that raced with the end
     }
 }
 
@@ -43,7 +43,7 @@ bool contract_pool::is_current() const noexcept {
     return current_pool() == this;
 }
 
-// noexcept: an exception that a contract has no handler for ends the process, as in a thread.
+// noexcept: an exception that a contract does not handle ends the process, as in a thread.
 void contract_pool::work() noexcept {
     current_pool() = this;
     while (group_.execute_next_contract(inplace_stop_token())) {

@@ -1,7 +1,7 @@
-// The workers of pool/queue_pool.hpp.
+// Instantiates the workers of pool/queue_pool.hpp.
 #include <coppice/pool/queue_pool.hpp>
 
-#include <coppice/pool/workers.hpp>
+#include <coppice/pool/internal/workers.hpp>
 
 namespace coppice::internal {
 

@@ -1,10 +1,10 @@
-// The workers of pool/thread_pool.hpp, and what all pools share.
+// Instantiates the workers of pool/thread_pool.hpp, and defines what all pools share.
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/futex.hpp>
-#include <coppice/base/options.hpp>
-#include <coppice/base/put_off.hpp>
-#include <coppice/pool/workers.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/options.hpp>
+#include <coppice/base/internal/put_off.hpp>
+#include <coppice/pool/internal/workers.hpp>
 
 #include <pthread.h>
 #include <sched.h>
@@ -26,9 +26,9 @@ std::size_t hardware_threads() noexcept {
 
 namespace {
 
-constexpr std::uint64_t trace_events_most = std::uint64_t{1} << 32;  // of each worker
+constexpr std::uint64_t trace_events_most = std::uint64_t{1} << 32;  // for each worker
 
-// The topology to deal the workers to; nothing: one node, and no pinning.
+// Returns the topology to which the workers are dealt; nothing for one node without pinning.
 std::optional<topology> machine_of(const pool_options& options) {
     if (options.machine || options.pin == pinning::none) return options.machine;
     return topology::of_this_process();
@@ -44,7 +44,7 @@ void check_allowed(const std::vector<processor>& processors) {
     }
 }
 
-// The processors that a worker dealt to `mine` is bound to.
+// Returns the processors to which a worker dealt to `mine` is pinned.
 std::vector<unsigned> bound_to(const processor& mine, const std::vector<processor>& all,
                                pinning pin) {
     std::vector<unsigned> ids;
@@ -105,7 +105,7 @@ void blocking_call::wait() noexcept {
 }
 
 void blocking_call::finish() noexcept {
-    // The caller may return at once: only the address is used below.
+    // The caller may return at once, so only the address is used below.
     // edge pool.call (release): the result is written
     if (state_.exchange(2, release) == 1) futex_wake_one(state_);
 }

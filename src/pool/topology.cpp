@@ -1,4 +1,4 @@
-// Reads pool/topology.hpp from the system.
+// Reads the topology of pool/topology.hpp from the system.
 #include <coppice/pool/topology.hpp>
 
 #include <dirent.h>
@@ -23,10 +23,10 @@ using namespace internal;
 
 namespace {
 
-// Ranges as the kernel prints them: "0-3,8\n"; first and last of each.
+// The first and last number of each range in a list of the kernel, such as "0-3,8\n".
 using ranges = std::vector<std::pair<unsigned, unsigned>>;
 
-// Takes a number from the front of `text`. False: there is none.
+// Takes a number from the front of `text`. Returns false if there is none.
 bool take_number(std::string_view& text, unsigned& number) {
     const auto [after, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     text.remove_prefix(static_cast<std::size_t>(after - text.data()));
@@ -38,7 +38,7 @@ bool take(std::string_view& text, char c) {
     return true;
 }
 
-// Nothing if `text` is no list.
+// Returns nothing if `text` is not a list.
 std::optional<ranges> parse_list(std::string_view text) {
     ranges all;
     while (!text.empty() || !all.empty()) {
@@ -53,7 +53,7 @@ std::optional<ranges> parse_list(std::string_view text) {
     return all;
 }
 
-// Nothing if there is no such file, or no list in it.
+// Returns nothing if the file does not exist, or contains no list.
 std::optional<ranges> read_list(const std::string& path) {
     std::ifstream file(path);
     std::string line;
@@ -71,7 +71,7 @@ struct node_list {
     ranges processors;
 };
 
-// The nodes that have a folder and processors, ascending.
+// Returns the nodes that have a folder and processors, ascending.
 std::vector<node_list> read_nodes(const std::string& root) {
     std::vector<node_list> nodes;
     const std::string folder = root + "/node";
@@ -91,7 +91,7 @@ std::vector<node_list> read_nodes(const std::string& root) {
     return nodes;
 }
 
-// How many of `ids` come before `id` among the hardware threads of its core.
+// Returns how many of `ids` come before `id` among the hardware threads of its core.
 unsigned sibling_number(const std::string& root, std::span<const unsigned> ids, unsigned id) {
     const auto siblings =
         read_list(root + "/cpu/cpu" + std::to_string(id) + "/topology/thread_siblings_list");
@@ -111,10 +111,11 @@ std::vector<unsigned> without_offline(const std::string& root, std::span<const u
     return left;
 }
 
-// What of `all` has a `number` in `wanted`; every wanted one must be there.
+// Returns the processors of `all` whose `number` is in `wanted`. Errors: std::invalid_argument if a
+// wanted one is missing.
 template <class Number>
-topology only(const std::vector<processor>& all, std::span<const unsigned> wanted,
-              const char* what, Number number) {
+topology only(const std::vector<processor>& all, std::span<const unsigned> wanted, const char* what,
+              Number number) {
     std::vector<processor> left;
     for (const unsigned each : wanted) {
         if (std::none_of(all.begin(), all.end(),
@@ -158,7 +159,7 @@ std::vector<unsigned> allowed_processors() {
 
 topology::topology(std::vector<processor> processors) : processors_(std::move(processors)) {
     if (processors_.empty()) {
-        throw std::invalid_argument("coppice: a topology without processors was asked for");
+        throw std::invalid_argument("coppice: a topology needs at least one processor");
     }
     std::vector<unsigned> ids;
     for (const processor& each : processors_) ids.push_back(each.id);

@@ -1,7 +1,7 @@
 // The cold functions of stop_state.
 #include <coppice/stop/deadline.hpp>
-#include <coppice/stop/links.hpp>
-#include <coppice/stop/state.hpp>
+#include <coppice/stop/internal/links.hpp>
+#include <coppice/stop/internal/state.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,11 +1,11 @@
-// The slow halves of task/frame_pool.hpp: the system allocator, and a thread's end.
+// The slow paths of task/frame_pool.hpp: the system allocator, and the end of a thread.
 #include <coppice/base/lifetime.hpp>
 #include <coppice/task/frame_pool.hpp>
 
 #include <new>
 #include <utility>
 
-// The sanitizer's runtime, where the program is linked with it.
+// The runtime of the sanitizer, if the program is linked with it.
 extern "C" {
 [[gnu::weak]] void __asan_poison_memory_region(void const volatile*, std::size_t);
 [[gnu::weak]] void __asan_unpoison_memory_region(void const volatile*, std::size_t);
@@ -21,7 +21,8 @@ void give_back(void* memory) noexcept {
 
 }  // namespace
 
-// Gives a thread's frames back when it ends. Constructed only by threads that pool frames.
+// Gives the frames of a thread back when the thread ends. Constructed only by threads that pool
+// frames.
 struct frame_pool::cleanup {
     ~cleanup() {
         thread_stacks& stacks = mine();
@@ -58,7 +59,7 @@ void frame_pool::keep_or_free(void* memory, std::size_t bytes) noexcept {
     const bool pools = index < class_count && !stacks.ended && stacks.tops[index] == no_stack();
     stack* const first = pools ? try_new<stack>() : nullptr;
     if (first == nullptr) {
-        give_back(memory);  // too large, too late, the stack is full, or there is no memory for one
+        give_back(memory);  // too large, too late, full, or no memory for a stack
         return;
     }
     static thread_local cleanup at_thread_exit;

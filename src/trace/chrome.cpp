@@ -1,8 +1,8 @@
 // Writes the JSON of trace/chrome.hpp.
 #include <coppice/trace/chrome.hpp>
 
-#include <coppice/base/file_name.hpp>
-#include <coppice/base/json_string.hpp>
+#include <coppice/base/internal/file_name.hpp>
+#include <coppice/base/internal/json_string.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
-// base/caller_runs.hpp: items run on the submitting thread, on a bounded stack.
-#include <coppice/base/caller_runs.hpp>
+// base/internal/caller_runs.hpp: items run on the submitting thread, on a bounded stack.
+#include <coppice/base/internal/caller_runs.hpp>
 
 #include "sanitizers.hpp"
 #include "small_stack.hpp"

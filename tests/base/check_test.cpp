@@ -1,5 +1,5 @@
-// base/check.hpp: a programmer's error stops the process and says what failed, and where.
-#include <coppice/base/check.hpp>
+// base/internal/check.hpp: a programmer's error stops the process and says what failed, and where.
+#include <coppice/base/internal/check.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// base/file_name.hpp: file names for system calls.
-#include <coppice/base/file_name.hpp>
+// base/internal/file_name.hpp: file names for system calls.
+#include <coppice/base/internal/file_name.hpp>
 
 #include <gtest/gtest.h>
 

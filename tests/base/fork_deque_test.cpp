@@ -1,5 +1,6 @@
-// base/fork_deque.hpp on one thread: order, refusal, publication. Its model has the threads.
-#include <coppice/base/fork_deque.hpp>
+// base/internal/fork_deque.hpp on one thread: order, refusal, publication. Its model has the
+// threads.
+#include <coppice/base/internal/fork_deque.hpp>
 
 #include <gtest/gtest.h>
 

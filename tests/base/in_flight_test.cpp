@@ -1,5 +1,5 @@
-// base/in_flight.hpp: an object ends after the calls on it.
-#include <coppice/base/in_flight.hpp>
+// base/internal/in_flight.hpp: an object ends after the calls on it.
+#include <coppice/base/internal/in_flight.hpp>
 
 #include "emulated.hpp"
 

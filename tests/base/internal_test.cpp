@@ -1,5 +1,5 @@
 // The internal namespaces: a room's can see coppice's, and neither reaches programs.
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 
 #include <coppice/base/clock.hpp>
 

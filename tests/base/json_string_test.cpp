@@ -1,5 +1,5 @@
-// base/json_string.hpp: texts as JSON strings, whatever their bytes are.
-#include <coppice/base/json_string.hpp>
+// base/internal/json_string.hpp: texts as JSON strings, whatever their bytes are.
+#include <coppice/base/internal/json_string.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// base/memory_limit.hpp: reads the machine's files in a folder that stands for the machine.
-#include <coppice/base/memory_limit.hpp>
+// base/internal/memory_limit.hpp: reads the machine's files in a folder that stands for the
+// machine.
+#include <coppice/base/internal/memory_limit.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// base/options.hpp: what it says of a value out of range.
-#include <coppice/base/options.hpp>
+// base/internal/options.hpp: what it says of a value out of range.
+#include <coppice/base/internal/options.hpp>
 
 #include "extremes.hpp"
 

@@ -29,7 +29,7 @@ refused() {
 }
 
 cd "$include/coppice"
-for header in *.hpp base/*.hpp; do
+for header in *.hpp base/*.hpp base/internal/*.hpp; do
     [[ $header == *_model.hpp ]] || refused 'coppice needs C++20' "$header" -std=c++17
 done
 refused 'coppice needs exceptions' coppice.hpp -std=c++20 -fno-exceptions

@@ -1,5 +1,5 @@
-// base/result.hpp: a value, or the reason why there is none.
-#include <coppice/base/result.hpp>
+// base/internal/result.hpp: a value, or the reason why there is none.
+#include <coppice/base/internal/result.hpp>
 
 #include <gtest/gtest.h>
 

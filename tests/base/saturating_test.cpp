@@ -2,6 +2,7 @@
 // their ends; rates, compared with 128-bit arithmetic.
 #include <coppice/base/clock.hpp>
 #include <coppice/base/saturating.hpp>
+#include <coppice/base/saturating_cast.hpp>
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,6 @@
 
 void wrong() {
     coppice::completion_token_transform<void(int)>(
-        coppice::use_future, [](coppice::completion<int> done) noexcept {
-            std::move(done)(coppice::no_error, 1);
-        });
+        coppice::use_future,
+        [](coppice::completion<int> done) noexcept { std::move(done)(coppice::no_error, 1); });
 }

@@ -1,4 +1,4 @@
 // expect: the capacity must be a power of two
-#include <coppice/pool/deque.hpp>
+#include <coppice/pool/internal/deque.hpp>
 
 coppice::internal::bounded_deque<int, 100> deque;

@@ -6,6 +6,5 @@
 namespace ex = coppice::execution;
 
 void wrong() {
-    coppice::this_thread::sync_wait(ex::just() |
-                                    ex::let_async_scope_with_error<int>([](auto) {}));
+    coppice::this_thread::sync_wait(ex::just() | ex::let_async_scope_with_error<int>([](auto) {}));
 }

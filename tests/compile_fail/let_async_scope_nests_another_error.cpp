@@ -6,8 +6,8 @@
 namespace ex = coppice::execution;
 
 void wrong() {
-    coppice::this_thread::sync_wait(
-        ex::just() | ex::let_async_scope_with_error<int>([](auto scope) noexcept {
-            ex::spawn(ex::just_error(1L), scope);
-        }));
+    coppice::this_thread::sync_wait(ex::just() |
+                                    ex::let_async_scope_with_error<int>([](auto scope) noexcept {
+                                        ex::spawn(ex::just_error(1L), scope);
+                                    }));
 }

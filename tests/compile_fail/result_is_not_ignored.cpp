@@ -1,5 +1,7 @@
 // expect: nodiscard
-#include <coppice/base/result.hpp>
+#include <coppice/base/internal/result.hpp>
 
 coppice::internal::result<int> attempt();
-void careless() { attempt(); }
+void careless() {
+    attempt();
+}

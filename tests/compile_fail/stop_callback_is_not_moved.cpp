@@ -4,4 +4,6 @@
 #include <utility>
 
 using callback = coppice::single_inplace_stop_callback<void (*)()>;
-callback moved(callback& from) { return callback(std::move(from)); }
+callback moved(callback& from) {
+    return callback(std::move(from));
+}

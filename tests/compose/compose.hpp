@@ -6,7 +6,7 @@
 // the right place, by what it could have ended by, and that nothing is left. Some timers wait so
 // long that only their stop or their deadline can end them: one that is not heeded never ends.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/stop_token.hpp>

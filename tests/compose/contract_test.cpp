@@ -2,7 +2,7 @@
 #include "compose.hpp"
 
 #include <coppice/contract.hpp>
-#include <coppice/io/mailbox.hpp>
+#include <coppice/io/internal/mailbox.hpp>
 #include <coppice/task.hpp>
 
 #include <future>
@@ -159,8 +159,7 @@ TEST(contract_operation, a_tasks_await_returns_to_its_scheduler) {
         const int doubled = co_await double_it(of, 4);
         co_return doubled == 8 && at.is_current();
     };
-    const auto result =
-        this_thread::sync_wait(ex::starts_on(home.get_scheduler(), run(s, home)));
+    const auto result = this_thread::sync_wait(ex::starts_on(home.get_scheduler(), run(s, home)));
     EXPECT_EQ(result, std::tuple(true));
 }
 

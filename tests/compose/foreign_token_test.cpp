@@ -1,7 +1,7 @@
 // A thread inside of fork_join(token, ...) that runs the work of others: that work does not inherit
 // the token, whatever runs it, so that no index of its loops is left out for a stop that is not its
 // own. And a bulk that did leave out indices says that it was stopped.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/contract/blocking_group.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/run_loop.hpp>

@@ -1,6 +1,6 @@
 // Plan: scoped in a task: results, exceptions of the body and of nested tasks, stops, nested spawns
 // from many threads.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 

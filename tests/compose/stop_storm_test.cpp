@@ -1,7 +1,7 @@
 // Plan: stops from other threads, again and again, of everything that joins several operations;
 // awaited in every way. Whoever waits destroys the operation as soon as it has completed, while the
 // stopping threads may still be on their way out of it.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 

@@ -1,13 +1,13 @@
 // A stop that one thread passes on to a task, or an operation, with a stop source of its own, while
 // another thread destroys it: what completes inside the stop may be gone before the stop returns.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
-#include <coppice/exec/stop_registration.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>

@@ -1,6 +1,6 @@
 // contract/blocking_group.hpp: idle workers sleep, and no worker sleeps while there is work.
 #include <coppice/contract/blocking_group.hpp>
-#include <coppice/contract/sleeping_workers.hpp>
+#include <coppice/contract/internal/sleeping_workers.hpp>
 
 #include "emulated.hpp"
 

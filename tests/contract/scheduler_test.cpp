@@ -1,8 +1,8 @@
-// contract/scheduler.hpp and completion.hpp: senders and tasks run on a group, and wait for the end
-// of contracts.
+// contract/internal/scheduler.hpp and completion.hpp: senders and tasks run on a group, and wait
+// for the end of contracts.
 #include <coppice/contract.hpp>
-#include <coppice/contract/completion.hpp>
-#include <coppice/contract/scheduler.hpp>
+#include <coppice/contract/internal/completion.hpp>
+#include <coppice/contract/internal/scheduler.hpp>
 #include <coppice/contract/work_contract.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>

@@ -1,6 +1,6 @@
 // contract/ on several threads: runs are exclusive, and none is lost, doubled, or misdirected.
 #include <coppice/contract.hpp>
-#include <coppice/contract/life.hpp>
+#include <coppice/contract/internal/life.hpp>
 #include <coppice/execution.hpp>
 
 #include "emulated.hpp"

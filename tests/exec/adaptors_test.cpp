@@ -1,5 +1,5 @@
-// Plan: what all factories and adaptors of [exec.factories] and [exec.adapt] have in common: what
-// they refuse, that they decompose, pipe, copy and move, and the signatures that they declare.
+// Plan: what all factories and adaptors of [exec.factories] and [exec.adapt] have in common: which
+// arguments they reject, that they decompose, pipe, copy, and move, and their signatures.
 #include <coppice/execution.hpp>
 
 #include "probes.hpp"
@@ -16,7 +16,7 @@ template <class Sndr, class Env = ex::env<>>
 using sigs = ex::completion_signatures_of_t<Sndr, Env>;
 template <class... Fns>
 using are = ex::completion_signatures<Fns...>;
-// The same set of signatures, in whatever order.
+// True if both have the same set of signatures, in any order.
 template <class A, class B>
 inline constexpr bool same_set = false;
 template <class... As, class... Bs>
@@ -47,7 +47,7 @@ struct any_call {
 };
 using closure = decltype(ex::then(plus_one));
 
-// ---- What is refused --------------------------------------------------------------------------
+// ---- Rejected arguments -----------------------------------------------------------------------
 
 static_assert(takes<ex::just_t> && takes<ex::just_t, int, text> && !takes<ex::just_t, unmovable>);
 static_assert(!takes<ex::just_t, int (&)[3]>);
@@ -157,14 +157,14 @@ static_assert(sends<decltype(ex::just(1) | ex::continues_on(std::declval<schedul
 static_assert(sends<decltype(ex::just(1) | ex::associate(std::declval<token>())), V(int), S()> &&
               sends<decltype(ex::spawn_future(ex::just(1), std::declval<token>())), V(int), S()>);
 static_assert(sends<decltype(ex::unstoppable(ex::schedule(std::declval<scheduler>()))), V()>);
-// References stay references through adaptors that store nothing, and are stored as values.
+// References stay references through adaptors that store nothing; the others store values.
 static_assert(sends<decltype(ex::just() | ex::then([]() noexcept -> const text& {
                                  static text t;
                                  return t;
                              })),
                     V(const text&)>);
 
-// Adaptors of senders that need no environment need none, and the others need one.
+// An adaptor needs an environment only if its child does.
 using dependent = decltype(ex::read_env(coppice::get_stop_token) | ex::then([](auto) noexcept {}));
 static_assert(ex::dependent_sender<dependent> && !ex::sender_in<dependent>);
 static_assert(ex::sender_in<decltype(ex::just(1) | ex::then(plus_one) | ex::into_variant())>);
@@ -216,7 +216,7 @@ TEST(exec_snd_expos, every_sender_of_the_library_decomposes_into_tag_data_and_ch
     static_assert(std::is_same_v<std::decay_t<decltype(tag)>, ex::continues_on_t>);
 }
 
-TEST(exec_adapt_obj, closures_compose_in_any_grouping_and_are_used_again) {
+TEST(exec_adapt_obj, closures_compose_in_any_grouping_and_can_be_reused) {
     const auto add = ex::then(plus_one);
     const auto add_two = add | add;
     const auto add_three = add | (add | add);

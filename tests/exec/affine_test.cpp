@@ -1,4 +1,4 @@
-// Plan: affine [exec.affine]: the way back, and when it is left out.
+// Plan: affine [exec.affine]: the transfer back, and when it is left out.
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -15,7 +15,7 @@ using probes::by_hand_context;
 using probes::outcome;
 using probes::refusing_scheduler;
 
-TEST(exec_affine, comes_back_to_the_start_scheduler) {
+TEST(exec_affine, completes_on_the_start_scheduler) {
     by_hand_context home;
     by_hand_context away;
     probes::record r;
@@ -30,7 +30,7 @@ TEST(exec_affine, comes_back_to_the_start_scheduler) {
     EXPECT_EQ(r.said(), "value(1)");
 }
 
-TEST(exec_affine, does_not_schedule_for_what_is_there_already) {
+TEST(exec_affine, does_not_schedule_if_the_child_completes_there_already) {
     by_hand_context home;
     const auto env = ex::prop(ex::get_start_scheduler, home.get_scheduler());
     EXPECT_EQ(outcome(ex::affine(ex::just(1)), env), "value(1)");
@@ -44,7 +44,7 @@ TEST(exec_affine, does_not_schedule_for_what_is_there_already) {
     EXPECT_EQ(home.size(), 0u);
 }
 
-TEST(exec_affine, the_way_back_is_not_stopped) {
+TEST(exec_affine, a_stop_does_not_end_the_transfer_back) {
     by_hand_context home;
     probes::by_hand hand;
     coppice::inplace_stop_source source;

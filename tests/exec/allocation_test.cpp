@@ -1,5 +1,5 @@
-// Plan: from connect to completion nothing is allocated; spawn, spawn_future and split allocate
-// once.
+// Plan: nothing is allocated between connect and completion; spawn, spawn_future, and split
+// allocate once.
 #include <coppice/execution.hpp>
 
 #include "coroutine.hpp"
@@ -17,7 +17,7 @@ using coppice::test::allocation_count;
 using coppice::this_thread::sync_wait;
 using namespace std::chrono_literals;
 
-// Counts what connecting, starting and completing allocate.
+// Returns how many allocations connecting, starting, and completing make.
 template <class MakeSender>
 std::size_t allocations_of(MakeSender make) {
     auto sndr = make();
@@ -26,13 +26,13 @@ std::size_t allocations_of(MakeSender make) {
     return count.so_far();
 }
 
-// What sync_wait makes of a sender: for those that do not send exactly one kind of values.
+// Runs a sender as sync_wait does; for senders that do not have exactly one value completion.
 template <class MakeSender>
 std::size_t allocations_of_any(MakeSender make) {
     return allocations_of([&] { return make() | ex::into_variant() | ex::then([](auto&&) {}); });
 }
 
-// The same where other threads may still be starting, which allocate: the least of many turns.
+// As above, if other threads may still be starting, which allocates: the least of many runs.
 template <class MakeSender>
 std::size_t fewest_allocations_of(MakeSender make) {
     std::size_t fewest = allocations_of(make);
@@ -160,7 +160,7 @@ TEST(allocations, a_small_any_sender_allocates_nothing_and_a_big_one_once) {
     using any = ex::any_sender<ex::completion_signatures<
         ex::set_value_t(int), ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>>;
     static_assert(any::sender_size == 3 * sizeof(void*) && any::operation_size == 128);
-    // As big as fits, in both buffers; and one byte more.
+    // As large as fits into both buffers; then one byte more.
     struct words {
         char bytes[any::sender_size] = {};
     };
@@ -190,7 +190,7 @@ TEST(allocations, a_small_any_scheduler_allocates_nothing_to_copy_and_to_schedul
     EXPECT_EQ(count.so_far(), 0u);
 }
 
-TEST(allocations, awaiting_a_sender_allocates_nothing_but_the_coroutine) {
+TEST(allocations, awaiting_a_sender_allocates_only_the_coroutine) {
     auto awaits = [](int n) -> probes::coroutine<int> {
         int sum = 0;
         for (int i = 0; i != n; ++i)

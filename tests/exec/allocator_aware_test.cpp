@@ -1,7 +1,7 @@
-// Plan: [exec.snd.expos], allocator-aware-forward: what an operation keeps of its sender's data
-// uses the allocator of the receiver's environment, if it uses one at all.
-#include <coppice/exec/allocator_aware.hpp>
+// Plan: allocator-aware-forward of [exec.snd.expos]: what an operation stores of its sender's data
+// uses the allocator of the receiver's environment, if its type uses allocators.
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/internal/allocator_aware.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/then.hpp>
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace ex = coppice::execution;
 
-// Says which memory it is in.
+// Says whose memory a value is in.
 struct who {
     std::pmr::memory_resource* expected;
     std::string operator()(const auto&... values) const {
@@ -42,7 +42,7 @@ TEST(exec_snd_expos, the_values_of_just_use_the_environments_allocator) {
     EXPECT_EQ(probes::outcome(sndr | ex::then(who{&a.memory})), "value(other other )");
 }
 
-TEST(exec_snd_expos, so_do_the_parts_of_a_pair) {
+TEST(exec_snd_expos, the_parts_of_a_pair_use_the_environments_allocator) {
     arena a;
     const auto sndr = ex::just(std::pair(1, std::pair(std::pmr::string("second"), 2)));
     const auto second = [&](const std::pair<int, std::pair<std::pmr::string, int>>& p) {
@@ -51,7 +51,7 @@ TEST(exec_snd_expos, so_do_the_parts_of_a_pair) {
     EXPECT_EQ(probes::outcome(sndr | ex::then(second), a.env()), "value(ours )");
 }
 
-// A function that keeps something in memory of its own; takes the allocator first, or last.
+// A function with memory of its own; its constructor takes the allocator first, or last.
 struct first {
     using allocator_type = std::pmr::polymorphic_allocator<>;
     first() = default;
@@ -81,7 +81,8 @@ TEST(exec_snd_expos, the_function_of_then_uses_the_environments_allocator) {
     EXPECT_EQ(probes::outcome(ex::just() | ex::then(first()), a.env()), "value(ours f)");
 }
 
-TEST(exec_snd_expos, what_uses_no_allocator_is_kept_as_it_is_and_connecting_it_does_not_throw) {
+TEST(exec_snd_expos,
+     a_value_without_an_allocator_is_stored_as_it_is_and_connects_without_throwing) {
     arena a;
     using env = decltype(a.env());
     using receiver = probes::receiver<env>;

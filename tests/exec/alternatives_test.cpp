@@ -1,11 +1,11 @@
-// Plan: the room's own storage and small tools: alternatives, completion_store, product, invoke,
-// meta, stop_registration, start_race.
-#include <coppice/exec/alternatives.hpp>
-#include <coppice/exec/invoke.hpp>
-#include <coppice/exec/meta.hpp>
-#include <coppice/exec/product.hpp>
-#include <coppice/exec/start_race.hpp>
-#include <coppice/exec/stop_registration.hpp>
+// Plan: storage and small tools of the room: alternatives, completion_store, product, invoke, meta,
+// stop_registration, start_race.
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/invoke.hpp>
+#include <coppice/exec/internal/meta.hpp>
+#include <coppice/exec/internal/product.hpp>
+#include <coppice/exec/internal/start_race.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 
 #include "probes.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace ex = coppice::execution;
 
-TEST(alternatives, hold_one_object_and_end_it) {
+TEST(alternatives, hold_one_object_and_destroy_it) {
     auto shared = std::make_shared<int>(1);
     {
         ex::internal::alternatives<std::shared_ptr<int>, int> a;
@@ -62,7 +62,7 @@ TEST(alternatives, hold_immovable_types_made_in_place) {
     EXPECT_EQ(a.get<immovable>().value, 3);
 }
 
-TEST(completion_store, delivers_what_was_kept_once_or_as_copies) {
+TEST(completion_store, delivers_the_stored_completion_once_or_as_copies) {
     using sigs = ex::completion_signatures<ex::set_value_t(int, std::string), ex::set_error_t(int),
                                            ex::set_stopped_t()>;
     ex::completion_store<sigs> store;
@@ -75,7 +75,7 @@ TEST(completion_store, delivers_what_was_kept_once_or_as_copies) {
     EXPECT_EQ(r.said(), "value(1, two) and value(1, two)");
 }
 
-TEST(completion_store, an_exception_while_keeping_is_the_completion) {
+TEST(completion_store, an_exception_while_storing_becomes_the_completion) {
     ex::completion_store<ex::completion_signatures<ex::set_value_t(const probes::throwing_copy&)>>
         store;
     probes::throwing_copy bad(1);
@@ -87,7 +87,7 @@ TEST(completion_store, an_exception_while_keeping_is_the_completion) {
     EXPECT_EQ(r.said(), "error(exception copy)");
 }
 
-TEST(product, applies_decomposes_and_takes_no_room_for_what_is_empty) {
+TEST(product, applies_decomposes_and_stores_empty_types_in_no_space) {
     struct empty_a {};
     struct empty_b {};
     ex::internal::product<int, std::unique_ptr<int>> p(ex::internal::construct_each(), 1,
@@ -97,13 +97,13 @@ TEST(product, applies_decomposes_and_takes_no_room_for_what_is_empty) {
     EXPECT_EQ(one + *two, 3);
     EXPECT_EQ(std::move(p).apply([](int, std::unique_ptr<int>&& q) { return *std::move(q); }), 2);
     static_assert(sizeof(ex::internal::product<empty_a, int, empty_b>) == sizeof(int));
-    // g++ 12 cleared neighbours of empty elements while these were aggregates.
+    // g++ 12 zeroed neighbors of empty elements while these were aggregates.
     const ex::internal::product<empty_a, int, empty_b, int> full(ex::internal::construct_each(),
                                                                  empty_a(), 7, empty_b(), 8);
     EXPECT_EQ(full.get<1>() * full.get<3>(), 56);
 }
 
-TEST(invoke, calls_what_std_invoke_calls) {
+TEST(invoke, calls_everything_that_std_invoke_calls) {
     struct thing {
         explicit thing(int i) : value(i) {}
         int add(int i) const { return value + i; }
@@ -123,7 +123,7 @@ TEST(invoke, calls_what_std_invoke_calls) {
     static_assert(!noexcept(ex::internal::invoke([] {})));
 }
 
-TEST(meta, sets_keep_the_first_of_equals) {
+TEST(meta, sets_keep_the_first_of_equal_types) {
     static_assert(
         std::is_same_v<ex::internal::set_insert_t<ex::internal::type_list<int>, char, int, char>,
                        ex::internal::type_list<int, char>>);
@@ -150,17 +150,17 @@ TEST(stop_registration, runs_its_function_until_it_is_reset) {
     static_assert(std::is_empty_v<ex::stop_registration<coppice::never_stop_token, fn>>);
 }
 
-TEST(start_race, whoever_is_last_goes_on_alone) {
+TEST(start_race, only_the_second_of_starter_and_completion_continues) {
     ex::start_race race;
     race.open();
-    EXPECT_FALSE(race.completed());  // inside start: the starter goes on
+    EXPECT_FALSE(race.completed());  // inside start(): the starter continues
     EXPECT_TRUE(race.returned());
     race.open();
     EXPECT_FALSE(race.returned());  // nothing has completed yet
-    EXPECT_TRUE(race.completed());  // so the completion goes on
+    EXPECT_TRUE(race.completed());  // so the completion continues
 }
 
-TEST(start_race, of_two_threads_exactly_one_goes_on) {
+TEST(start_race, exactly_one_of_two_threads_continues) {
     for (int round = 0; round != 2000; ++round) {
         ex::start_race race;
         bool completion_goes_on = false;

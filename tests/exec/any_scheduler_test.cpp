@@ -19,7 +19,7 @@ namespace {
 namespace ex = coppice::execution;
 using namespace std::chrono_literals;
 
-TEST(any_scheduler, schedules_on_what_it_holds_and_compares_with_it) {
+TEST(any_scheduler, schedules_on_the_held_scheduler_and_compares_equal_to_it) {
     static_assert(ex::scheduler<ex::any_scheduler>);
     static_assert(ex::infallible_scheduler<ex::any_scheduler, ex::env<>>);
     probes::by_hand_context context;
@@ -38,7 +38,7 @@ TEST(any_scheduler, schedules_on_what_it_holds_and_compares_with_it) {
     EXPECT_EQ(r.said(), "value()");
 }
 
-TEST(any_scheduler, is_timed_if_what_it_holds_is) {
+TEST(any_scheduler, has_timers_if_the_held_scheduler_has) {
     static_assert(ex::timed_scheduler<ex::any_scheduler>);
     static_assert(!ex::certainly_timed_scheduler<ex::any_scheduler>);
     static_assert(ex::certainly_timed_scheduler<ex::run_loop::scheduler>);
@@ -54,7 +54,7 @@ TEST(any_scheduler, is_timed_if_what_it_holds_is) {
     EXPECT_GE(ex::monotonic_now(), before + ex::time_span(1ms));
 }
 
-TEST(any_scheduler, without_timers_stops_the_process_when_asked_for_one) {
+TEST(any_scheduler, asking_for_a_timer_ends_the_process_if_there_is_none) {
     const ex::any_scheduler sch{ex::inline_scheduler()};
     EXPECT_DEATH((void)ex::schedule_after(sch, 1ms), "asked of a scheduler that has none");
     EXPECT_DEATH((void)ex::now(sch), "asked of a scheduler that has none");

@@ -1,4 +1,4 @@
-// Plan: any_sender: what it holds, moving, stop tokens.
+// Plan: any_sender: what it can hold, moves, stop tokens.
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -45,13 +45,13 @@ int chosen(any_text) {
     return 2;
 }
 
-TEST(any_sender, overloads_are_chosen_by_what_a_sender_sends) {
+TEST(any_sender, overloads_are_chosen_by_a_senders_completions) {
     EXPECT_EQ(chosen(ex::just(1)), 1);
     EXPECT_EQ(chosen(ex::just(std::string())), 2);
     EXPECT_EQ(chosen(ex::just_stopped()), 1);
 }
 
-TEST(any_sender, large_senders_move_and_end_once) {
+TEST(any_sender, large_senders_move_and_are_destroyed_once) {
     auto counted = std::make_shared<int>(0);
     {
         any_int large(ex::just(1) | ex::then([counted, pad = std::string(50, 'x')](int i) {
@@ -73,14 +73,15 @@ struct number {
     operator int() const noexcept { return 4; }
 };
 
-TEST(any_sender, results_convert_and_what_a_conversion_throws_is_the_error) {
+TEST(any_sender, results_convert_and_an_exception_of_a_conversion_is_the_error) {
     EXPECT_EQ(outcome(any_int(ex::just(number()))), "value(4)");
     EXPECT_EQ(outcome(any_int(ex::just(throwing_number()))), "error(exception no number)");
     using any_code = ex::any_sender<
         ex::completion_signatures<ex::set_error_t(int), ex::set_error_t(std::exception_ptr)>>;
     EXPECT_EQ(outcome(any_code(ex::just_error(number()))), "error(4)");
     EXPECT_EQ(outcome(any_code(ex::just_error(throwing_number()))), "error(exception no number)");
-    // Where no exception_ptr is declared there is no way to tell: such a sender is not taken.
+    // Without an exception_ptr completion the exception could not be sent: such a sender is
+    // rejected.
     using no_exception = ex::any_sender<ex::completion_signatures<ex::set_value_t(int)>>;
     static_assert(std::is_constructible_v<no_exception, decltype(ex::just(number()))>);
     static_assert(!std::is_constructible_v<no_exception, decltype(ex::just(throwing_number()))>);
@@ -94,7 +95,7 @@ TEST(any_sender, stop_tokens_of_any_type_reach_the_sender) {
     ex::start(op);
     source.request_stop();
     EXPECT_EQ(r.said(), "stopped");
-    // A finite token is adapted.
+    // A finite token is converted.
     EXPECT_EQ(outcome(ex::when_all(any_int(probes::until_stopped()), ex::just_stopped())),
               "stopped");
 }

@@ -41,7 +41,7 @@ coroutine<std::string> catches_errors() {
     co_return all;
 }
 
-TEST(exec_as_awaitable, errors_are_thrown_as_what_they_are) {
+TEST(exec_as_awaitable, errors_are_thrown_with_their_own_type) {
     EXPECT_EQ(outcome(catches_errors()), "value(5 Connection timed out pointer)");
 }
 
@@ -53,7 +53,7 @@ coroutine<int> awaits_reference(int& i) {
     co_return copy;
 }
 
-TEST(exec_as_awaitable, several_values_are_a_tuple_and_references_are_decayed) {
+TEST(exec_as_awaitable, several_values_become_a_tuple_and_references_decay) {
     EXPECT_EQ(outcome(awaits_two() | ex::then([](std::tuple<int, char> t) {
                           return std::get<0>(t) == 1 && std::get<1>(t) == 'c';
                       })),

@@ -40,13 +40,13 @@ TEST(exec_bulk, chunked_gets_ranges_and_unchunked_single_indices) {
     EXPECT_EQ(total, 13);
 }
 
-TEST(exec_bulk, of_nothing_calls_nothing) {
+TEST(exec_bulk, over_an_empty_range_calls_nothing) {
     EXPECT_EQ(outcome(ex::just() | ex::bulk_chunked(ex::seq, 0, [](int, int) { FAIL(); })),
               "value()");
     EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::seq, -1, [](int) { FAIL(); })), "value()");
 }
 
-// [exec.bulk] p3: any integral shape, and bool is integral.
+// [exec.bulk] p3: any integral shape is allowed, and bool is integral.
 TEST(exec_bulk, counts_with_bool) {
     for (const bool shape : {false, true}) {
         std::string said;
@@ -59,7 +59,7 @@ TEST(exec_bulk, counts_with_bool) {
     }
 }
 
-TEST(exec_bulk, an_exception_ends_the_rest) {
+TEST(exec_bulk, an_exception_skips_the_remaining_calls) {
     int calls = 0;
     EXPECT_EQ(outcome(ex::just() | ex::bulk(ex::par_unseq, 5,
                                             [&](int i) {
@@ -74,7 +74,7 @@ TEST(exec_bulk, an_exception_ends_the_rest) {
 template <class Policy>
 concept can_bulk = requires(Policy p) { ex::just() | ex::bulk(p, 1, [](int) {}); };
 
-TEST(exec_bulk, wants_a_policy_an_integer_and_a_copyable_function) {
+TEST(exec_bulk, requires_a_policy_an_integer_and_a_copyable_function) {
     static_assert(can_bulk<ex::parallel_policy>);
     static_assert(!can_bulk<int>);
     static_assert(coppice::is_execution_policy_v<ex::sequenced_policy>);

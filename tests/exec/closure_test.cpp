@@ -1,4 +1,5 @@
-// Plan: adaptors of one argument are closures themselves, without parentheses [exec.adapt.obj] p5.
+// Plan: an adaptor without arguments is a closure, with and without parentheses [exec.adapt.obj]
+// p5.
 #include <coppice/execution.hpp>
 
 #include "probes.hpp"
@@ -11,7 +12,7 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using probes::outcome;
 
-TEST(exec_adapt_obj, an_adaptor_of_one_argument_is_a_closure) {
+TEST(exec_adapt_obj, an_adaptor_without_arguments_is_a_closure) {
     EXPECT_EQ(std::get<0>(*sync_wait(ex::just(1) | ex::into_variant)).index(), 0u);
     EXPECT_EQ(outcome(ex::just(1) | ex::unstoppable), "value(1)");
     EXPECT_TRUE(std::get<0>(*sync_wait(ex::just(1) | ex::stopped_as_optional)).has_value());
@@ -21,7 +22,7 @@ TEST(exec_adapt_obj, an_adaptor_of_one_argument_is_a_closure) {
     EXPECT_EQ(std::get<0>(*sync_wait(ex::just(1) | ex::affine)), 1);
 }
 
-TEST(exec_adapt_obj, such_a_closure_composes_with_others) {
+TEST(exec_adapt_obj, an_adaptor_without_arguments_composes_with_closures) {
     constexpr auto plus_one = [](int i) noexcept { return i + 1; };
     EXPECT_EQ(outcome(ex::just(1) | (ex::unstoppable | ex::then(plus_one))), "value(2)");
     EXPECT_EQ(outcome(ex::just(1) | (ex::then(plus_one) | ex::unstoppable)), "value(2)");
@@ -35,13 +36,13 @@ TEST(exec_adapt_obj, such_a_closure_composes_with_others) {
               3);
 }
 
-TEST(exec_adapt_obj, parentheses_do_no_harm) {
+TEST(exec_adapt_obj, an_adaptor_without_arguments_may_have_parentheses) {
     EXPECT_EQ(outcome(ex::just(1) | ex::unstoppable()), "value(1)");
     EXPECT_EQ(outcome(ex::just(true) | ex::repeat_until()), "value()");
     EXPECT_EQ(outcome(ex::just(1) | (ex::split() | ex::unstoppable())), "value(1)");
 }
 
-// A closure is no sender, and only an adaptor of one argument is one.
+// A closure is not a sender, and only an adaptor without arguments is a closure.
 static_assert(!ex::sender<ex::into_variant_t>);
 template <class T>
 concept piped = requires(const T& closure) { ex::just(1) | closure; };

@@ -1,4 +1,4 @@
-// Plan: the set of signatures as a type [exec.cmplsig]; gathering; unions; errors that travel.
+// Plan: sets of signatures as a type [exec.cmplsig]; gathering; unions; how errors propagate.
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/value_types.hpp>
 
@@ -61,7 +61,7 @@ TEST(exec_cmplsig, gather_signatures_applies_tuple_to_each_and_variant_to_all) {
                                  variant<tuple<int, const float&>, tuple<>>>);
     static_assert(std::is_same_v<ex::gather_signatures<set_stopped_t, sigs, tuple, variant>,
                                  variant<tuple<>>>);
-    // META-APPLY: templates of one parameter are as good.
+    // META-APPLY: templates with one parameter work as well.
     static_assert(std::is_same_v<ex::gather_signatures<set_error_t, sigs, one, one>,
                                  one<one<std::exception_ptr>>>);
 }
@@ -124,7 +124,7 @@ TEST(signatures_union, keeps_the_first_of_equal_signatures) {
                   ex::completion_signatures<set_value_t(int), set_stopped_t(), set_error_t(int)>>);
 }
 
-TEST(signatures_union, an_error_outranks_a_missing_environment) {
+TEST(signatures_union, an_error_wins_over_a_missing_environment) {
     using error = ex::pipeline_error<ex::in_algorithm<int>, ex::got<>, ex::wanted<>>;
     using a = ex::completion_signatures<set_value_t(int)>;
     static_assert(std::is_same_v<ex::signatures_union_t<a, ex::dependent_signatures>,

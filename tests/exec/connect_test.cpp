@@ -1,7 +1,7 @@
 // Plan: connect calls the member or awaits [exec.connect]; awaitables are senders [exec.awaitable].
 #include <coppice/exec/as_awaitable.hpp>
-#include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/then.hpp>
 
@@ -47,7 +47,7 @@ TEST(exec_awaitable, an_awaitable_is_a_sender_with_its_result_an_exception_and_s
     static_assert(!ex::is_awaitable<int>);
 }
 
-TEST(exec_connect, an_awaitable_is_awaited_by_the_operation) {
+TEST(exec_connect, the_operation_awaits_an_awaitable) {
     EXPECT_EQ(outcome(awaits_int(41)), "value(42)");
     EXPECT_EQ(outcome(throws()), "error(exception thrown)");
     EXPECT_EQ(outcome(stops()), "stopped");
@@ -64,7 +64,7 @@ TEST(exec_general, as_exception_keeps_pointers_and_wraps_codes) {
     EXPECT_THROW(std::rethrow_exception(ex::internal::as_exception(3)), int);
 }
 
-TEST(exec_general_death, a_null_exception_pointer_stops_the_process) {
+TEST(exec_general_death, a_null_exception_pointer_ends_the_process) {
     EXPECT_DEATH(static_cast<void>(ex::internal::as_exception(std::exception_ptr())),
                  "null exception_ptr");
 }

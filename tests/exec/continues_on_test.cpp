@@ -1,4 +1,4 @@
-// Plan: continues_on [exec.continues.on]: each channel moves over; failing to schedule.
+// Plan: continues_on [exec.continues.on]: each completion moves to the scheduler; scheduling fails.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/just.hpp>
@@ -28,7 +28,7 @@ TEST(exec_continues_on, completes_on_the_scheduler_with_the_childs_results) {
     EXPECT_EQ(r.said(), "value(1, two)");
 }
 
-TEST(exec_continues_on, errors_and_stops_move_over_too) {
+TEST(exec_continues_on, errors_and_stops_also_arrive_on_the_scheduler) {
     by_hand_context context;
     probes::record r;
     auto op = ex::connect(ex::just_error(3) | ex::continues_on(context.get_scheduler()),
@@ -42,7 +42,7 @@ TEST(exec_continues_on, errors_and_stops_move_over_too) {
     EXPECT_EQ(r.said(), "error(3) and stopped");
 }
 
-TEST(exec_continues_on, results_that_throw_when_kept_become_an_error_on_the_scheduler) {
+TEST(exec_continues_on, results_that_throw_when_stored_become_an_error_on_the_scheduler) {
     by_hand_context context;
     probes::record r;
     auto sndr = ex::just() | ex::then([&]() noexcept -> const probes::throwing_copy& {

@@ -1,4 +1,4 @@
-// A coroutine type for tests: lazy, awaits senders, is awaited itself; not the library's task.
+// A coroutine type for tests: lazy, awaits senders, can be awaited; not the library's task.
 #pragma once
 
 #include <coppice/exec/as_awaitable.hpp>
@@ -12,7 +12,7 @@ namespace probes {
 
 namespace ex = coppice::execution;
 
-// Answered by the promise's environment with 31.
+// A query that the promise's environment answers with 31.
 struct my_query : coppice::forwarding_query_t {
     template <class Env>
         requires ex::has_query<Env, my_query>
@@ -21,7 +21,7 @@ struct my_query : coppice::forwarding_query_t {
     }
 };
 
-// A lazy coroutine that awaits senders, and is awaited itself.
+// A lazy coroutine that awaits senders, and can be awaited.
 template <class T>
 class coroutine {
 public:

@@ -14,7 +14,7 @@ namespace {
 namespace ex = coppice::execution;
 using namespace std::chrono_literals;
 
-TEST(get_deadline, is_never_where_nobody_says) {
+TEST(get_deadline, is_never_by_default) {
     EXPECT_EQ(ex::get_deadline(ex::env<>()), ex::instant::never());
     const auto e = ex::prop(ex::get_deadline, ex::instant(5));
     EXPECT_EQ(ex::get_deadline(e), ex::instant(5));
@@ -53,7 +53,7 @@ constexpr std::int64_t span_of(Rep count) {
     return ex::time_span(std::chrono::duration<Rep, Period>(count)).nanoseconds();
 }
 
-// Each end of Rep lies on its side of zero and is the end of the span if it is beyond it.
+// Each limit of Rep converts to the limit of time_span on its side of zero if it is beyond that.
 template <class Rep, class Period>
 void ends_saturate() {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -124,7 +124,7 @@ TEST(deadline, whole_nanoseconds_of_any_period_are_exact) {
     EXPECT_EQ((span_of<std::int64_t, std::micro>(far)), far * 1000);
 }
 
-TEST(deadline, what_is_not_a_number_is_over) {
+TEST(deadline, nan_counts_as_a_span_that_has_passed) {
     const auto nan_of = []<class Rep>(Rep) {
         constexpr Rep nan = std::numeric_limits<Rep>::quiet_NaN();
         EXPECT_EQ((span_of<Rep, std::nano>(nan)), 0);

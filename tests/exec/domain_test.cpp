@@ -1,5 +1,6 @@
 // Plan: domains [exec.domain.default], [exec.domain.indeterminate], [exec.snd.transform],
-// [exec.snd.apply]: who transforms, in which order, and that a user's domain replaces an algorithm.
+// [exec.snd.apply]: what transforms a sender, in which order; a user's domain replaces an
+// algorithm.
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/domain.hpp>
@@ -18,7 +19,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::outcome;
 
-// A domain in which `then` sends 99 instead, and bulk is counted.
+// A domain that makes `then` send 99, and counts bulk.
 struct my_domain {
     template <ex::sender_for<ex::then_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&&, const Env&) {
@@ -88,7 +89,7 @@ TEST(exec_snd_transform, the_domain_where_a_sender_starts_may_replace_it) {
     EXPECT_EQ(outcome(ex::just(1)), "value(1)");
 }
 
-TEST(exec_snd_transform, what_nobody_customises_is_returned_as_it_is) {
+TEST(exec_snd_transform, an_uncustomized_sender_is_returned_as_it_is) {
     const ex::env<> none;
     auto sndr = ex::just(1);
     static_assert(
@@ -97,7 +98,7 @@ TEST(exec_snd_transform, what_nobody_customises_is_returned_as_it_is) {
     static_assert(!ex::needs_transform<decltype(sndr), ex::env<>>);
 }
 
-// A user's own algorithm, written in terms of others.
+// A user's algorithm, written in terms of others.
 struct twice_t {
     template <class Sndr>
     auto operator()(Sndr&& sndr) const;
@@ -123,7 +124,7 @@ TEST(exec_domain_default, asks_the_senders_own_algorithm) {
     EXPECT_EQ(outcome(twice_t()(twice_t()(ex::just(3)))), "value(12)");
 }
 
-// The same as an aggregate whose first member is the tag, as the draft takes senders apart.
+// The same algorithm with an aggregate sender whose first member is the tag, as in the draft.
 struct thrice_t {
     template <class Sndr, class Env>
     auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env&) const {
@@ -139,7 +140,7 @@ struct thrice_sender {
     using sender_concept = ex::sender_tag;
 };
 
-TEST(exec_snd_concepts, tag_of_t_is_the_first_of_an_aggregates_parts) {
+TEST(exec_snd_concepts, tag_of_t_is_an_aggregates_first_member) {
     using sender = thrice_sender<decltype(ex::just(1))>;
     static_assert(std::is_same_v<ex::tag_of_t<sender>, thrice_t>);
     static_assert(std::is_same_v<ex::tag_of_t<const sender&>, thrice_t>);
@@ -153,7 +154,7 @@ TEST(exec_snd_concepts, tag_of_t_is_the_first_of_an_aggregates_parts) {
     static_assert(!ex::has_tag<probes::by_hand::sender>);
 }
 
-TEST(exec_bulk, becomes_bulk_chunked_where_nobody_customises_it) {
+TEST(exec_bulk, becomes_bulk_chunked_without_customization) {
     auto sndr = ex::just() | ex::bulk(ex::seq, 3, [](int) {});
     using transformed = ex::transformed_t<decltype(sndr), ex::env<>>;
     static_assert(std::is_same_v<ex::tag_of_t<transformed>, ex::bulk_chunked_t>);
@@ -165,7 +166,7 @@ TEST(exec_snd_apply, a_domain_may_replace_a_consumer) {
     EXPECT_EQ(std::get<0>(*result), 1234);
 }
 
-TEST(exec_domain_indeterminate, common_domains_are_the_one_or_the_set) {
+TEST(exec_domain_indeterminate, the_common_domain_is_the_only_one_or_the_set) {
     struct a {};
     struct b {};
     static_assert(std::is_same_v<ex::common_domain_t<a, a>, a>);

@@ -65,7 +65,7 @@ TEST(exec_prop, is_not_assignable) {
     static_assert(std::is_copy_constructible_v<ex::prop<forwarding, int>>);
 }
 
-TEST(exec_env, the_first_that_knows_the_answer_gives_it) {
+TEST(exec_env, the_first_part_that_has_the_answer_gives_it) {
     const auto e = ex::env(ex::prop(forwarding(), 1), ex::prop(not_forwarding(), 2),
                            ex::prop(forwarding(), 3));
     EXPECT_EQ(e.query(forwarding()), 1);
@@ -75,7 +75,7 @@ TEST(exec_env, the_first_that_knows_the_answer_gives_it) {
     static_assert(!std::is_copy_assignable_v<decltype(ex::env(ex::prop(forwarding(), 1)))>);
 }
 
-TEST(exec_env, braces_make_it_as_in_the_drafts_example) {
+TEST(exec_env, can_be_made_with_braces_as_in_the_draft) {
     auto e = ex::env{ex::prop(forwarding{}, 1), ex::prop(not_forwarding{}, 2)};
     EXPECT_EQ(e.query(not_forwarding{}), 2);
     auto single = ex::env{ex::prop(forwarding{}, 5)};
@@ -85,7 +85,7 @@ TEST(exec_env, braces_make_it_as_in_the_drafts_example) {
     static_assert(std::is_default_constructible_v<ex::env<>>);
 }
 
-TEST(exec_env, queries_with_arguments_go_to_the_one_that_takes_them) {
+TEST(exec_env, queries_with_arguments_go_to_the_part_that_accepts_them) {
     struct takes_int {
         takes_int() noexcept = default;
         int query(forwarding, int i) const noexcept { return i; }
@@ -96,7 +96,7 @@ TEST(exec_env, queries_with_arguments_go_to_the_one_that_takes_them) {
     static_assert(ex::has_query<decltype(e), forwarding, int>);
 }
 
-TEST(exec_get_env, is_the_members_answer_or_an_empty_env) {
+TEST(exec_get_env, returns_the_members_answer_or_an_empty_env) {
     struct has_env {
         has_env() noexcept = default;
         ex::prop<forwarding, int> get_env() const noexcept { return {forwarding(), 9}; }
@@ -111,7 +111,7 @@ TEST(exec_snd_expos, an_adaptor_passes_on_the_forwarding_queries_only) {
     const auto passed = ex::forward_env(base);
     EXPECT_EQ(passed.query(forwarding()), 1);
     static_assert(!ex::has_query<decltype(passed), not_forwarding>);
-    // Passing on twice is passing on once, for the compiler's sake.
+    // Forwarding twice has the same type as forwarding once, which saves compile time.
     static_assert(std::is_same_v<std::remove_cvref_t<ex::fwd_env_t<decltype(passed)>>,
                                  std::remove_cvref_t<decltype(passed)>>);
 }

@@ -1,4 +1,4 @@
-// Plan: children that register several callbacks on the one-callback token of an algorithm.
+// Plan: children that register several callbacks on an algorithm's token, which has one slot.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
@@ -36,8 +36,8 @@ using coppice::test::sanitized;
 
 constexpr int rounds = repeated(sanitized ? 200 : 2'000);
 
-// A sender as others write it: registers Count callbacks on whatever token it is given, and
-// completes when all of them have run, or when the first has, from inside it.
+// A sender as users write them: registers Count callbacks on any token. Completes when all of them
+// have run, or inside the first one.
 template <int Count, bool First = false>
 class listens {
 public:
@@ -54,7 +54,7 @@ public:
         explicit operation(Rcvr rcvr) noexcept : rcvr_(std::move(rcvr)) {}
         operation(operation&&) = delete;
         void start() & noexcept {
-            // One more for the start itself: completes when all are registered.
+            // One more for the start itself, so that it completes only after all are registered.
             for (auto& callback : callbacks_) {
                 callback.emplace(coppice::get_stop_token(ex::get_env(rcvr_)), on_stop{this});
             }
@@ -130,22 +130,22 @@ TEST(further_callbacks, a_child_may_register_ten) {
     under_every_algorithm<10>();
 }
 
-// A winner stops the others, all of which listen more than once.
-TEST(further_callbacks, a_result_stops_children_that_registered_several) {
+// The winner stops the others, each of which has registered several callbacks.
+TEST(further_callbacks, a_result_stops_children_with_several_callbacks) {
     EXPECT_EQ(probes::outcome(ex::when_any(listens<2>(), listens<10>(), ex::just(7))), "value(7)");
     EXPECT_EQ(probes::outcome(ex::when_all(listens<2>(), listens<10, true>(), ex::just_error(7))),
               "error(7)");
 }
 
-// A timeout that is over stops its child.
-TEST(further_callbacks, a_timeout_stops_a_child_that_registered_several) {
+// A timeout that expires stops its child.
+TEST(further_callbacks, a_timeout_stops_a_child_with_several_callbacks) {
     const auto limited =
         ex::timeout(listens<3>(), 1ms) | ex::upon_error([](auto) noexcept { return 9; });
     EXPECT_EQ(std::get<0>(*sync_wait(limited)), 9);
 }
 
-// let_value(read_env(get_stop_token), f) gives f a token that the child's own senders use as well.
-TEST(further_callbacks, a_token_read_from_the_environment_is_used_beside_the_child_s_own) {
+// let_value(read_env(get_stop_token), f) gives f a token that the child's own senders also use.
+TEST(further_callbacks, a_token_from_read_env_and_the_childs_own_token_can_both_be_used) {
     is_stopped([] {
         auto child = ex::read_env(coppice::get_stop_token) | ex::let_value([](auto token) {
                          return ex::when_all(
@@ -156,8 +156,8 @@ TEST(further_callbacks, a_token_read_from_the_environment_is_used_beside_the_chi
     });
 }
 
-// What a scope spawns is stopped by a future that is dropped.
-TEST(further_callbacks, a_dropped_future_stops_what_registered_several) {
+// Dropping a future stops what was spawned.
+TEST(further_callbacks, a_dropped_future_stops_work_with_several_callbacks) {
     for (int round = 0; round != rounds; ++round) {
         ex::counting_scope scope;
         {

@@ -1,7 +1,7 @@
-// Plan: what every join holds (when_all, when_any, when_all_range, timeout): whoever is completed
-// may have another thread destroy the operation at once; where it completes; misuse.
+// Plan: properties of every join (when_all, when_any, when_all_range, timeout): where it completes;
+// another thread may destroy the operation as soon as it has completed; misuse.
 #include <coppice/exec/connect.hpp>
-#include <coppice/exec/join.hpp>
+#include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/timeout.hpp>
@@ -52,7 +52,7 @@ struct nested {
     }
 };
 
-// Calls a function when it is completed, in whatever way.
+// A receiver that calls a function for any completion.
 class calling_receiver {
 public:
     using receiver_concept = ex::receiver_tag;
@@ -94,8 +94,8 @@ public:
 };
 TYPED_TEST_SUITE(join, algorithms, algorithm_names);
 
-// The stopping thread is still inside the request when the other one destroys the operation.
-TYPED_TEST(join, completes_where_another_thread_may_destroy_it_though_a_stop_ends_its_children) {
+// The requester is still inside the request when the other thread destroys the operation.
+TYPED_TEST(join, may_be_destroyed_by_another_thread_while_a_stop_ends_its_children) {
     using sndr = decltype(TypeParam::of(until_stopped(), until_stopped()));
     coppice::inplace_stop_source source;
     std::unique_ptr<coppice::manual_lifetime<ex::connect_result_t<sndr, calling_receiver>>> op;
@@ -118,8 +118,8 @@ TYPED_TEST(join, completes_where_another_thread_may_destroy_it_though_a_stop_end
     EXPECT_EQ(completions, 1);
 }
 
-// Two requests at once of a fused token; the one that comes first passes on.
-TYPED_TEST(join, completes_once_when_two_stops_come_at_once) {
+// Two concurrent requests of a fused token; the first one passes the stop on.
+TYPED_TEST(join, completes_once_under_two_concurrent_stops) {
     for (int round = 0; round != 100; ++round) {
         coppice::inplace_stop_source sources[2];
         coppice::inplace_stop_source none;
@@ -148,7 +148,7 @@ TYPED_TEST(join, completes_once_when_two_stops_come_at_once) {
     }
 }
 
-TYPED_TEST(join, that_is_stopped_before_it_starts_ends_inside_its_start) {
+TYPED_TEST(join, completes_inside_its_start_if_it_was_stopped_before) {
     coppice::inplace_stop_source source;
     source.request_stop();
     int completions = 0;
@@ -159,7 +159,7 @@ TYPED_TEST(join, that_is_stopped_before_it_starts_ends_inside_its_start) {
     EXPECT_EQ(completions, 1);
 }
 
-TYPED_TEST(join, names_itself_when_it_is_misused) {
+TYPED_TEST(join, names_itself_in_messages_about_misuse) {
     if (std::is_same_v<TypeParam, nested>) return;
     const std::string name =
         testing::UnitTest::GetInstance()->current_test_suite()->name() + std::string();
@@ -177,7 +177,7 @@ TYPED_TEST(join, names_itself_when_it_is_misused) {
                  "an operation of " + algorithm + " was destroyed while it was running");
 }
 
-// A receiver that has been moved from has no environment any more.
+// A receiver without an environment once it has been moved from.
 class moved_receiver {
 public:
     using receiver_concept = ex::receiver_tag;
@@ -203,7 +203,7 @@ private:
     int* completions_;
 };
 
-TEST(when_all_range, frees_its_children_without_asking_the_receiver_that_it_has_completed) {
+TEST(when_all_range, frees_its_children_without_using_the_completed_receiver) {
     std::pmr::unsynchronized_pool_resource memory;
     int completions = 0;
     {

@@ -1,4 +1,5 @@
-// Plan: the three factories [exec.just]: what they send, to whom, once.
+// Plan: the three factories [exec.just]: what they send, to which receivers, and that they send
+// once.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 
@@ -13,14 +14,14 @@ namespace {
 namespace ex = coppice::execution;
 using probes::outcome;
 
-TEST(exec_just, sends_its_values_and_nothing_else) {
+TEST(exec_just, sends_exactly_its_values) {
     EXPECT_EQ(outcome(ex::just()), "value()");
     EXPECT_EQ(outcome(ex::just(1, std::string("two"))), "value(1, two)");
     using sigs = ex::completion_signatures_of_t<decltype(ex::just(1, 2.0)), ex::env<>>;
     static_assert(std::is_same_v<sigs, ex::completion_signatures<ex::set_value_t(int, double)>>);
 }
 
-TEST(exec_just, error_sends_the_error_and_stopped_the_stop) {
+TEST(exec_just, error_sends_an_error_and_stopped_sends_a_stop) {
     EXPECT_EQ(outcome(ex::just_error(7)), "error(7)");
     EXPECT_EQ(outcome(ex::just_stopped()), "stopped");
     static_assert(std::is_same_v<ex::completion_signatures_of_t<decltype(ex::just_error(1))>,
@@ -81,7 +82,7 @@ TEST(exec_just, connecting_throws_only_what_moving_the_values_throws) {
     EXPECT_EQ(r.said(), "");
 }
 
-TEST(exec_just_death, a_second_start_stops_the_process) {
+TEST(exec_just_death, a_second_start_ends_the_process) {
     EXPECT_DEATH(
         {
             probes::record r;

@@ -1,6 +1,6 @@
-// Plan: let_async_scope (P3296R3): the join on every path, whose error wins, stops, nested spawns,
-// spawns from other threads, environments; scoped.
-#include <coppice/base/atomic.hpp>
+// Plan: let_async_scope (P3296R3): it joins on every path; which error wins; stops; spawns from
+// nested work and from other threads; environments; scoped.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/let_async_scope.hpp>
@@ -28,12 +28,12 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using probes::outcome;
 
-// A child of a scope that a test ends by hand.
+// A child of a scope that the test completes.
 auto by_hand(probes::by_hand& hand) {
     return hand.get() | ex::then([](int) noexcept {});
 }
 
-// A scope of one nested operation, connected and started.
+// A scope with one nested operation, connected and started.
 template <class Sndr, class Env = ex::env<>>
 class started {
 public:
@@ -87,7 +87,7 @@ TEST(let_async_scope, joins_when_the_function_throws_after_it_has_spawned) {
     EXPECT_EQ(op.said(), "error(exception after the spawn)");
 }
 
-TEST(let_async_scope, what_throws_stops_the_nested_work) {
+TEST(let_async_scope, an_exception_of_the_function_stops_the_nested_work) {
     EXPECT_EQ(outcome(ex::just() | ex::let_async_scope([&](auto scope) {
                           ex::spawn(probes::until_stopped() | ex::then([](int) noexcept {}), scope);
                           throw 7;
@@ -108,7 +108,7 @@ TEST(let_async_scope, the_first_error_of_nested_work_stops_the_rest_and_wins) {
                           return probes::until_stopped();
                       })),
               "error(exception first)");
-    // It also wins over a body that ended well before.
+    // It also wins over a body that ended long before.
     probes::by_hand hand;
     const started op(ex::just() | ex::let_async_scope([&](auto scope) {
                          ex::spawn(by_hand(hand), scope);
@@ -116,7 +116,7 @@ TEST(let_async_scope, the_first_error_of_nested_work_stops_the_rest_and_wins) {
                      }));
     hand.error(9);
     EXPECT_EQ(op.said(), "error(exception 9)");
-    // And a body's error over a later one.
+    // A body's error wins over a later error of nested work.
     probes::by_hand late;
     const started second(ex::just() | ex::let_async_scope([&](auto scope) {
                              ex::spawn(by_hand(late), scope);
@@ -133,7 +133,7 @@ struct bar {
     std::string in_words() const { return "bar"; }
 };
 
-TEST(let_async_scope, with_error_keeps_the_errors_types) {
+TEST(let_async_scope, with_error_keeps_the_types_of_errors) {
     auto sndr = ex::just() | ex::let_async_scope_with_error<foo, bar>([](auto scope) noexcept {
                     ex::spawn(ex::just_error(bar()), scope);
                     ex::spawn(ex::just_error(foo()), scope);
@@ -166,7 +166,7 @@ TEST(let_async_scope, a_stop_reaches_the_body_and_all_nested_work) {
     EXPECT_EQ(stopped, 3);
 }
 
-TEST(let_async_scope, a_stop_that_came_before_stops_what_is_spawned) {
+TEST(let_async_scope, an_earlier_stop_stops_what_is_spawned_later) {
     coppice::inplace_stop_source source;
     source.request_stop();
     EXPECT_EQ(outcome(ex::just() | ex::let_async_scope([&](auto scope) {
@@ -200,13 +200,13 @@ TEST(let_async_scope, nested_work_spawns_more_even_after_the_body_has_ended) {
     EXPECT_EQ(ran, 3);
 }
 
-TEST(let_async_scope, the_result_of_spawn_future_is_the_bodys) {
+TEST(let_async_scope, spawn_future_gives_its_result_to_the_body) {
     EXPECT_EQ(outcome(ex::just() | ex::let_async_scope([](auto scope) {
                           return ex::spawn_future(
                               ex::just(1) | ex::then([](int i) { return i + 1; }), scope);
                       })),
               "value(2)");
-    // Its error is its consumer's, and does not stop the scope.
+    // Its error belongs to its consumer, and does not stop the scope.
     EXPECT_EQ(outcome(ex::just() | ex::let_async_scope([](auto scope) {
                           return ex::spawn_future(ex::just_error(3), scope) |
                                  ex::upon_error([](int i) { return i; });
@@ -272,7 +272,7 @@ TEST(let_async_scope, calls_no_completion_that_it_does_not_declare) {
     });
 }
 
-TEST(let_async_scope, spawns_from_many_threads_are_all_waited_for) {
+TEST(let_async_scope, waits_for_spawns_from_many_threads) {
     constexpr int threads = 4;
     coppice::internal::atomic<int> ran{0};
     std::vector<std::thread> all;
@@ -293,7 +293,7 @@ TEST(let_async_scope, spawns_from_many_threads_are_all_waited_for) {
     for (auto& thread : all) thread.join();
 }
 
-TEST(scoped, a_scope_of_its_own_after_nothing) {
+TEST(scoped, opens_a_scope_without_a_first_sender) {
     EXPECT_EQ(outcome(ex::scoped([](auto scope) {
                   ex::spawn(ex::just(), scope);
                   return ex::just(2);
@@ -301,7 +301,7 @@ TEST(scoped, a_scope_of_its_own_after_nothing) {
               "value(2)");
 }
 
-TEST(scoped, death_a_forgotten_join_is_told_by_name) {
+TEST(scoped, death_a_missing_join_is_reported_by_name) {
     const auto forget = [](auto make) {
         coppice::inplace_stop_source source;
         auto scope = make();

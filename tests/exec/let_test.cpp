@@ -25,7 +25,7 @@ TEST(exec_let, value_runs_the_sender_that_the_function_returns) {
     EXPECT_EQ(outcome(ex::just_stopped() | ex::let_value([] { return ex::just(); })), "stopped");
 }
 
-TEST(exec_let, error_and_stopped_handle_their_channel_alone) {
+TEST(exec_let, error_and_stopped_handle_only_their_own_completion) {
     EXPECT_EQ(outcome(ex::just_error(4) | ex::let_error([](int e) { return ex::just(e); })),
               "value(4)");
     EXPECT_EQ(outcome(ex::just_stopped() | ex::let_stopped([] { return ex::just_error(9); })),
@@ -75,7 +75,7 @@ TEST(exec_let, an_exception_of_the_function_is_the_error) {
               "error(exception thrown)");
 }
 
-TEST(exec_let, an_exception_while_the_arguments_are_kept_is_the_error) {
+TEST(exec_let, an_exception_while_the_arguments_are_stored_is_the_error) {
     auto sndr = ex::just(1) | ex::then([](int) noexcept -> const probes::throwing_copy& {
                     static const probes::throwing_copy negative = [] {
                         probes::throwing_copy t(1);
@@ -140,7 +140,7 @@ TEST(exec_let, several_completions_may_lead_to_several_senders) {
     EXPECT_EQ(outcome(std::move(sndr)), "value(caught exception 1)");
 }
 
-TEST(exec_let, a_function_that_returns_no_sender_makes_no_sender) {
+TEST(exec_let, is_not_a_sender_if_the_function_does_not_return_one) {
     auto f = [](int&) { return 1; };
     using sndr =
         ex::let_sender<ex::let_value_t, ex::set_value_t, decltype(f), decltype(ex::just(1))>;

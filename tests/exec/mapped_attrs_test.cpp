@@ -2,11 +2,11 @@
 // complete with each of the three tags.
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
+#include <coppice/exec/internal/let_attrs.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
 #include <coppice/exec/into_variant.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
-#include <coppice/exec/let_attrs.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -32,7 +32,7 @@ struct d1 {};
 struct d2 {};
 struct d3 {};
 
-// Completes with an int in Dv, with an error in De, stopped in Ds; void: never.
+// Completes with an int in Dv, an error in De, stopped in Ds; never where the domain is void.
 template <class Dv, class De, class Ds>
 struct ends_in {
     using sender_concept = ex::sender_tag;
@@ -86,7 +86,7 @@ inline constexpr auto f = [](auto...) noexcept { return 1; };
 inline constexpr auto g = [](auto...) { return 1; };
 static_assert(completes_in<each, d1, d2, d3>);
 
-TEST(exec_snd_general, then_completes_where_what_it_maps_comes_from) {
+TEST(exec_snd_general, then_completes_where_the_child_completes) {
     static_assert(completes_in<decltype(ex::then(each(), f)), d1, d2, d3>);
     static_assert(completes_in<decltype(ex::then(each(), g)), d1, any_of<d1, d2>, d3>);
     static_assert(completes_in<decltype(ex::upon_error(each(), f)), any_of<d1, d2>, void, d3>);
@@ -99,7 +99,7 @@ TEST(exec_snd_general, then_completes_where_what_it_maps_comes_from) {
     static_assert(completes_in<decltype(ex::upon_error(values_only(), g)), d1, void, void>);
 }
 
-TEST(exec_snd_general, other_adaptors_of_one_sender_do_likewise) {
+TEST(exec_snd_general, other_adaptors_complete_where_the_child_completes) {
     const auto call = [](int, int&) {};
     using bulk = decltype(ex::bulk_unchunked(each(), ex::seq, 1, call));
     static_assert(completes_in<bulk, d1, any_of<d1, d2>, d3>);
@@ -132,12 +132,12 @@ TEST(exec_snd_general, let_value_completes_where_its_second_sender_does) {
     static_assert(completes_in<error_to_just, any_of<d1, d2>, d2, d3>);
 }
 
-TEST(exec_snd_general, let_value_knows_the_scheduler_of_a_second_sender_without_state) {
+TEST(exec_snd_general, let_value_knows_where_a_stateless_second_sender_completes) {
     ex::run_loop loop;
     const auto sch = loop.get_scheduler();
     const auto first = ex::schedule(sch) | ex::let_value([] { return ex::just(1); });
     EXPECT_EQ(ex::get_completion_scheduler<V>(ex::get_env(first), ex::env<>()), sch);
-    // So there is a way back from another context.
+    // So on() can return from another context.
     ex::run_loop here;
     probes::record r;
     auto op =
@@ -153,7 +153,8 @@ TEST(exec_snd_general, let_value_knows_the_scheduler_of_a_second_sender_without_
     EXPECT_EQ(r.said(), "value(21)");
 }
 
-TEST(exec_continues_on, completes_on_its_scheduler_unless_scheduling_may_fail_in_that_way) {
+TEST(exec_continues_on,
+     completes_on_its_scheduler_with_every_tag_that_scheduling_cannot_fail_with) {
     ex::run_loop loop;
     const auto sch = loop.get_scheduler();
     const auto sndr = ex::continues_on(each(), sch);
@@ -170,7 +171,7 @@ TEST(exec_continues_on, completes_on_its_scheduler_unless_scheduling_may_fail_in
                                           const ex::env<>&>);
 }
 
-TEST(exec_starts_on, does_not_say_where_a_failure_of_scheduling_happens) {
+TEST(exec_starts_on, does_not_say_where_scheduling_fails) {
     ex::run_loop loop;
     coppice::inplace_stop_source source;
     const auto env =
@@ -178,10 +179,10 @@ TEST(exec_starts_on, does_not_say_where_a_failure_of_scheduling_happens) {
     using Env = std::remove_cv_t<decltype(env)>;
     using sndr = decltype(ex::starts_on(loop.get_scheduler(), each()));
     static_assert(completes_in<sndr, d1, d2, void, Env>);
-    static_assert(completes_in<sndr, d1, d2, d3>);  // where nobody can stop it
+    static_assert(completes_in<sndr, d1, d2, d3>);  // if it cannot be stopped
 }
 
-TEST(exec_par_scheduler, bulk_after_when_all_is_done_where_that_completes) {
+TEST(exec_par_scheduler, bulk_after_when_all_runs_where_when_all_completes) {
     const auto sch = ex::get_parallel_scheduler();
     int calls = 0;
     auto [a, b] = *coppice::this_thread::sync_wait(

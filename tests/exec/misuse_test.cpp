@@ -1,5 +1,5 @@
-// Plan: an operation that is started twice, or destroyed while it is running, stops the process
-// with a message that names it; a scope's own misuse is in scope_test.cpp. The senders are in a
+// Plan: an operation that is started twice, or destroyed while it is running, ends the process with
+// a message that names the algorithm. Misuse of scopes is in scope_test.cpp. The senders are in a
 // list.
 #include <coppice/execution.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 namespace ex = coppice::execution;
 using namespace std::chrono_literals;
 
-// What the senders refer to; outlives their operations.
+// What the senders refer to. It outlives their operations.
 struct world {
     ex::run_loop loop;
     probes::by_hand hand;
@@ -30,7 +30,7 @@ auto env_of(world& w) {
 }
 using receiver = probes::receiver<decltype(env_of(std::declval<world&>()))>;
 
-// The process ends in these.
+// Death tests: the process ends inside these functions.
 template <class Make>
 void start_twice(Make make) {
     world w;

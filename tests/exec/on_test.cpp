@@ -1,4 +1,4 @@
-// Plan: on [exec.on]: there and back again, for senders and closures.
+// Plan: on [exec.on]: it moves to a scheduler and returns, for senders and for closures.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/on.hpp>
@@ -13,7 +13,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::by_hand_context;
 
-TEST(exec_on, runs_a_sender_elsewhere_and_comes_back) {
+TEST(exec_on, runs_a_sender_on_the_scheduler_and_returns) {
     by_hand_context home;
     by_hand_context away;
     probes::record r;
@@ -29,7 +29,7 @@ TEST(exec_on, runs_a_sender_elsewhere_and_comes_back) {
     EXPECT_EQ(r.said(), "value(1)");
 }
 
-TEST(exec_on, runs_a_closure_elsewhere_and_comes_back) {
+TEST(exec_on, runs_a_closure_on_the_scheduler_and_returns) {
     by_hand_context home;
     by_hand_context away;
     probes::record r;
@@ -50,7 +50,7 @@ TEST(exec_on, runs_a_closure_elsewhere_and_comes_back) {
     EXPECT_EQ(r.said(), "value(5)");
 }
 
-TEST(exec_on, is_no_sender_where_nobody_says_what_back_is) {
+TEST(exec_on, is_not_a_sender_if_the_scheduler_to_return_to_is_unknown) {
     by_hand_context away;
     using sndr = decltype(ex::on(away.get_scheduler(), ex::just()));
     static_assert(ex::dependent_sender<sndr>);

@@ -1,6 +1,6 @@
-// Plan: the function of an adaptor is asked about the arguments of its own channel only
-// [exec.then], [exec.let], [exec.bulk], whatever is asked of the sender. A lambda with `auto` is
-// hard to ask: to learn what it returns, the compiler compiles its body.
+// Plan: an adaptor's function is asked only about the arguments of its own kind of completion
+// [exec.then], [exec.let], [exec.bulk], whatever is asked of the sender. Asking a lambda with
+// `auto` parameters is a problem: to learn what it returns, the compiler instantiates its body.
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/just.hpp>
@@ -24,7 +24,7 @@ using V = ex::set_value_t;
 using E = ex::set_error_t;
 using S = ex::set_stopped_t;
 
-// Sends a string, an exception or a stop, as the test wishes.
+// Sends a string, an exception, or a stop, as the test chooses.
 struct any_ending {
     using sender_concept = ex::sender_tag;
     using completion_signatures =
@@ -55,7 +55,7 @@ constexpr any_ending sends_value{any_ending::with::value};
 constexpr any_ending sends_error{any_ending::with::error};
 constexpr any_ending sends_stopped{any_ending::with::stopped};
 
-// Everything that can be asked of a sender's attributes, as algorithms do before they connect.
+// Asks a sender's attributes everything that algorithms ask before they connect.
 template <class Sndr, class... Env>
 void ask_where(const Sndr&, const Env&... env) {
     using Attrs = ex::env_of_t<const Sndr&>;
@@ -96,7 +96,7 @@ void ask_where(const Sndr&, const Env&... env) {
     };
 }
 
-// The result in words, of the sender under affine, which asks where each kind of result comes.
+// Returns the outcome of the sender under affine, which asks where each kind of completion arrives.
 template <class Sndr>
 std::string ends(Sndr sndr) {
     ask_where(sndr);
@@ -116,7 +116,7 @@ const auto rethrow = [](auto e) {
     return std::string();
 };
 
-TEST(exec_own_channel, then_and_its_like_take_generic_functions) {
+TEST(exec_own_channel, then_and_upon_take_generic_functions) {
     EXPECT_EQ(ends(sends_value | ex::then(length)), "value(3)");
     EXPECT_EQ(ends(sends_error | ex::then(length)), "error(exception 7)");
     EXPECT_EQ(ends(sends_stopped | ex::then(length)), "stopped");
@@ -130,7 +130,7 @@ TEST(exec_own_channel, then_and_its_like_take_generic_functions) {
     EXPECT_EQ(ends(sends_stopped | ex::upon_stopped(only_stops)), "value(none)");
 }
 
-TEST(exec_own_channel, let_and_its_like_take_generic_functions) {
+TEST(exec_own_channel, let_adaptors_take_generic_functions) {
     const auto just_length = [](auto& s) { return ex::just(s.size()); };
     const auto just_rethrow = [](auto& e) {
         std::rethrow_exception(e);

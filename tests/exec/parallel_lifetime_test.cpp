@@ -1,5 +1,5 @@
-// Plan: how long the backend of parallel_scheduler lives: with every scheduler, sender and
-// operation that refers to it, through each call to it; and it may end on a thread of its own.
+// Plan: the lifetime of a parallel_scheduler's backend: every scheduler, sender, and operation that
+// refers to it keeps it alive, and so does each call to it; it may end on a thread of its own.
 #include <coppice/execution.hpp>
 
 #include "allocations.hpp"
@@ -23,7 +23,7 @@ namespace ex = coppice::execution;
 namespace replacement = ex::parallel_scheduler_replacement;
 using coppice::this_thread::sync_wait;
 
-// How many of the user's backends there are, and what they were asked.
+// Counts the user's backends, and how they were called.
 struct counts {
     int alive = 0;
     int calls = 0;
@@ -56,7 +56,7 @@ private:
     counts& counts_;
 };
 
-// Makes one operation and destroys it as soon as it has completed, whatever the completion.
+// Makes one operation and destroys it as soon as it has completed in any way.
 template <class Sndr>
 class self_destroying {
     struct receiver {
@@ -76,7 +76,7 @@ public:
         op_ = std::make_unique<connected>(std::move(sndr), receiver{this});
     }
     void start() { ex::start(op_->op); }
-    // Blocks until the operation has completed and is gone.
+    // Blocks until the operation has completed and is destroyed.
     const char* wait() {
         ended_.acquire();
         return how_;
@@ -134,7 +134,7 @@ TEST(exec_parschedrepl, senders_and_schedulers_keep_a_replaced_backend) {
     replacement::set_parallel_scheduler_backend(nullptr);
     sch.reset();
     EXPECT_EQ(c.alive, 1);
-    EXPECT_TRUE(sync_wait(*sndr));  // a copy is connected
+    EXPECT_TRUE(sync_wait(*sndr));  // connects a copy
     EXPECT_EQ(c.alive, 1);
     EXPECT_TRUE(sync_wait(std::move(*sndr)));
     sndr.reset();
@@ -142,7 +142,7 @@ TEST(exec_parschedrepl, senders_and_schedulers_keep_a_replaced_backend) {
     EXPECT_EQ(c.calls, 2);
 }
 
-TEST(exec_parschedrepl, an_operation_that_never_starts_lets_its_backend_go) {
+TEST(exec_parschedrepl, an_operation_that_is_never_started_releases_its_backend) {
     counts c;
     replacement::set_parallel_scheduler_backend(std::make_shared<counted_backend>(c));
     std::make_optional<self_destroying<decltype(ex::schedule(ex::get_parallel_scheduler()))>>(
@@ -187,8 +187,8 @@ TEST(exec_par_scheduler, work_in_flight_ends_on_the_team_that_was_replaced) {
     EXPECT_EQ(ran.load(coppice::internal::relaxed), 100);
 }
 
-// A team that another thread lets go waits for no work: here the work waits for that thread.
-TEST(exec_par_scheduler, replacing_the_team_waits_for_none_of_its_threads) {
+// Another thread drops the team, and the work waits for that thread. So dropping it must not wait.
+TEST(exec_par_scheduler, replacing_the_team_does_not_wait_for_its_threads) {
     std::binary_semaphore replaced{0};
     std::binary_semaphore ended{0};
     replacement::set_parallel_scheduler_backend(nullptr);
@@ -204,7 +204,7 @@ TEST(exec_par_scheduler, replacing_the_team_waits_for_none_of_its_threads) {
     sync_wait(scope.join());
 }
 
-// Uses the scheduler when the process exits. Made before the scheduler was first asked for.
+// Uses the scheduler when the process exits. Constructed before the scheduler is first used.
 struct uses_it_at_exit {
     ~uses_it_at_exit() {
         auto sum =
@@ -266,7 +266,7 @@ std::size_t threads_now() {
     return count;
 }
 
-// The first allocation that fails makes the library's own backend smaller, or refuses it whole.
+// If an allocation fails, the library's backend starts fewer threads, or is not made at all.
 TEST(exec_parschedrepl, a_backend_without_memory_leaves_no_threads_behind) {
     if (!coppice::test::fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
     (void)coppice::test::allocation_has_failed();

@@ -73,13 +73,13 @@ TEST(exec_par_scheduler, a_stop_before_the_start_calls_nothing) {
         EXPECT_FALSE(result.has_value());
     };
     stopped(ex::schedule(sch) | ex::then(count));
-    // Only the bulk hears of it.
+    // Only the bulk sees the stop.
     stopped(ex::unstoppable(ex::schedule(sch)) | ex::bulk_chunked(ex::par, 10, count));
     stopped(ex::unstoppable(ex::schedule(sch)) | ex::bulk_unchunked(ex::seq, 10, count));
     EXPECT_EQ(calls, 0);
 }
 
-TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
+TEST(exec_par_scheduler, a_stop_skips_calls_that_have_not_begun) {
     coppice::inplace_stop_source source;
     coppice::internal::atomic<int> calls{0};
     auto result = sync_wait(
@@ -94,7 +94,7 @@ TEST(exec_par_scheduler, a_stop_leaves_out_what_has_not_begun) {
     EXPECT_LT(calls.load(coppice::internal::relaxed), 1'000'000);
 }
 
-TEST(exec_par_scheduler, a_stop_does_not_hide_why_a_call_failed) {
+TEST(exec_par_scheduler, a_stop_does_not_hide_the_error_of_a_call) {
     coppice::inplace_stop_source source;
     auto fails_and_stops = ex::schedule(ex::get_parallel_scheduler()) |
                            ex::bulk_unchunked(ex::par, 1'000'000, [&](int i) {
@@ -105,8 +105,8 @@ TEST(exec_par_scheduler, a_stop_does_not_hide_why_a_call_failed) {
                  int);
 }
 
-// A second value completion, of a reference that nobody sends, would be ambiguous.
-TEST(exec_par_scheduler, a_bulk_sends_a_referred_value_as_a_copy_and_in_one_way) {
+// A second value completion, of a reference that is never sent, would be ambiguous.
+TEST(exec_par_scheduler, a_bulk_sends_a_reference_as_a_copy_with_one_signature) {
     int value = 1;
     auto sndr = ex::schedule(ex::get_parallel_scheduler()) |
                 ex::then([&]() noexcept -> int& { return value; }) |
@@ -115,7 +115,7 @@ TEST(exec_par_scheduler, a_bulk_sends_a_referred_value_as_a_copy_and_in_one_way)
     EXPECT_EQ(value, 1);
 }
 
-// The ranges of a bulk_chunked over `shape`, in order.
+// Returns the ranges of a bulk_chunked over `shape`, in order.
 template <class Shape>
 std::vector<std::pair<Shape, Shape>> ranges_of(Shape shape) {
     std::mutex mutex;
@@ -157,7 +157,7 @@ TEST(exec_par_scheduler, bulk_ranges_are_disjoint_and_complete_for_any_shape) {
     ranges_are_disjoint_and_complete(-1);
 }
 
-// Completes everything at once, in the caller's thread.
+// Completes everything at once on the caller's thread.
 class inline_backend final : public ex::parallel_scheduler_replacement::parallel_scheduler_backend {
 public:
     using proxy = ex::parallel_scheduler_replacement::receiver_proxy;
@@ -186,7 +186,7 @@ public:
     }
 };
 
-// Which indices a bulk of five under `policy` calls, ordered, on a scheduler of inline_backend.
+// Returns the indices, in order, that a bulk of five under `policy` calls on inline_backend.
 template <class Policy>
 std::string calls_under(const Policy& policy) {
     const ex::parallel_scheduler sch(std::make_shared<inline_backend>());
@@ -197,7 +197,7 @@ std::string calls_under(const Policy& policy) {
     return said;
 }
 
-// inline_backend cuts the one item of a sequenced bulk into an empty range and itself.
+// inline_backend cuts the one item of a sequenced bulk into an empty range and the item itself.
 TEST(exec_parschedrepl, a_sequenced_bulk_runs_once_however_the_backend_cuts_it) {
     EXPECT_EQ(calls_under(ex::par), "01234012");
     EXPECT_EQ(calls_under(ex::par_unseq), "01234012");

@@ -1,9 +1,9 @@
-// What the tests of this room share: receivers that write down how they were completed.
+// Shared by the tests of this room: receivers that record how they were completed.
 #pragma once
-// And senders and schedulers that a test completes by hand.
+// And senders and schedulers that a test completes itself.
 
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <deque>
@@ -17,7 +17,7 @@ namespace probes {
 
 namespace ex = coppice::execution;
 
-// Any result in words.
+// Returns any result in words.
 template <class T>
 std::string text(const T& value) {
     if constexpr (std::convertible_to<const T&, std::string>) {
@@ -43,8 +43,8 @@ std::string text(const T& value) {
     }
 }
 
-// How a receiver was completed, in words: "value(1, two)", "error(3)", "stopped"; empty before.
-// A second completion is written down behind the first.
+// How a receiver was completed, in words: "value(1, two)", "error(3)", "stopped"; empty before
+// that. A second completion is appended.
 class record {
 public:
     template <class... Args>
@@ -65,7 +65,7 @@ private:
     std::string said_;
 };
 
-// Writes its completion into a record.
+// A receiver that records its completion.
 template <class Env = ex::env<>>
 class receiver {
 public:
@@ -87,7 +87,7 @@ private:
     Env env_;
 };
 
-// Connects, starts and says how it completed, if it did so at once.
+// Connects and starts a sender. Returns how it completed, if it did so at once.
 template <class Sndr, class Env = ex::env<>>
 std::string outcome(Sndr&& sndr, Env env = Env()) {
     record r;
@@ -96,12 +96,12 @@ std::string outcome(Sndr&& sndr, Env env = Env()) {
     return r.said();
 }
 
-// The stop token of a source as an environment.
+// An environment with the stop token of a source.
 inline auto stop_env(coppice::inplace_stop_source& source) {
     return ex::prop(coppice::get_stop_token, source.get_token());
 }
 
-// A sender that a test completes: value of int, error of int, or stopped. One operation at a time.
+// A sender that a test completes with an int, an error, or a stop. One operation at a time.
 class by_hand {
 public:
     class operation_base {
@@ -218,7 +218,7 @@ public:
     }
 };
 
-// Complete at once, in one of two ways.
+// Senders that complete at once, in one of two ways.
 template <class... Fns>
 class at_once {
 public:
@@ -255,11 +255,11 @@ public:
 private:
     bool first_;
 };
-// Sends 1, or an error before the last round.
+// Sends 1; before the last round it sends an error.
 inline auto error_until(int round, int last) {
     return at_once<ex::set_error_t(int)>(round == last);
 }
-// Stops, though it may as well have sent an int.
+// Completes with set_stopped, although its signatures also allow an int.
 inline auto stops() {
     return at_once<ex::set_stopped_t()>(false);
 }
@@ -344,7 +344,7 @@ inline by_hand_context::scheduler by_hand_context::sender::attrs::query(
     return scheduler(*context_);
 }
 
-// Completes with an int if `first`, else with a string.
+// Completes with an int if `first`, otherwise with a string.
 struct two_values {
     using sender_concept = ex::sender_tag;
     using completion_signatures =
@@ -373,7 +373,7 @@ private:
     bool first_;
 };
 
-// Its schedule() always fails: the context is full.
+// A scheduler whose schedule() always fails, as that of a full context.
 struct refuses {
     using sender_concept = ex::sender_tag;
     using completion_signatures =
@@ -399,7 +399,7 @@ public:
     bool operator==(const refusing_scheduler&) const noexcept { return true; }
 };
 
-// An int whose copies throw when asked to.
+// An int whose copies throw on request.
 class throwing_copy {
 public:
     explicit throwing_copy(int i) noexcept : value(i) {}

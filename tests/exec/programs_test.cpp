@@ -1,6 +1,6 @@
-// Plan: whole programs in the manner of P2300, P3149 and P3552, written against C++26's names only:
-// where they say `lib`, a program of C++26 says `std`.
-#include <coppice/base/atomic.hpp>
+// Plan: whole programs in the style of P2300, P3149, and P3552, written with C++26's names only:
+// `lib` stands for `std` in a C++26 program.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace lib = coppice;
 namespace ex = lib::execution;
 using lib::this_thread::sync_wait;
 
-// ---- P2300 1.3: work on a context, its result brought back --------------------------------------
+// ---- P2300 1.3: work on a context; its result returns to the caller ----------------------------
 
-// A context of one thread, as a program of its own would have it.
+// A context with one thread, as a program would write it.
 class one_thread {
 public:
     one_thread() : thread_([this] { loop_.run(); }) {}
@@ -45,7 +45,7 @@ TEST(program, begins_on_a_context_and_ends_where_it_waits) {
     EXPECT_EQ(n, 5u);
 }
 
-// ---- P2300 1.3.2: a scan in parallel: two passes of bulk with a sequential step between ---------
+// ---- P2300 1.3.2: a parallel scan: two passes of bulk with a sequential step between -----------
 
 ex::sender auto inclusive_scan(ex::scheduler auto sch, std::vector<double> input, int tiles) {
     const std::size_t tile = (input.size() + std::size_t(tiles) - 1) / std::size_t(tiles);
@@ -88,7 +88,7 @@ TEST(program, scans_in_parallel) {
     EXPECT_EQ(few, (std::vector<double>{1, 3, 6}));
 }
 
-// ---- P2300 1.4: a request goes through senders that fail in their own ways ----------------------
+// ---- P2300 1.4: a request passes through senders that fail in different ways --------------------
 
 struct request {
     int kind;
@@ -120,7 +120,7 @@ auto serve(ex::scheduler auto io, ex::scheduler auto work, request r) {
            ex::continues_on(io);
 }
 
-TEST(program, serves_requests_whatever_happens_to_them) {
+TEST(program, answers_each_request_whether_it_succeeds_fails_or_is_stopped) {
     one_thread io;
     one_thread work;
     const auto status = [&](int kind) {
@@ -131,7 +131,7 @@ TEST(program, serves_requests_whatever_happens_to_them) {
     EXPECT_EQ(status(-1), 500);
 }
 
-TEST(program, hops_between_contexts_where_it_says_so) {
+TEST(program, moves_between_contexts_where_it_says_so) {
     one_thread a;
     one_thread b;
     const auto here = [] { return std::this_thread::get_id(); };
@@ -149,9 +149,9 @@ TEST(program, hops_between_contexts_where_it_says_so) {
     EXPECT_EQ(home, std::this_thread::get_id());
 }
 
-// ---- P2300 4.20, 5.6: an algorithm, a receiver and an operation of the user's own ---------------
+// ---- P2300 4.20, 5.6: a user's algorithm, receiver, and operation -------------------------------
 
-// Starts its sender anew as long as it fails, at most `tries` times.
+// Starts its sender again as long as it fails, at most `tries` times.
 template <class Sndr, class Rcvr>
 class again_operation {
 public:
@@ -219,7 +219,7 @@ struct again : ex::sender_adaptor_closure<again> {
     }
 };
 
-TEST(program, uses_an_algorithm_of_its_own_like_the_librarys) {
+TEST(program, uses_its_own_algorithm_like_the_librarys) {
     int calls = 0;
     const auto unreliable = [&] {
         if (++calls < 3) throw std::runtime_error("not yet");
@@ -232,9 +232,9 @@ TEST(program, uses_an_algorithm_of_its_own_like_the_librarys) {
     EXPECT_THROW(sync_wait(ex::just() | ex::then(unreliable) | again(2)), std::runtime_error);
 }
 
-// ---- P3149: as much work as there turns out to be, in a scope -----------------------------------
+// ---- P3149: an unknown amount of work, in a scope -----------------------------------------------
 
-TEST(program, spawns_what_it_finds_and_joins_it) {
+TEST(program, spawns_work_as_it_is_found_and_joins_it) {
     one_thread a;
     one_thread b;
     lib::internal::atomic<int> sum{0};
@@ -250,7 +250,7 @@ TEST(program, spawns_what_it_finds_and_joins_it) {
     EXPECT_EQ(sum.load(lib::internal::relaxed), 5050);
 }
 
-TEST(program, spawns_from_within_what_was_spawned) {
+TEST(program, spawned_work_spawns_more) {
     one_thread context;
     lib::internal::atomic<int> leaves{0};
     ex::simple_counting_scope scope;
@@ -292,13 +292,13 @@ TEST(program, starts_early_and_asks_for_the_results_later) {
     sync_wait(scope.join());
 }
 
-TEST(program, stops_a_scope_and_all_in_it) {
+TEST(program, stops_a_scope_and_all_work_in_it) {
     one_thread context;
     ex::counting_scope scope;
     lib::internal::atomic<int> stopped{0};
     for (int i = 0; i != 10; ++i) {
-        // Goes on until schedule() answers the stop request: a child that looked for itself could
-        // see it between two turns, and would then end with a value.
+        // Continues until schedule() reports the stop request. A child that checked the token
+        // itself could see it between two turns, and would then end with a value.
         ex::spawn(ex::repeat_until(ex::schedule(context.get_scheduler()) |
                                    ex::then([]() noexcept { return false; })) |
                       ex::upon_error([](auto&&) noexcept {}) | ex::upon_stopped([&]() noexcept {
@@ -311,7 +311,7 @@ TEST(program, stops_a_scope_and_all_in_it) {
     EXPECT_EQ(stopped.load(lib::internal::relaxed), 10);
 }
 
-// ---- P2300 4.22: failure of one stops the others ------------------------------------------------
+// ---- P2300 4.22: one failure stops the others ---------------------------------------------------
 
 TEST(program, stops_the_others_when_one_of_them_fails) {
     one_thread context;
@@ -331,7 +331,7 @@ TEST(program, stops_the_others_when_one_of_them_fails) {
 
 // ---- Results of several kinds -------------------------------------------------------------------
 
-TEST(program, takes_results_of_several_kinds_apart) {
+TEST(program, handles_results_of_several_kinds) {
     const auto halve = [](int i) {
         return ex::just(i) | ex::let_value([](int& n) { return ex::just(n / 2, n % 2); }) |
                ex::into_variant();

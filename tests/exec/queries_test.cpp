@@ -1,4 +1,4 @@
-// Plan: each query object of [exec.queries]: its answer, its default, what it follows.
+// Plan: each query object of [exec.queries]: its answer, its default, and what it falls back to.
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/queries.hpp>
@@ -50,7 +50,7 @@ TEST(exec_get_delegation_scheduler, is_the_environments_answer_as_it_is) {
     EXPECT_EQ(ex::get_delegation_scheduler(e), context.get_scheduler());
 }
 
-TEST(exec_get_fwd_progress, is_what_the_scheduler_promises_and_weakly_parallel_if_it_does_not) {
+TEST(exec_get_fwd_progress, is_the_schedulers_promise_or_weakly_parallel) {
     ex::run_loop loop;
     EXPECT_EQ(ex::get_forward_progress_guarantee(loop.get_scheduler()),
               ex::forward_progress_guarantee::parallel);
@@ -117,7 +117,7 @@ struct scheduler_of_domain {
     bool operator==(const scheduler_of_domain&) const = default;
 };
 
-TEST(exec_get_compl_domain, of_a_scheduler_is_what_it_says_and_else_the_default) {
+TEST(exec_get_compl_domain, of_a_scheduler_is_its_own_or_the_default) {
     const ex::env<> none;
     static_assert(
         std::is_same_v<decltype(ex::get_completion_domain<ex::set_value_t>(scheduler_of_domain())),

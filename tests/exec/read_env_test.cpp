@@ -26,7 +26,7 @@ TEST(exec_read_env, sends_the_receivers_answer) {
                                  ex::completion_signatures<ex::set_value_t(const int&)>>);
 }
 
-TEST(exec_read_env, is_no_sender_in_an_environment_without_the_answer) {
+TEST(exec_read_env, is_not_a_sender_in_an_environment_without_the_answer) {
     static_assert(!ex::sender_in<decltype(ex::read_env(query())), ex::env<>>);
 }
 

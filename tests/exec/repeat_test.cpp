@@ -1,4 +1,4 @@
-// Plan: repeat_until and retry: rounds, ends, constant stack, rounds on other threads.
+// Plan: repeat_until and retry: rounds, completions, constant stack, rounds on other threads.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
@@ -26,7 +26,7 @@ TEST(repeat_until, repeats_until_true_is_sent) {
     EXPECT_EQ(rounds, 5);
 }
 
-TEST(repeat_until, errors_and_stops_end_it) {
+TEST(repeat_until, ends_with_an_error_or_a_stop) {
     EXPECT_EQ(outcome(ex::repeat_until(ex::just_error(3))), "error(3)");
     EXPECT_EQ(outcome(ex::repeat_until(ex::just_stopped())), "stopped");
     int rounds = 0;
@@ -43,7 +43,7 @@ struct throwing_bool {
     operator bool() const { throw 5; }
 };
 
-TEST(repeat_until, what_the_conversion_to_bool_throws_is_the_error) {
+TEST(repeat_until, an_exception_of_the_conversion_to_bool_is_the_error) {
     EXPECT_EQ(outcome(ex::just(throwing_bool()) | ex::repeat_until()), "error(exception 5)");
 }
 
@@ -55,7 +55,7 @@ TEST(repeat_until, a_million_immediate_rounds_use_constant_stack) {
     EXPECT_EQ(rounds, 1'000'000);
 }
 
-TEST(repeat_until, rounds_that_complete_later_go_on_from_their_completion) {
+TEST(repeat_until, a_round_that_completes_later_is_followed_from_its_completion) {
     probes::by_hand hand;
     probes::record r;
     auto op = ex::connect(hand.get() | ex::then([](int i) { return i != 0; }) | ex::repeat_until(),
@@ -69,7 +69,7 @@ TEST(repeat_until, rounds_that_complete_later_go_on_from_their_completion) {
     EXPECT_EQ(r.said(), "value()");
 }
 
-// Sends true on a thread of its own, before start() returns.
+// Sends true on a thread of its own before start() returns.
 struct elsewhere {
     using sender_concept = ex::sender_tag;
     template <class, class...>
@@ -92,7 +92,7 @@ struct elsewhere {
     }
 };
 
-TEST(repeat_until, completes_where_its_last_round_does_even_before_that_has_returned_from_start) {
+TEST(repeat_until, completes_where_its_last_round_does_even_before_start_has_returned) {
     std::thread::id completed;
     sync_wait(ex::repeat_until(elsewhere()) |
               ex::then([&] { completed = std::this_thread::get_id(); }));
@@ -133,7 +133,7 @@ TEST(retry, a_hundred_thousand_immediate_errors_use_constant_stack) {
               "value(100000)");
 }
 
-TEST(retry, on_many_threads_neither_loses_nor_doubles_a_round) {
+TEST(retry, on_many_threads_runs_each_round_once) {
     ex::run_loop loop;
     std::thread runner([&] { loop.run(); });
     int tries = 0;

@@ -1,4 +1,4 @@
-// Plan: run_loop [exec.run.loop]: order, stop, many threads, timers, misuse.
+// Plan: run_loop [exec.run.loop]: order, stops, many threads, timers, misuse.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/just.hpp>
@@ -50,7 +50,7 @@ TEST(exec_run_loop, runs_operations_first_in_first_out) {
     EXPECT_EQ(order, "abc");
 }
 
-TEST(exec_run_loop, an_operation_whose_stop_was_requested_completes_stopped) {
+TEST(exec_run_loop, an_operation_that_was_stopped_before_its_turn_completes_with_stopped) {
     ex::run_loop loop;
     coppice::inplace_stop_source source;
     probes::record r;
@@ -114,7 +114,7 @@ TEST(exec_run_loop, many_threads_push_and_one_runs_each_once) {
     for (int c : counts) EXPECT_EQ(c, each);
 }
 
-TEST(exec_run_loop_death, misuse_stops_the_process) {
+TEST(exec_run_loop_death, misuse_ends_the_process) {
     EXPECT_DEATH(
         {
             probes::record r;
@@ -167,7 +167,7 @@ TEST(run_loop_timers, expire_in_the_order_of_their_times) {
     EXPECT_EQ(order, "0abc");
 }
 
-TEST(run_loop_timers, are_not_early) {
+TEST(run_loop_timers, never_expire_early) {
     const ex::instant before = ex::monotonic_now();
     sync_wait(ex::read_env(ex::get_scheduler) |
               ex::let_value([](auto sch) { return ex::schedule_after(sch, 2ms); }));

@@ -1,5 +1,5 @@
-// exec/scheduled_sender.hpp: [exec.sched] on a resource that queues intrusive items.
-#include <coppice/exec/scheduled_sender.hpp>
+// exec/internal/scheduled_sender.hpp: [exec.sched] on a resource that queues intrusive items.
+#include <coppice/exec/internal/scheduled_sender.hpp>
 
 #include <coppice/base/intrusive.hpp>
 #include <coppice/exec/sync_wait.hpp>
@@ -40,7 +40,7 @@ struct manual_resource {
     coppice::intrusive_queue<item, &item::next> items;
 };
 
-// Counts what an operation completes with.
+// Counts the completions of an operation.
 struct outcome {
     int values = 0;
     int stops = 0;
@@ -65,7 +65,7 @@ TEST(scheduled_sender, models_the_schedulers_concepts) {
                   "a receiver that cannot be stopped gets a value only");
 }
 
-TEST(scheduled_sender, completes_when_the_resource_runs_its_item_not_before) {
+TEST(scheduled_sender, completes_only_when_the_resource_runs_its_item) {
     manual_resource resource;
     outcome seen;
     auto op = ex::connect(ex::schedule(manual_resource::scheduler(resource)),
@@ -76,7 +76,7 @@ TEST(scheduled_sender, completes_when_the_resource_runs_its_item_not_before) {
     EXPECT_EQ(seen.values, 1);
 }
 
-TEST(scheduled_sender, a_stop_request_that_came_before_its_turn_stops_it) {
+TEST(scheduled_sender, a_stop_before_its_turn_stops_it) {
     manual_resource resource;
     coppice::inplace_stop_source source;
     outcome seen;

@@ -12,7 +12,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::by_hand_context;
 
-TEST(exec_sched, the_concept_wants_a_tag_a_sender_equality_and_copies) {
+TEST(exec_sched, the_concept_requires_a_tag_a_sender_equality_and_copies) {
     static_assert(ex::scheduler<ex::inline_scheduler>);
     static_assert(ex::scheduler<by_hand_context::scheduler>);
     struct untagged {

@@ -1,7 +1,7 @@
-// Plan: the scopes' states [exec.counting.scopes], join, close, stop; associate, spawn and
-// spawn_future in them; the listing of who is outstanding; misuse.
-#include <coppice/exec/allocate.hpp>
+// Plan: the states of scopes [exec.counting.scopes]; join, close, stop; associate, spawn, and
+// spawn_future in them; the listing of outstanding operations; misuse.
 #include <coppice/exec/associate.hpp>
+#include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -27,7 +27,7 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using probes::outcome;
 
-// A join connected to a receiver whose start scheduler is a context of the test's.
+// A join, connected to a receiver whose start scheduler is a context of the test.
 class joined {
 public:
     template <class Scope>
@@ -159,7 +159,7 @@ TYPED_TEST(exec_counting_scopes, spawn_into_a_closed_scope_starts_nothing) {
     EXPECT_FALSE(ran);
 }
 
-TYPED_TEST(exec_counting_scopes, spawn_future_gives_the_result_whoever_is_first) {
+TYPED_TEST(exec_counting_scopes, spawn_future_gives_the_result_in_either_order) {
     TypeParam scope;
     EXPECT_EQ(outcome(ex::spawn_future(ex::just(1, 2), scope.get_token())), "value(1, 2)");
     probes::by_hand hand;
@@ -221,7 +221,7 @@ TYPED_TEST(exec_counting_scopes, spawn_future_into_a_closed_scope_is_stopped) {
     EXPECT_EQ(outcome(ex::spawn_future(ex::just(1), scope.get_token())), "stopped");
 }
 
-TEST(exec_scope_counting, request_stop_reaches_what_runs_and_what_comes) {
+TEST(exec_scope_counting, request_stop_reaches_running_and_later_operations) {
     ex::counting_scope scope;
     probes::by_hand hand;
     ex::spawn(hand.get() | ex::let_error([](int) noexcept { return ex::just(0); }) |
@@ -241,7 +241,7 @@ TEST(exec_scope_counting, request_stop_of_an_unused_scope_leaves_it_unused) {
     EXPECT_EQ(scope.outstanding(), 0u);
 }
 
-TEST(exec_scope_counting, join_does_not_overtake_a_request_stop_that_is_on_its_way) {
+TEST(exec_scope_counting, join_waits_for_a_running_request_stop) {
     for (int round = 0; round != 200; ++round) {
         auto scope = std::make_unique<ex::counting_scope>();
         ex::spawn(probes::until_stopped() | ex::then([](int) noexcept {}), scope->get_token());
@@ -298,7 +298,7 @@ TEST(exec_spawn, allocates_from_the_environment_and_tells_the_sender) {
     EXPECT_EQ(joined(scope).said(), "value()");
 }
 
-TEST(exec_spawn, what_throws_while_it_is_connected_leaves_nothing_behind) {
+TEST(exec_spawn, an_exception_while_connecting_leaves_nothing_behind) {
     ex::simple_counting_scope scope;
     int count = 0;
     auto sndr = ex::just(probes::throwing_copy(1)) | ex::then([](auto&&) noexcept {});
@@ -335,7 +335,7 @@ TEST(exec_spawn, many_threads_spawn_and_one_join_waits_for_all) {
     }
 }
 
-TEST(scope_listing, names_the_places_of_what_runs_if_asked_to) {
+TEST(scope_listing, names_where_running_operations_were_spawned) {
     ex::counting_scope scope(ex::record_outstanding);
     probes::by_hand hand;
     const unsigned line = __LINE__ + 1;
@@ -358,7 +358,7 @@ TEST(scope_listing, names_the_places_of_what_runs_if_asked_to) {
     EXPECT_EQ(joined(scope).said(), "value()");
 }
 
-TEST(scope_listing, prints_one_line_for_each) {
+TEST(scope_listing, prints_one_line_for_each_operation) {
     ex::simple_counting_scope scope(ex::record_outstanding);
     probes::by_hand hand;
     {
@@ -373,7 +373,7 @@ TEST(scope_listing, prints_one_line_for_each) {
     EXPECT_EQ(joined(scope).said(), "value()");
 }
 
-TEST(exec_scope_death, misuse_stops_the_process) {
+TEST(exec_scope_death, misuse_ends_the_process) {
     EXPECT_DEATH(
         {
             ex::simple_counting_scope scope;

@@ -1,4 +1,4 @@
-// Plan: the concepts of [exec.recv] and [exec.snd.concepts] accept and refuse what the draft says;
+// Plan: the concepts of [exec.recv] and [exec.snd.concepts] accept and reject what the draft says;
 // how signatures are found [exec.getcomplsigs].
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -34,7 +34,7 @@ struct derived_tag_receiver {
     using receiver_concept = tag_derived;
 };
 
-TEST(exec_recv_concepts, a_receiver_says_so_and_moves_without_throwing) {
+TEST(exec_recv_concepts, a_receiver_declares_itself_and_moves_without_throwing) {
     static_assert(ex::receiver<plain_receiver>);
     static_assert(ex::receiver<plain_receiver&>);
     static_assert(ex::receiver<derived_tag_receiver>);
@@ -98,7 +98,7 @@ inline constexpr bool coppice::execution::enable_sender<opted_out> = false;
 
 namespace {
 
-TEST(exec_snd_concepts, a_sender_says_so_or_is_enabled) {
+TEST(exec_snd_concepts, a_sender_declares_itself_or_is_enabled) {
     static_assert(ex::sender<plain_sender>);
     static_assert(ex::sender<const plain_sender&>);
     static_assert(ex::sender<opted_in>);
@@ -115,7 +115,7 @@ TEST(exec_snd_concepts, sender_in_needs_signatures) {
     static_assert(!ex::sender_in<opted_in, ex::env<>>);
 }
 
-TEST(exec_snd_concepts, sender_to_needs_a_receiver_for_all_of_them) {
+TEST(exec_snd_concepts, sender_to_needs_a_receiver_for_all_signatures) {
     struct values_only {
         using receiver_concept = ex::receiver_tag;
         void set_value(int) && noexcept {}
@@ -125,7 +125,7 @@ TEST(exec_snd_concepts, sender_to_needs_a_receiver_for_all_of_them) {
     static_assert(!ex::sender_to<plain_sender, int>);
 }
 
-// Needs an environment, each in its own way.
+// Senders that need an environment, each in a different way.
 struct dependent_by_throw {
     using sender_concept = ex::sender_tag;
     template <class Self, class... Env>

@@ -1,5 +1,5 @@
-// Plan: the forms of spawn's arguments: an environment, a callable that takes the errors, both;
-// in each kind of scope. What spawn does besides is in scope_test.cpp.
+// Plan: the forms of spawn's arguments: an environment, an error handler, or both; in each kind of
+// scope. Other tests of spawn are in scope_test.cpp.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let_async_scope.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -25,7 +25,7 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-// Writes each error down in words.
+// Records each error in words.
 struct note {
     std::vector<std::string>* said;
     template <class Error>
@@ -48,7 +48,7 @@ protected:
 using scopes = testing::Types<ex::simple_counting_scope, ex::counting_scope>;
 TYPED_TEST_SUITE(exec_spawn_with_on_error, scopes);
 
-TYPED_TEST(exec_spawn_with_on_error, each_kind_of_error_is_taken) {
+TYPED_TEST(exec_spawn_with_on_error, handles_each_kind_of_error) {
     const auto token = this->scope.get_token();
     ex::spawn(throwing(), token, note{&this->said});
     ex::spawn(ex::just_error(std::make_error_code(std::errc::timed_out)), token, note{&this->said});
@@ -89,7 +89,7 @@ TYPED_TEST(exec_spawn_with_on_error, values_and_stops_are_no_errors) {
     EXPECT_TRUE(this->said.empty());
 }
 
-TYPED_TEST(exec_spawn_with_on_error, it_may_be_movable_only_and_ends_with_the_operation) {
+TYPED_TEST(exec_spawn_with_on_error, may_be_move_only_and_is_destroyed_with_the_operation) {
     probes::by_hand hand;
     auto kept = std::make_shared<int>(0);
     std::weak_ptr<int> watch = kept;
@@ -107,7 +107,7 @@ TYPED_TEST(exec_spawn_with_on_error, it_may_be_movable_only_and_ends_with_the_op
     EXPECT_EQ(this->scope.outstanding(), 0u);
 }
 
-TYPED_TEST(exec_spawn_with_on_error, a_closed_scope_calls_nothing) {
+TYPED_TEST(exec_spawn_with_on_error, is_not_called_for_a_closed_scope) {
     this->scope.close();
     ex::spawn(ex::just_error(7), this->scope.get_token(), note{&this->said});
     EXPECT_TRUE(this->said.empty());
@@ -130,7 +130,7 @@ TYPED_TEST(exec_spawn_with_on_error, a_third_argument_that_takes_no_error_is_an_
     ex::spawn(ex::just(), this->scope.get_token(), ex::env<>());
 }
 
-TYPED_TEST(exec_spawn_with_on_error, an_environment_may_follow) {
+TYPED_TEST(exec_spawn_with_on_error, may_be_followed_by_an_environment) {
     const auto token = this->scope.get_token();
     ex::spawn(ex::read_env(get_number) | ex::let_value([](int n) { return ex::just_error(n); }),
               token, note{&this->said}, ex::prop(get_number, 7));
@@ -140,14 +140,14 @@ TYPED_TEST(exec_spawn_with_on_error, an_environment_may_follow) {
     EXPECT_EQ(this->said, (std::vector<std::string>{"7", "8", "9"}));
 }
 
-TYPED_TEST(exec_spawn_with_on_error, a_place_may_follow_an_environment_or_a_callable) {
+TYPED_TEST(exec_spawn_with_on_error, a_source_location_may_follow_an_environment_or_a_handler) {
     const auto here = std::source_location::current();
     ex::spawn(ex::just(), this->scope.get_token(), ex::env<>(), here);
     ex::spawn(ex::just_error(7), this->scope.get_token(), note{&this->said}, here);
     EXPECT_EQ(this->said, std::vector<std::string>{"7"});
 }
 
-TEST(exec_spawn_on_error, the_place_of_the_call_is_recorded) {
+TEST(exec_spawn_on_error, records_the_source_location_of_the_call) {
     ex::counting_scope scope(ex::record_outstanding);
     probes::by_hand hand;
     ex::spawn(hand.get() | ex::then([](int) noexcept {}), scope.get_token(), [](int) noexcept {});
@@ -159,14 +159,14 @@ TEST(exec_spawn_on_error, the_place_of_the_call_is_recorded) {
     sync_wait(scope.join());
 }
 
-TEST(exec_spawn_on_error, one_that_throws_terminates) {
+TEST(exec_spawn_on_error, ends_the_process_if_it_throws) {
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     ex::counting_scope scope;
     EXPECT_DEATH(ex::spawn(ex::just_error(7), scope.get_token(), [](int) { throw 1; }), "");
     sync_wait(scope.join());
 }
 
-TEST(exec_spawn_on_error, it_takes_the_errors_before_let_async_scope) {
+TEST(exec_spawn_on_error, handles_errors_before_let_async_scope_does) {
     std::vector<std::string> said;
     const auto result = sync_wait(ex::just() | ex::let_async_scope([&](auto scope) {
                                       ex::spawn(throwing(), scope, note{&said});
@@ -178,7 +178,7 @@ TEST(exec_spawn_on_error, it_takes_the_errors_before_let_async_scope) {
                                   }));
     EXPECT_EQ(std::get<0>(*result), 9);
     EXPECT_EQ(said, (std::vector<std::string>{"exception x", "7", "8"}));
-    // Without it they are the scope's, with an environment too.
+    // Without on_error the errors go to the scope, also if an environment is given.
     const auto failing = [](auto... third) {
         return ex::just() | ex::let_async_scope([=](auto scope) {
                    ex::spawn(throwing(), scope, third...);

@@ -34,7 +34,7 @@ TEST(split, runs_its_child_once_for_all_consumers) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST(split, consumers_that_wait_are_completed_together) {
+TEST(split, completes_all_waiting_consumers) {
     probes::by_hand hand;
     probes::record a;
     probes::record b;
@@ -92,7 +92,7 @@ TEST(split, a_stop_before_the_first_start_completes_without_starting_the_child) 
     EXPECT_EQ(hand.started, 0);
 }
 
-TEST(split, the_state_ends_with_its_last_holder) {
+TEST(split, the_last_holder_destroys_the_state) {
     probes::by_hand hand;
     {
         auto shared = ex::split(hand.get());
@@ -113,7 +113,7 @@ TEST(split, the_state_ends_with_its_last_holder) {
     EXPECT_EQ(hand.destroyed, 2);
 }
 
-TEST(split, starts_completion_and_stops_on_many_threads_complete_each_consumer_once) {
+TEST(split, completes_each_consumer_once_under_concurrent_starts_and_stops) {
     for (int round = 0; round != 100; ++round) {
         ex::run_loop loop;
         std::thread runner([&] { loop.run(); });

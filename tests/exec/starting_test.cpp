@@ -1,5 +1,6 @@
-// exec/starting.hpp: a completion inside start() is told from one outside and from one elsewhere.
-#include <coppice/exec/starting.hpp>
+// Plan: exec/internal/starting.hpp: tells a completion inside start() from one outside and from one
+// on another thread.
+#include <coppice/exec/internal/starting.hpp>
 
 #include <coppice/exec/as_awaitable.hpp>
 
@@ -17,7 +18,7 @@ namespace {
 namespace ex = coppice::execution;
 using ex::internal::starting;
 
-TEST(starting, notes_a_completion_inside_start_of_that_operation_only) {
+TEST(starting, notes_only_a_completion_of_that_operation_inside_start) {
     const int outer = 0, inner = 0, other = 0;
     const starting *outer_mark, *inner_mark;
     starting first(&outer, outer_mark);
@@ -33,7 +34,7 @@ TEST(starting, notes_a_completion_inside_start_of_that_operation_only) {
     EXPECT_TRUE(first.has_completed());
 }
 
-TEST(starting, a_completion_on_another_thread_is_outside) {
+TEST(starting, does_not_note_a_completion_on_another_thread) {
     const int operation = 0;
     const starting* mark;
     starting start(&operation, mark);
@@ -41,7 +42,7 @@ TEST(starting, a_completion_on_another_thread_is_outside) {
     EXPECT_FALSE(start.has_completed());
 }
 
-TEST(starting, the_next_operation_at_the_same_address_is_another_one) {
+TEST(starting, tells_the_next_operation_at_the_same_address_apart) {
     const int place = 0;
     const starting *first_mark, *second_mark;
     starting first(&place, first_mark);
@@ -50,8 +51,9 @@ TEST(starting, the_next_operation_at_the_same_address_is_another_one) {
     EXPECT_FALSE(first.has_completed());
 }
 
-// Two coroutines whose frames are at one address, one after the other, and alike but for what they
-// note: the first is completed on another thread inside its start, the second on the first's.
+// Two coroutines, one after the other, whose frames are at one address and differ only in what they
+// note. The first is completed on another thread inside its start, the second on the first's
+// thread.
 alignas(64) std::byte frame_memory[4096];
 struct both_starts {
     void (*complete)(void*) = nullptr;
@@ -78,8 +80,8 @@ public:
 };
 in_the_same_frame start_second(both_starts& both);
 
-// Completed through `both`. The start of the first completes it on another thread, which starts the
-// second there, and then completes the second.
+// An awaitable that is completed through `both`. The start of the first completes it on another
+// thread, which starts the second there, and then completes the second.
 struct completed_by_hand {
     using sender_concept = ex::sender_tag;
     using completion_signatures = ex::completion_signatures<ex::set_value_t()>;
@@ -122,7 +124,7 @@ in_the_same_frame start_second(both_starts& both) {
     return await_by_hand<1>(both);
 }
 
-TEST(starting, an_await_whose_frame_is_used_again_inside_its_start_is_not_resumed_again) {
+TEST(starting, does_not_resume_an_await_twice_when_its_frame_is_reused_inside_start) {
     both_starts both;
     await_by_hand<0>(both);
     EXPECT_EQ(both.ended[0], 1);

@@ -1,4 +1,4 @@
-// Plan: starts_on [exec.starts.on]: where the child runs and what it sees.
+// Plan: starts_on [exec.starts.on]: where the child runs and what its environment answers.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -14,7 +14,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::by_hand_context;
 
-TEST(exec_starts_on, starts_the_child_on_the_scheduler_and_tells_it) {
+TEST(exec_starts_on, starts_the_child_on_the_scheduler_and_says_so_in_its_environment) {
     by_hand_context context;
     probes::record r;
     auto op =

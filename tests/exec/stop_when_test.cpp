@@ -1,4 +1,4 @@
-// Plan: stop_when [exec.stop.when] and the token fused of two.
+// Plan: stop_when [exec.stop.when] and the fused token.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>

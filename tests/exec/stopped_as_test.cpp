@@ -1,4 +1,4 @@
-// Plan: stopped_as_optional and stopped_as_error on each channel.
+// Plan: stopped_as_optional and stopped_as_error for each kind of completion.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
@@ -14,7 +14,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::outcome;
 
-TEST(exec_stopped_opt, a_stop_is_an_empty_optional) {
+TEST(exec_stopped_opt, a_stop_becomes_an_empty_optional) {
     const auto has = [](auto o) { return o.has_value(); };
     EXPECT_EQ(outcome(ex::just(1) | ex::stopped_as_optional() | ex::then(has)), "value(true)");
     auto stops = ex::just(1) | ex::let_value([](int) { return ex::just_stopped(); });
@@ -32,7 +32,7 @@ TEST(exec_stopped_opt, a_stop_is_an_empty_optional) {
     static_cast<void>(stops);
 }
 
-TEST(exec_stopped_opt, several_values_are_an_optional_tuple_and_none_is_ill_formed) {
+TEST(exec_stopped_opt, several_values_become_an_optional_tuple_and_no_value_is_ill_formed) {
     using two = decltype(ex::stopped_as_optional(ex::just(1, 'c')));
     static_assert(
         std::is_same_v<
@@ -41,7 +41,7 @@ TEST(exec_stopped_opt, several_values_are_an_optional_tuple_and_none_is_ill_form
     static_assert(!ex::sender_in<ex::stopped_as_optional_sender<decltype(ex::just())>, ex::env<>>);
 }
 
-TEST(exec_stopped_err, a_stop_is_the_given_error) {
+TEST(exec_stopped_err, a_stop_becomes_the_given_error) {
     EXPECT_EQ(outcome(ex::just_stopped() | ex::stopped_as_error(7)), "error(7)");
     EXPECT_EQ(outcome(ex::just(1) | ex::stopped_as_error(7)), "value(1)");
     using sndr = decltype(ex::stopped_as_error(ex::just_stopped(), 7));

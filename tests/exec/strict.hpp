@@ -1,8 +1,8 @@
-// What the strict_* tests share: a receiver that takes exactly the declared completions.
+// Shared by the strict_* tests: a receiver that accepts exactly the declared completions.
 #pragma once
-// Any other completion that an algorithm calls does not compile. Each sender is connected in two
-// environments, by move and as a copy, started, and must complete once; and again when the stop was
-// requested before.
+// An algorithm that calls any other completion does not compile. Each sender is connected in two
+// environments, by move and as a copy, is started, and must complete once. The same is repeated
+// with a stop requested before the start.
 
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/deadline.hpp>
@@ -20,7 +20,7 @@ namespace strict {
 
 namespace ex = coppice::execution;
 
-// How a call of a completion function deduces its arguments.
+// Deduces arguments as a call of a completion function does.
 template <class Fn>
 struct called;
 template <class Tag, class... Args>
@@ -65,14 +65,14 @@ struct receiver_of_set<ex::completion_signatures<Fns...>, Env> {
 template <class Sndr, class Env>
 using receiver_for = typename receiver_of_set<ex::completion_signatures_of_t<Sndr, Env>, Env>::type;
 
-// What senders refer to; outlives their operations.
+// What senders refer to. It outlives their operations.
 struct world {
     ex::run_loop loop;
     coppice::inplace_stop_source source;
     ex::counting_scope scope;
 
     auto scheduler() noexcept { return loop.get_scheduler(); }
-    // Runs what is scheduled, until nothing is.
+    // Runs what is scheduled until nothing is left.
     void run() {
         loop.finish();
         loop.run();
@@ -93,7 +93,7 @@ struct world {
     }
 };
 
-// Connects, starts, runs the loop, and says how it completed.
+// Connects a sender, starts it, and runs the loop. Returns how it completed.
 template <class Sndr, class Env>
 std::string run(world& w, Sndr&& sndr, Env env) {
     probes::record r;
@@ -105,15 +105,15 @@ std::string run(world& w, Sndr&& sndr, Env env) {
     return r.said();
 }
 
-// `said` is how it must complete; empty: in any way, but once.
+// `said` is the required outcome; if empty, any single completion passes.
 inline void judge(const std::string& outcome, const std::string& said) {
     EXPECT_EQ(outcome, said.empty() ? outcome : said);
     EXPECT_NE(outcome, "");
     EXPECT_EQ(outcome.find(" and "), std::string::npos) << outcome;
 }
 
-// make(world) gives the sender. Completes as `said`: in the full environment, by move and as a
-// copy, stopped before or not; and in one of nothing, if it can be connected there.
+// make(world) returns the sender. It must complete as `said` in the full environment, by move and
+// as a copy, stopped before or not; and in an empty environment, if it can be connected there.
 template <class Make>
 void check(Make make, const std::string& said = std::string()) {
     using Sndr = decltype(make(std::declval<world&>()));
@@ -134,7 +134,7 @@ void check(Make make, const std::string& said = std::string()) {
     }
 }
 
-// One child at a time: senders of values, errors and stops that matter.
+// Children to try one at a time: the senders of values, errors, and stops that matter.
 template <class Check>
 void each_simple_child(Check check_child) {
     check_child([](world&) { return ex::just(1); });
@@ -142,7 +142,7 @@ void each_simple_child(Check check_child) {
     check_child([](world&) { return probes::at_once<ex::set_error_t(int)>(false); });
     check_child([](world&) { return probes::at_once<ex::set_stopped_t()>(false); });
 }
-// The same, and what is stored only with an exception, and more than one value.
+// The children above, and those whose results may throw when stored or that send several values.
 template <class Check>
 void each_child(Check check_child) {
     each_simple_child(check_child);

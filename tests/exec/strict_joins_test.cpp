@@ -1,4 +1,4 @@
-// Plan: what runs several senders calls no completion that it does not declare.
+// Plan: algorithms on several senders call no completion that they do not declare.
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all.hpp>

@@ -1,4 +1,4 @@
-// Plan: what moves work between schedulers calls no completion that it does not declare; bulk.
+// Plan: schedulers, algorithms that move work between them, and bulk call no undeclared completion.
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/bulk.hpp>

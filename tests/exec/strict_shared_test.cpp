@@ -1,4 +1,5 @@
-// Plan: what keeps a state of its own calls no completion that it does not declare; loops.
+// Plan: algorithms with a state of their own, and loops, call no completion that they do not
+// declare.
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/let.hpp>

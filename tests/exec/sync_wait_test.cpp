@@ -1,4 +1,4 @@
-// Plan: sync_wait [exec.sync.wait] and its results; the loop it gives to the sender.
+// Plan: sync_wait [exec.sync.wait] and its results; the loop that it offers to the sender.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -56,7 +56,7 @@ TEST(exec_sync_wait_var, returns_a_variant_of_tuples) {
     EXPECT_EQ(std::get<0>(*result), std::make_tuple(1, 2));
 }
 
-TEST(exec_sync_wait, a_value_whose_copy_throws_throws_here) {
+TEST(exec_sync_wait, throws_what_copying_a_value_throws) {
     static probes::throwing_copy negative(1);
     negative.value = -1;
     EXPECT_THROW(

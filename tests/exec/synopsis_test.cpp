@@ -1,5 +1,5 @@
-// Plan: every name of [execution.syn], with its kind, its constraints, its noexcept and its result.
-// "A program written for C++26 compiles here when std:: becomes coppice::": `lib` is that
+// Plan: every name of [execution.syn], with its kind, its constraints, its noexcept, and its
+// result. "A program written for C++26 compiles here when std:: becomes coppice::": `lib` is that
 // namespace.
 #include <coppice/execution.hpp>
 
@@ -52,7 +52,7 @@ static_assert(ex::forward_progress_guarantee::concurrent <
 static_assert(ex::forward_progress_guarantee::parallel <
               ex::forward_progress_guarantee::weakly_parallel);
 
-// What passes through adaptors, and what does not.
+// Queries that pass through adaptors, and queries that do not.
 static_assert(lib::forwarding_query(lib::get_allocator) &&
               lib::forwarding_query(lib::get_stop_token));
 static_assert(lib::forwarding_query(ex::get_domain) && lib::forwarding_query(ex::get_scheduler));
@@ -118,7 +118,7 @@ static_assert(ex::inlinable_receiver<remade_receiver, int> &&
               !ex::inlinable_receiver<remade_receiver, char> &&
               !ex::inlinable_receiver<some_receiver, int>);
 
-// Completion functions take r-values only.
+// Completion functions accept only rvalues.
 static_assert(std::is_invocable_v<ex::set_value_t, some_receiver, int>);
 static_assert(!std::is_invocable_v<ex::set_value_t, some_receiver&, int>);
 static_assert(!std::is_invocable_v<ex::set_value_t, const some_receiver, int>);
@@ -210,7 +210,7 @@ static_assert(std::is_copy_constructible_v<ex::prop<color_t, int>> &&
 static_assert(std::is_same_v<decltype(color(both)), const int&> && noexcept(color(both)));
 static_assert(!lib::forwarding_query(color) && lib::forwarding_query(size_query));
 
-TEST(execution_syn, queries_that_are_not_forwarding_stop_at_an_adaptor) {
+TEST(execution_syn, adaptors_do_not_pass_non_forwarding_queries) {
     EXPECT_EQ(probes::outcome(ex::read_env(color) | ex::write_env(both)), "value(1)");
     EXPECT_EQ(probes::outcome(ex::read_env(size_query) | ex::then([](int i) { return i; }) |
                               ex::write_env(both)),

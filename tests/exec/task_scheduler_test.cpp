@@ -1,15 +1,15 @@
-// Plan: task_scheduler [exec.task.scheduler]: synopsis, allocators, bulk on the scheduler within.
-// On a pool, and in tasks: tests/pool/task_scheduler_test.cpp.
+// Plan: task_scheduler [exec.task.scheduler]: synopsis, allocators, bulk on the held scheduler.
+// Tests on a pool and in tasks are in tests/pool/task_scheduler_test.cpp.
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/internal/task_scheduler_bulk.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
 #include <coppice/exec/sync_wait.hpp>
-#include <coppice/exec/task_scheduler_bulk.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>
 
@@ -34,9 +34,9 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using probes::outcome;
 
-// ---- What tests hold in it --------------------------------------------------------------------
+// ---- Schedulers that tests put into it --------------------------------------------------------
 
-// Runs at once, and takes more room than a task_scheduler has. Extra goes into each operation.
+// Runs work at once, and is larger than a task_scheduler's buffer. Extra goes into each operation.
 template <std::size_t Extra>
 class wide_scheduler {
 public:
@@ -79,7 +79,7 @@ private:
     std::array<std::size_t, 8> id_;
 };
 
-// Counts what is allocated and not yet freed; throws when `fails`.
+// An allocator's log: counts live allocations; allocating throws if `fails`.
 struct allocation_log {
     int made = 0;
     int live = 0;
@@ -108,7 +108,7 @@ struct logging_allocator {
     allocation_log* log;
 };
 
-// Runs at once. What Domain makes of bulk is done instead of it.
+// Runs work at once. Its Domain replaces bulk.
 template <class Domain>
 class domain_scheduler {
 public:
@@ -136,7 +136,7 @@ public:
     bool operator==(const domain_scheduler&) const noexcept = default;
 };
 
-// bulk_chunked: the second half on a thread of its own.
+// bulk_chunked: calls the second half on a thread of its own.
 struct halves_domain {
     template <ex::sender_for<ex::bulk_chunked_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env&) {
@@ -149,7 +149,7 @@ struct halves_domain {
                });
     }
 };
-// bulk_unchunked: from the last to the first.
+// bulk_unchunked: calls from the last index to the first.
 struct backwards_domain {
     template <ex::sender_for<ex::bulk_unchunked_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env&) {
@@ -159,7 +159,7 @@ struct backwards_domain {
                });
     }
 };
-// A bulk on it cannot be connected.
+// Connecting a bulk on it throws.
 struct throwing_domain {
     struct sender {
         using sender_concept = ex::sender_tag;
@@ -178,7 +178,7 @@ struct throwing_domain {
         return {};
     }
 };
-// Makes operations of a kilobyte, and says what it was told: an error, or a stop.
+// Makes operations of one kilobyte, and reports the error or the stop that it was given.
 template <class Ending>
 struct large_domain {
     template <ex::sender_for<ex::bulk_chunked_t> Sndr, class Env>
@@ -187,7 +187,7 @@ struct large_domain {
     }
 };
 
-// Counts how its work is given to it; makes the calls in the caller's thread.
+// Records how work is given to it. Makes the calls on the caller's thread.
 class counting_backend final
     : public ex::parallel_scheduler_replacement::parallel_scheduler_backend {
     using proxy = ex::parallel_scheduler_replacement::receiver_proxy;
@@ -254,14 +254,15 @@ TEST(exec_task_scheduler, is_the_drafts_class) {
                                ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>>);
 }
 
-TEST(exec_task_scheduler, asks_the_scheduler_within_for_its_progress) {
+TEST(exec_task_scheduler, asks_the_held_scheduler_for_its_progress) {
     EXPECT_EQ(ex::get_forward_progress_guarantee(ex::task_scheduler(ex::get_parallel_scheduler())),
               ex::forward_progress_guarantee::parallel);
     EXPECT_EQ(ex::get_forward_progress_guarantee(ex::task_scheduler(ex::inline_scheduler())),
               ex::get_forward_progress_guarantee(ex::inline_scheduler()));
 }
 
-TEST(exec_task_scheduler, is_equal_to_what_it_holds_and_to_one_that_holds_the_same) {
+TEST(exec_task_scheduler,
+     is_equal_to_the_held_scheduler_and_to_a_task_scheduler_that_holds_an_equal_one) {
     allocation_log log;
     const wide_scheduler<0> one(1);
     const wide_scheduler<0> two(2);
@@ -294,7 +295,7 @@ TEST(exec_task_scheduler, stays_a_scheduler_when_it_is_moved_from_or_assigned_to
 
 // ---- Its allocator ----------------------------------------------------------------------------
 
-TEST(exec_task_scheduler, allocates_a_large_scheduler_once_whatever_is_copied) {
+TEST(exec_task_scheduler, allocates_a_large_scheduler_once_for_all_copies) {
     allocation_log log;
     {
         const ex::task_scheduler sch(wide_scheduler<0>(1), logging_allocator<char>(log));
@@ -360,7 +361,7 @@ TEST(exec_task_scheduler, bulk_without_a_domain_runs_in_order_where_the_child_co
     EXPECT_EQ(r.said(), "value(13)");
 }
 
-TEST(exec_task_scheduler, bulk_is_what_the_domain_of_the_scheduler_makes_of_it) {
+TEST(exec_task_scheduler, the_held_schedulers_domain_customizes_bulk) {
     std::barrier both(2);
     std::array<std::thread::id, 2> threads;
     const auto meet = [&](std::size_t i) {
@@ -377,7 +378,7 @@ TEST(exec_task_scheduler, bulk_is_what_the_domain_of_the_scheduler_makes_of_it) 
     EXPECT_EQ(said, "3210");
 }
 
-TEST(exec_task_scheduler, bulk_follows_it_through_the_senders_that_name_it) {
+TEST(exec_task_scheduler, bulk_finds_it_through_senders_that_name_it) {
     std::barrier both(2);
     const auto meet = [&](int, auto&...) { both.arrive_and_wait(); };
     const ex::scheduler_env in_halves(halves());
@@ -433,7 +434,7 @@ TEST(exec_task_scheduler, calls_every_index_once_on_the_parallel_scheduler) {
     for (const int n : calls) ASSERT_EQ(n, 20 * 4);
 }
 
-TEST(exec_task_scheduler_death, a_backend_that_cannot_schedule_stops_the_process) {
+TEST(exec_task_scheduler_death, a_backend_that_cannot_schedule_ends_the_process) {
     const auto backend = std::make_shared<counting_backend>();
     backend->fails = true;
     const ex::task_scheduler sch{ex::parallel_scheduler(backend)};
@@ -447,7 +448,7 @@ TEST(exec_task_scheduler, a_stop_before_the_start_calls_nothing) {
     const auto count = [&](auto...) { ++calls; };
     const auto ends = [&](const ex::task_scheduler& sch) {
         const auto env = probes::stop_env(source);
-        const auto first = ex::unstoppable(ex::schedule(sch));  // only the bulk hears of it
+        const auto first = ex::unstoppable(ex::schedule(sch));  // only the bulk sees the stop
         EXPECT_EQ(outcome(first | ex::bulk(ex::par, 9, count), env), "stopped");
         EXPECT_EQ(outcome(first | ex::bulk_chunked(ex::par, 9, count), env), "stopped");
         EXPECT_EQ(outcome(first | ex::bulk_unchunked(ex::par, 9, count), env), "stopped");
@@ -477,7 +478,7 @@ TEST(exec_task_scheduler, an_exception_of_the_function_is_the_error) {
               "error(exception copy)");
 }
 
-TEST(exec_task_scheduler, what_ends_the_bulk_within_ends_the_one_outside) {
+TEST(exec_task_scheduler, an_error_or_stop_of_the_inner_bulk_ends_the_outer_one) {
     const auto end = [](auto domain) {
         const ex::task_scheduler sch{domain_scheduler<decltype(domain)>()};
         return outcome(ex::schedule(sch) | ex::bulk(ex::par, 4, [](int) {}));
@@ -503,8 +504,8 @@ TEST(exec_task_scheduler, a_large_bulk_is_allocated_with_its_allocator) {
     EXPECT_EQ(log.live, 0);
 }
 
-// As before it had a domain: the reference is passed on.
-TEST(exec_task_scheduler, a_value_that_cannot_be_stored_is_left_where_it_is) {
+// As before it had a domain of its own: the reference is passed on.
+TEST(exec_task_scheduler, a_bulk_of_values_that_cannot_be_stored_is_not_transformed) {
     std::unique_ptr<int> value = std::make_unique<int>(1);
     auto sndr = ex::schedule(halves()) |
                 ex::then([&]() -> std::unique_ptr<int>& { return value; }) |

@@ -1,5 +1,6 @@
-// Plan: then, upon_error, upon_stopped [exec.then] on each channel; signatures; exceptions; pipes
-// and closures [exec.adapt.obj]; the attributes an adaptor passes on [exec.adapt.general].
+// Plan: then, upon_error, upon_stopped [exec.then] for each kind of completion; signatures;
+// exceptions; pipes and closures [exec.adapt.obj]; attributes that an adaptor passes on
+// [exec.adapt.general].
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/then.hpp>
@@ -15,7 +16,7 @@ namespace {
 namespace ex = coppice::execution;
 using probes::outcome;
 
-TEST(exec_then, applies_the_function_to_the_values) {
+TEST(exec_then, calls_the_function_with_the_values) {
     EXPECT_EQ(outcome(ex::just(20, 22) | ex::then([](int a, int b) { return a + b; })),
               "value(42)");
     EXPECT_EQ(outcome(ex::then(ex::just(1), [](int) {})), "value()");
@@ -36,7 +37,7 @@ TEST(exec_then, an_exception_of_the_function_is_the_error) {
               "error(exception 5)");
 }
 
-TEST(exec_then, the_signatures_say_what_is_sent_and_nothing_more) {
+TEST(exec_then, the_signatures_are_exactly_what_is_sent) {
     auto silent = ex::just(1) | ex::then([](int) noexcept { return 'c'; });
     static_assert(std::is_same_v<ex::completion_signatures_of_t<decltype(silent)>,
                                  ex::completion_signatures<ex::set_value_t(char)>>);
@@ -72,7 +73,7 @@ TEST(exec_then, move_only_functions_and_values_pass_through) {
     EXPECT_EQ(outcome(std::move(sndr)), "value(3)");
 }
 
-TEST(exec_then, a_function_whose_move_throws_throws_out_of_connect) {
+TEST(exec_then, connect_throws_what_moving_the_function_throws) {
     auto sndr = ex::just() | ex::then([t = probes::throwing_copy(1)] { return t.value; });
     EXPECT_EQ(outcome(sndr), "value(1)");
     probes::throwing_copy bad(1);
@@ -91,7 +92,7 @@ TEST(exec_then, the_function_is_called_as_an_rvalue) {
     EXPECT_EQ(outcome(ex::just() | ex::then(counts())), "value(2)");
 }
 
-TEST(exec_then, a_function_that_does_not_fit_is_no_sender_in_that_environment) {
+TEST(exec_then, is_not_a_sender_if_the_function_does_not_accept_the_values) {
     auto f = [](int*) {};
     using sndr = ex::then_sender<ex::then_t, ex::set_value_t, decltype(f), decltype(ex::just(1))>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
@@ -114,7 +115,7 @@ TEST(exec_adapt_obj, a_closure_of_closures_is_a_closure) {
     EXPECT_EQ(outcome(ex::just(6) | std::move(twice)), "value(13)");
 }
 
-// A user's own closure and adaptor, as [exec.adapt.obj] has them.
+// A user's closure and adaptor, as in [exec.adapt.obj].
 struct plus_one : ex::sender_adaptor_closure<plus_one> {
     plus_one() noexcept = default;
     template <ex::sender Sndr>
@@ -123,7 +124,7 @@ struct plus_one : ex::sender_adaptor_closure<plus_one> {
     }
 };
 
-TEST(exec_adapt_obj, a_users_closure_pipes_like_ours) {
+TEST(exec_adapt_obj, a_users_closure_pipes_like_the_librarys) {
     EXPECT_EQ(outcome(ex::just(1) | plus_one()), "value(2)");
     EXPECT_EQ(outcome(ex::just(1) | (plus_one() | ex::then([](int i) { return i * 10; }))),
               "value(20)");

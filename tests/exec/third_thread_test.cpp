@@ -1,7 +1,7 @@
-// Plan: one thread stops, the operation completes inside the stop, and a third thread, which waits
-// for it, destroys it while the stop is still on its way out: of everything that passes a stop on
-// through a state of its own. Each shape again and again.
-#include <coppice/base/atomic.hpp>
+// Plan: one thread requests a stop, the operation completes inside the request, and a third thread,
+// which waits for that, destroys the operation while the requester is still on its way out. Done
+// many times for everything that passes a stop on through a state of its own.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/associate.hpp>
 #include <coppice/exec/bulk.hpp>
@@ -36,8 +36,8 @@ constexpr int rounds = coppice::test::sanitized ? 20'000 : 100'000;
 constexpr int rounds = 20'000;  // the developer's loop, and the sanitizers
 #endif
 
-// Waits for a stop; the first callback takes all back and completes. If it ran before all were
-// registered, start() does so instead.
+// Waits for a stop. The first callback deregisters all and completes. If that callback ran before
+// all were registered, start() completes instead.
 template <std::size_t Callbacks>
 class waits_for_stop {
 public:
@@ -68,7 +68,7 @@ public:
         };
         using registration =
             ex::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
-        // Whoever adds the second of the two completes.
+        // The second of the two to add completes the operation.
         enum event : unsigned { registered = 1, called = 2, both = 3 };
         void arrive(event now) noexcept {
             const unsigned before = events_.fetch_or(now, coppice::internal::acq_rel);
@@ -92,20 +92,20 @@ public:
 
 using never = waits_for_stop<1>;
 
-// A thread that calls what it is given, once per round.
+// A thread that calls a given function once per round.
 class stopper {
 public:
     ~stopper() {
         give(nullptr);
         thread_.join();
     }
-    // stop() is called soon, on the other thread.
+    // Makes the other thread call stop() soon.
     void give(const std::function<void()>* stop) {
         stop_ = stop;
         done_.store(false, coppice::internal::relaxed);
         turn_.fetch_add(1, coppice::internal::release);
     }
-    // Until then the source of the round is in use.
+    // Blocks until then: the source of the round is in use.
     void wait() {
         while (!done_.load(coppice::internal::acquire)) std::this_thread::yield();
     }
@@ -128,10 +128,10 @@ private:
     std::thread thread_{[this] { run(); }};
 };
 
-// The source of a round; its token is none that algorithms pass on as it is.
+// The source of a round. Algorithms do not pass its token on as it is.
 using source_type = coppice::single_inplace_stop_source;
 
-// make() gives a sender that only a stop ends; the round waits for it.
+// make() returns a sender that only a stop ends; the round waits for its completion.
 template <class Make>
 void storm(Make make) {
     stopper other;
@@ -152,11 +152,11 @@ TEST(third_thread, may_destroy_an_any_sender) {
     storm([] { return any(never()); });
 }
 
-TEST(third_thread, may_destroy_an_any_sender_of_two_callbacks) {
+TEST(third_thread, may_destroy_an_any_sender_with_two_callbacks) {
     storm([] { return any(waits_for_stop<2>()); });
 }
 
-TEST(third_thread, may_destroy_an_any_sender_in_another) {
+TEST(third_thread, may_destroy_nested_any_senders) {
     storm([] { return any(any(never()) | ex::then([]() noexcept {})); });
 }
 
@@ -214,7 +214,7 @@ TEST(third_thread, may_destroy_a_scope_whose_join_has_completed) {
     }
 }
 
-TEST(third_thread, may_destroy_a_scope_that_another_thread_stops_and_whose_future_it_waits_for) {
+TEST(third_thread, may_destroy_a_scope_that_is_being_stopped_once_its_future_has_completed) {
     stopper other;
     for (int i = 0; i != rounds; ++i) {
         auto scope = std::make_unique<ex::counting_scope>();

@@ -1,5 +1,5 @@
-// Plan: errors whose copies throw, at the first, second, ... copy: what the copy throws becomes the
-// error, in each algorithm that keeps or converts errors.
+// Plan: errors whose copies throw, at the first, second, and later copies. The exception of the
+// copy becomes the error, in each algorithm that stores or converts errors.
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 
@@ -14,7 +14,7 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
 struct bad_copy {};
-// Allows some copies and moves, and throws bad_copy from the next.
+// Allows some copies and moves, and throws bad_copy from the next one on.
 class fragile {
 public:
     fragile() = default;
@@ -53,7 +53,7 @@ struct fails_with {
     }
 };
 
-// How `run` ends if `allowed` copies are: by "bad_copy", by "fragile", or else.
+// Returns how `run` ends with `allowed` copies: "bad_copy", "fragile", or something else.
 template <class Run>
 const char* ends_by(int allowed, Run run) {
     fragile::allowed = allowed;
@@ -66,7 +66,8 @@ const char* ends_by(int allowed, Run run) {
     }
     return "no error";
 }
-// From a certain number of copies on, the error itself arrives; before, what the copy throws.
+// From some number of allowed copies on, the error itself arrives; below, the copy's exception
+// does.
 template <class Run>
 void delivers_the_copys_exception(const char* what, Run run) {
     constexpr int enough = 20;
@@ -105,13 +106,13 @@ void every_algorithm() {
           [] { return ex::scoped([](auto scope) { return ex::spawn_future(fails(), scope); }); });
 }
 
-TEST(throwing_errors, what_the_copy_of_an_error_throws_is_delivered) {
+TEST(throwing_errors, an_exception_of_copying_an_error_is_delivered) {
     every_algorithm<fragile>();
     every_algorithm<fragile&>();
     every_algorithm<const fragile&>();
 }
 
-// A task that names the type sends it as it is.
+// A task that names the error's type sends the error as it is.
 struct names_fragile {
     using error_types =
         ex::completion_signatures<ex::set_error_t(fragile), ex::set_error_t(std::exception_ptr)>;
@@ -123,12 +124,12 @@ coppice::task<fragile> returns_value() {
     co_return fragile();
 }
 
-TEST(throwing_errors, what_moving_a_tasks_error_throws_is_delivered) {
+TEST(throwing_errors, an_exception_of_moving_a_tasks_error_is_delivered) {
     delivers_the_copys_exception("task", [] { sync_wait(yields_error()); });
     delivers_the_copys_exception("split task", [] { sync_wait(ex::split(yields_error())); });
 }
 
-// Of a type that is moved and never copied; it is thrown as it is all the same.
+// An error that can be moved but not copied is thrown as it is, too.
 struct moved_only {
     moved_only() = default;
     moved_only(moved_only&&) = default;
@@ -144,7 +145,7 @@ coppice::task<void> awaits_moved_only() {
     co_await yields_moved_only();
 }
 
-TEST(throwing_errors, an_error_that_can_only_be_moved_is_thrown_as_it_is) {
+TEST(throwing_errors, a_move_only_error_is_thrown_as_it_is) {
     using fails = fails_with<moved_only>;
     EXPECT_THROW(sync_wait(fails()), moved_only);
     EXPECT_THROW(sync_wait(awaits<moved_only>()), moved_only);
@@ -156,7 +157,7 @@ TEST(throwing_errors, an_error_that_can_only_be_moved_is_thrown_as_it_is) {
         moved_only);
 }
 
-TEST(throwing_errors, what_moving_a_tasks_value_throws_is_delivered) {
+TEST(throwing_errors, an_exception_of_moving_a_tasks_value_is_delivered) {
     EXPECT_STREQ(ends_by(20, [] { sync_wait(returns_value()); }), "no error");
     const int needed = 20 - fragile::allowed;
     for (int n = 0; n != needed; ++n) {

@@ -29,7 +29,7 @@ namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 using namespace std::chrono_literals;
 
-TEST(timeout, a_sender_that_is_in_time_is_passed_on) {
+TEST(timeout, the_result_of_a_sender_in_time_is_passed_on) {
     EXPECT_EQ(std::get<0>(*sync_wait(ex::just(1) | ex::timeout(1h))), 1);
     auto later = ex::read_env(ex::get_scheduler) |
                  ex::let_value([](auto sch) { return ex::schedule_after(sch, 1ms); }) |
@@ -37,7 +37,7 @@ TEST(timeout, a_sender_that_is_in_time_is_passed_on) {
     EXPECT_EQ(std::get<0>(*sync_wait(ex::timeout(later, 1h))), 2);
 }
 
-TEST(timeout, a_sender_that_is_late_is_stopped_and_timed_out_is_sent) {
+TEST(timeout, a_late_sender_is_stopped_and_timed_out_is_sent) {
     try {
         sync_wait(ex::timeout(probes::until_stopped(), 1ms));
         FAIL() << "nothing was thrown";
@@ -46,7 +46,7 @@ TEST(timeout, a_sender_that_is_late_is_stopped_and_timed_out_is_sent) {
     }
 }
 
-TEST(timeout, any_time_is_a_limit) {
+TEST(timeout, accepts_any_limit) {
     using ns = std::chrono::nanoseconds;
     for (const ns limit : {ns::min(), ns::min() + 1ns, ns(-1), ns(0), ns(1)}) {
         EXPECT_THROW(sync_wait(ex::timeout(probes::until_stopped(), limit)), std::system_error)
@@ -63,7 +63,7 @@ TEST(timeout, any_time_is_a_limit) {
                  std::system_error);
 }
 
-// Stops on the decision of its own, after `takes`, without a look at tokens and deadlines.
+// Stops by its own decision, after `takes`, without looking at tokens and deadlines.
 auto stops_itself(std::chrono::nanoseconds takes) {
     return ex::read_env(ex::get_scheduler) |
            ex::let_value([](auto sch) { return ex::schedule(sch); }) | ex::let_value([takes] {
@@ -88,19 +88,19 @@ int fate(Sndr sndr) {
     return std::get<0>(*sync_wait(std::move(known)));
 }
 
-TEST(timeout, a_stop_of_the_senders_own_is_a_stop_and_no_timeout) {
+TEST(timeout, a_senders_own_stop_is_not_a_timeout) {
     using ns = std::chrono::nanoseconds;
     for (const ns limit : {ns::min(), ns(-1), ns(0), ns(1), ns(1ms), ns::max()}) {
         EXPECT_EQ(fate(ex::timeout(ex::just_stopped(), limit)), 3) << limit.count();
         EXPECT_EQ(fate(ex::timeout(ex::just(1), limit)), 1) << limit.count();
     }
-    // After its end, while the loop that has the timer is busy with the sender.
+    // It stops after its end, while the loop that has the timer is busy with it.
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms)), 3);
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms) | ex::timeout(1h)), 3);
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms) | ex::timeout(1h), 1h)), 3);
 }
 
-// Looks at the deadline by itself, as operations of a loop do, and stops when it has passed.
+// Watches the deadline itself, as operations of a loop do, and stops when it has passed.
 struct keeps_its_deadline {
     using sender_concept = ex::sender_tag;
     template <class Self, class... Env>
@@ -123,7 +123,7 @@ struct keeps_its_deadline {
     }
 };
 
-TEST(timeout, a_stop_of_a_sender_that_keeps_the_deadline_is_a_timeout) {
+TEST(timeout, a_stop_by_a_sender_that_keeps_the_deadline_is_a_timeout) {
     using ns = std::chrono::nanoseconds;
     using erased =
         ex::any_sender<ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>>;
@@ -135,19 +135,19 @@ TEST(timeout, a_stop_of_a_sender_that_keeps_the_deadline_is_a_timeout) {
                   2)
             << limit.count();
     }
-    // A timeout asks for the deadline around it: after that its stop cannot be told from a timeout.
+    // A timeout around it asks for the deadline, so its stop after that looks like a timeout.
     EXPECT_EQ(fate(stops_itself(3ms) | ex::timeout(1ms) | ex::timeout(2ms)), 2);
-    // The deadline that it keeps is the outer one's.
+    // The deadline that it keeps is the outer timeout's.
     EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) | ex::timeout(1ms)), 2);
-    // Or is nobody's timeout.
+    // Or it is no timeout's deadline.
     const auto when = ex::monotonic_now() + ex::time_span(1ms);
     EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) |
                    ex::write_env(ex::prop(ex::get_deadline, when))),
               3);
 }
 
-// One that heeds a stop, but only when its end has come, too.
-TEST(timeout, a_stop_from_outside_that_takes_longer_than_the_limit_is_a_stop) {
+// A sender that heeds a stop, but only when the limit has passed as well.
+TEST(timeout, a_stop_from_outside_is_not_a_timeout_even_if_it_outlasts_the_limit) {
     coppice::inplace_stop_source source;
     const auto slow = [&] {
         return ex::read_env(ex::get_deadline) | ex::let_value([&](ex::instant end) {
@@ -162,13 +162,13 @@ TEST(timeout, a_stop_from_outside_that_takes_longer_than_the_limit_is_a_stop) {
               3);
 }
 
-TEST(timeout, a_stop_from_outside_is_a_stop_and_no_timeout) {
+TEST(timeout, a_stop_from_outside_is_not_a_timeout) {
     auto both = ex::when_all(ex::timeout(probes::until_stopped(), 1h), ex::just_stopped()) |
                 ex::let_stopped([] { return ex::just(7); });
     EXPECT_EQ(std::get<0>(*sync_wait(both)), 7);
 }
 
-TEST(timeout, the_sender_finds_the_sooner_deadline_in_its_environment) {
+TEST(timeout, the_senders_environment_has_the_earlier_deadline) {
     const ex::instant before = ex::monotonic_now();
     auto [mine] = *sync_wait(ex::read_env(ex::get_deadline) | ex::timeout(1h));
     EXPECT_GE(mine, before + ex::time_span(1h));
@@ -186,7 +186,7 @@ TEST(timeout, needs_a_timed_scheduler) {
     static_assert(ex::sender_in<sndr, coppice::this_thread::sync_wait_env>);
 }
 
-TEST(timeout, of_a_loops_own_senders_is_timed_by_the_loop) {
+TEST(timeout, a_loop_times_its_own_senders) {
     using loop = decltype(std::declval<ex::run_loop&>().get_scheduler());
     using now = decltype(std::declval<loop>().schedule());
     using later = decltype(std::declval<loop>().schedule_after(1ms));
@@ -202,21 +202,22 @@ TEST(timeout, of_a_loops_own_senders_is_timed_by_the_loop) {
     EXPECT_EQ(r.said(), "value()");
 }
 
-// A task's scheduler is erased: it is asked only when nothing is timed for certain.
-TEST(timeout, takes_a_scheduler_that_may_have_no_timers_last) {
+// A task's scheduler is type-erased. It is used only if no other scheduler is certain to have
+// timers.
+TEST(timeout, prefers_schedulers_that_are_certain_to_have_timers) {
     const auto within = [](const ex::any_scheduler& where) {
         return ex::write_env(ex::timeout(probes::until_stopped(), 1ms),
                              ex::prop(ex::get_start_scheduler, where));
     };
-    // sync_wait's own loop is timed for certain, and delegated to.
+    // sync_wait's own loop always has timers, and is the delegation scheduler.
     EXPECT_THROW(sync_wait(within(ex::inline_scheduler())), std::system_error);
-    // Behind a receiver that names nothing, the erased one is what there is.
+    // A receiver that names no timer leaves only the erased scheduler.
     probes::record r;
     EXPECT_DEATH((void)ex::connect(within(ex::inline_scheduler()), probes::receiver<>(r)),
                  "asked of a scheduler that has none");
 }
 
-TEST(timeout, on_another_thread_than_the_timers_completes_once) {
+TEST(timeout, completes_once_if_sender_and_timer_run_on_different_threads) {
     for (int round = 0; round != 100; ++round) {
         ex::run_loop loop;
         std::thread runner([&] { loop.run(); });

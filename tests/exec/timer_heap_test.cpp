@@ -1,6 +1,6 @@
-// Plan: the heap against a sorted list.
+// Plan: compares the heap with a sorted list.
 #include <coppice/exec/deadline.hpp>
-#include <coppice/exec/timer_heap.hpp>
+#include <coppice/exec/internal/timer_heap.hpp>
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 namespace ex = coppice::execution;
 
-TEST(timer_heap, gives_the_earliest_first_whatever_was_removed) {
+TEST(timer_heap, pops_the_earliest_first_after_any_removals) {
     std::mt19937 random(7);
     struct timer : ex::internal::heap_timer {};
     std::vector<std::unique_ptr<timer>> timers;

@@ -1,4 +1,4 @@
-// Plan: when_all_range: order, failures, none and many.
+// Plan: when_all_range: order, failures, an empty range, a large range.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
@@ -33,7 +33,7 @@ TEST(when_all_range, sends_a_vector_in_the_senders_order) {
     EXPECT_EQ(r.said(), "value(12)");
 }
 
-TEST(when_all_range, of_nothing_completes_at_once) {
+TEST(when_all_range, an_empty_range_completes_at_once) {
     EXPECT_EQ(outcome(ex::when_all_range(std::vector<decltype(ex::just(1))>()) |
                       ex::then([](auto v) { return v.size(); })),
               "value(0)");
@@ -54,7 +54,7 @@ TEST(when_all_range, the_first_failure_stops_the_others) {
     EXPECT_EQ(r.said(), "error(4)");
 }
 
-TEST(when_all_range, a_stop_from_outside_reaches_all_of_a_thousand) {
+TEST(when_all_range, a_stop_from_outside_reaches_all_of_a_thousand_senders) {
     coppice::inplace_stop_source source;
     probes::record r;
     auto op = ex::connect(ex::when_all_range(std::vector<probes::until_stopped>(1000)),
@@ -64,7 +64,7 @@ TEST(when_all_range, a_stop_from_outside_reaches_all_of_a_thousand) {
     EXPECT_EQ(r.said(), "stopped");
 }
 
-TEST(when_all_range, tuples_for_several_values) {
+TEST(when_all_range, sends_tuples_if_the_senders_send_several_values) {
     std::vector<decltype(ex::just(1, 'c'))> sndrs(3, ex::just(1, 'c'));
     using sigs = ex::completion_signatures_of_t<decltype(ex::when_all_range(sndrs)), ex::env<>>;
     static_assert(sigs::count_of(ex::set_value) == 1);

@@ -1,4 +1,4 @@
-// Plan: when_all [exec.when.all] on each outcome; stops in both directions; finite tokens
+// Plan: when_all [exec.when.all] for each outcome; stops in both directions; finite tokens
 // (P3409R1); a completion that destroys the operation.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -28,7 +28,7 @@ TEST(exec_when_all, sends_all_values_in_the_childrens_order) {
 template <class... Sndrs>
 concept can_when_all = requires(Sndrs... sndrs) { ex::when_all(sndrs...); };
 
-TEST(exec_when_all, of_nothing_or_of_no_senders_is_ill_formed) {
+TEST(exec_when_all, is_ill_formed_without_senders_or_with_arguments_that_are_not_senders) {
     static_assert(!can_when_all<>);
     static_assert(!can_when_all<int>);
     static_assert(can_when_all<decltype(ex::just())>);
@@ -64,7 +64,7 @@ TEST(exec_when_all, the_first_error_stops_the_others_and_is_sent_when_all_have_e
     EXPECT_EQ(r.said(), "error(5)");
 }
 
-TEST(exec_when_all, a_stopped_child_stops_the_others_and_an_error_outranks_it) {
+TEST(exec_when_all, a_stopped_child_stops_the_others_and_an_error_wins_over_it) {
     probes::by_hand a;
     probes::by_hand b;
     probes::by_hand c;
@@ -78,7 +78,7 @@ TEST(exec_when_all, a_stopped_child_stops_the_others_and_an_error_outranks_it) {
     EXPECT_EQ(r.said(), "error(7)");
 }
 
-TEST(exec_when_all, a_stopped_child_alone_stops_the_whole) {
+TEST(exec_when_all, completes_with_stopped_if_a_child_is_stopped_and_none_fails) {
     EXPECT_EQ(outcome(ex::when_all(ex::just(1), ex::just_stopped(), ex::just(2))), "stopped");
 }
 
@@ -98,7 +98,7 @@ TEST(exec_when_all, a_stop_request_from_outside_reaches_every_child) {
     EXPECT_EQ(r.said(), "stopped");
 }
 
-TEST(exec_when_all, children_are_started_though_a_stop_was_requested_before) {
+TEST(exec_when_all, children_are_started_even_after_a_stop_request) {
     coppice::inplace_stop_source source;
     source.request_stop();
     EXPECT_EQ(outcome(ex::when_all(ex::just(1), ex::just(2)), probes::stop_env(source)),
@@ -164,7 +164,7 @@ TEST(p3409_when_all, completing_all_children_inside_the_stop_request_may_destroy
     EXPECT_FALSE(op.has_value());
 }
 
-TEST(exec_when_all, an_exception_while_a_value_is_kept_is_an_error) {
+TEST(exec_when_all, an_exception_while_a_value_is_stored_is_an_error) {
     static probes::throwing_copy negative(1);
     negative.value = -1;
     auto sndr =
@@ -172,7 +172,7 @@ TEST(exec_when_all, an_exception_while_a_value_is_kept_is_an_error) {
     EXPECT_EQ(outcome(ex::when_all(sndr, ex::just(1))), "error(exception copy)");
 }
 
-TEST(exec_when_all, the_signatures_are_the_joined_values_and_everyones_failures) {
+TEST(exec_when_all, the_signatures_are_the_joined_values_and_all_childrens_failures) {
     using sndr = decltype(ex::when_all(ex::just(1), std::declval<probes::by_hand::sender>()));
     static_assert(
         std::is_same_v<ex::completion_signatures_of_t<sndr, ex::env<>>,
@@ -186,7 +186,7 @@ TEST(exec_when_all, the_signatures_are_the_joined_values_and_everyones_failures)
                                  ex::completion_signatures<ex::set_value_t(int, int)>>);
 }
 
-TEST(exec_when_all, a_child_with_two_value_completions_is_no_child) {
+TEST(exec_when_all, rejects_a_child_with_two_value_completions) {
     using sndr = ex::when_all_sender<two_values>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     static_assert(ex::is_pipeline_error<ex::signatures_of<sndr, ex::env<>>>);
@@ -210,7 +210,7 @@ TEST(exec_when_all, decomposes_into_tag_data_and_children) {
     static_cast<void>(second);
 }
 
-TEST(exec_when_all, nests) {
+TEST(exec_when_all, nests_in_itself) {
     auto inner = ex::when_all(ex::just(1), probes::until_stopped());
     coppice::inplace_stop_source source;
     probes::record r;
@@ -221,7 +221,7 @@ TEST(exec_when_all, nests) {
     EXPECT_EQ(r.said(), "stopped");
 }
 
-TEST(exec_when_all, arrivals_and_a_stop_on_many_threads_complete_once) {
+TEST(exec_when_all, completes_once_under_concurrent_arrivals_and_a_stop) {
     for (int round = 0; round != 200; ++round) {
         coppice::inplace_stop_source source;
         probes::by_hand a;
@@ -240,7 +240,7 @@ TEST(exec_when_all, arrivals_and_a_stop_on_many_threads_complete_once) {
     }
 }
 
-TEST(exec_when_all_death, a_second_start_stops_the_process) {
+TEST(exec_when_all_death, a_second_start_ends_the_process) {
     EXPECT_DEATH(
         {
             probes::record r;

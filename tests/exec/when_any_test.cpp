@@ -1,4 +1,4 @@
-// Plan: when_any: who wins, who is stopped, what is sent.
+// Plan: when_any: which child wins, which children are stopped, what is sent.
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
@@ -33,7 +33,7 @@ TEST(when_any, the_first_value_or_error_wins_and_the_others_are_stopped_and_awai
     EXPECT_EQ(e.said(), "error(3)");
 }
 
-TEST(when_any, a_stopped_child_is_out_of_the_race) {
+TEST(when_any, a_stopped_child_does_not_win) {
     EXPECT_EQ(outcome(ex::when_any(ex::just_stopped(), ex::just(5))), "value(5)");
     EXPECT_EQ(outcome(ex::when_any(ex::just_stopped(), ex::just_stopped())), "stopped");
 }

@@ -1,4 +1,4 @@
-// Plan: write_env and unstoppable: whose answer comes first.
+// Plan: write_env and unstoppable: which answer comes first.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -29,14 +29,14 @@ struct other : coppice::forwarding_query_t {
     }
 };
 
-TEST(exec_write_env, its_answers_come_before_the_receivers) {
+TEST(exec_write_env, answers_before_the_receivers_environment) {
     auto sndr = ex::read_env(query()) | ex::let_value([](int i) { return ex::just(i); });
     EXPECT_EQ(outcome(ex::write_env(sndr, ex::prop(query(), 1)), ex::prop(query(), 2)), "value(1)");
     EXPECT_EQ(outcome(sndr | ex::write_env(ex::prop(other(), 1)), ex::prop(query(), 2)),
               "value(2)");
 }
 
-TEST(exec_write_env, makes_a_dependent_sender_complete) {
+TEST(exec_write_env, lets_a_dependent_sender_know_its_signatures) {
     auto sndr = ex::read_env(query()) | ex::write_env(ex::prop(query(), 5));
     static_assert(ex::sender_in<decltype(sndr), ex::env<>>);
     EXPECT_EQ(outcome(std::move(sndr)), "value(5)");

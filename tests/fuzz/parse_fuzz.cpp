@@ -1,7 +1,7 @@
 // http/parse.hpp, request heads: whole, bytewise and split agree; what is accepted, written out
 // again, is accepted again as the same; http_parser reads it the same way.
+#include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/scan.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
-// A program that uses the library and nothing else: signals as the system sets them, no limits of
-// its own. What attacks it is in the tests beside it.
+// A program that uses only the library: signals as the system sets them, and no limits of its own.
+// The tests in this folder attack it.
 //
-//   hostile_server RING MODEL ROOT [BYTES]     BYTES: of address space that it may have
+//   hostile_server RING MODEL ROOT [BYTES]     BYTES: the address space that it may use
 #include <coppice/http/files.hpp>
 #include <coppice/http/server.hpp>
 

@@ -19,7 +19,7 @@ using coppice::test::served;
 
 constexpr std::size_t mebibyte = 1u << 20;
 
-// What a process has of the machine's memory, in bytes.
+// Returns how much of the machine's memory a process has, in bytes.
 std::size_t memory_of(pid_t process) {
     std::ifstream status("/proc/" + std::to_string(process) + "/status");
     std::size_t resident = 0;
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(ways, little_memory,
                              return std::string(instance.param.ring) + "_" + instance.param.model;
                          });
 
-// Sends what the socket takes at once, up to `most`; fewer if the server refuses it.
+// Sends what the socket takes at once, up to `most` bytes; less if the server refuses it.
 void send_at_once(const client& c, const std::string& piece, std::size_t most) {
     for (std::size_t sent = 0; sent < most;) {
         const ssize_t n = ::send(c.fd(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -57,7 +57,7 @@ void send_at_once(const client& c, const std::string& piece, std::size_t most) {
     }
 }
 
-TEST_P(little_memory, half_bodies_of_2000_clients_leave_a_server_alive_and_are_given_back) {
+TEST_P(little_memory, half_received_bodies_of_2000_clients_do_not_end_a_server_and_are_given_back) {
     if (coppice::test::sanitized) GTEST_SKIP() << "a sanitizer needs more address space";
     raise_file_limit();  // the server inherits it
     served s(COPPICE_HOSTILE_SERVER,
@@ -77,15 +77,15 @@ TEST_P(little_memory, half_bodies_of_2000_clients_leave_a_server_alive_and_are_g
             if (clients.back()->send(head)) send_at_once(c, piece, mebibyte);
             if (i % 100 == 99) ASSERT_TRUE(answers()) << "beside " << i + 1 << " clients";
         }
-        // Those that were let in go on.
+        // Requests that were let in continue.
         for (int round = 0; round != 3; ++round) {
             for (const auto& c : clients) send_at_once(*c, piece, mebibyte);
             ASSERT_TRUE(answers()) << "in round " << round;
         }
         for (const auto& c : clients) c->reset();
     }
-    // The server sees the resets in its own time; near what it had before, beside what it keeps
-    // for the next connections.
+    // The server sees the resets a little later. It must then have about what it had before, plus
+    // what it keeps for the next connections.
     constexpr std::size_t kept = 64 * mebibyte;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (std::size_t now; (now = memory_of(s.pid())) > before + kept;) {

@@ -1,5 +1,5 @@
-// A server behind nginx, which keeps connections to it and shares them among its clients: one in
-// ten requests is answered early, and every answer must belong to its request.
+// A server behind nginx, which keeps connections to it and shares them among its clients. One
+// request in ten is answered early, and every answer must belong to its request.
 #include <coppice/http/body.hpp>
 #include <coppice/http/server.hpp>
 
@@ -35,7 +35,7 @@ using coppice::test::has_status;
 using http::request;
 using http::response;
 
-// The program, or "" if there is none.
+// Returns the program, or "" if there is none.
 std::string find_nginx() {
     std::FILE* const pipe = ::popen(COPPICE_FIND_NGINX " 2>/dev/null", "r");
     std::string path;
@@ -44,9 +44,9 @@ std::string find_nginx() {
     return path;
 }
 
-// An nginx in a process of its own, with its own configuration and directory: it passes requests on
-// to a server over kept connections. At one of its two ports it reads a request whole before it
-// passes it on, at the other it passes on what has come.
+// An nginx in its own process, with its own configuration and directory. It forwards requests to a
+// server over kept connections. At one of its two ports it reads a whole request before it forwards
+// it; at the other it forwards what has arrived.
 class nginx {
 public:
     nginx(const std::string& program, std::uint16_t server)
@@ -77,15 +77,15 @@ public:
         fs::remove_all(directory_);
     }
     std::uint16_t port(bool reads_whole_requests) const { return ports_[!reads_whole_requests]; }
-    // What it has said about errors.
+    // Returns what it has reported about errors.
     std::string log() const {
         std::ifstream in(directory_ / "log");
         return std::string(std::istreambuf_iterator<char>(in), {});
     }
 
 private:
-    // A port that a socket of ours keeps for nginx, which shares it (SO_REUSEPORT); ours does not
-    // listen, and is given no connection.
+    // A port that a socket of the test reserves for nginx, which shares it (SO_REUSEPORT). The
+    // socket does not listen, so it gets no connection.
     static std::uint16_t reserve(int& socket) {
         socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         const int on = 1;
@@ -125,7 +125,7 @@ private:
     pid_t process_ = -1;
 };
 
-// Refuses what says that it is to be refused, and marks every answer with its request's token.
+// Refuses requests that ask for it, and marks every answer with its request's token.
 class gate final : public http::filter {
 public:
     std::optional<response> before(const request& r) const override {
@@ -169,8 +169,9 @@ struct exchange {
     std::string body;  // "": any
 };
 
-// A body of no bytes, or of 60 or more, that would be the begin of a request if the server took it
-// for the next one: the request behind it would end it, and have the answer with the wrong token.
+// A body of 0 bytes, or of 60 or more, that looks like the beginning of a request. If the server
+// took it for the next request, the request after it would complete it, and get an answer with the
+// wrong token.
 std::string hostile_body(std::size_t size) {
     if (size == 0) return "";
     const std::string begin = "GET /plain HTTP/1.1\r\nToken: smuggled\r\nPad: ";
@@ -189,7 +190,8 @@ std::string with_body(const std::string& target, const std::string& fields, bool
     if (!body.empty()) all += size + body + "\r\n";
     return all + "0\r\n\r\n";
 }
-// The n-th request: one in ten is answered before its body has been read, in each way in turn.
+// Returns the n-th request. One in ten is answered before its body has been read, in each way in
+// turn.
 exchange make_exchange(int n, const std::string& token) {
     const std::string fields = "Token: " + token + "\r\n";
     if (n % 10 != 0) {
@@ -242,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(
                     coppice::test::way{io::backend::uring, http::model::worker, 2}),
     coppice::test::name_of_way);
 
-// What was wrong with an answer; "" if nothing.
+// Returns what was wrong with an answer; "" if nothing was.
 std::string fault_of(const std::string& answer, const exchange& e, const std::string& token) {
     const bool right = has_status(answer, e.status) &&
                        (e.body.empty() || coppice::test::body_of(answer) == e.body);

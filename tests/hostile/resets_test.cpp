@@ -25,7 +25,7 @@ protected:
     resets() {
         fs::create_directory(root);
         std::ofstream(root / "large") << "x";
-        fs::resize_file(root / "large", 4u << 20);  // more than sockets hold
+        fs::resize_file(root / "large", 4u << 20);  // more than the sockets' buffers hold
     }
     ~resets() override { fs::remove_all(root); }
     const fs::path root =
@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(ways, resets,
                              return std::string(instance.param.ring) + "_" + instance.param.model;
                          });
 
-TEST_P(resets, of_ten_thousand_clients_leave_a_program_that_serves_files_alive) {
+TEST_P(resets, of_ten_thousand_clients_do_not_end_a_program_that_serves_files) {
     constexpr int clients = coppice::test::sanitized ? 500 : 5000;  // twice: for each model
     served s(COPPICE_HOSTILE_SERVER, {GetParam().ring, GetParam().model, root.string()});
     ASSERT_NE(s.port(), 0);
@@ -50,7 +50,7 @@ TEST_P(resets, of_ten_thousand_clients_leave_a_program_that_serves_files_alive) 
         ASSERT_TRUE(c.connected()) << "after " << i << " clients";
         c.send(i % 3 == 0 ? file : i % 3 == 1 ? file + file + plain : plain + file);
         if (i % 4 != 0) {
-            // The answer is under way; the rest of the file waits for the socket.
+            // The answer is in flight; the rest of the file waits for the socket.
             ASSERT_GT(::recv(c.fd(), bytes.data(), i % 4 == 1 ? 1 : bytes.size(), 0), 0)
                 << "after " << i << " clients";
         }

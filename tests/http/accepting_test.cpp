@@ -1,5 +1,5 @@
-// Whom the server lets in, whom it closes for that, and where it listens.
-#include <coppice/base/atomic.hpp>
+// Which clients the server lets in, which connections it closes for them, and where it listens.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/pause.hpp>
 
 #include "running_server.hpp"
@@ -44,7 +44,7 @@ http::router routes() {
     });
     return r;
 }
-// The test's own limit bounds it.
+// The test's timeout bounds this wait.
 template <class F>
 void wait_until(F done) {
     while (!done()) std::this_thread::yield();
@@ -56,7 +56,7 @@ bool is_served(client& c) {
 class accepting : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, accepting, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(accepting, a_new_client_is_served_in_the_place_of_the_longest_idle_one) {
+TEST_P(accepting, a_new_client_takes_the_place_of_the_longest_idle_connection) {
     http::server_options o = options_of(GetParam());
     o.connections_max = 4;
     running_server server(std::move(o), routes());
@@ -64,7 +64,7 @@ TEST_P(accepting, a_new_client_is_served_in_the_place_of_the_longest_idle_one) {
     for (int i = 0; i != 20; ++i) {
         clients.push_back(std::make_unique<client>(server.port()));
         ASSERT_TRUE(is_served(*clients.back())) << i;
-        // The closed one may belong to another loop, which hears of it in its own time.
+        // The closed connection may belong to another loop, which is told a little later.
         wait_until([&] { return server->statistics().open <= 4; });
     }
     const http::server_statistics s = server->statistics();
@@ -80,7 +80,7 @@ TEST_P(accepting, a_new_client_is_served_in_the_place_of_the_longest_idle_one) {
     }
 }
 
-TEST_P(accepting, a_new_client_gets_503_where_all_others_are_busy) {
+TEST_P(accepting, a_new_client_gets_503_if_all_others_are_busy) {
     http::server_options o = options_of(GetParam());
     o.connections_max = 3;
     running_server server(std::move(o), routes());
@@ -104,7 +104,7 @@ TEST_P(accepting, a_new_client_gets_503_where_all_others_are_busy) {
     EXPECT_TRUE(is_served(after));
 }
 
-TEST_P(accepting, clients_of_this_machine_are_not_counted_by_default) {
+TEST_P(accepting, clients_on_this_machine_are_not_counted_by_default) {
     http::server_options o = options_of(GetParam());
     o.connections_max = 32;  // an eighth, and at least 8, would be 8 for each address
     running_server server(std::move(o), routes());
@@ -116,7 +116,7 @@ TEST_P(accepting, clients_of_this_machine_are_not_counted_by_default) {
     EXPECT_EQ(server->statistics().shed + server->statistics().refused, 0u);
 }
 
-TEST_P(accepting, no_connection_is_let_in_where_none_is_allowed) {
+TEST_P(accepting, no_connection_is_accepted_if_none_is_allowed) {
     http::server_options o = options_of(GetParam());
     o.connections_max = 0;
     running_server server(std::move(o), routes());
@@ -125,7 +125,7 @@ TEST_P(accepting, no_connection_is_let_in_where_none_is_allowed) {
     EXPECT_TRUE(c.ended());
 }
 
-// The limits of descriptors, put back at the end.
+// Restores the limits of descriptors at the end.
 class descriptor_limit {
 public:
     descriptor_limit() { ::getrlimit(RLIMIT_NOFILE, &before_); }
@@ -145,7 +145,7 @@ private:
     rlimit before_{};
 };
 
-TEST(descriptors, a_server_raises_the_soft_limit_or_says_that_it_is_low) {
+TEST(descriptors, a_server_raises_the_soft_limit_or_warns_that_it_is_low) {
     const descriptor_limit limit;
     if (limit.hard() < 2048) GTEST_SKIP() << "the hard limit is low";
     std::vector<std::string> warnings;
@@ -186,16 +186,16 @@ TEST(descriptors, a_server_raises_the_soft_limit_or_says_that_it_is_low) {
     EXPECT_EQ(warnings.size(), limit.hard() == RLIM_INFINITY ? 1u : 2u);
 }
 
-// Whose handler asks for its client's address when the connection is gone, and its descriptor is
-// another's.
-TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
+// A request whose handler asks for the client's address after the connection has gone and its
+// descriptor belongs to another connection.
+TEST_P(accepting, a_request_never_gets_the_address_of_the_next_client) {
     if (GetParam().model == http::model::single || GetParam().model == http::model::multi) return;
     atomic<bool> entered{false}, go_on{false}, answered{false};
     std::string told;
     http::router r = routes();
     r.get("/deaf", [&](request& q) {
         entered.store(true, release);
-        while (!go_on.load(acquire)) std::this_thread::yield();  // both: go_on -> told
+        while (!go_on.load(acquire)) std::this_thread::yield();  // both orders: told follows go_on
         told = q.peer().to_string();
         answered.store(true, release);
         return response(204);
@@ -211,7 +211,7 @@ TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
     const std::string own = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size).to_string();
     ASSERT_TRUE(first.send("GET /deaf HTTP/1.1\r\nHost: a\r\n\r\n"));
     wait_until([&] { return entered.load(acquire); });
-    (void)first.receive_all();  // 503, and then the connection's end
+    (void)first.receive_all();  // the 503, and then the end of the connection
     first.reset();
     client second(server.port());
     EXPECT_TRUE(second.connected());
@@ -220,7 +220,7 @@ TEST_P(accepting, the_address_of_a_client_is_never_that_of_the_next) {
     EXPECT_TRUE(told == own || told == io::endpoint().to_string()) << told;
 }
 
-// A folder of the test's own, and clients of the socket in it.
+// A folder for this test only, and clients of the socket in it.
 class unix_endpoint : public testing::TestWithParam<way> {
 protected:
     void SetUp() override {
@@ -269,7 +269,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(ways, unix_endpoint, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(unix_endpoint, every_thread_takes_clients_and_the_path_goes_with_the_server) {
+TEST_P(unix_endpoint, every_thread_accepts_clients_and_the_server_removes_its_path) {
     {
         running_server server(options(), routes());
         for (int i = 0; i != 40; ++i) EXPECT_EQ(body_of(asked()), "plain");
@@ -278,7 +278,7 @@ TEST_P(unix_endpoint, every_thread_takes_clients_and_the_path_goes_with_the_serv
     EXPECT_FALSE(exists());
 }
 
-TEST_P(unix_endpoint, a_path_on_which_nobody_listens_is_taken_over) {
+TEST_P(unix_endpoint, a_path_without_a_listener_is_taken_over) {
     ::close(bound());
     ASSERT_TRUE(exists());
     {
@@ -288,7 +288,7 @@ TEST_P(unix_endpoint, a_path_on_which_nobody_listens_is_taken_over) {
     EXPECT_FALSE(exists());
 }
 
-TEST_P(unix_endpoint, a_path_that_is_in_use_or_no_socket_is_left_alone) {
+TEST_P(unix_endpoint, a_path_that_is_in_use_or_not_a_socket_is_left_alone) {
     {
         running_server living(options(), routes());
         EXPECT_THROW(http::server(options(), routes()), std::system_error);
@@ -301,7 +301,7 @@ TEST_P(unix_endpoint, a_path_that_is_in_use_or_no_socket_is_left_alone) {
     EXPECT_EQ(text, "kept");
 }
 
-TEST_P(unix_endpoint, a_path_that_is_another_servers_by_now_is_left_alone) {
+TEST_P(unix_endpoint, a_path_that_now_belongs_to_another_server_is_left_alone) {
     auto first = std::make_unique<running_server>(options(), routes());
     EXPECT_EQ(body_of(asked()), "plain");
     ::unlink(path_.c_str());

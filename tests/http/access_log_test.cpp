@@ -1,4 +1,4 @@
-// http/access_log.hpp: every answer leaves a line, and a slow file holds up nobody.
+// http/access_log.hpp: every answer leaves a line, and a slow file delays no request.
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/server.hpp>
 
@@ -39,7 +39,7 @@ public:
 class access_log_on : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, access_log_on, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(access_log_on, every_answer_leaves_a_line_in_the_documented_form) {
+TEST_P(access_log_on, every_answer_leaves_a_line_in_the_documented_format) {
     const log_file file;
     {
         access_log log(file.path);
@@ -79,14 +79,14 @@ TEST(access_log, what_is_handed_over_is_written_in_order_and_once) {
     EXPECT_EQ(file.text(), expected);
 }
 
-TEST(access_log, lines_are_dropped_and_counted_when_the_file_takes_no_more) {
+TEST(access_log, lines_are_dropped_and_counted_when_the_file_cannot_be_written) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     std::thread reader;
     {
         access_log log(ends[1]);
         const std::string batch(100'000, '\n');
-        while (log.dropped() == 0) {  // nobody reads: the pipe is full, then the memory
+        while (log.dropped() == 0) {  // no thread reads: first the pipe is full, then the memory
             std::string lines = batch;
             log.write(lines);
         }
@@ -96,7 +96,7 @@ TEST(access_log, lines_are_dropped_and_counted_when_the_file_takes_no_more) {
             while (::read(fd, drained, sizeof drained) > 0) {
             }
         });
-        // The log's end writes what it has taken over.
+        // The log's destructor writes what it has taken.
     }
     ::close(ends[1]);
     reader.join();
@@ -120,7 +120,7 @@ TEST(access_log, after_reopen_lines_go_to_a_new_file_of_the_same_name) {
     std::filesystem::remove(old);
 }
 
-TEST(access_log, reopened_beside_its_writers_it_loses_and_repeats_no_line) {
+TEST(access_log, reopening_during_writes_loses_and_repeats_no_line) {
     const log_file file;
     constexpr int lines = 20'000;
     constexpr int rotations = 50;
@@ -153,7 +153,7 @@ TEST(access_log, reopened_beside_its_writers_it_loses_and_repeats_no_line) {
     EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), lines);
 }
 
-TEST(access_log, a_reopen_that_fails_keeps_the_file) {
+TEST(access_log, a_failed_reopen_keeps_the_old_file) {
     namespace fs = std::filesystem;
     const log_file directory;
     fs::create_directory(directory.path);
@@ -170,7 +170,7 @@ TEST(access_log, a_reopen_that_fails_keeps_the_file) {
     fs::remove_all(directory.path + ".moved");
 }
 
-TEST(access_log, a_file_that_is_the_callers_is_not_reopened) {
+TEST(access_log, a_file_of_the_caller_is_not_reopened) {
     access_log log(STDERR_FILENO);
     EXPECT_EQ(log.reopen(), std::errc::operation_not_supported);
 }
@@ -179,7 +179,7 @@ TEST(access_log, a_file_that_cannot_be_opened_is_an_error) {
     EXPECT_THROW(access_log("/does/not/exist"), std::system_error);
 }
 
-TEST(access_log, a_pipe_whose_reader_is_gone_costs_lines_and_not_the_process) {
+TEST(access_log, a_pipe_without_a_reader_loses_lines_and_does_not_end_the_process) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
     ::close(ends[0]);

@@ -1,5 +1,5 @@
-// What an answer's status says of its body, and how an answer that cannot be finished ends.
-#include <coppice/base/atomic.hpp>
+// What an answer's status says about its body, and how an answer that cannot be completed ends.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/timer.hpp>
@@ -38,7 +38,7 @@ std::shared_ptr<http::body_source> streamed_text() {
     return http::stream([](body_writer& out) -> task<> { co_await out.write("content"); });
 }
 
-TEST_P(answer_framing, rfc9112_6_3_every_status_leaves_the_next_answer_in_its_place) {
+TEST_P(answer_framing, rfc9112_6_3_no_status_shifts_the_answers_that_follow) {
     atomic<int> exceptions{0};
     http::server_options o = options_of(GetParam());
     o.on_exception = [&](std::exception_ptr) { exceptions.fetch_add(1, relaxed); };
@@ -96,7 +96,7 @@ public:
     }
 };
 
-TEST_P(answer_framing, a_filter_that_makes_an_answer_interim_gives_500) {
+TEST_P(answer_framing, a_filter_that_sets_an_interim_status_causes_500) {
     atomic<int> exceptions{0};
     http::server_options o = options_of(GetParam());
     o.on_exception = [&](std::exception_ptr) { exceptions.fetch_add(1, relaxed); };
@@ -115,12 +115,12 @@ TEST_P(answer_framing, a_filter_that_makes_an_answer_interim_gives_500) {
     EXPECT_EQ(exceptions.load(relaxed), 2);
 }
 
-// Answers 200 to whatever it is asked.
+// Answers 200 to every request.
 struct agreeable final : http::filter {
     std::optional<response> before(const request&) const override { return response::text("yes"); }
 };
 
-TEST_P(answer_framing, rfc9110_9_3_6_nothing_is_read_behind_a_connect) {
+TEST_P(answer_framing, rfc9110_9_3_6_nothing_is_read_after_a_connect) {
     for (const bool agrees : {false, true}) {
         http::router r;
         r.get("/next", [](request&) { return response::text("next"); });
@@ -138,7 +138,7 @@ TEST_P(answer_framing, rfc9110_9_3_6_nothing_is_read_behind_a_connect) {
     }
 }
 
-// The test's own limit bounds it.
+// The test's timeout bounds this wait.
 template <class F>
 void wait_until(F done) {
     while (!done()) std::this_thread::yield();
@@ -170,7 +170,7 @@ http::router endless_routes(atomic<int>& started) {
     return r;
 }
 
-// Receives to the connection's end. An answer that has begun ends with a reset.
+// Receives until the connection ends. An answer that has begun ends with a reset.
 bool nothing_or_reset(client& c) {
     bool reset = false;
     const bool nothing = c.receive_all(&reset).empty();

@@ -1,4 +1,4 @@
-// What the tests of the client have in common: requests, their errors, and the rings they run on.
+// What the client's tests share: requests, their errors, and the rings they run on.
 #pragma once
 
 #include <coppice/http/client.hpp>
@@ -34,7 +34,7 @@ inline http::client_request asks(std::string url, std::string_view method = "GET
     return r;
 }
 
-// The error that a request ends with; none if it has an answer.
+// Returns the error that a request ends with, or none if it has an answer.
 inline task<std::error_code> error_of(http::client& client, http::client_request r) {
     std::error_code error;
     try {

@@ -166,7 +166,7 @@ TEST_P(bodies_on, rfc9112_7_1_a_body_of_unknown_length_is_chunked_with_trailers)
     }
 }
 
-TEST_P(bodies_on, rfc9112_6_1_an_http_1_0_client_gets_no_chunks_but_the_connections_end) {
+TEST_P(bodies_on, rfc9112_6_1_for_an_http_1_0_client_the_end_of_the_connection_ends_the_body) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     ASSERT_TRUE(c.send("GET /lines/2000 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
@@ -178,7 +178,7 @@ TEST_P(bodies_on, rfc9112_6_1_an_http_1_0_client_gets_no_chunks_but_the_connecti
     EXPECT_EQ(body_of(answer), lines_text(2000));
 }
 
-TEST_P(bodies_on, a_declared_length_is_sent_and_kept) {
+TEST_P(bodies_on, a_declared_length_is_sent_and_enforced) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     ASSERT_TRUE(c.send("GET /declared HTTP/1.1\r\nHost: a\r\n\r\n" + std::string(get_plain)));
@@ -188,7 +188,7 @@ TEST_P(bodies_on, a_declared_length_is_sent_and_kept) {
     EXPECT_EQ(body_of(c.receive()), "plain");
 }
 
-TEST_P(bodies_on, rfc9112_8_an_incomplete_body_ends_in_a_reset_and_not_as_if_it_were_whole) {
+TEST_P(bodies_on, rfc9112_8_an_incomplete_body_ends_with_a_reset) {
     http::server_options o = options_of(GetParam());
     o.on_exception = [](std::exception_ptr) {};
     running_server server(std::move(o), routes());
@@ -222,7 +222,7 @@ TEST_P(bodies_on, a_client_that_does_not_read_stops_the_producer_and_memory_stay
     ::setsockopt(c.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     ASSERT_TRUE(c.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n"));
     while (ended.load(acquire) == 0) std::this_thread::yield();
-    // What the kernel's buffers take, and one piece of ours.
+    // The kernel's buffers, and one piece of the server's.
     EXPECT_LT(produced.load(relaxed), 16u << 20);
     EXPECT_EQ(server->statistics().timed_out, 1u);
     while (server->statistics().open != 0) std::this_thread::yield();
@@ -269,7 +269,7 @@ TEST_P(bodies_on, rfc9110_6_5_trailers_of_a_whole_body_reach_the_handler) {
     EXPECT_EQ(body_of(c.receive()), "-");
 }
 
-TEST_P(bodies_on, rfc9110_10_1_1_continue_is_said_when_the_handler_begins_to_read) {
+TEST_P(bodies_on, rfc9110_10_1_1_continue_is_sent_when_the_handler_begins_to_read) {
     running_server server(options_of(GetParam()), routes());
     const auto head = [](const char* path) {
         return "POST " + std::string(path) +
@@ -287,7 +287,7 @@ TEST_P(bodies_on, rfc9110_10_1_1_continue_is_said_when_the_handler_begins_to_rea
     EXPECT_NE(answer.find("\r\nConnection: close\r\n"), std::string::npos);
 }
 
-TEST_P(bodies_on, a_malformed_or_too_large_body_is_refused_also_while_it_is_read) {
+TEST_P(bodies_on, a_malformed_or_too_large_body_is_refused_even_while_it_is_read) {
     http::server_options o = options_of(GetParam());
     o.streamed_body_bytes_max = 1000;
     o.limits.body_bytes_max = 500;
@@ -317,7 +317,8 @@ TEST_P(bodies_on, a_handler_that_does_not_read_slows_its_client) {
     client c(server.port());
     const std::string body = pattern(8u << 20);
     std::thread sender([&] { (void)c.send(post("/slowly", body)); });
-    // Little is taken while nobody reads: what arrived with the head and the read-ahead.
+    // Little is received while the handler does not read: what arrived with the head, and the
+    // read-ahead.
     client other(server.port());
     for (int i = 0; i != 20; ++i) {
         ASSERT_TRUE(other.send(get_plain));
@@ -329,7 +330,7 @@ TEST_P(bodies_on, a_handler_that_does_not_read_slows_its_client) {
     sender.join();
 }
 
-TEST_P(bodies_on, a_client_that_goes_away_in_its_body_stops_the_handler) {
+TEST_P(bodies_on, a_client_that_leaves_during_its_body_stops_the_handler) {
     running_server server(options_of(GetParam()), routes());
     {
         client c(server.port());

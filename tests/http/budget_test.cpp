@@ -1,5 +1,5 @@
-// The bytes that a server keeps for its clients, and what happens where they, or memory, run out.
-#include <coppice/base/atomic.hpp>
+// The bytes that a server keeps for its clients, and what happens when they, or memory, run out.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/json.hpp>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// Stands for what a JSON library reads: text without an 'e'.
+// Stands for a type that a JSON library reads: text without an 'e'.
 struct document {
     std::string text;
 };
@@ -46,7 +46,7 @@ using http::response;
 constexpr std::size_t kibibyte = 1024;
 constexpr std::size_t budget = 1024 * kibibyte;
 
-// Handlers at /held/... wait for this behind the body.
+// Handlers at /held/... wait for this after the body.
 atomic<bool> go_on{true};
 atomic<int> held{0};
 
@@ -67,7 +67,7 @@ task<response> read_form(request& q) {
     co_await hold(q);
     co_return response::text(std::to_string(form.text("a").value_or("").size()));
 }
-// By pieces, as handlers do that gather in their own way.
+// Reads in pieces, as handlers do that collect a body in their own way.
 task<response> read_and_keep(request& q) {
     std::string text;
     for (;;) {
@@ -142,7 +142,7 @@ constexpr std::string_view get_plain = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
 bool is_served(client& c) {
     return c.send(get_plain) && body_of(c.receive()) == "plain";
 }
-// The test's own limit bounds it.
+// The test's timeout bounds this wait.
 template <class F>
 void wait_until(F done) {
     while (!done()) std::this_thread::yield();
@@ -158,7 +158,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(ways, budgets, testing::ValuesIn(every_way), name_of_way);
 
-// Waits until the server has so many bytes from all its clients.
+// Waits until the server keeps that many bytes for all its clients.
 void wait_for_bytes(http::server& s, std::uint64_t bytes) {
     wait_until([&] { return s.statistics().bytes_received >= bytes; });
 }
@@ -172,7 +172,8 @@ TEST_P(budgets, a_request_beyond_the_budget_gets_503_and_others_are_served) {
         const std::string half = chunked ? chunk(200 * kibibyte) : std::string(200 * kibibyte, 'x');
         ASSERT_TRUE(first.send(head + half));
         wait_for_bytes(*server, head.size() + half.size());
-        // Of the second one, a declared length is too much at once, chunks are when they come.
+        // For the second request, a declared length is refused at once, and chunks when they
+        // arrive.
         ASSERT_TRUE(second.send(chunked ? head : post("/size", 900 * kibibyte)));
         for (int i = 0; chunked && i != 16; ++i) (void)second.send(chunk(64 * kibibyte));
         const std::string answer = second.receive();
@@ -180,12 +181,12 @@ TEST_P(budgets, a_request_beyond_the_budget_gets_503_and_others_are_served) {
         EXPECT_NE(answer.find("\r\nRetry-After: 1\r\n"), answer.npos) << answer;
         EXPECT_NE(answer.find("\r\nConnection: close\r\n"), answer.npos) << answer;
         EXPECT_TRUE(is_served(third));
-        // The first has its room, and gives it back.
+        // The first request has its room, and gives it back.
         const std::string rest =
             chunked ? chunk(100 * kibibyte) + "0\r\n\r\n" : std::string(100 * kibibyte, 'x');
         ASSERT_TRUE(first.send(rest));
         EXPECT_EQ(body_of(first.receive()), std::to_string(300 * kibibyte));
-        // Another loop may see the room a little later than the first hears its answer.
+        // Another loop may see the room a little later than the first client gets its answer.
         for (std::string again; again != std::to_string(300 * kibibyte);) {
             client next(server.port());
             ASSERT_TRUE(next.send(head + half + rest));
@@ -198,7 +199,7 @@ TEST_P(budgets, a_request_beyond_the_budget_gets_503_and_others_are_served) {
     }
 }
 
-TEST_P(budgets, what_clients_that_go_away_had_is_given_back) {
+TEST_P(budgets, memory_of_clients_that_leave_is_given_back) {
     running_server server(options(), routes());
     const std::string half = post("/size", 700 * kibibyte) + std::string(500 * kibibyte, 'x');
     std::uint64_t bytes = 0;
@@ -224,7 +225,7 @@ TEST_P(budgets, heads_that_do_not_end_are_counted_too) {
         clients.push_back(std::make_unique<client>(server.port()));
         ASSERT_TRUE(clients.back()->send("GET /plain HTTP/1.1\r\nHost: a\r\nX: y"));
     }
-    // Those that were let in wait; the others are answered.
+    // Requests that were let in wait; the others are answered.
     for (const auto& c : clients) {
         wait_until([&] { return server->statistics().accepted == 40; });
         (void)c->send("z");
@@ -243,7 +244,7 @@ TEST_P(budgets, heads_that_do_not_end_are_counted_too) {
     EXPECT_EQ(body_of(after.receive()), "plain");
 }
 
-TEST_P(budgets, answers_that_clients_do_not_read_end_with_a_reset_beyond_the_budget) {
+TEST_P(budgets, unread_answers_beyond_the_budget_end_with_a_reset) {
     running_server server(options(), routes());
     std::vector<std::unique_ptr<client>> clients;
     for (int i = 0; i != 8; ++i) {
@@ -251,7 +252,8 @@ TEST_P(budgets, answers_that_clients_do_not_read_end_with_a_reset_beyond_the_bud
         ASSERT_TRUE(
             clients.back()->send("GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
     }
-    // The last that exceeds the budget is let through, so that one that reads is always served.
+    // The last request that exceeds the budget is let through, so a client that reads is always
+    // served.
     wait_until([&] { return server->statistics().open < 8; });
     client other(server.port());
     EXPECT_TRUE(is_served(other));
@@ -270,7 +272,7 @@ TEST_P(budgets, answers_that_clients_do_not_read_end_with_a_reset_beyond_the_bud
     EXPECT_EQ(body_of(after.receive()).size(), 16u << 20);
 }
 
-TEST_P(budgets, without_any_only_what_comes_whole_is_served) {
+TEST_P(budgets, without_a_budget_only_requests_that_arrive_whole_are_served) {
     http::server_options o = options();
     o.buffered_bytes_max = 0;
     running_server server(std::move(o), routes());
@@ -280,7 +282,7 @@ TEST_P(budgets, without_any_only_what_comes_whole_is_served) {
     EXPECT_TRUE(has_status(c.receive(), 503));
 }
 
-// A body of `size` bytes and what is around it, as the handler at the path reads it.
+// A body of `size` bytes and its framing, as the handler at the path reads it.
 struct whole_body {
     std::string head, begin, content, end;
     std::string all() const { return head + begin + content + end; }
@@ -299,7 +301,7 @@ whole_body body_for(std::string_view path, std::size_t size) {
     return b;
 }
 
-TEST_P(budgets, what_handlers_keep_of_their_bodies_counts_while_they_run) {
+TEST_P(budgets, bytes_that_handlers_keep_count_while_the_handlers_run) {
     for (const std::string path : {"/json", "/form", "/keep"}) {
         SCOPED_TRACE(path);
         go_on.store(false, relaxed);
@@ -308,7 +310,7 @@ TEST_P(budgets, what_handlers_keep_of_their_bodies_counts_while_they_run) {
         client first(server.port()), second(server.port()), third(server.port());
         ASSERT_TRUE(first.send(body_for("/held" + path, 400 * kibibyte).all()));
         while (held.load(acquire) == 0) std::this_thread::yield();
-        // It would fit alone.
+        // It would fit by itself.
         (void)second.send(body_for(path, 700 * kibibyte).all());
         const std::string answer = second.receive();
         EXPECT_TRUE(has_status(answer, 503)) << answer;
@@ -317,7 +319,7 @@ TEST_P(budgets, what_handlers_keep_of_their_bodies_counts_while_they_run) {
         EXPECT_TRUE(is_served(third));
         go_on.store(true, release);
         EXPECT_EQ(body_of(first.receive()), std::to_string(400 * kibibyte));
-        // The room is there again; another loop may see it a little later.
+        // The room is free again; another loop may see it a little later.
         const std::size_t size = (path == "/form" ? 400 : 700) * kibibyte;
         for (std::string again; again != std::to_string(size);) {
             client next(server.port());
@@ -331,7 +333,7 @@ TEST_P(budgets, what_handlers_keep_of_their_bodies_counts_while_they_run) {
     }
 }
 
-TEST_P(budgets, what_handlers_have_kept_is_given_back_however_they_end) {
+TEST_P(budgets, bytes_that_handlers_kept_are_given_back_however_they_end) {
     running_server server(options(), routes());
     for (const std::string path : {"/json", "/form", "/keep"}) {
         SCOPED_TRACE(path);
@@ -342,7 +344,7 @@ TEST_P(budgets, what_handlers_have_kept_is_given_back_however_they_end) {
             client c(server.port());
             ASSERT_TRUE(c.send(malformed.all()));
             EXPECT_TRUE(has_status(c.receive(), path == "/keep" ? 200 : 400));
-            // Gone in the middle.
+            // The client leaves in the middle of the body.
             const whole_body half = body_for(path, 400 * kibibyte);
             const std::uint64_t before = server->statistics().bytes_received;
             const std::string sent = half.head + half.begin + half.content.substr(0, 300'000);
@@ -361,7 +363,7 @@ TEST_P(budgets, what_handlers_have_kept_is_given_back_however_they_end) {
 
 const std::string trailer = "0\r\nA: " + std::string(100, 'b') + "\r\n\r\n";
 
-// What one client asks in a row, each time on a new connection.
+// What one client requests in a row, each time on a new connection.
 const std::vector<std::string> questions = {
     std::string(get_plain),
     std::string(get_plain) + std::string(get_plain) + std::string(get_plain),
@@ -381,7 +383,7 @@ const std::vector<std::string> questions = {
     body_for("/form", 50'000).all(),
 };
 
-// What the server may say when it has no memory: a whole answer, an error, or nothing.
+// What the server may send when it has no memory: a whole answer, an error, or nothing.
 void ask(const std::string& question, std::uint16_t port) {
     client c(port);
     if (!c.send(question)) return;
@@ -393,7 +395,7 @@ void ask(const std::string& question, std::uint16_t port) {
     EXPECT_TRUE(has_status(all, 200)) << all.substr(0, 200);
 }
 
-TEST_P(budgets, each_allocation_that_fails_ends_one_connection_at_most) {
+TEST_P(budgets, each_failed_allocation_ends_at_most_one_connection) {
     if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
     for (const std::string& question : questions) {
         SCOPED_TRACE(question.substr(0, 40));

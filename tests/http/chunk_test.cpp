@@ -53,12 +53,12 @@ TEST(chunk, sizes_are_hexadecimal_in_either_case) {
     }
 }
 
-TEST(chunk, bytes_behind_the_body_are_left) {
+TEST(chunk, bytes_after_the_body_are_left) {
     EXPECT_EQ(every_way("1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n"), "complete after 11: x");
     EXPECT_EQ(every_way("0\r\n\r\n\r\n"), "complete after 5: ");
 }
 
-TEST(chunk, an_unfinished_body_is_partial_with_what_it_has) {
+TEST(chunk, an_unfinished_body_is_partial_and_gives_its_bytes_so_far) {
     const std::string body = "5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n";
     for (std::size_t size = 0; size < body.size(); ++size) {
         const std::string payload = std::string("hello").substr(0, size < 7 ? 0 : size - 7);
@@ -194,7 +194,7 @@ TEST(chunk_limit, extensions_and_trailers_share_the_header_limit) {
     EXPECT_EQ(code("0\r\n" + trailer(10) + trailer(10) + "A", limit), 431);
 }
 
-TEST(chunk, after_its_end_a_decoder_takes_nothing_more) {
+TEST(chunk, after_the_end_a_decoder_consumes_nothing) {
     for (std::string text : {"0\r\n\r\n", "x"}) {
         http::chunk_decoder decoder({});
         const auto first = decoder.decode(text);

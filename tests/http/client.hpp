@@ -42,7 +42,8 @@ public:
         }
         return true;
     }
-    // Begins to post so many bytes to /echo; true once the server has the head and waits for them.
+    // Begins to post `length` bytes to /echo. Returns true once the server has the head and waits
+    // for them.
     bool begin_post(std::size_t length) {
         return send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: " +
                     std::to_string(length) + "\r\n\r\n") &&
@@ -50,8 +51,8 @@ public:
     }
     void finish_sending() { ::shutdown(fd_, SHUT_WR); }
 
-    // The next answer, head and body; "" if the connection ends or nothing comes.
-    // Answers to HEAD have no body. A chunked body is given without its framing.
+    // Returns the next answer, head and body; "" if the connection ends or nothing arrives. Answers
+    // to HEAD have no body. A chunked body is returned without its framing.
     std::string receive(bool head_only = false) {
         for (;;) {
             const std::size_t end = input_.find("\r\n\r\n");
@@ -72,14 +73,14 @@ public:
             if (!receive_some()) return "";
         }
     }
-    // Everything until the server closes; sets `reset` if it was a reset and not an end.
+    // Returns everything until the server closes; sets `reset` if it ended with a reset.
     std::string receive_all(bool* reset = nullptr) {
         while (receive_some()) {
         }
         if (reset != nullptr) *reset = error_ != 0;
         return std::exchange(input_, {});
     }
-    // The trailer fields of the last chunked answer.
+    // Returns the trailer fields of the last chunked answer.
     const std::string& trailers() const { return trailers_; }
     // Ends the connection with a reset.
     void reset() {
@@ -87,7 +88,7 @@ public:
         ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
         ::close(std::exchange(fd_, -1));
     }
-    // Whether the server has ended the connection, with nothing left to read.
+    // Returns true if the server has ended the connection, and nothing is left to read.
     bool ended() { return input_.empty() && !receive_some() && error_ != EAGAIN; }
 
 private:

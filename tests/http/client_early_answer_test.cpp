@@ -42,7 +42,7 @@ struct note_end {
     ~note_end() { ended = true; }
 };
 
-// A request with a body of `large` bytes; the waiting kind writes a piece and then waits for ever.
+// A request with a body of `large` bytes; the waiting kind writes a piece and then waits forever.
 struct upload {
     upload(body_kind kind, const io::endpoint& to, io::context& loop) {
         request.to = to;
@@ -97,7 +97,7 @@ TEST_P(client_early_answer, rfc9112_9_5_a_refusal_ends_the_sending_and_is_the_an
     };
     for (const std::string& answer : answers) {
         for (const afterwards then : all_afterwards) {
-            // Without an end of the stream, nothing ends that one's body.
+            // Without an end of the stream, nothing ends the body of this answer.
             const bool to_its_end = answer.find("close") != answer.npos;
             if (to_its_end && then != afterwards::closes) continue;
             for (const body_kind kind : body_kinds) {
@@ -113,8 +113,8 @@ TEST_P(client_early_answer, rfc9112_9_5_a_refusal_ends_the_sending_and_is_the_an
                             EXPECT_GE(got.status(), 300);
                             EXPECT_EQ(got.body(), "too large");
                         } catch (const std::system_error& e) {
-                            // A reset in place of the end of the stream: not all of it may have
-                            // come.
+                            // A reset instead of the end of the stream: part of it may not have
+                            // arrived.
                             EXPECT_TRUE(may_break) << e.what();
                         }
                         EXPECT_TRUE(up.source_ended);
@@ -227,7 +227,7 @@ TEST_P(client_early_answer, a_kept_connection_that_was_closed_is_replaced) {
         [](accepted& a) {
             a.receive_head();
             a.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-            // Of the second connection the whole request; the first ends with it.
+            // The second connection gets the whole request; the first ends with it.
             if (a.received.starts_with("PUT")) a.receive_all();
         },
         2);
@@ -240,7 +240,7 @@ TEST_P(client_early_answer, a_kept_connection_that_was_closed_is_replaced) {
     }(net.loop, server.where));
 }
 
-TEST_P(client_early_answer, a_source_that_throws_or_stops_ends_the_request_so) {
+TEST_P(client_early_answer, a_source_that_throws_or_stops_ends_the_request_likewise) {
     network net(GetParam());
     const server_of server([](accepted& a) { a.receive_all(); }, 2);
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -271,14 +271,14 @@ TEST_P(client_early_answer, a_source_that_throws_or_stops_ends_the_request_so) {
     }(net.loop, server.where));
 }
 
-// The limits of a client that waits for nothing long.
+// The limits of a client with short waits.
 http::client_options hasty() {
     http::client_options o;
     o.body = o.answer = 200ms;
     return o;
 }
 
-TEST_P(client_early_answer, a_server_that_reads_nothing_costs_the_body_limit) {
+TEST_P(client_early_answer, a_server_that_reads_nothing_ends_the_request_after_the_body_limit) {
     network net(GetParam());
     for (const body_kind kind : body_kinds) {
         SCOPED_TRACE(static_cast<int>(kind));
@@ -298,7 +298,7 @@ TEST_P(client_early_answer, a_server_that_reads_nothing_costs_the_body_limit) {
             http::client client(loop, hasty());
             upload up(k, to, loop);
             const std::error_code error = co_await error_of(client, up.request);
-            // A success for what the server has not taken.
+            // A success for a body that the server has not taken.
             EXPECT_EQ(error, std::errc::timed_out);
             EXPECT_TRUE(up.source_ended);
             EXPECT_EQ(client.idle_connections(), 0u);
@@ -311,7 +311,7 @@ TEST_P(client_early_answer, a_stop_in_the_middle_of_a_body_ends_the_request) {
     for (const body_kind kind : body_kinds) {
         SCOPED_TRACE(static_cast<int>(kind));
         inplace_stop_source stop;
-        // The server stops the request, on its own thread, once the body is under way.
+        // The server stops the request, from its own thread, once the body is in flight.
         const server_of server(
             [&](accepted& a) {
                 a.receive_head();

@@ -1,4 +1,4 @@
-// http::client against the hostile: floods, bytes that nobody asked for, memory that fails.
+// http::client against hostile servers: floods, unrequested bytes, failing memory.
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/stopped_as.hpp>
@@ -35,7 +35,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(rings, client_hostile,
                          testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
 
-// Each is an error, and an early one: the server goes on until the client has gone.
+// Each causes an error early: the server continues until the client has gone.
 TEST_P(client_hostile, a_flood_of_any_kind_ends_at_a_limit) {
     const std::string ok = "HTTP/1.1 200 OK\r\n";
     const std::string chunked = ok + "Transfer-Encoding: chunked\r\n\r\n";
@@ -83,8 +83,8 @@ TEST_P(client_hostile, a_flood_of_any_kind_ends_at_a_limit) {
     }
 }
 
-// What is behind an answer is nobody's: the connection is not used again.
-TEST_P(client_hostile, bytes_behind_an_answer_are_never_the_next_one) {
+// Bytes after an answer belong to no request: the connection is not used again.
+TEST_P(client_hostile, bytes_after_an_answer_are_never_the_next_answer) {
     const std::string smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled";
     const std::pair<std::string_view, std::string> answers[] = {
         {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
@@ -128,8 +128,8 @@ TEST_P(client_hostile, bytes_behind_an_answer_are_never_the_next_one) {
     }
 }
 
-// Answers byte by byte must give what the whole gives, in either way of reading.
-TEST_P(client_hostile, an_answer_byte_by_byte_is_the_same_answer) {
+// An answer that arrives byte by byte must read as the whole answer does, in either way of reading.
+TEST_P(client_hostile, an_answer_that_arrives_byte_by_byte_is_the_same_answer) {
     const std::string answers[] = {
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX: y\r\n\r\nbody",
         "HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n2;a=b\r\ndy\r\n0\r\nY: "
@@ -163,7 +163,7 @@ TEST_P(client_hostile, an_answer_byte_by_byte_is_the_same_answer) {
     }
 }
 
-// Answers each request on each connection until `over`; on the calling thread.
+// Answers each request on each connection until `over`, on the calling thread.
 void answer_until(int listener, const atomic<bool>& over) {
     const std::string moved =
         "HTTP/1.1 307 Moved\r\nLocation: /second\r\nContent-Length: 0\r\n\r\n";
@@ -195,7 +195,8 @@ void answer_until(int listener, const atomic<bool>& over) {
     for (std::size_t i = 1; i != fds.size(); ++i) ::close(fds[i].fd);
 }
 
-// A large body, a redirect, a limit of connections, retries and a total: all that may allocate.
+// A large body, a redirect, a limit of connections, retries, and a total: everything that may
+// allocate.
 task<> ask_for_much(io::context& loop, io::endpoint to, bool by_pieces, std::string& got) {
     const std::string body(20'000, 'x');
     http::client_options o;
@@ -222,7 +223,7 @@ task<> ask_for_much(io::context& loop, io::endpoint to, bool by_pieces, std::str
     }
 }
 
-TEST_P(client_hostile, memory_that_fails_anywhere_ends_the_request_and_nothing_else) {
+TEST_P(client_hostile, a_failed_allocation_anywhere_ends_only_the_request) {
     if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
     io::endpoint where;
     const int listener = listen_anywhere(where);

@@ -1,4 +1,4 @@
-// Answers that are read by pieces, and requests that wait for their turn at a host.
+// Answers that are read in pieces, and requests that wait for their turn at a host.
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/when_all.hpp>
@@ -80,7 +80,7 @@ task<std::string> rest_of(http::client_answer& answer) {
     co_return all;
 }
 
-TEST_P(client_open, gives_the_head_at_once_and_the_body_by_pieces) {
+TEST_P(client_open, gives_the_head_at_once_and_the_body_in_pieces) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -128,7 +128,7 @@ TEST_P(client_open, gives_the_head_at_once_and_the_body_by_pieces) {
     }(net.loop, server->local()));
 }
 
-TEST_P(client_open, nothing_is_received_while_nobody_reads_and_leaving_ends_the_server) {
+TEST_P(client_open, nothing_is_received_between_reads_and_leaving_stops_the_server) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to, atomic<std::size_t>& sent,
@@ -136,7 +136,7 @@ TEST_P(client_open, nothing_is_received_while_nobody_reads_and_leaving_ends_the_
         http::client client(loop);
         {
             http::client_answer answer = co_await client.open(asks(to, "/endless"));
-            // The server fills what the kernel holds, and then waits.
+            // The server fills the kernel's buffers, and then waits.
             std::size_t before = ~std::size_t{0};
             while (before != sent.load(relaxed)) {
                 before = sent.load(relaxed);
@@ -204,7 +204,7 @@ TEST_P(client_open, a_body_that_breaks_is_an_error_each_time_it_is_read) {
     }(net.loop, server.where));
 }
 
-TEST_P(client_open, a_reset_is_an_error_each_time_though_only_the_end_ends_the_body) {
+TEST_P(client_open, a_reset_is_an_error_each_time_even_if_the_connections_end_ends_the_body) {
     scripted_server server({"HTTP/1.1 200 OK\r\n\r\npart"}, scripted_server::ending::reset);
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -222,7 +222,7 @@ TEST_P(client_open, a_reset_is_an_error_each_time_though_only_the_end_ends_the_b
             }
             EXPECT_EQ(failed, std::errc::connection_aborted) << i;
         }
-        EXPECT_TRUE(said.starts_with("the answer's body: ")) << said;
+        EXPECT_TRUE(said.starts_with("http request: the answer's body: ")) << said;
     }(net.loop, server.where));
 }
 
@@ -247,7 +247,7 @@ TEST_P(client_open, requests_beyond_a_hosts_limit_wait_in_their_order) {
     }(net.loop, server->local()));
 }
 
-TEST_P(client_open, one_that_waits_and_is_stopped_leaves_the_others_their_order) {
+TEST_P(client_open, stopping_a_waiting_request_leaves_the_others_in_order) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -267,7 +267,7 @@ TEST_P(client_open, one_that_waits_and_is_stopped_leaves_the_others_their_order)
             const auto let_go = [](inplace_stop_source& s, std::optional<http::client_answer>& h,
                                    bool stop_first) -> task<> {
                 if (stop_first) s.request_stop();
-                h.reset();  // whose turn it is now is on its way
+                h.reset();  // the next request has got its turn, but has not resumed
                 if (!stop_first) s.request_stop();
                 co_return;
             };
@@ -279,7 +279,7 @@ TEST_P(client_open, one_that_waits_and_is_stopped_leaves_the_others_their_order)
     }(net.loop, server->local()));
 }
 
-TEST_P(client_open, when_a_request_fails_the_next_has_its_turn) {
+TEST_P(client_open, after_a_failed_request_the_next_gets_its_turn) {
     io::endpoint nobody;
     ::close(listen_anywhere(nobody));
     network net(GetParam());

@@ -24,7 +24,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(rings, client_redirect,
                          testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
 
-TEST_P(client_redirect, rfc9110_7_1_references_are_relative_to_what_was_asked_in_any_form) {
+TEST_P(client_redirect, rfc9110_7_1_references_are_relative_to_the_requested_target_in_any_form) {
     const std::string moved = "HTTP/1.1 307 A\r\nLocation: next?x\r\nContent-Length: 0\r\n\r\n";
     const std::string done = "HTTP/1.1 200 A\r\nContent-Length: 0\r\n\r\n";
     struct {

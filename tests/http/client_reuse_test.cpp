@@ -1,4 +1,4 @@
-// When http::client uses a connection again: never after its server has said something unasked.
+// When http::client reuses a connection: never after its server has sent something unasked.
 #include <coppice/exec/when_all.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/io/socket.hpp>
@@ -30,8 +30,8 @@ void send_to(int fd, std::string_view text) {
               static_cast<ssize_t>(text.size()));
 }
 
-// A server that is asked for "/1", says `unasked` on that connection while another server is asked
-// something, and is asked for "/2" on whatever connection.
+// A server gets a request for "/1" and sends `unasked` on that connection while another server gets
+// a request. It then gets a request for "/2" on any connection.
 class talkative_server {
 public:
     talkative_server(std::string unasked, bool closes)
@@ -42,7 +42,7 @@ public:
             send_to(first, answer_of("first"));
             const int other = ::accept(other_listener_, nullptr, nullptr);
             EXPECT_TRUE(receive_request(other).starts_with("GET /other "));
-            // On this machine it has arrived when the call returns.
+            // On the loopback, the bytes have arrived when the call returns.
             if (!unasked.empty()) send_to(first, unasked);
             if (closes) ::close(std::exchange(first, -1));
             send_to(other, answer_of("other"));
@@ -79,7 +79,7 @@ task<std::size_t> ask(io::context& loop, io::endpoint where, io::endpoint elsewh
     co_return client.connections_made();
 }
 
-TEST_P(client_reuse, what_a_server_says_unasked_is_never_the_next_answer) {
+TEST_P(client_reuse, what_a_server_sends_unasked_is_never_the_next_answer) {
     const std::string unasked[] = {
         answer_of("unasked"),
         answer_of("unasked") + answer_of("again"),
@@ -102,7 +102,7 @@ TEST_P(client_reuse, what_a_server_says_unasked_is_never_the_next_answer) {
     }
 }
 
-TEST_P(client_reuse, a_connection_is_used_again_unless_its_server_has_ended_it) {
+TEST_P(client_reuse, a_connection_is_reused_unless_its_server_has_ended_it) {
     for (const bool closes : {false, true}) {
         talkative_server server("", closes);
         network net(GetParam());
@@ -114,7 +114,7 @@ TEST_P(client_reuse, a_connection_is_used_again_unless_its_server_has_ended_it) 
     }
 }
 
-TEST_P(client_reuse, rfc9112_9_6_a_connection_that_was_asked_to_close_is_not_used_again) {
+TEST_P(client_reuse, rfc9112_9_6_a_connection_that_was_asked_to_close_is_not_reused) {
     for (const std::string_view close :
          {"Connection: close\r\n", "X: y\r\nconnection: CLOSE\r\n"}) {
         const server_of server(
@@ -143,8 +143,8 @@ TEST_P(client_reuse, rfc9112_9_6_a_connection_that_was_asked_to_close_is_not_use
     }
 }
 
-// Both have been closed by a server that says so only when it is asked again.
-TEST_P(client_reuse, behind_a_closed_connection_comes_a_new_one_and_not_another_kept_one) {
+// Both connections were closed by a server that shows it only at the next request.
+TEST_P(client_reuse, a_closed_connection_is_replaced_by_a_new_one_and_not_by_another_kept_one) {
     for (const std::size_t connections_max : {0, 2}) {
         SCOPED_TRACE(connections_max);
         io::endpoint where;

@@ -1,4 +1,4 @@
-// What http::client refuses to send, refuses to take for whole, and stops.
+// What http::client refuses to send, refuses to accept as complete, and stops.
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/then.hpp>
@@ -130,7 +130,7 @@ TEST_P(client_safety, what_is_not_one_request_is_never_sent) {
     EXPECT_EQ(asked.load(relaxed), 1);
 }
 
-// What a server sends before it ends the connection, and whether that is a whole answer.
+// What a server sends before it ends the connection, and if that is a whole answer.
 struct sent_answer {
     std::string bytes;
     bool whole_at_end, whole_at_reset;
@@ -159,7 +159,7 @@ const std::vector<sent_answer> answers = {
      false, false},
 };
 
-TEST_P(client_safety, rfc9112_8_a_part_of_an_answer_is_an_error_and_never_the_whole) {
+TEST_P(client_safety, rfc9112_8_a_part_of_an_answer_is_an_error) {
     using ending = scripted_server::ending;
     for (const ending how : {ending::end_of_stream, ending::reset}) {
         for (const sent_answer& each : answers) {
@@ -172,7 +172,7 @@ TEST_P(client_safety, rfc9112_8_a_part_of_an_answer_is_an_error_and_never_the_wh
                     http::client client(loop);
                     http::client_request r;
                     r.to = to;
-                    r.method = "PATCH";  // not sent again by itself
+                    r.method = "PATCH";  // not retried automatically
                     if (sink) r.sink = [](std::string_view) -> task<> { co_return; };
                     const std::error_code error = co_await error_of(client, r);
                     EXPECT_EQ(!error, good) << bytes << ": " << error.message();
@@ -264,8 +264,8 @@ task<http::client_response> endless_request(io::context& loop, http::client& cli
     co_return co_await client.send(std::move(r));
 }
 
-// Answers one request, if one comes before `over`; on the calling thread, which no allocation
-// fails.
+// Answers one request, if one arrives before `over`, on the calling thread, whose allocations do
+// not fail.
 void answer_one(int listener, std::string_view answer, const atomic<bool>& over) {
     pollfd ready{listener, POLLIN, 0};
     while (!over.load(acquire) && ::poll(&ready, 1, 1) == 0) {
@@ -277,7 +277,7 @@ void answer_one(int listener, std::string_view answer, const atomic<bool>& over)
     ::close(fd);
 }
 
-TEST_P(client_safety, an_allocation_that_fails_ends_one_request_at_most) {
+TEST_P(client_safety, a_failed_allocation_ends_at_most_one_request) {
     if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
     const std::string head = "HTTP/1.1 200 OK\r\nX: " + std::string(100, 'x') + "\r\n";
     const std::string body(1000, 'b');
@@ -323,7 +323,7 @@ TEST_P(client_safety, an_allocation_that_fails_ends_one_request_at_most) {
     ::close(listener);
 }
 
-// Sources and sinks may go to a pool, as senders or as tasks; the request goes on on its loop.
+// Sources and sinks may move to a pool, as senders or as tasks; the request stays on its loop.
 task<> away(thread_pool& pool) {
     co_await pool.get_scheduler().schedule();
 }
@@ -398,7 +398,7 @@ TEST_P(client_safety, a_success_whose_body_is_not_taken_in_time_is_an_error) {
         const std::string_view answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
         char end;
-        pollfd over{fd, POLLRDHUP, 0};  // reads nothing more until the client has gone
+        pollfd over{fd, POLLRDHUP, 0};  // reads nothing until the client has gone
         while (::poll(&over, 1, -1) < 0) {
         }
         (void)::recv(fd, &end, 0, 0);
@@ -422,7 +422,7 @@ TEST_P(client_safety, a_success_whose_body_is_not_taken_in_time_is_an_error) {
     ::close(listener);
 }
 
-TEST_P(client_safety, what_cannot_become_an_answer_is_not_waited_for) {
+TEST_P(client_safety, bytes_that_cannot_become_an_answer_are_refused_at_once) {
     const std::pair<const char*, std::errc> beginnings[] = {
         {"<html>", std::errc::bad_message},
         {"HTTP/2 200\r\n", std::errc::bad_message},
@@ -454,7 +454,7 @@ TEST_P(client_safety, what_cannot_become_an_answer_is_not_waited_for) {
                 http::client client(loop, o);
                 http::client_request r;
                 r.to = to;
-                r.method = "PATCH";  // not sent again by itself
+                r.method = "PATCH";  // not retried automatically
                 const std::error_code got = co_await error_of(client, r);
                 EXPECT_EQ(got, error);
             }(net.loop, where, expected));
@@ -464,8 +464,9 @@ TEST_P(client_safety, what_cannot_become_an_answer_is_not_waited_for) {
     }
 }
 
-// Else the server's handler would go on: a client that only ends its sending side may be waiting.
-TEST_P(client_safety, a_stopped_request_stops_the_servers_handler_too_and_is_not_sent_again) {
+// Otherwise the server's handler would continue: a client that only ends its sending side may be
+// waiting.
+TEST_P(client_safety, a_stopped_request_also_stops_the_servers_handler_and_is_not_retried) {
     running_server server(options_of(every_way[0]), waiting_routes());
     network net(GetParam());
     std::uint64_t stopped = 0;
@@ -497,7 +498,8 @@ TEST_P(client_safety, a_stopped_request_stops_the_servers_handler_too_and_is_not
                 EXPECT_EQ(client.connections_made(), 1u) << first << h;
                 EXPECT_EQ(client.idle_connections(), 0u) << first << h;
             }(net.loop, server->local(), kept, how));
-            // The test's own limit bounds it. A request whose handler has not begun is not counted.
+            // The test's timeout bounds this wait. A request whose handler has not begun is not
+            // counted.
             ++stopped;
             while (server->statistics().open != 0) std::this_thread::yield();
         }
@@ -506,7 +508,7 @@ TEST_P(client_safety, a_stopped_request_stops_the_servers_handler_too_and_is_not
     EXPECT_LE(server->statistics().stopped, stopped);
 }
 
-TEST_P(client_safety, what_awaits_a_request_stops_it_in_every_phase) {
+TEST_P(client_safety, the_awaiter_of_a_request_can_stop_it_in_every_phase) {
     running_server server(options_of(every_way[0]), waiting_routes());
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {

@@ -1,9 +1,10 @@
-// http/client.hpp against our server and against scripted ones.
+// http/client.hpp against coppice's server and against scripted servers.
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/client.hpp>
+#include <coppice/http/client_message.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/stop/shared.hpp>
@@ -55,7 +56,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(rings, client_on, testing::Values(io::backend::epoll, io::backend::uring),
                          name_of_ring);
 
-TEST_P(client_on, asks_again_and_again_over_one_connection) {
+TEST_P(client_on, sends_many_requests_over_one_connection) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -153,13 +154,14 @@ TEST_P(client_on, a_stop_from_any_thread_ends_a_request_that_waits) {
         other.join();
         first.join();
     }
-    // Their handlers have been stopped too, by their clients' going and not by their time.
+    // Their handlers were stopped too, because the clients went away and not because their time was
+    // up.
     while (server->statistics().open != 0) std::this_thread::yield();
     EXPECT_EQ(server->statistics().stopped, 40u);
     EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
-TEST_P(client_on, an_answer_that_does_not_come_in_time_is_an_error) {
+TEST_P(client_on, an_answer_that_does_not_arrive_in_time_is_an_error) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -240,7 +242,7 @@ TEST_P(client_on, rfc9112_8_an_answer_that_ends_too_early_is_an_error) {
     }(net.loop, server.where, early.size()));
 }
 
-TEST_P(client_on, interim_answers_are_passed_over_and_the_connections_end_can_end_a_body) {
+TEST_P(client_on, interim_answers_are_skipped_and_the_connections_end_can_end_a_body) {
     scripted_server server(
         {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
          "HTTP/1.1 200 OK\r\n\r\nuntil the end"});

@@ -1,4 +1,4 @@
-// http::client asked on threads that are not its loop's: handlers on a pool, pools, plain threads.
+// http::client used on threads other than its loop's: handlers on a pool, pools, plain threads.
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -31,7 +31,7 @@ using namespace coppice::test;
 using http::request;
 using http::response;
 
-// One client for each loop of a server; owned by its handlers, which go before its loops do.
+// One client for each loop of a server. The handlers own it, and are destroyed before their loops.
 class clients {
 public:
     void make(io::context& loop) {
@@ -59,7 +59,7 @@ task<response> ask_twice(request& q, http::client& upstream, io::endpoint to,
 class client_of_loop : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, client_of_loop, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(client_of_loop, a_handler_asks_through_it_wherever_the_handler_runs) {
+TEST_P(client_of_loop, a_handler_sends_requests_through_it_wherever_the_handler_runs) {
     running_server other(options_of(every_way[0]), [] {
         http::router r;
         r.get("/inner", [](request&) { return response::text("inner"); });
@@ -125,7 +125,7 @@ task<> ask_and_come_back(http::client& c, io::endpoint to, thread_pool& pool) {
     EXPECT_TRUE(pool.is_current());
 }
 
-TEST_P(client_elsewhere, tasks_of_a_pool_ask_side_by_side_and_come_back_to_their_pool) {
+TEST_P(client_elsewhere, tasks_on_a_pool_send_requests_side_by_side_and_return_to_their_pool) {
     thread_pool pool(2);
     execution::counting_scope scope;
     for (int i = 0; i != 8; ++i) {
@@ -164,14 +164,14 @@ TEST_P(client_elsewhere, sources_and_sinks_run_on_the_loop) {
     EXPECT_EQ(received.size(), 10'000u);
 }
 
-TEST_P(client_elsewhere, an_error_reaches_the_thread_that_asks) {
+TEST_P(client_elsewhere, an_error_reaches_the_thread_that_sent_the_request) {
     http::client_request r;
     r.to = server->local();
     r.target = "/ /";
     EXPECT_THROW((void)this_thread::sync_wait(asking.send(r)), std::system_error);
 }
 
-// By a token of the request's, and by what awaits it; before it starts, and at any moment after.
+// Stops by the request's own token and by its awaiter; before it starts, and at any moment after.
 TEST_P(client_elsewhere, a_stop_at_any_moment_ends_a_request) {
     for (int i = 0; i != 60; ++i) {
         inplace_stop_source stop;

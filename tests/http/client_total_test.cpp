@@ -1,4 +1,4 @@
-// The time that a request of http::client has in all, its `total`.
+// The total time of a request of http::client: `total`.
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/timeout.hpp>
@@ -62,7 +62,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(rings, client_total,
                          testing::Values(io::backend::epoll, io::backend::uring), name_of_ring);
 
-// Where a request waits that only its total time ends.
+// Places where a request waits until its total time ends the wait.
 enum class waits {
     for_the_head,
     for_the_body,
@@ -123,7 +123,7 @@ TEST_P(client_total, ends_a_request_wherever_it_waits) {
     while (server->statistics().open != 0) std::this_thread::yield();
 }
 
-TEST_P(client_total, is_known_to_the_retries_which_do_not_wait_beyond_it) {
+TEST_P(client_total, bounds_retries_which_do_not_wait_beyond_it) {
     io::endpoint nobody;
     ::close(listen_anywhere(nobody));
     net.run([](io::context& loop, io::endpoint to, io::endpoint refuses) -> task<> {
@@ -142,7 +142,7 @@ TEST_P(client_total, is_known_to_the_retries_which_do_not_wait_beyond_it) {
     }(net.loop, server->local(), nobody));
 }
 
-TEST_P(client_total, of_a_request_replaces_its_clients) {
+TEST_P(client_total, of_a_request_overrides_that_of_its_client) {
     net.run([](io::context& loop, io::endpoint to) -> task<> {
         http::client_options o;
         o.total = 0ms;
@@ -168,7 +168,7 @@ TEST_P(client_total, of_a_request_replaces_its_clients) {
     }(net.loop, server->local()));
 }
 
-TEST_P(client_total, goes_on_while_an_answer_is_read_by_pieces) {
+TEST_P(client_total, also_covers_reading_an_answer_in_pieces) {
     net.run([](io::context& loop, io::endpoint to) -> task<> {
         http::client client(loop);
         http::client_request r = asks(to, "/stalls");
@@ -202,7 +202,7 @@ TEST_P(client_total, goes_on_while_an_answer_is_read_by_pieces) {
     }(net.loop, server->local()));
 }
 
-TEST_P(client_total, does_not_hide_another_end_that_comes_sooner) {
+TEST_P(client_total, does_not_hide_an_earlier_end) {
     net.run([](io::context& loop, io::endpoint to) -> task<> {
         http::client_options o;
         o.total = 1h;

@@ -1,4 +1,4 @@
-// The client asked by URL: names, redirects, retries, limits of connections; against our server.
+// The client with URLs: names, redirects, retries, limits of connections; against coppice's server.
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/then.hpp>
@@ -36,7 +36,7 @@ response redirect(int status, std::string_view to) {
     return r;
 }
 
-// What was asked, as text.
+// Returns what was requested, as text.
 response echo(request& q) {
     std::string seen(q.head().method_text());
     seen.append(" ").append(q.target());
@@ -119,14 +119,14 @@ TEST_P(client_url, a_name_is_looked_up_and_its_connection_is_kept_by_name_and_po
             EXPECT_TRUE(posted.body().ends_with("Content-Length: 5\nhello")) << posted.body();
         }
         EXPECT_EQ(client.connections_made(), 1u);
-        // An address is another key, but the same as its endpoint.
+        // An address is a different key from the name, but the same as its endpoint.
         (void)co_await client.get(at(port, "/echo"));
         (void)co_await client.get(io::loopback(port), "/echo");
         EXPECT_EQ(client.connections_made(), 2u);
     }(net.loop, server.port()));
 }
 
-TEST_P(client_url, with_an_endpoint_it_is_asked_there_and_not_looked_up) {
+TEST_P(client_url, with_an_endpoint_the_name_is_not_looked_up) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {
@@ -140,7 +140,7 @@ TEST_P(client_url, with_an_endpoint_it_is_asked_there_and_not_looked_up) {
     }(net.loop, server.port()));
 }
 
-TEST_P(client_url, what_cannot_be_asked_is_an_error_before_any_connection) {
+TEST_P(client_url, a_url_that_cannot_be_requested_is_an_error_before_any_connection) {
     network net(GetParam());
     net.run([](io::context& loop) -> task<> {
         http::client client(loop);
@@ -163,7 +163,7 @@ TEST_P(client_url, what_cannot_be_asked_is_an_error_before_any_connection) {
     }(net.loop));
 }
 
-TEST_P(client_url, redirects_are_followed_only_if_asked_as_rfc9110_15_4_says) {
+TEST_P(client_url, redirects_are_followed_only_on_request_as_rfc9110_15_4_says) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {
@@ -203,7 +203,7 @@ TEST_P(client_url, redirects_are_followed_only_if_asked_as_rfc9110_15_4_says) {
         relative.redirects_max = 1;
         const auto got = co_await client.send(std::move(relative));
         EXPECT_EQ(got.url(), at(port, "/echo?from=relative#x"));
-        // One without a URL has its endpoint for a base.
+        // A request without a URL is relative to its endpoint.
         http::client_request plain;
         plain.to = io::loopback(port);
         plain.target = "/to/302";
@@ -263,7 +263,7 @@ TEST_P(client_url, redirects_that_lead_nowhere_are_errors_or_the_answer) {
         to_get.source =
             http::stream([](http::body_writer& out) -> task<> { co_await out.write("body"); });
         EXPECT_TRUE((co_await client.send(std::move(to_get))).body().starts_with("GET /echo\n"));
-        // Nor for a 303 that leaves the method as it is.
+        // Nor if a 303 leaves the method as it is.
         int written = 0;
         http::client_request stays = asks(at(port, "/to/303"), "GET");
         stays.source = http::stream([&written](http::body_writer& out) -> task<> {
@@ -273,14 +273,14 @@ TEST_P(client_url, redirects_that_lead_nowhere_are_errors_or_the_answer) {
         const auto kept = co_await client.send(std::move(stays));
         EXPECT_EQ(kept.status(), 303);
         EXPECT_EQ(written, 1);
-        // A body that is long to read costs its connection, not the request.
+        // A long body costs its connection, not the request.
         const auto large = co_await client.get(at(port, "/large"));
         EXPECT_EQ(large.status(), 200);
     }(net.loop, server.port()));
 }
 
-// The body of an answer that passes is read to its end first, and this one has none.
-TEST_P(client_url, a_stop_ends_a_request_that_would_wait_for_its_next_try) {
+// The body of a 503 is read to its end first, and this answer has none.
+TEST_P(client_url, a_stop_ends_the_wait_for_a_retry) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {
@@ -305,7 +305,7 @@ TEST_P(client_url, a_stop_ends_a_request_that_would_wait_for_its_next_try) {
     }(net.loop, server.port()));
 }
 
-TEST_P(client_url, an_answer_that_passes_is_asked_for_again) {
+TEST_P(client_url, a_request_with_a_temporary_error_is_retried) {
     running_server server(options(), routes());
     network net(GetParam());
     busy.store(2, relaxed);
@@ -326,10 +326,10 @@ TEST_P(client_url, an_answer_that_passes_is_asked_for_again) {
     busy.store(2, relaxed);
     o.retries = 2;
     net.run(ask(net.loop, server.port(), o, 200));
-    // What is not idempotent is never asked again.
+    // A request that is not idempotent is never repeated.
     busy.store(1, relaxed);
     net.run(ask(net.loop, server.port(), o, 503, "POST"));
-    // Retry-After is waited for up to its bound; a value that is none says nothing.
+    // Retry-After is waited for up to its bound; an invalid value is ignored.
     for (const char* after : {"0", "Sun, 06 Nov 1994 08:49:37 GMT", "soon", "-1", ""}) {
         const std::string fields = "X-After: " + std::string(after) + "\r\n";
         busy.store(1, relaxed);
@@ -342,7 +342,7 @@ TEST_P(client_url, an_answer_that_passes_is_asked_for_again) {
     }
 }
 
-TEST_P(client_url, a_connection_that_fails_is_tried_again_up_to_the_deadline) {
+TEST_P(client_url, a_failed_connection_is_retried_up_to_the_deadline) {
     io::endpoint nobody;
     ::close(listen_anywhere(nobody));
     network net(GetParam());
@@ -354,13 +354,13 @@ TEST_P(client_url, a_connection_that_fails_is_tried_again_up_to_the_deadline) {
         const auto refused = co_await error_of(client, asks(at(to.port(), "/")));
         EXPECT_EQ(refused, std::errc::connection_refused);
         EXPECT_EQ(client.connections_made(), 4u);
-        // What is not idempotent is never tried again.
+        // A request that is not idempotent is never retried.
         o.retry_delay = o.retry_delay_max = 1h;
         http::client patient(loop, o);
         const auto posted = co_await error_of(patient, asks(at(to.port(), "/"), "POST"));
         EXPECT_EQ(posted, std::errc::connection_refused);
         EXPECT_EQ(patient.connections_made(), 1u);
-        // Nobody waits for what would come after the deadline.
+        // The client does not wait for a retry that would come after the deadline.
         const execution::instant soon = execution::monotonic_now() + 60s;
         const auto late =
             co_await execution::write_env(error_of(patient, asks(at(to.port(), "/"))),
@@ -396,7 +396,7 @@ TEST_P(client_url, a_connection_that_fails_is_tried_again_up_to_the_deadline) {
     }(net.loop, nobody));
 }
 
-TEST_P(client_url, a_connection_lost_before_its_answer_is_tried_again) {
+TEST_P(client_url, a_connection_lost_before_its_answer_is_retried) {
     scripted_server server({"", "", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"});
     network net(GetParam());
     net.run([](io::context& loop, io::endpoint to) -> task<> {
@@ -408,7 +408,7 @@ TEST_P(client_url, a_connection_lost_before_its_answer_is_tried_again) {
     }(net.loop, server.where));
 }
 
-TEST_P(client_url, all_fields_of_a_name_are_found_in_their_order) {
+TEST_P(client_url, all_fields_of_a_name_are_found_in_order) {
     running_server server(options(), routes());
     network net(GetParam());
     net.run([](io::context& loop, std::uint16_t port) -> task<> {

@@ -1,10 +1,10 @@
-// The parts are one: every way to compose an operation, on every scheduler, stopped at any moment.
+// The rooms compose: every way to wait for an operation, on every scheduler, stopped at any moment.
 //
-// Plan: one operation of our own that hops to a scheduler and answers there; for each scheduler
-// each way of waiting for it; stop requests and deadlines from other threads, at moments drawn from
-// a seed. Always: each operation completes once, with its own value or as stopped, where it should,
-// and its state is gone. It stands with http because http is the room that all others meet in.
-#include <coppice/base/atomic.hpp>
+// Plan: one operation moves to a scheduler and answers there. For each scheduler it is awaited in
+// each way, with stop requests and deadlines from other threads, at moments drawn from a seed.
+// Always: each operation completes once, with its own value or as stopped, where it should, and its
+// state is gone. The test is in http because http is the room in which all others meet.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/coppice.hpp>
 
 #include <gtest/gtest.h>
@@ -127,7 +127,8 @@ constexpr int count = 300;
 struct outcome {
     coppice::internal::atomic<int> ends{0};
     coppice::internal::atomic<int> stops{0};
-    coppice::internal::atomic<int> wrong{0};  // another's value, or an error that is none of ours
+    coppice::internal::atomic<int> wrong{
+        0};  // the value of another operation, or an unexpected error
     void value(int got, int expected) noexcept {
         if (got != expected) wrong.fetch_add(1, relaxed);
         ends.fetch_add(1, release);
@@ -160,7 +161,7 @@ protected:
     composition() { outside = true; }
 
     // Requests stops of two thirds of the operations, in a random order, while `begin(i)` begins
-    // them; then `wait()` must see them all end.
+    // them. `wait()` must then see all of them end.
     template <class Begin, class Wait>
     void run(Begin begin, Wait wait) {
         std::thread stopper([this] {
@@ -255,7 +256,7 @@ task<int> awaiting(Sch scheduler, int i, tally& counts) {
     co_return got;
 }
 
-TYPED_TEST(composition, tasks_go_on_once_where_they_were_started) {
+TYPED_TEST(composition, tasks_resume_once_where_they_were_started) {
     this->run(
         [&](int i) {
             const auto scheduler = this->house.scheduler();
@@ -302,7 +303,7 @@ TYPED_TEST(composition, futures_become_ready_once) {
         });
 }
 
-TYPED_TEST(composition, blocked_threads_go_on_once) {
+TYPED_TEST(composition, blocked_threads_resume_once) {
     this->run(
         [&](int i) {
             std::error_code ec;
@@ -313,14 +314,14 @@ TYPED_TEST(composition, blocked_threads_go_on_once) {
         [] {});
 }
 
-// Deadlines race with the operations and with the stops: the timers are another loop's.
+// Deadlines race with the operations and with the stops; the timers belong to another loop.
 TYPED_TEST(composition, deadlines_end_operations_once) {
     io_house timers;
     std::minstd_rand dice(11);
     this->run(
         [&](int i) {
             const auto scheduler = this->house.scheduler();
-            // Every third has all the time there is: run() expects it not to be stopped.
+            // Every third operation has no deadline: run() expects it not to be stopped.
             const auto limit = i % 3 == 0 ? std::chrono::nanoseconds(std::chrono::hours(1))
                                           : std::chrono::nanoseconds(dice() % 300'000);
             this->spawn(i, ex::write_env(ex::timeout(answer(scheduler, i, this->counts), limit),

@@ -1,5 +1,6 @@
-// A server's answers to whole conversations, each named by its section, however the bytes arrive:
-// whole, split at each point and byte by byte, on both rings, and in simulated worlds with faults.
+// A server's answers to whole conversations, each named after its section, however the bytes
+// arrive: whole, split at each point, and byte by byte, on both rings, and in simulations with
+// faults.
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
@@ -24,10 +25,10 @@ using http::request;
 using http::response;
 
 struct conversation {
-    const char* section;  // of RFC 9112 unless it says another
-    std::string sent;     // then the client says that it will send no more
-    // Each answer's status, and its body if it is 200; "close" where it ends the connection by
-    // itself; HEAD as its own word.
+    const char* section;  // of RFC 9112 unless another is named
+    std::string sent;     // afterwards the client ends its sending side
+    // Each answer's status, and its body if the status is 200; "close" if the answer ends the
+    // connection; HEAD as its own word.
     std::string answered;
 };
 
@@ -157,7 +158,7 @@ http::router routes() {
     return r;
 }
 
-// What was received, as conversations say it.
+// What was received, in the form of the conversations.
 std::string transcript(std::string_view received, std::string_view sent) {
     std::string text;
     bool is_head = sent.starts_with("HEAD");
@@ -194,7 +195,7 @@ std::string transcript(std::string_view received, std::string_view sent) {
     return text;
 }
 
-// Every way to cut `bytes` in two, then into single bytes, then not at all; the pieces' sizes.
+// The sizes of the pieces: every way to cut `bytes` in two, then single bytes, then the whole.
 template <class Deliver>
 void every_delivery(std::size_t bytes, std::size_t step, Deliver deliver) {
     for (std::size_t first = 1; first < bytes; first += step) deliver(first, bytes - first);
@@ -208,14 +209,15 @@ INSTANTIATE_TEST_SUITE_P(ways, conformance_on, testing::ValuesIn(every_way), nam
 TEST_P(conformance_on, the_answers_are_the_same_however_the_bytes_arrive) {
     running_server server(options_of(GetParam()), routes());
     for (const conversation& c : conversations) {
-        // Long ones say the same thing again and again.
+        // Long conversations repeat the same thing.
         every_delivery(c.sent.size(), 1 + c.sent.size() / 64,
                        [&](std::size_t first, std::size_t others) {
                            client peer(server.port());
                            std::string_view left = c.sent;
                            for (std::size_t piece = first; !left.empty(); piece = others) {
                                const std::string_view now = left.substr(0, piece);
-                               if (!peer.send(now)) break;  // refused meanwhile, as the answer says
+                               if (!peer.send(now))
+                                   break;  // the server has refused meanwhile, as its answer says
                                left.remove_prefix(now.size());
                            }
                            peer.finish_sending();
@@ -225,7 +227,7 @@ TEST_P(conformance_on, the_answers_are_the_same_however_the_bytes_arrive) {
     }
 }
 
-// A client in the server's own world, on the server's own loop.
+// A client in the same simulation as the server, on the server's loop.
 struct simulated_client {
     io::context& loop;
     io::endpoint to;
@@ -247,7 +249,7 @@ struct simulated_client {
             co_await socket.send_all(std::as_bytes(std::span(now)), use_await[ec]);
             bytes.remove_prefix(now.size());
             io::timer pause(loop);
-            co_await pause.wait_for(5ms, use_await[ec]);  // longer than a segment travels
+            co_await pause.wait_for(5ms, use_await[ec]);  // longer than a segment takes to arrive
         }
         socket.shutdown_send();
         for (;;) {
@@ -260,7 +262,7 @@ struct simulated_client {
     }
 };
 
-// Runs one conversation in a world of its own; gives what the client received.
+// Runs one conversation in its own simulation; returns what the client received.
 std::string simulate(std::uint64_t seed, const io::simulated_faults& faults, const conversation& c,
                      std::size_t first, std::size_t others) {
     io::simulation world(seed, faults);
@@ -294,14 +296,15 @@ TEST(conformance_in_a_simulation, the_answers_survive_short_late_and_interrupted
 }
 
 // With resets an answer may be missing, but never wrong, and nothing hangs or is left open.
-TEST(conformance_in_a_simulation, a_connection_that_is_reset_gets_nothing_wrong) {
+TEST(conformance_in_a_simulation, a_reset_connection_never_gets_a_wrong_answer) {
     io::simulated_faults faults;
     faults.resets = 100;
     std::uint64_t seed = 1000;
     for (const conversation& c : conversations) {
         for (int i = 0; i != 50; ++i) {
             const std::string got = simulate(++seed, faults, c, 1 + c.sent.size() / 3, 7);
-            // What came is a beginning of what should have come, but for a last answer cut short.
+            // What arrived is a beginning of what was expected, except for a last answer that was
+            // cut off.
             const std::string whole = got.substr(0, got.find("; garbage"));
             const std::size_t cut = whole.find("; a part");
             EXPECT_TRUE(c.answered.starts_with(whole.substr(0, cut)) ||

@@ -1,4 +1,4 @@
-// http/cookie.hpp: what requests say by cookies, and what browsers are told to keep.
+// http/cookie.hpp: cookies of requests, and cookies for browsers.
 #include <coppice/http/cookie.hpp>
 
 #include <gtest/gtest.h>
@@ -41,14 +41,14 @@ private:
     http::request_head head_;
 };
 
-TEST(cookies, come_in_their_order_from_all_fields) {
+TEST(cookies, are_found_in_order_in_all_fields) {
     EXPECT_EQ(received("Cookie: a=1; b=2\r\nX: y=3\r\ncookie: c=3\r\n").all(), "a=1|b=2|c=3|");
     EXPECT_EQ(received("").all(), "");
     EXPECT_EQ(received("Cookie: \r\n").all(), "");
     static_assert(std::forward_iterator<http::cookie_range::iterator>);
 }
 
-TEST(cookies, the_first_of_a_name_is_found_and_its_case_matters) {
+TEST(cookies, the_first_of_a_name_is_found_case_sensitively) {
     const received r("Cookie: sid=one; SID=two; sid=three; empty=\r\n");
     EXPECT_EQ(http::cookie(r.request(), "sid"), "one");
     EXPECT_EQ(http::cookie(r.request(), "SID"), "two");
@@ -57,14 +57,14 @@ TEST(cookies, the_first_of_a_name_is_found_and_its_case_matters) {
     EXPECT_EQ(http::cookie(r.request(), ""), std::nullopt);
 }
 
-TEST(cookies, what_is_none_is_passed_over_and_hides_no_other) {
+TEST(cookies, malformed_ones_are_skipped_and_hide_no_other) {
     EXPECT_EQ(received("Cookie: ; ;;a=1;b ; =x; c d=2;\t e = f=g\t;(=1; h=\"i j\"\r\n").all(),
               "a=1|e=f=g|h=\"i j\"|");
     EXPECT_EQ(received("Cookie: a=\x80\xff,b; \xc3\xa9=1; =; ==; b=2\r\n").all(),
               "a=\x80\xff,b|b=2|");
 }
 
-TEST(cookies, every_byte_that_a_field_may_have_is_read_without_harm) {
+TEST(cookies, any_byte_that_a_field_may_have_can_be_read) {
     for (int c = 0x20; c != 0x100; ++c) {
         if (c == 0x7f) continue;
         const std::string byte(1, static_cast<char>(c));
@@ -84,7 +84,7 @@ TEST(cookies, are_read_without_an_allocation) {
     EXPECT_EQ(count.so_far(), 0u);
 }
 
-TEST(set_cookie, keeps_a_cookie_from_scripts_and_other_sites_unless_told_otherwise) {
+TEST(set_cookie, hides_a_cookie_from_scripts_and_other_sites_by_default) {
     EXPECT_EQ((set_cookie{.name = "sid", .value = "x1"}.field_value()),
               "sid=x1; Path=/; HttpOnly; SameSite=Lax");
     EXPECT_EQ((set_cookie{.name = "theme",
@@ -129,7 +129,7 @@ bool is_refused(const set_cookie& c) {
     return false;
 }
 
-TEST(set_cookie, refuses_each_byte_that_would_end_its_place) {
+TEST(set_cookie, refuses_each_byte_that_would_end_the_name_or_the_attribute) {
     const std::string_view in_names = "!#$%&'*+-.^_`|~";
     const std::string_view not_in_values = "\",;\\ \x7f";
     for (int c = 0; c != 0x100; ++c) {
@@ -150,7 +150,7 @@ TEST(set_cookie, refuses_each_byte_that_would_end_its_place) {
     }
 }
 
-TEST(set_cookie, refuses_what_browsers_would_refuse_in_silence) {
+TEST(set_cookie, refuses_cookies_that_browsers_would_drop_silently) {
     EXPECT_TRUE(is_refused({.name = ""}));
     EXPECT_TRUE(is_refused({.name = "a", .path = "x"}));
     EXPECT_TRUE(is_refused({.name = "a", .path = "/x "}));
@@ -168,7 +168,7 @@ TEST(set_cookie, refuses_what_browsers_would_refuse_in_silence) {
     EXPECT_FALSE(is_refused({.name = "__Host-a", .secure = true}));
 }
 
-TEST(set_cookie, refuses_what_is_too_long_and_dates_that_there_are_not) {
+TEST(set_cookie, refuses_texts_that_are_too_long_and_dates_out_of_range) {
     EXPECT_FALSE(is_refused({.name = "a", .value = std::string(4095, 'x')}));
     EXPECT_TRUE(is_refused({.name = "a", .value = std::string(4096, 'x')}));
     EXPECT_FALSE(is_refused({.name = "a", .path = "/" + std::string(1023, 'x')}));
@@ -183,7 +183,7 @@ TEST(set_cookie, refuses_what_is_too_long_and_dates_that_there_are_not) {
     EXPECT_TRUE(is_refused({.name = "a", .expires = sys_seconds::min()}));
 }
 
-TEST(set_cookie, several_are_several_fields_and_one_is_forgotten_as_it_was_set) {
+TEST(set_cookie, several_cookies_are_several_fields_and_expiring_repeats_path_and_domain) {
     response answer = http::add_cookie(response::text("x"), {.name = "a", .value = "1"});
     http::expire_cookie(answer, {.name = "__Host-b", .value = "old", .secure = true});
     EXPECT_EQ(answer.fields(),

@@ -1,6 +1,6 @@
-// How bytes can reach the parsers, and what they answered, as one comparable text.
+// The ways in which bytes can reach the parsers, and the results as one comparable text.
 #pragma once
-// Shared by the tests and the fuzzers: whatever the delivery, the answer must be the same.
+// Shared by the tests and the fuzzers. The result must be the same for every delivery.
 
 #include <coppice/http/parse.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace coppice::test {
 
-// All that a parse said: for `complete`, the head in full.
+// Everything that a parse returned: for `complete`, the whole head.
 inline std::string describe(const http::parse_result& result, const http::request_head& head) {
     const auto number = [](std::uint64_t n) { return std::to_string(n); };
     if (result.status == http::parse_status::partial) return "partial";
@@ -38,8 +38,8 @@ inline std::string describe(const http::parse_result& result, const http::reques
     return text;
 }
 
-// Parses `bytes` whole, and every prefix whose length is a multiple of `step`, in every way there
-// is, and gives the answer for the whole. What disagrees is reported to `complain`.
+// Parses `bytes` whole, and every prefix whose length is a multiple of `step`, in every possible
+// way, and returns the result for the whole. Reports disagreements to `complain`.
 inline std::string parse_every_way(std::string_view bytes, const http::limits& limit,
                                    guarded_bytes& memory, std::size_t step,
                                    const std::function<void(const std::string&)>& complain) {
@@ -65,8 +65,8 @@ inline std::string parse_every_way(std::string_view bytes, const http::limits& l
         }
     };
 
-    // One that grows in place; its bytes end in the middle of memory, so pure() is the over-read
-    // test.
+    // A buffer that grows in place. Its bytes end in the middle of memory, so pure() is the test
+    // for over-reads.
     http::head_parser growing(limit);
     bool decided = false;
     for (std::size_t size = 0; size <= bytes.size(); size += step) {
@@ -82,7 +82,7 @@ inline std::string parse_every_way(std::string_view bytes, const http::limits& l
         if (split.parse(prefix).status == http::parse_status::partial) {
             expect("split", size, describe(split.parse(bytes), split.head()), whole);
         }
-        // Moved between the two calls, and used for a second head after it has answered.
+        // Moved between the two calls, and used for a second head after its answer.
         http::head_parser moved(limit);
         std::string copy(prefix);
         if (moved.parse(copy).status == http::parse_status::partial) {
@@ -96,7 +96,8 @@ inline std::string parse_every_way(std::string_view bytes, const http::limits& l
     return whole;
 }
 
-// All that a decoder said about a body that came in pieces of the given sizes, the last repeated.
+// Everything that a decoder returned for a body in pieces of the given sizes, the last size
+// repeated.
 inline std::string decode_in_pieces(std::string_view bytes, const http::limits& limit,
                                     guarded_bytes& memory, std::size_t first, std::size_t others) {
     http::chunk_decoder decoder(limit);
@@ -129,7 +130,7 @@ inline std::string decode_in_pieces(std::string_view bytes, const http::limits& 
     return text + " after " + std::to_string(consumed) + ": " + payload;
 }
 
-// Decodes whole, at each split point and bytewise; gives the answer for the whole.
+// Decodes whole, at each split point, and byte by byte; returns the result for the whole.
 inline std::string decode_every_way(std::string_view bytes, const http::limits& limit,
                                     guarded_bytes& memory,
                                     const std::function<void(const std::string&)>& complain) {

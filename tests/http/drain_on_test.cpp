@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(ways, drain_on, testing::ValuesIn(every_way), name_of_w
 
 constexpr std::string_view get_waits = "GET /waits HTTP/1.1\r\nHost: a\r\n\r\n";
 
-TEST_P(drain_on, the_first_signal_lets_what_is_under_way_end) {
+TEST_P(drain_on, the_first_signal_lets_requests_in_flight_end) {
     http::server server(options_of(GetParam()), routes());
     server.drain_on({SIGUSR1, SIGUSR2});
     std::thread runner([&] { server.run(); });
@@ -49,7 +49,7 @@ TEST_P(drain_on, the_first_signal_lets_what_is_under_way_end) {
     ASSERT_TRUE(c.send(get_waits));
     wait_for_entry(1);
     ::kill(::getpid(), SIGUSR2);
-    for (;;) {  // until nobody listens any more
+    for (;;) {  // until the port no longer accepts
         client other(server.port());
         if (!other.send(get_waits) || other.ended()) break;
     }
@@ -65,7 +65,8 @@ TEST_P(drain_on, the_second_signal_cuts_off) {
     std::vector<int> told;
     server.drain_on({SIGUSR1, SIGUSR2}, 1h, [&](int signal, int count) {
         told.push_back(signal);
-        // To this thread: under the thread sanitizer, one that waits for a futex hears nothing.
+        // Sent to this thread: under the thread sanitizer, a thread that waits for a futex does not
+        // run a handler.
         if (count == 1) ::raise(SIGUSR2);
     });
     std::thread runner([&] { server.run(); });
@@ -80,7 +81,7 @@ TEST_P(drain_on, the_second_signal_cuts_off) {
     EXPECT_EQ(told, (std::vector<int>{SIGUSR1, SIGUSR2}));
 }
 
-TEST_P(drain_on, a_drain_by_other_means_ends_it_too) {
+TEST_P(drain_on, a_drain_by_other_means_also_ends_the_signal_watch) {
     struct sigaction now{};
     {
         http::server server(options_of(GetParam()), routes());

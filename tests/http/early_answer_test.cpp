@@ -1,6 +1,6 @@
-// Requests that are answered before their body has come: no body is ever taken for a request
+// Requests that are answered before their body has arrived: no body is ever taken for a request
 // (RFC 9112 sections 9.3 and 11.2).
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/server.hpp>
@@ -25,7 +25,7 @@ using http::body_writer;
 using http::request;
 using http::response;
 
-// Counts how often each request passes, refuses those that ask for it, and names every answer.
+// Counts how often each request passes, refuses requests that ask for it, and marks every answer.
 class gate final : public http::filter {
 public:
     std::optional<response> before(const request& r) const override {
@@ -135,7 +135,7 @@ constexpr std::size_t large = 200'000;
 
 struct framed {
     const char* name;
-    std::string fields, first, rest;  // the body: what comes with the head, and later
+    std::string fields, first, rest;  // the body: what arrives with the head, and later
     bool expects = false;
     bool drops = true;  // an early answer can leave the connection open
 };
@@ -174,13 +174,13 @@ bool closes(const std::string& answer) {
 
 class early_answers : public testing::TestWithParam<way> {
 protected:
-    // Sends in pieces of `piece` bytes; a server that has closed takes no more.
+    // Sends in pieces of `piece` bytes, until the server has closed.
     void send(client& c, std::string_view bytes, std::size_t piece) {
         for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
             if (!c.send(bytes.substr(0, piece))) return;
         }
     }
-    // One request on a connection of its own, and another behind it.
+    // One request on its own connection, and another after it.
     void ask(std::uint16_t port, const answered& a, const framed& body, const std::string& id,
              std::size_t piece) {
         client c(port);
@@ -233,8 +233,8 @@ TEST_P(early_answers, rfc9112_9_3_a_body_is_never_taken_for_the_next_request) {
         for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{7}}) {
             for (const answered& a : every_answer) {
                 for (const framed& body : every_body()) {
-                    // In pieces a long body takes long, and one that the client was to wait with
-                    // may come with its head or behind it.
+                    // A long body in pieces takes long. A body that the client was to hold back may
+                    // arrive with its head or after it.
                     if (piece == 7 && (body.rest.size() >= large / 2 ||
                                        std::string_view(body.name) == "expect_with_body")) {
                         continue;
@@ -252,7 +252,7 @@ TEST_P(early_answers, rfc9112_9_3_a_body_is_never_taken_for_the_next_request) {
     for (const auto& [id, times] : counted->left()) EXPECT_EQ(times, 1) << id;
 }
 
-TEST_P(early_answers, rfc9110_15_5_14_a_declared_length_beyond_the_limit_is_answered_and_ends) {
+TEST_P(early_answers, rfc9110_15_5_14_a_declared_length_beyond_the_limit_is_answered_and_closes) {
     atomic<int> smuggled{0};
     http::server_options o = options_of(GetParam());
     o.limits.body_bytes_max = o.streamed_body_bytes_max = 30;
@@ -274,7 +274,7 @@ TEST_P(early_answers, rfc9110_15_5_14_a_declared_length_beyond_the_limit_is_answ
     EXPECT_EQ(smuggled.load(relaxed), 0);
 }
 
-TEST_P(early_answers, dropped_body_bytes_max_is_kept_exactly) {
+TEST_P(early_answers, dropped_body_bytes_max_is_exact) {
     for (const std::size_t most : {std::size_t{0}, std::size_t{10}, ~std::size_t{0}}) {
         atomic<int> smuggled{0};
         http::server_options o = options_of(GetParam());
@@ -291,7 +291,7 @@ TEST_P(early_answers, dropped_body_bytes_max_is_kept_exactly) {
             ASSERT_TRUE(chunked.send(
                 "POST /none HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"));
             EXPECT_EQ(closes(chunked.receive()), most == 0);
-            // A body that turns out to be longer ends the connection.
+            // A body that exceeds the limit while it arrives ends the connection.
             char hex[32];
             std::snprintf(hex, sizeof hex, "%zx\r\n", size);
             chunked.send(hex + std::string(size, 'x') + "\r\n0\r\n\r\n" +

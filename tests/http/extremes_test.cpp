@@ -1,4 +1,4 @@
-// Every number and time that a server, a client and a filter take, at the ends of its type; each
+// Every number and time that a server, a client, and a filter take, at the ends of its type; each
 // with requests.
 #include <coppice/http/body.hpp>
 #include <coppice/http/client.hpp>
@@ -51,7 +51,7 @@ protected:
                   }));
         return r;
     }
-    // One request, in two pieces; its body, or "" if the server would not answer.
+    // Sends one request, in two pieces. Returns the answer's body, or "" if there was no answer.
     static std::string ask(std::uint16_t port, const std::string& head, const std::string& rest) {
         client c(port);
         if (!c.send(head + "\r\nHost: a\r\nConnection: close\r\n")) return "";
@@ -59,7 +59,7 @@ protected:
         if (!c.send(rest)) return "";
         return std::string(body_of(c.receive()));
     }
-    // All requests that there are; where `whole` is set, each is answered.
+    // Sends every kind of request; if `whole` is set, each is answered.
     static void serve(const http::server_options& o, bool whole, const std::string& what) {
         running_server server(o, routes());
         const std::string body = "Content-Length: 4\r\n\r\nbody";
@@ -179,7 +179,7 @@ TEST_P(http_extremes_on, more_threads_than_a_machine_has_are_refused_in_every_mo
     }
 }
 
-// RFC 9112 section 6.3: a length that no memory holds is none that wraps around.
+// RFC 9112 section 6.3: a length beyond any memory must not wrap around.
 TEST_P(http_extremes_on, a_length_at_the_end_of_its_type_is_refused_within_any_limit) {
     http::server_options o = options();
     o.limits.body_bytes_max = std::numeric_limits<std::size_t>::max();
@@ -206,7 +206,7 @@ TEST_P(http_extremes_on, a_drain_takes_any_time) {
     }
 }
 
-TEST_P(http_extremes_on, a_client_asks_with_any_timeout_or_refuses_it_by_name) {
+TEST_P(http_extremes_on, a_client_works_with_any_timeout_or_refuses_it_by_name) {
     running_server server(options(), routes());
     using options = http::client_options;
     struct {
@@ -227,7 +227,7 @@ TEST_P(http_extremes_on, a_client_asks_with_any_timeout_or_refuses_it_by_name) {
                 const http::client_response r = co_await c.get(to, "/stream");
                 if (r.body() == "piecepiecepiece") ++answers;
             } catch (const std::system_error&) {
-                // Out of its time.
+                // After its time is up.
             }
         }
     };
@@ -265,7 +265,7 @@ TEST_P(http_extremes_on, a_client_asks_with_any_timeout_or_refuses_it_by_name) {
     }
 }
 
-// What a filter makes of an answer to a request with these fields.
+// What a filter does to an answer to a request with these fields.
 std::string filtered(const http::filter& f, std::string_view fields, response& answer) {
     const std::string text = "GET /a HTTP/1.1\r\nHost: a\r\n" + std::string(fields) + "\r\n";
     http::request_head head;
@@ -300,7 +300,7 @@ TEST(filter_extremes, compression_takes_any_size_and_refuses_other_levels_by_nam
     }
 }
 
-TEST(filter_extremes, a_permission_is_remembered_for_what_caches_can_count) {
+TEST(filter_extremes, the_age_of_a_permission_is_limited_to_what_caches_can_count) {
     using seconds = std::chrono::seconds;
     for (const seconds age : {seconds::min(), seconds(-1), seconds(0), seconds(1),
                               seconds::max() - seconds(1), seconds::max()}) {
@@ -320,7 +320,7 @@ TEST(filter_extremes, a_permission_is_remembered_for_what_caches_can_count) {
     }
 }
 
-TEST(compression, leaves_alone_what_is_not_permitted_or_not_to_be_transformed) {
+TEST(compression, leaves_answers_alone_that_are_not_permitted_or_say_no_transform) {
     const std::string text(2000, 'x');
     http::compression_options o;
     o.permits = [](const request& r, const response&) { return !r.find("Cookie"); };

@@ -1,4 +1,4 @@
-// Names of files with a NUL in them, wherever a program gives one.
+// File names with a NUL in them, wherever a program gives one.
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/io/file.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace coppice;
 
-TEST(file_names, that_a_nul_would_shorten_are_errors_wherever_files_are_opened) {
+TEST(file_names, with_a_nul_are_errors_wherever_files_are_opened) {
     const std::string shown = testing::TempDir() + "coppice_nul_" + std::to_string(::getpid());
     io::context loop;
     const auto refuses = [&](auto open) {

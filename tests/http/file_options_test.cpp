@@ -49,7 +49,7 @@ TEST(file_options, names_that_start_with_a_dot_are_served_only_on_request) {
     }
 }
 
-TEST(file_options, a_directory_is_answered_by_its_index_if_there_is_one) {
+TEST(file_options, a_directory_is_answered_with_its_index_if_it_has_one) {
     file_root root;
     root.write("index.html", "top");
     root.write("sub/index.html", "below");
@@ -71,7 +71,8 @@ TEST(file_options, a_directory_is_answered_by_its_index_if_there_is_one) {
     const std::string tag = field_of(ask(files, "sub/"), "ETag");
     EXPECT_EQ(ask(files, "sub/", "If-None-Match: " + tag + "\r\n").status(), 304);
     EXPECT_EQ(ask(files, "sub/", "Range: bytes=1-2\r\n").body(), "el");
-    // Relative to the request's own path, whatever that is: no other site, no other scheme.
+    // The redirect is relative to the request's path, whatever it is: no other site, no other
+    // scheme.
     const http::response moved = ask(files, "sub?a=b");
     EXPECT_EQ(moved.status(), 301);
     EXPECT_EQ(field_of(moved, "Location"), "./sub/?a=b");
@@ -79,7 +80,7 @@ TEST(file_options, a_directory_is_answered_by_its_index_if_there_is_one) {
     EXPECT_EQ(ask(files, "//sub").status(), 404);
 }
 
-TEST(file_options, cache_control_and_nosniff_stand_on_what_they_are_for) {
+TEST(file_options, cache_control_and_nosniff_are_sent_where_they_apply) {
     file_root root;
     root.write("a.txt", "0123456789");
     const http::files plain = files_of(root);
@@ -102,7 +103,7 @@ TEST(file_options, cache_control_and_nosniff_stand_on_what_they_are_for) {
     EXPECT_FALSE(ask(files, "nothing").find("Cache-Control"));
 }
 
-TEST(file_options, media_types_of_ones_own_go_before_the_known) {
+TEST(file_options, user_media_types_override_the_known_ones) {
     file_root root;
     for (const char* const name : {"a.gpx", "a.GPX", "a.html", "a.tar.gz", "a"})
         root.write(name, "x");
@@ -135,7 +136,7 @@ protected:
     std::optional<http::files> files;
 };
 
-TEST_F(gzip_siblings, go_to_clients_that_take_them) {
+TEST_F(gzip_siblings, are_sent_to_clients_that_accept_gzip) {
     for (const char* const coding : {"gzip", "deflate;q=0.5, gzip", "*", "x-gzip"}) {
         const http::response answer = with(coding);
         EXPECT_EQ(answer.body(), "packed") << coding;
@@ -151,12 +152,13 @@ TEST_F(gzip_siblings, go_to_clients_that_take_them) {
     }
     EXPECT_EQ(with("gzip", "b.txt").body(), "plain text");
     EXPECT_EQ(with("gzip", "only.txt").status(), 404);
-    EXPECT_EQ(with("gzip", "a.txt.gz").body(), "packed");  // by its own name it is a file
+    EXPECT_EQ(with("gzip", "a.txt.gz").body(),
+              "packed");  // requested by its own name, it is a file
     EXPECT_FALSE(with("gzip", "a.txt.gz").find("Content-Encoding"));
     EXPECT_EQ(ask(files_of(root), "a.txt", "Accept-Encoding: gzip\r\n").body(), "plain text");
 }
 
-TEST_F(gzip_siblings, have_tags_conditions_and_ranges_of_their_own) {
+TEST_F(gzip_siblings, have_their_own_tags_conditions_and_ranges) {
     const std::string packed = field_of(with("gzip"), "ETag");
     const std::string plain = field_of(with(""), "ETag");
     EXPECT_NE(packed, plain);
@@ -171,14 +173,14 @@ TEST_F(gzip_siblings, have_tags_conditions_and_ranges_of_their_own) {
     EXPECT_EQ(part.body(), "ack");
     EXPECT_EQ(field_of(part, "Content-Range"), "bytes 1-3/6");
     EXPECT_EQ(field_of(part, "Content-Encoding"), "gzip");
-    // The two are never joined.
+    // Parts of the two are never joined.
     EXPECT_EQ(with("gzip", "a.txt", "Range: bytes=1-3\r\nIf-Range: " + plain + "\r\n").body(),
               "packed");
     EXPECT_EQ(with("", "a.txt", "Range: bytes=1-3\r\nIf-Range: " + packed + "\r\n").body(),
               "plain text");
 }
 
-TEST_F(gzip_siblings, that_are_older_than_their_file_stay_where_they_are) {
+TEST_F(gzip_siblings, that_are_older_than_their_file_are_not_sent) {
     root.set_modified("a.txt", 1'600'000'000, 1);
     root.set_modified("a.txt.gz", 1'600'000'000, 0);
     EXPECT_EQ(with("gzip").body(), "plain text");
@@ -202,7 +204,7 @@ TEST_F(gzip_siblings, are_not_compressed_again) {
     EXPECT_TRUE(field_of(answer, "ETag").starts_with('"'));
 }
 
-TEST(file_options, that_cannot_be_served_are_refused_by_name) {
+TEST(file_options, that_are_invalid_are_refused_by_name) {
     file_root root;
     const auto refused = [&](http::files_options options) -> std::string {
         try {
@@ -235,7 +237,7 @@ TEST(file_options, that_cannot_be_served_are_refused_by_name) {
     EXPECT_NE(refused(ending).find("gpx"), std::string::npos);
 }
 
-TEST(file_tag, another_file_of_the_same_size_and_time_has_another) {
+TEST(file_tag, differs_between_files_of_the_same_size_and_time) {
     file_root root;
     root.write("a.txt", "first.");
     root.set_modified("a.txt", 1'577'836'800, 5);
@@ -259,7 +261,7 @@ TEST(file_tag, another_file_of_the_same_size_and_time_has_another) {
     EXPECT_EQ(ask(files, "a.txt", range + second + "\r\n").body(), "ond");
 }
 
-TEST(file_tag, another_content_in_the_same_file_has_another_though_its_time_is_set_back) {
+TEST(file_tag, changes_with_the_content_even_if_the_files_time_is_set_back) {
     file_root root;
     root.write("a.txt", "first.");
     root.set_modified("a.txt", 1'577'836'800, 5);
@@ -278,7 +280,7 @@ TEST(file_tag, another_content_in_the_same_file_has_another_though_its_time_is_s
     EXPECT_NE(field_of(changed, "ETag"), first);
 }
 
-TEST(file_extremes, any_time_of_a_file_is_a_date) {
+TEST(file_extremes, any_time_of_a_file_is_served_as_a_date) {
     file_root root;
     root.write("a.txt", "x");
     const http::files files = files_of(root);
@@ -334,7 +336,7 @@ TEST(file_extremes, any_date_of_a_condition_is_compared_or_ignored) {
             << k.text;
         EXPECT_EQ(ask(files, "a.txt", "If-Unmodified-Since: " + text).status(), k.if_unmodified)
             << k.text;
-        // Exactly this date, or the whole.
+        // Exactly this date, otherwise the whole file.
         const bool same = text == "Wednesday, 01-Jan-20 00:00:00 GMT\r\n";
         EXPECT_EQ(ask(files, "a.txt", "Range: bytes=0-0\r\nIf-Range: " + text).status(),
                   same ? 206 : 200)

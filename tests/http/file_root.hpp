@@ -1,4 +1,4 @@
-// A directory to serve, with a secret beside it; and requests for its files without a server.
+// A directory to serve, with a secret next to it; and requests for its files without a server.
 #pragma once
 
 #include <coppice/http/files.hpp>
@@ -17,7 +17,7 @@
 
 namespace coppice::test {
 
-// Removed at the end. Its name is of its own, so that processes do not meet.
+// A directory that is removed at the end. Its name is unique, so that processes do not collide.
 class file_root {
 public:
     file_root() {
@@ -54,7 +54,7 @@ public:
     std::filesystem::path path;
 };
 
-// What the files answer to "GET /static/" + `path` + `query`; 400 if that is no request.
+// Returns what the files answer to "GET /static/" + `path` + `query`; 400 if that is not a request.
 inline http::response ask(const http::files& files, std::string_view path,
                           std::string_view fields = "", std::string_view method = "GET") {
     constexpr std::string_view front = "/static/";

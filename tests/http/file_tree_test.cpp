@@ -1,5 +1,5 @@
-// No path leads out of a root: one table of hostile paths, with openat2 and where it is missing.
-#include <coppice/base/atomic.hpp>
+// No path leads out of a root: one table of hostile paths, with openat2 and without it.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/files.hpp>
 
 #include "file_root.hpp"
@@ -41,7 +41,7 @@ protected:
         fs::create_symlink("sub", root.path / "in_directory");
         fs::create_symlink("sub/../a.txt", root.path / "in_and_out_and_in");
     }
-    // Refused, and without a byte of the secret.
+    // Each is refused, without a byte of the secret.
     void expect_hidden(const http::files& files, const std::string& path) const {
         const http::response answer = ask(files, path);
         EXPECT_TRUE(answer.status() == 404 || answer.status() == 400)
@@ -109,7 +109,7 @@ TEST_F(hostile_path, no_spelling_leads_out) {
                                         std::string("sub/") + long_name}) {
             expect_hidden(files, path);
         }
-        // Longer than any path of the system, each part short.
+        // Longer than any path that the system permits; each part is short.
         std::string deep;
         for (int i = 0; i != 3000; ++i) deep += "s/";
         expect_hidden(files, deep + "a.txt");
@@ -127,7 +127,7 @@ TEST_F(hostile_path, no_link_leads_out) {
               "in_directory/up/secret", "sub/up/secret", "in_directory/../../secret"}) {
             expect_hidden(files, path);
         }
-        // What stays inside is served where the kernel can tell, and refused elsewhere.
+        // Links that stay inside are served if the kernel resolves them, and refused otherwise.
         const int inside = files.follows_links() ? 200 : 404;
         EXPECT_EQ(ask(files, "in").status(), inside);
         EXPECT_EQ(ask(files, "in_directory/b.txt").status(), inside);
@@ -135,7 +135,7 @@ TEST_F(hostile_path, no_link_leads_out) {
     }
 }
 
-TEST_F(hostile_path, what_is_no_regular_file_does_not_exist_and_holds_nobody) {
+TEST_F(hostile_path, what_is_not_a_regular_file_is_404_and_blocks_no_thread) {
     ASSERT_EQ(::mkfifo((root.path / "fifo").c_str(), 0600), 0);
     const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ASSERT_GE(listener, 0);
@@ -154,7 +154,7 @@ TEST_F(hostile_path, what_is_no_regular_file_does_not_exist_and_holds_nobody) {
     ::close(listener);
 }
 
-// Gives two names to each other's files, again and again, until it is destroyed.
+// Exchanges the names of two files, again and again, until it is destroyed.
 class swapper {
 public:
     swapper(fs::path one, fs::path other)
@@ -179,7 +179,7 @@ private:
     std::thread thread_;
 };
 
-TEST_F(hostile_path, a_link_that_takes_a_directorys_place_meanwhile_leads_nowhere) {
+TEST_F(hostile_path, a_link_that_replaces_a_directory_meanwhile_leads_nowhere) {
     root.write("../outside/f", "secret");
     root.write("x/f", "inside");
     fs::create_directory_symlink(root.base / "outside", root.path / "y");
@@ -191,7 +191,7 @@ TEST_F(hostile_path, a_link_that_takes_a_directorys_place_meanwhile_leads_nowher
     }
 }
 
-TEST_F(hostile_path, a_link_that_takes_a_files_place_meanwhile_leads_nowhere) {
+TEST_F(hostile_path, a_link_that_replaces_a_file_meanwhile_leads_nowhere) {
     root.write("x", "inside");
     fs::create_symlink(root.base / "secret", root.path / "y");
     const http::files files = files_of(false);
@@ -202,19 +202,19 @@ TEST_F(hostile_path, a_link_that_takes_a_files_place_meanwhile_leads_nowhere) {
     }
 }
 
-// The same where the kernel does not resolve paths for the server.
-TEST(files_without_openat2, hold_against_the_same_paths_on_an_old_kernel) {
+// Repeats the tests where the kernel does not resolve paths for the server.
+TEST(files_without_openat2, refuse_the_same_paths_on_an_old_kernel) {
     expect_passes_without(SYS_openat2, ENOSYS, "hostile_path.*:file_options.*:gzip_siblings.*");
 }
-TEST(files_without_openat2, hold_against_the_same_paths_in_a_sandbox) {
+TEST(files_without_openat2, refuse_the_same_paths_in_a_sandbox) {
     expect_passes_without(SYS_openat2, EPERM, "hostile_path.*:file_options.*:gzip_siblings.*");
 }
-TEST(files_without_openat2, serve_as_they_do_with_it) {
+TEST(files_without_openat2, serve_as_with_openat2) {
     expect_passes_without(SYS_openat2, EPERM,
                           "ways/files_on.*/epoll_single:ways/files_on.*/uring_multi");
 }
 
-// What a child of this process found: 0 is good.
+// What a child process found: 0 means success.
 template <class F>
 int outcome_in_child(F f) {
     const pid_t child = ::fork();
@@ -224,7 +224,7 @@ int outcome_in_child(F f) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-TEST(files_without_openat2, serve_on_in_a_sandbox_that_is_entered_later) {
+TEST(files_without_openat2, continue_to_serve_in_a_sandbox_that_is_entered_later) {
     constexpr int no_filters = 77;
     file_root root;
     root.write("a.txt", "inside");
@@ -239,7 +239,7 @@ TEST(files_without_openat2, serve_on_in_a_sandbox_that_is_entered_later) {
     EXPECT_EQ(outcome, 0);
 }
 
-TEST(files_without_openat2, say_that_they_follow_no_links) {
+TEST(files_without_openat2, report_that_they_follow_no_links) {
     constexpr int no_filters = 77;
     file_root root;
     const int outcome = outcome_in_child([&] {

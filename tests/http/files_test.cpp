@@ -83,7 +83,7 @@ TEST_P(files_on, a_file_has_its_type_date_and_tag) {
     EXPECT_EQ(field(head, "ETag"), field(answer, "ETag"));
 }
 
-TEST_P(files_on, a_large_file_comes_whole_and_leaves_the_next_request) {
+TEST_P(files_on, a_large_file_arrives_whole_and_the_next_request_is_answered) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     for (int i = 0; i != 3; ++i) {
@@ -104,7 +104,7 @@ TEST_P(files_on, a_client_that_reads_late_gets_a_large_file_too) {
     EXPECT_EQ(body_of(c.receive()), pattern(10'000'000));
 }
 
-TEST_P(files_on, rfc9110_13_conditions_are_answered_in_their_order) {
+TEST_P(files_on, rfc9110_13_conditions_are_evaluated_in_order) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     const std::string tag = field(get(c, "/static/a.html"), "ETag");
@@ -120,7 +120,7 @@ TEST_P(files_on, rfc9110_13_conditions_are_answered_in_their_order) {
              condition{"If-None-Match: \"x\", " + tag + "\r\n", 304},
              condition{"If-None-Match: *\r\n", 304},
              condition{"If-None-Match: \"x\"\r\n", 200},
-             // 13.1.3: not looked at beside If-None-Match.
+             // 13.1.3: ignored if If-None-Match is present.
              condition{"If-None-Match: \"x\"\r\nIf-Modified-Since: " + same + "\r\n", 200},
              condition{"If-Modified-Since: " + same + "\r\n", 304},
              condition{"If-Modified-Since: Wednesday, 01-Jan-20 00:00:00 GMT\r\n", 304},
@@ -146,7 +146,7 @@ TEST_P(files_on, rfc9110_13_conditions_are_answered_in_their_order) {
     }
 }
 
-TEST_P(files_on, rfc9110_14_6_several_ranges_come_as_parts_with_heads_of_their_own) {
+TEST_P(files_on, rfc9110_14_6_several_ranges_are_sent_as_parts_with_their_own_heads) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     const std::string answer = get(c, "/static/a.html", "Range: bytes=5-6,0-1,-1\r\n");
@@ -163,7 +163,7 @@ TEST_P(files_on, rfc9110_14_6_several_ranges_come_as_parts_with_heads_of_their_o
                     range + "/10\r\n\r\n" + bytes;
     }
     EXPECT_EQ(body_of(answer), expected + line + "--\r\n");
-    // The connection goes on; more ranges than anyone needs are the whole file.
+    // The connection continues; too many ranges get the whole file.
     std::string many = "Range: bytes=0-0";
     for (int i = 0; i != 16; ++i) many += ",2-2";
     EXPECT_EQ(body_of(get(c, "/static/a.html", many + "\r\n")), "0123456789");
@@ -269,12 +269,12 @@ TEST_P(files_on, a_file_that_shrinks_while_it_is_sent_ends_the_connection) {
     EXPECT_TRUE(reset);  // not an end, which a client could take for the file's
 }
 
-TEST(files, a_root_that_is_no_directory_is_an_error) {
+TEST(files, a_root_that_is_not_a_directory_is_an_error) {
     EXPECT_THROW(http::files("/does/not/exist"), std::system_error);
     EXPECT_THROW(http::files("/etc/passwd"), std::system_error);
 }
 
-TEST(media_type_of, goes_by_the_ending_whatever_its_case) {
+TEST(media_type_of, depends_on_the_ending_whatever_its_case) {
     EXPECT_EQ(http::media_type_of("a/b.HTML").view(), "text/html; charset=utf-8");
     EXPECT_EQ(http::media_type_of("a.b/c").view(), "application/octet-stream");
     EXPECT_EQ(http::media_type_of("x.tar.gz").view(), "application/gzip");

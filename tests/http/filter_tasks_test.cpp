@@ -1,5 +1,5 @@
 // http/next.hpp through a server: filters that are tasks, what they answer, and how they end.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
@@ -36,7 +36,7 @@ struct visitor {
 
 class filter_tasks_on : public testing::TestWithParam<way> {
 protected:
-    // As a look into a database would: on threads that are not the server's.
+    // Like a query of a database: on threads that are not the server's.
     static task<response> admits_visitors(request& r, next_handler next) {
         std::string name(r.find("X-User").value_or(""));
         co_await elsewhere.get_scheduler().schedule();
@@ -77,7 +77,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(ways, filter_tasks_on, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(filter_tasks_on, a_filter_waits_elsewhere_then_admits_or_answers_in_its_handlers_place) {
+TEST_P(filter_tasks_on, a_filter_waits_elsewhere_then_admits_or_answers_itself) {
     http::router r;
     r.with(admits_visitors)
         .get("/plain", greet)
@@ -150,7 +150,7 @@ const std::string hidden = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
 struct framed {
     const char* name;
-    std::string fields, first, rest;  // of the body: what comes with the head, and later
+    std::string fields, first, rest;  // the body: what arrives with the head, and later
     bool expects = false;
 };
 std::vector<framed> every_body() {
@@ -200,7 +200,7 @@ TEST_P(filter_tasks_on, rfc9112_9_3_an_early_answer_never_makes_a_request_of_a_b
             client c(server.port());
             ASSERT_TRUE(c.send("POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n" +
                                body.fields + "\r\n" + body.first));
-            if (reads) {  // the filter does not wait for the body, nor asks for it
+            if (reads) {  // the filter neither waits for the body nor asks for it
                 const std::string answer = c.receive();
                 ASSERT_TRUE(has_status(answer, 401)) << answer;
                 c.send(body.rest + next);
@@ -265,7 +265,7 @@ public:
     }
 };
 
-TEST_P(filter_tasks_on, a_thrown_status_is_an_answer_and_everything_else_500) {
+TEST_P(filter_tasks_on, a_thrown_status_is_an_answer_and_any_other_exception_gives_500) {
     http::router r;
     const auto throwing = [](request& q) -> response {
         if (q.find("X-Fault")) throw std::runtime_error("a fault");
@@ -314,7 +314,7 @@ TEST_P(filter_tasks_on, a_thrown_status_is_an_answer_and_everything_else_500) {
     while (server->statistics().exceptions != 5) std::this_thread::yield();
 }
 
-// Counts those that are alive.
+// Counts the objects that are alive.
 class counted {
 public:
     explicit counted(atomic<int>& alive) noexcept : alive_(&alive) { alive.fetch_add(1, relaxed); }
@@ -327,7 +327,7 @@ private:
     atomic<int>* alive_;
 };
 
-// A filter that sets a value and then waits for what never comes.
+// A filter that sets a value and then waits forever.
 struct endless {
     atomic<int>& alive;
     atomic<int>& entered;
@@ -340,7 +340,7 @@ struct endless {
     }
 };
 
-// Waits for the stop of its request, which it refers to, as long as it lives.
+// Listens for the stop of its request, to which it refers, as long as it lives.
 class listener {
 public:
     explicit listener(const request& r)
@@ -354,7 +354,7 @@ private:
     std::unique_ptr<callback> callback_;
 };
 
-// Owns its listener, as what a producer calls may.
+// Owns its listener, as what a producer calls may do.
 class listening_body final : public http::body_source {
 public:
     explicit listening_body(const request& r) : listener_(r) {}
@@ -371,7 +371,7 @@ struct listening_error : std::runtime_error {
     std::shared_ptr<listener> of;
 };
 
-TEST_P(filter_tasks_on, what_listens_for_the_stop_of_a_request_may_live_as_long_as_the_request) {
+TEST_P(filter_tasks_on, a_callback_on_the_stop_of_a_request_may_live_as_long_as_the_request) {
     http::router r;
     const auto ok = [](request&) { return response::text("ok"); };
     const auto later = [](request& q) -> task<response> {
@@ -445,7 +445,7 @@ TEST_P(filter_tasks_on, a_client_that_goes_away_stops_the_filter_and_its_values_
     EXPECT_EQ(reached.load(relaxed), 0);
 }
 
-TEST_P(filter_tasks_on, a_filter_whose_time_is_up_is_stopped_and_answered_for) {
+TEST_P(filter_tasks_on, a_filter_whose_time_is_up_is_stopped_and_its_client_gets_503) {
     atomic<int> alive{0}, entered{0};
     http::router r;
     r.with(endless{alive, entered}).get("/", [](request&) { return response::text("never"); });
@@ -490,7 +490,7 @@ TEST_P(filter_tasks_on, the_hard_stop_of_a_drain_stops_filters) {
     while (alive.load(acquire) != 0) std::this_thread::yield();
 }
 
-TEST_P(filter_tasks_on, only_requests_that_have_a_handler_pass_filters_that_are_tasks) {
+TEST_P(filter_tasks_on, only_requests_with_a_handler_pass_filters_that_are_tasks) {
     atomic<int> passed{0};
     http::router r;
     r.get("/x", [](request&) { return response::text("x"); });
@@ -527,7 +527,7 @@ TEST_P(filter_tasks_on, a_streamed_answer_passes_filters_and_is_sent_when_they_h
     EXPECT_EQ(body_of(answer), "some text");
 }
 
-TEST_P(filter_tasks_on, a_malformed_body_is_refused_behind_a_filter_as_without) {
+TEST_P(filter_tasks_on, a_malformed_body_is_refused_with_and_without_a_filter) {
     atomic<int> errors{0};
     http::router r;
     r.with([&](request&, next_handler next) -> task<response> {

@@ -1,4 +1,4 @@
-// http/filters.hpp through a server: CORS, compression, and filters of one's own.
+// http/filters.hpp through a server: CORS, compression, and user-defined filters.
 #include <coppice/http/body.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/server.hpp>
@@ -73,7 +73,7 @@ http::router routes() {
 class filters_on : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, filters_on, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(filters_on, compression_packs_what_the_client_takes_and_says_so) {
+TEST_P(filters_on, compression_uses_a_coding_that_the_client_accepts_and_names_it) {
     http::router r = routes();
     r.use(http::compression());
     running_server server(options_of(GetParam()), std::move(r));
@@ -97,7 +97,7 @@ TEST_P(filters_on, compression_packs_what_the_client_takes_and_says_so) {
     EXPECT_EQ(body_of(plain), long_text);
 }
 
-TEST_P(filters_on, compression_leaves_alone_what_it_must) {
+TEST_P(filters_on, compression_leaves_answers_alone_that_it_must_not_change) {
     http::router r = routes();
     r.use(http::compression());
     running_server server(options_of(GetParam()), std::move(r));
@@ -108,7 +108,7 @@ TEST_P(filters_on, compression_leaves_alone_what_it_must) {
     }
 }
 
-TEST(choose_coding, rfc9110_12_5_3_goes_by_weights) {
+TEST(choose_coding, rfc9110_12_5_3_prefers_by_weight) {
     EXPECT_EQ(choose_coding(""), "");
     EXPECT_EQ(choose_coding("gzip"), "gzip");
     EXPECT_EQ(choose_coding("GZIP"), "gzip");
@@ -153,13 +153,13 @@ TEST_P(filters_on, cors_permits_its_origins_and_answers_preflights) {
         EXPECT_EQ(field(other, "Access-Control-Allow-Origin"), "") << fields;
         EXPECT_EQ(field(other, "Vary"), "Origin");
     }
-    // An answer that is an error is one too.
+    // An error is an answer too.
     EXPECT_EQ(field(ask(server.port(), "GET", "/nowhere", "Origin: https://a.example\r\n"),
                     "Access-Control-Allow-Origin"),
               "https://a.example");
 }
 
-TEST(cors, what_browsers_would_not_take_is_refused_at_the_start) {
+TEST(cors, options_that_browsers_would_reject_are_refused_at_construction) {
     http::cors_options o;
     o.credentials = true;
     EXPECT_THROW(http::cors(o), std::invalid_argument);

@@ -1,4 +1,4 @@
-// What a handler's task forks runs on the workers of the pool that the handler was given to.
+// What a handler's task forks runs on the workers of the handler's pool.
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/timeout.hpp>
@@ -27,7 +27,7 @@ using coppice::test::way;
 using http::request;
 using http::response;
 
-// Each of two calls waits until the other has begun: they meet if they run side by side.
+// Each of two calls waits until the other has begun: they meet only if they run side by side.
 class meeting {
 public:
     task<> attend() {
@@ -46,12 +46,13 @@ private:
     atomic<int> begun_{0};
     atomic<bool> missed_{false};
 };
-// Where both calls ran on the caller's thread, one after the other.
+// Both calls ran on the caller's thread, one after the other.
 task<bool> stays_here() {
     const std::thread::id here = std::this_thread::get_id();
     bool stayed = true;
     const auto look = [](std::thread::id where, bool& all) -> task<> {
-        for (int i = 0; i != 100; ++i) std::this_thread::yield();  // others could take the second
+        for (int i = 0; i != 100; ++i)
+            std::this_thread::yield();  // other workers could take the second call
         if (std::this_thread::get_id() != where) all = false;
         co_return;
     };
@@ -76,7 +77,7 @@ task<response> meets_below(request&) {
     co_await meet(place);
     co_return said(place.took_place(), "met");
 }
-// The timeout's task has an environment of its own, as that of every adaptor.
+// The task of the timeout has its own environment, as that of every adaptor.
 task<response> meets_in_time(request&) {
     meeting place;
     co_await execution::timeout(meet(place), 1min);
@@ -93,7 +94,7 @@ task<response> stays(request&) {
     const bool stayed = co_await stays_here();
     co_return said(stayed, "stayed");
 }
-// On the loop it is not on the pool any more, nor in a loop that its worker runs.
+// On the loop, the handler is no longer on the pool; nor is it in a loop that its worker runs.
 task<response> stays_on_the_loop(request& q) {
     co_await q.loop().get_scheduler().schedule();
     co_return co_await stays(q);
@@ -130,7 +131,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(ways, forking, testing::ValuesIn(every_way), coppice::test::name_of_way);
 
-TEST_P(forking, what_a_handler_on_the_pool_waits_for_runs_side_by_side_on_its_workers) {
+TEST_P(forking, tasks_that_a_handler_on_the_pool_awaits_run_side_by_side_on_its_workers) {
     running_server server(options_of(GetParam()), routes());
     if (server->pool() == nullptr) return;
     client c(server.port());

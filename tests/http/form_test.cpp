@@ -16,7 +16,7 @@ using http::urlencoded_form;
 
 constexpr std::string_view right_type = "application/x-www-form-urlencoded";
 
-// A request with that body; `type` "" is none.
+// A request with that body; without a Content-Type if `type` is "".
 class posted {
 public:
     explicit posted(std::string body, std::string_view type = right_type) : body_(std::move(body)) {
@@ -72,7 +72,7 @@ std::string refusal(Ask ask) {
     return "";
 }
 
-TEST(urlencoded_form, says_which_field_is_missing_or_none) {
+TEST(urlencoded_form, names_the_field_that_is_missing_or_malformed) {
     const posted p("n=x&m=1");
     const urlencoded_form form(p.request());
     EXPECT_NE(refusal([&] { form.require<int>("n"); }).find("'n' must be an integer"),

@@ -1,5 +1,5 @@
-// Answers that are kept for a moment and sent together: none gets lost, and none waits for others.
-#include <coppice/base/atomic.hpp>
+// Answers that are collected and sent together: none is lost, and none waits for other handlers.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/token/block.hpp>
 
@@ -25,15 +25,15 @@ using http::response;
 constexpr std::string_view get_plain = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
 constexpr std::string_view get_slow = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// For longer than a handler may take whose answers wait for others.
+// Computes longer than a handler may if other answers wait for it.
 void be_slow() {
     const auto end = std::chrono::steady_clock::now() + 1ms;
     while (std::chrono::steady_clock::now() < end) {
     }
 }
 
-// A server of one loop, which is held until everybody has asked: then it finds all requests in one
-// turn.
+// A server with one loop, which is held until all clients have sent: it then finds all requests in
+// one turn.
 class answers_on : public testing::TestWithParam<io::backend> {
 protected:
     http::router routes() {
@@ -48,7 +48,7 @@ protected:
         });
         return r;
     }
-    // Every client has been served once when this returns.
+    // When this returns, every client has been served once.
     void serve(http::router r, int clients) {
         http::server_options o = options_of({GetParam(), http::model::single, 1});
         server = std::make_unique<running_server>(std::move(o), std::move(r));
@@ -62,7 +62,7 @@ protected:
         ASSERT_TRUE(gate->send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n"));
         held.get_future().wait();
     }
-    // Counts the answers that come to the others. Relaxed throughout: a count.
+    // Counts the answers that the other clients get. Relaxed throughout: a count.
     std::vector<std::thread> receive_all(atomic<int>& received) {
         std::vector<std::thread> threads;
         for (const auto& c : others) {
@@ -79,7 +79,7 @@ protected:
     std::unique_ptr<client> gate;
 };
 
-TEST_P(answers_on, each_of_many_in_one_turn_gets_its_own) {
+TEST_P(answers_on, each_of_many_requests_in_one_turn_gets_its_own_answer) {
     http::router r = routes();
     r.get("/number/{n}", [](request& q) { return response::text(*q.parameter("n")); });
     serve(std::move(r), 100);
@@ -101,11 +101,11 @@ TEST_P(answers_on, each_of_many_in_one_turn_gets_its_own) {
     EXPECT_EQ((*server)->statistics().requests, 101u + 1 + 300);
 }
 
-// Not on io_uring, which submits what is to be sent at the end of its turn, and tells in one turn
-// as much as its kernel likes.
+// Not on io_uring, which submits its sends at the end of the turn, and whose kernel decides how
+// much it reports in one turn.
 class grouped_answers_on : public answers_on {};
 
-TEST_P(grouped_answers_on, all_come_when_the_server_is_drained_among_them) {
+TEST_P(grouped_answers_on, all_arrive_when_the_server_is_drained_among_them) {
     http::router r = routes();
     r.get("/drain", [this](request&) {
         (*server)->drain(10s);
@@ -124,7 +124,7 @@ TEST_P(grouped_answers_on, all_come_when_the_server_is_drained_among_them) {
     }
 }
 
-TEST_P(grouped_answers_on, none_waits_for_the_handlers_of_others) {
+TEST_P(grouped_answers_on, none_waits_for_other_handlers) {
     constexpr int clients = 6;
     atomic<int> received{0};
     bool late = false;  // these two are the loop's
@@ -149,7 +149,7 @@ TEST_P(grouped_answers_on, none_waits_for_the_handlers_of_others) {
     EXPECT_FALSE(late);
 }
 
-// Runs turns of its loop until all others have their answers.
+// Runs turns of its loop until all other clients have their answers.
 response wait_in_the_loop(request& q, const atomic<int>& received, int others) {
     io::timer pause(q.loop());
     for (int i = 0; received.load(relaxed) != others && i != 5'000; ++i) {
@@ -158,7 +158,7 @@ response wait_in_the_loop(request& q, const atomic<int>& received, int others) {
     return response::text(std::to_string(received.load(relaxed)));
 }
 
-TEST_P(answers_on, those_that_are_kept_leave_while_a_handler_runs_the_loop) {
+TEST_P(answers_on, collected_answers_leave_while_a_handler_runs_the_loop) {
     atomic<int> received{0};
     http::router r = routes();
     r.get("/slow", [&](request& q) { return wait_in_the_loop(q, received, 8); });
@@ -174,9 +174,9 @@ TEST_P(answers_on, those_that_are_kept_leave_while_a_handler_runs_the_loop) {
     for (std::thread& t : threads) t.join();
 }
 
-// The first request fills a buffer, so that the second is received as soon as the first is sent:
-// among answers that are still kept.
-TEST_P(answers_on, those_that_are_kept_leave_while_a_handler_among_them_runs_the_loop) {
+// The first request fills a buffer, so the second is received as soon as the first answer is sent,
+// while other answers are still collected.
+TEST_P(answers_on, collected_answers_leave_while_a_handler_among_them_runs_the_loop) {
     atomic<int> received{0};
     http::router r = routes();
     r.get("/slow", [&](request& q) { return wait_in_the_loop(q, received, 18); });
@@ -184,7 +184,8 @@ TEST_P(answers_on, those_that_are_kept_leave_while_a_handler_among_them_runs_the
     std::string full = "GET /plain HTTP/1.1\r\nHost: a\r\nFill: ";
     full.resize(io::buffer_pool::buffer_bytes - 4, 'x');
     full += "\r\n\r\n";
-    constexpr std::size_t middle = 9;  // some are before it, so that it is kept, and some behind
+    // some are before it, so its answer is collected, and some after it
+    constexpr std::size_t middle = 9;
     for (std::size_t i = 0; i != others.size(); ++i) {
         ASSERT_TRUE(
             others[i]->send(i == middle ? full + std::string(get_slow) : std::string(get_plain)));

@@ -26,7 +26,7 @@ TEST(handler, may_be_a_function_a_move_only_callable_or_a_task) {
     static_assert(!std::is_constructible_v<handler, void (*)()>);
 }
 
-TEST(handler, is_no_empty_function) {
+TEST(handler, may_not_be_an_empty_function) {
     using function = std::function<response(request&)>;
     using async_function = std::function<coppice::task<response>(request&)>;
     EXPECT_THROW(handler{function()}, std::invalid_argument);
@@ -40,7 +40,7 @@ TEST(handler, is_no_empty_function) {
     routes.get("/a", function([](request&) { return response(200); }));
 }
 
-TEST(router, finds_each_methods_handler_and_says_what_is_allowed) {
+TEST(router, finds_the_handler_of_each_method_and_lists_the_allowed_methods) {
     const auto code = [](int status) { return [status](request&) { return response(status); }; };
     router routes;
     routes.get("/a", code(201))

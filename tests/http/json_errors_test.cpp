@@ -1,4 +1,4 @@
-// http::json_errors(): what went wrong, as JSON.
+// http::json_errors(): errors as JSON.
 #include <coppice/http/filters.hpp>
 
 #include "running_server.hpp"
@@ -18,7 +18,7 @@ using http::response;
 
 constexpr std::string_view bytes = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// The answer behind the filter.
+// The answer after the filter.
 response filtered(response answer) {
     http::request_head head;
     EXPECT_EQ(http::parse_head(bytes, head, {}).status, http::parse_status::complete);
@@ -40,7 +40,7 @@ TEST(json_errors, a_text_is_a_json_string_whatever_is_in_it) {
     EXPECT_EQ(told(""), R"({"error":"Bad Request"})");
 }
 
-TEST(json_errors, bytes_that_are_no_utf_8_are_replaced) {
+TEST(json_errors, bytes_that_are_not_utf_8_are_replaced) {
     const std::string replaced = "\\ufffd";
     for (const char* const none : {"\x80", "\xbf", "\xc0", "\xc1", "\xc3", "\xf5", "\xff", "\xf4"})
         EXPECT_EQ(told(none), "{\"error\":\"" + replaced + "\"}") << none;

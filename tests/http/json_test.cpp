@@ -1,5 +1,5 @@
-// http/json.hpp: the hook for JSON libraries, and what clients are told by it.
-#include <coppice/base/atomic.hpp>
+// http/json.hpp: the hook for JSON libraries, and the errors that clients get.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/json.hpp>
 #include <coppice/http/multipart.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Stand for what a JSON library reads.
+// Stand for types that a JSON library reads.
 struct by_exception {
     int value;
 };
@@ -88,7 +88,7 @@ int status_of(std::string_view text) {
     }
 }
 
-TEST(json_codecs, answer_with_a_status_of_their_own_whatever_their_malformed_is) {
+TEST(json_codecs, may_throw_a_status_whatever_their_malformed_is) {
     EXPECT_EQ(status_of("told"), 422);
     EXPECT_EQ(status_of("else"), 400);
 }
@@ -168,7 +168,7 @@ private:
     running_server server_{options_of(GetParam()), json_routes()};
 };
 
-TEST_P(json_on, values_go_both_ways) {
+TEST_P(json_on, values_are_read_and_written) {
     for (const char* const path : {"/whole", "/late"}) {
         expect(201, message(path, "42"), "42");
         expect(201, message(path, "-7", "Application/JSON; charset=\"UTF-8\""), "-7");
@@ -181,7 +181,7 @@ TEST_P(json_on, values_go_both_ways) {
            "42");
 }
 
-TEST_P(json_on, what_the_client_did_wrong_is_never_the_servers_fault) {
+TEST_P(json_on, an_error_of_the_client_is_never_answered_with_500) {
     for (const char* const path : {"/whole", "/optional", "/late"}) {
         expect(400, message(path, "x"), "the body is not the JSON that is expected here");
         expect(400, message(path, ""));
@@ -197,7 +197,7 @@ TEST_P(json_on, what_the_client_did_wrong_is_never_the_servers_fault) {
         expect(422, message(path, "told"), "the value is odd");
 }
 
-TEST_P(json_on, what_the_program_did_wrong_is) {
+TEST_P(json_on, an_error_of_the_program_is_answered_with_500) {
     for (const char* const path : {"/whole", "/late"}) expect(500, message(path, "fault"));
 }
 
@@ -209,9 +209,9 @@ TEST_P(json_on, a_body_beyond_its_limit_is_refused_declared_or_not) {
            "Transfer-Encoding: chunked\r\n\r\n6\r\n000000\r\n5\r\n00001\r\n0\r\n\r\n");
 }
 
-// What has been read from is the program's fault: the client must not be blamed for it. A filter
-// that calls next() again is such a program, and what makes it do so may be the client's doing.
-TEST(whole_bodies, that_have_been_read_from_are_an_error_of_the_program) {
+// A body that was read from before is the program's fault: the client must not be blamed for it. A
+// filter that calls next() again is such a program, and the client may be able to cause that call.
+TEST(whole_bodies, that_were_read_from_before_are_an_error_of_the_program) {
     const auto twice = [](request& r) -> task<response> {
         (void)co_await http::read_json<by_exception>(r);
         (void)co_await http::read_json<by_exception>(r);

@@ -1,4 +1,5 @@
-// What handlers, filters and callbacks own may use the loops of their server to the last.
+// What handlers, filters, and callbacks own may use the loops of their server until it is
+// destroyed.
 #include <coppice/http/client.hpp>
 #include <coppice/http/server.hpp>
 
@@ -31,7 +32,7 @@ protected:
         return r;
     }
     static way one_loop() { return {GetParam(), http::model::single, 1}; }
-    // The client is made on the loop; whoever has a copy owns it.
+    // The client is made on the loop; every copy of the handler shares it.
     static owned_client make_client(http::server_options& o) {
         auto client = std::make_shared<std::optional<http::client>>();
         o.on_loop = [weak = std::weak_ptr(client)](io::context& loop) {
@@ -39,7 +40,7 @@ protected:
         };
         return client;
     }
-    // Asks once, so that the client in the server keeps a connection until the server ends.
+    // Sends one request, so that the client in the server keeps a connection until the server ends.
     static void ask(http::server_options o, http::router routes) {
         running_server proxy(std::move(o), std::move(routes));
         client visitor(proxy.port());
@@ -56,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(rings, lifetime_on,
                              return instance.param == io::backend::epoll ? "epoll" : "uring";
                          });
 
-TEST_P(lifetime_on, a_handler_owns_a_client_of_its_loop) {
+TEST_P(lifetime_on, a_handler_may_own_a_client_of_its_loop) {
     http::server_options o = options_of(one_loop());
     http::router r;
     r.get("/", [c = make_client(o), to = upstream->local()](request&) -> task<response> {
@@ -66,7 +67,7 @@ TEST_P(lifetime_on, a_handler_owns_a_client_of_its_loop) {
     ask(std::move(o), std::move(r));
 }
 
-TEST_P(lifetime_on, a_callback_owns_a_client_of_its_loop) {
+TEST_P(lifetime_on, a_callback_may_own_a_client_of_its_loop) {
     http::server_options o = options_of(one_loop());
     auto c = std::make_shared<std::optional<http::client>>();
     o.on_exception = [c](const std::exception_ptr&) {};
@@ -94,7 +95,7 @@ TEST_P(lifetime_on, a_server_that_never_ran_destroys_its_handlers_once) {
 class on_loop_of : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, on_loop_of, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(on_loop_of, an_exception_ends_the_server_and_leaves_run_whichever_loop_it_is) {
+TEST_P(on_loop_of, an_exception_on_any_loop_ends_the_server_and_leaves_run) {
     const int loops = static_cast<int>(loops_of(GetParam()));
     for (int failing = 0; failing != loops; ++failing) {
         http::server_options o = options_of(GetParam());

@@ -1,4 +1,4 @@
-// What a server does behind its last answer: the client sees all of it, then the end, no reset.
+// What a server does after its last answer: the client sees all of it, then the end, and no reset.
 #include <coppice/http/body.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/pause.hpp>
@@ -39,7 +39,7 @@ http::router routes(const file_root& root) {
         .get("/large", [](request&) { return response::text(content); })
         .get("/slow",
              [](request& q) -> task<response> {
-                 co_await http::pause(q, 2ms);  // what comes meanwhile is read ahead, in part
+                 co_await http::pause(q, 2ms);  // what arrives meanwhile is read ahead in part
                  co_return response::text("slow");
              })
         .get("/stream",
@@ -59,7 +59,7 @@ http::router routes(const file_root& root) {
 }
 
 struct asked {
-    const char* head;  // but for its last line ends
+    const char* head;  // without its last line ends
     int status;
     std::string_view body_end;
 };
@@ -89,8 +89,8 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(ways, lingering, testing::ValuesIn(every_way), coppice::test::name_of_way);
 
-// In one send and in two, so that what follows is sometimes received with the request.
-TEST_P(lingering, bytes_behind_a_request_that_closes_cost_no_byte_of_its_answer) {
+// In one send and in two, so that the bytes after the request sometimes arrive with it.
+TEST_P(lingering, bytes_after_a_request_that_closes_destroy_no_byte_of_its_answer) {
     running_server server(options(), routes(root));
     const std::string more(32 * 1024, 'x');
     int round = 0;
@@ -116,7 +116,7 @@ TEST_P(lingering, bytes_behind_a_request_that_closes_cost_no_byte_of_its_answer)
 }
 
 // The connection is gone long before the two seconds for which a server waits for others.
-TEST_P(lingering, a_client_that_closes_when_it_has_its_answer_ends_it_at_once) {
+TEST_P(lingering, ends_at_once_when_the_client_closes_after_its_answer) {
     running_server server(options(), routes(root));
     const auto began = std::chrono::steady_clock::now();
     for (const asked& question : questions) {
@@ -131,8 +131,8 @@ TEST_P(lingering, a_client_that_closes_when_it_has_its_answer_ends_it_at_once) {
     EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
-// A client that had said that it sends no more, and does so for ever.
-TEST_P(lingering, no_more_than_a_bounded_amount_is_read) {
+// A client that had asked for the close, and then sends forever.
+TEST_P(lingering, reads_at_most_a_bounded_amount) {
     running_server server(options(), routes(root));
     client c(server.port());
     ASSERT_TRUE(c.send("GET /plain HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
@@ -142,7 +142,7 @@ TEST_P(lingering, no_more_than_a_bounded_amount_is_read) {
     EXPECT_EQ(server->statistics().timed_out, 0u);
 }
 
-// In virtual time, with a client that keeps its end open.
+// In virtual time, with a client that does not close its end.
 
 using talk = std::function<task<>(io::context& loop, http::server& server)>;
 
@@ -167,7 +167,8 @@ http::server_statistics in_a_world(std::uint64_t seed, const talk& part) {
     EXPECT_TRUE(ended) << seed;
     return server->statistics();
 }
-// Asks, and reads to the end. `in_between` is called when half of the request has come.
+// Sends a request and reads to the end. `in_between` is called when half of the request has
+// arrived.
 task<> ask(io::context& loop, io::tcp::socket& socket, io::endpoint to,
            std::function<void()> in_between) {
     co_await socket.connect(to);
@@ -192,7 +193,7 @@ task<duration> time_until_closed(io::context& loop, http::server& server) {
     co_return loop.now() - began;
 }
 
-TEST(lingering_in_a_simulation, a_client_that_stays_is_let_go_after_two_seconds_without_blame) {
+TEST(lingering_in_a_simulation, ends_after_two_seconds_and_does_not_count_as_a_timeout) {
     duration taken{};
     const talk part = [&](io::context& loop, http::server& server) -> task<> {
         io::tcp::socket socket(loop);
@@ -206,7 +207,7 @@ TEST(lingering_in_a_simulation, a_client_that_stays_is_let_go_after_two_seconds_
     EXPECT_LE(taken, 2100ms);
 }
 
-TEST(lingering_in_a_simulation, a_drain_shortens_it) {
+TEST(lingering_in_a_simulation, is_shortened_by_a_drain) {
     for (const bool during : {false, true}) {
         duration taken{};
         const talk part = [&](io::context& loop, http::server& server) -> task<> {

@@ -59,7 +59,7 @@ TEST(response, a_static_body_is_never_copied_and_an_owned_one_moves) {
     EXPECT_NE(other.body().data(), small.body().data());
 }
 
-TEST(response, a_view_that_is_no_constant_is_copied) {
+TEST(response, a_view_that_is_not_a_constant_is_copied) {
     const auto made_of = [](response (*make)(std::string_view)) {
         std::string shown = "text that is longer than a small string holds";
         const response answer = make(shown);
@@ -136,7 +136,7 @@ TEST(serialize, codes_without_a_body_have_neither_body_nor_length) {
 }
 
 // RFC 9112 section 9.3
-TEST(serialize, connection_says_close_or_what_a_1_0_client_needs_to_hear) {
+TEST(serialize, connection_says_close_or_tells_a_1_0_client_to_keep_alive) {
     const auto connection = [](const response& answer, bool keep_alive, int minor) {
         const std::string text = bytes(answer, {.keep_alive = keep_alive, .minor_version = minor});
         const std::size_t at = text.find("Connection: ");
@@ -150,7 +150,7 @@ TEST(serialize, connection_says_close_or_what_a_1_0_client_needs_to_hear) {
     EXPECT_EQ(connection(response().close(), true, 0), "Connection: close");
 }
 
-TEST(serialize, appends_to_what_is_there) {
+TEST(serialize, appends_to_the_existing_text) {
     std::string out = "before";
     http::serialize(response(200), false, false, out);
     EXPECT_EQ(out, "beforeHTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
@@ -177,7 +177,7 @@ TEST(serialize, allocates_nothing_once_the_buffer_has_grown) {
 }
 
 // RFC 9110 section 15
-TEST(reason_phrase, is_the_registered_one) {
+TEST(reason_phrase, is_the_registered_phrase) {
     EXPECT_EQ(http::reason_phrase(200), "OK");
     EXPECT_EQ(http::reason_phrase(413), "Content Too Large");
     EXPECT_EQ(http::reason_phrase(431), "Request Header Fields Too Large");

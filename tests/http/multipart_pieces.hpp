@@ -1,4 +1,4 @@
-// What a multipart parser says of a body, however it is cut, as one comparable text.
+// What a multipart parser returns for a body, however it is cut, as one comparable text.
 #pragma once
 // Shared by the tests and the fuzzer.
 
@@ -14,7 +14,8 @@
 
 namespace coppice::test {
 
-// The first `first` bytes at once, then `step` at a time, each flush against a guard page.
+// Delivers the first `first` bytes at once, then `step` at a time, each piece flush against a guard
+// page.
 inline std::string parse_in_pieces(std::string_view body, std::string_view boundary,
                                    const http::multipart_limits& limits, guarded_bytes& memory,
                                    std::size_t first, std::size_t step) {
@@ -59,7 +60,7 @@ inline std::string parse_in_pieces(std::string_view body, std::string_view bound
         try {
             std::string_view more = "more";
             parser.next(more);
-            // What only lacks its end may go on.
+            // A body that only lacks its end may continue.
             if (said.find("ends before") == said.npos) said += "(goes on)";
         } catch (const http::status_error&) {
         }

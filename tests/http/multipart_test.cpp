@@ -20,7 +20,7 @@ using http::multipart_limits;
 using http::request;
 using http::response;
 
-// Said of the body whole; cut at each place, bytewise and in threes it is the same.
+// The result for the whole body; cut at each place, byte by byte, and in threes it is the same.
 std::string said_of(std::string_view body, std::string_view boundary = "B",
                     const multipart_limits& limits = {}) {
     static guarded_bytes memory(1 << 16);
@@ -59,7 +59,7 @@ TEST(multipart, parts_come_with_their_names_types_and_contents) {
     EXPECT_EQ(said_of("--B--\r\n"), "[end]");
 }
 
-TEST(multipart, what_is_around_the_parts_is_dropped) {
+TEST(multipart, bytes_around_the_parts_are_dropped) {
     EXPECT_EQ(said_of("before\r\n--A\r\n-\r\n" + form(named) + "after\r\n--B\r\n--B--"),
               "[a|-|text/plain]x[/][end]");
     EXPECT_EQ(said_of("\r\n" + form(named)), "[a|-|text/plain]x[/][end]");
@@ -67,7 +67,7 @@ TEST(multipart, what_is_around_the_parts_is_dropped) {
               "[a|-|text/plain]x[/][end]");
 }
 
-TEST(multipart, what_resembles_a_boundary_is_content) {
+TEST(multipart, text_that_resembles_a_boundary_is_content) {
     for (const char* const content :
          {"\r\n--", "\r\n-B", "--B", "x--B--", "\n--A", "\r--C", "\n-\n--", "\r\n\r\n--A",
           "\r\r\n-", "\r", "\r\n", "\r\n--b", "-", "--", "\r\n--\r\n--\r\n-"}) {
@@ -76,7 +76,7 @@ TEST(multipart, what_resembles_a_boundary_is_content) {
     }
     const std::string nested = "--C\r\n" + named + "\r\n\r\nz\r\n--C--\r\n";
     EXPECT_EQ(said_of(form(named, nested)), "[a|-|text/plain]" + nested + "[/][end]");
-    // A CR may begin what ends, however many come before.
+    // A CR may begin a delimiter, however many CRs come before it.
     EXPECT_EQ(said_of(form(named, "\r\n--\r\n--\r")), "[a|-|text/plain]\r\n--\r\n--\r[/][end]");
 }
 
@@ -100,7 +100,7 @@ bool is_malformed(const std::string& body) {
     return said.find("(400 ") != said.npos && said.find("ends before") == said.npos;
 }
 
-TEST(multipart, a_line_that_ends_otherwise_than_in_crlf_is_refused) {
+TEST(multipart, a_line_that_does_not_end_in_crlf_is_refused) {
     EXPECT_TRUE(is_malformed("--B\n" + named + "\r\n\r\nx\r\n--B--"));
     EXPECT_TRUE(is_malformed("--B\r" + named + "\r\n\r\nx\r\n--B--"));
     EXPECT_TRUE(is_malformed("--B\r\n" + named + "\n\nx\r\n--B--"));
@@ -110,8 +110,8 @@ TEST(multipart, a_line_that_ends_otherwise_than_in_crlf_is_refused) {
     EXPECT_TRUE(is_malformed("--B--\rx"));
 }
 
-// Some readers take these for boundaries: they would see other parts than this one.
-TEST(multipart, a_boundary_behind_a_bare_cr_or_lf_is_refused_wherever_it_is) {
+// Some readers take these for boundaries, and would see other parts than this parser.
+TEST(multipart, a_boundary_after_a_bare_cr_or_lf_is_refused_wherever_it_is) {
     const std::string reason = "(400 a boundary in the form is not preceded by CRLF)";
     for (const std::string line : {"\n", "\r", "\n\n", "\n--\r"}) {
         for (const char* const behind : {"--B", "--B\r\n", "--B\n", "--B--", "--B--\r\n", "--BC"}) {
@@ -132,7 +132,7 @@ TEST(multipart, a_boundary_behind_a_bare_cr_or_lf_is_refused_wherever_it_is) {
               "[a|-|text/plain]\n---" + reason);
 }
 
-TEST(multipart, a_boundary_with_anything_behind_it_is_refused) {
+TEST(multipart, a_boundary_with_anything_after_it_is_refused) {
     for (const char* const behind : {"x", "-", "-x", "--x", "\t-", " x", "C\r\n", "\n"})
         EXPECT_TRUE(is_malformed(part(named) + "--B" + behind + "\r\n--B--")) << behind;
     EXPECT_TRUE(is_malformed(form(named, "--B\r\n" + named + "\r\n\r\nx")));
@@ -192,7 +192,7 @@ TEST(multipart, names_are_as_browsers_write_them) {
     EXPECT_EQ(said_of(form(named + "; filenames*=x; names*=y")), "[a|-|text/plain]x[/][end]");
 }
 
-TEST(multipart, limits_are_kept_to_the_byte) {
+TEST(multipart, limits_are_exact_to_the_byte) {
     const std::size_t head = named.size() + 4;
     const multipart_limits enough{.part_head_bytes_max = head, .parts_max = 1};
     EXPECT_EQ(said_of(form(named), "B", enough), "[a|-|text/plain]x[/][end]");
@@ -205,7 +205,7 @@ TEST(multipart, limits_are_kept_to_the_byte) {
               "(413 the head of a part of the form is too large)");
 }
 
-TEST(multipart, a_boundary_is_one_or_an_error) {
+TEST(multipart, an_invalid_boundary_is_an_error) {
     const std::string longest(70, 'x');
     EXPECT_EQ(said_of("--" + longest + "--", longest), "[end]");
     EXPECT_EQ(said_of("--'()+_,-./:=? z--", "'()+_,-./:=? z"), "[end]");
@@ -225,7 +225,7 @@ int status_of_type(std::optional<std::string_view> type) {
     }
 }
 
-TEST(multipart, the_boundary_is_the_content_types) {
+TEST(multipart, the_boundary_comes_from_the_content_type) {
     EXPECT_EQ(http::multipart_boundary("multipart/form-data; boundary=abc"), "abc");
     EXPECT_EQ(http::multipart_boundary("Multipart/Form-Data;charset=x; Boundary=\"a b\" ;"), "a b");
     EXPECT_EQ(status_of_type(std::nullopt), 415);
@@ -246,7 +246,7 @@ TEST(multipart, the_boundary_is_the_content_types) {
     }
 }
 
-TEST(safe_file_name, leads_nowhere_else) {
+TEST(safe_file_name, leads_to_no_other_directory) {
     EXPECT_EQ(http::safe_file_name("photo.jpg"), "photo.jpg");
     EXPECT_EQ(http::safe_file_name("../../etc/passwd"), "passwd");
     EXPECT_EQ(http::safe_file_name("C:\\dir\\a b.txt"), "a b.txt");
@@ -263,7 +263,7 @@ TEST(safe_file_name, leads_nowhere_else) {
     EXPECT_EQ(http::safe_file_name(std::string(300, '\x80')), "");
 }
 
-// What a handler makes of a form, as text.
+// What a handler reads from a form, as text.
 std::string described(const http::multipart_form& f) {
     std::string text;
     for (const http::multipart_part& p : f.parts) {
@@ -341,7 +341,7 @@ TEST_P(multipart_on, handlers_get_forms_whole_and_in_pieces_cut_anywhere) {
     }
 }
 
-TEST_P(multipart_on, clients_that_err_are_told_and_handlers_do_not_see_it) {
+TEST_P(multipart_on, errors_of_clients_are_answered_and_never_reach_handlers) {
     running_server server(options_of(GetParam()), form_routes());
     for (const char* const path : {"/whole", "/late", "/pieces"}) {
         const auto status = [&](const std::string& bytes, int expected) {

@@ -1,5 +1,5 @@
-// Each request has a time limit and a stop of its own, and what is thrown too late is told.
-#include <coppice/base/atomic.hpp>
+// Each request has its own time limit and stop, and exceptions that come too late are reported.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/sync_wait.hpp>
@@ -43,13 +43,13 @@ class own_time_of : public testing::TestWithParam<way> {
 protected:
     http::router routes() {
         http::router routes;
-        // Uses most of its time.
+        // Uses most of its time limit.
         routes.get("/long", http::offload([this](request& r) {
                        first_deadline = r.deadline();
                        spin_until(r, r.deadline() - 100ms);
                        return response::text("long");
                    }));
-        // Goes on behind the time of the one before it.
+        // Continues after the time of the request before it.
         routes.get("/behind", http::offload([this](request& r) {
                        spin_until(r, first_deadline + 10ms);
                        return verdict(r);
@@ -67,7 +67,7 @@ protected:
                    }));
         routes.get("/behind-task",
                    http::offload([this](request& r) -> task<response> { co_return verdict(r); }));
-        // Where a plain handler runs, and one whose body comes in pieces.
+        // Where a plain handler runs, and one that writes its body in pieces.
         routes.get("/here", [this](request& r) { return verdict(r); });
         routes.get("/stream", [](request&) {
             return response().body(http::stream([](http::body_writer& out) -> task<> {
@@ -77,7 +77,7 @@ protected:
         });
         return routes;
     }
-    // Stopped before its own time is over it would be by the stop of another.
+    // If it is stopped before its own time is up, the stop of another request has reached it.
     response verdict(const request& r) const {
         const bool stopped = r.stop_token().stop_requested();
         if (stopped && now_of(r) < r.deadline()) return response::text("stopped");
@@ -95,7 +95,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(ways, own_time_of, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(own_time_of, a_pipelined_request_on_the_pool_has_the_whole_limit) {
+TEST_P(own_time_of, a_pipelined_request_on_the_pool_has_the_whole_time_limit) {
     running_server server(options(), routes());
     if (server->pool() == nullptr) return;
     client c(server.port());
@@ -105,7 +105,7 @@ TEST_P(own_time_of, a_pipelined_request_on_the_pool_has_the_whole_limit) {
     EXPECT_EQ(body_of(c.receive()), "own");
 }
 
-TEST_P(own_time_of, the_stop_of_a_late_request_is_not_that_of_those_behind_it) {
+TEST_P(own_time_of, stopping_a_late_request_does_not_stop_those_after_it) {
     for (const char* const first : {"/told", "/told-task"}) {
         running_server server(options(), routes());
         if (server->pool() == nullptr) return;
@@ -159,7 +159,7 @@ TEST_P(own_time_of, a_request_that_waits_too_long_for_a_thread_gets_503_and_does
     EXPECT_EQ(begun.load(relaxed), 0);
 }
 
-// Handlers that throw when nobody waits for them any more.
+// Handlers that throw when no client waits for them any longer.
 class late_throw_of : public testing::TestWithParam<way> {
 protected:
     void wait_for_entry() const {
@@ -170,7 +170,7 @@ protected:
         while (!go_on.load(acquire)) std::this_thread::yield();
         throw std::runtime_error("late");
     }
-    // Does not hear that it is to stop.
+    // Ignores the stop.
     task<> wait_deaf(io::context& loop) {
         entered.store(true, release);
         while (!go_on.load(acquire)) {
@@ -203,7 +203,7 @@ protected:
             co_await wait_deaf(r.loop());
             throw http::status_error(400, "an answer and no fault");
         });
-        // The filter's own fault, behind the handler.
+        // The filter's own fault, after the handler.
         routes
             .with([](request&, http::next_handler next) -> task<response> {
                 const response made = co_await next();
@@ -242,13 +242,13 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(ways, late_throw_of, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(late_throw_of, what_is_thrown_behind_the_503_is_told_once) {
+TEST_P(late_throw_of, an_exception_after_the_503_is_reported_once) {
     running_server server(options(), routes());
     for (const std::string_view path :
          {"/task", "/plain", "/pool-task", "/reads", "/filtered", "/refuses"}) {
         SCOPED_TRACE(path);
         if (path == "/plain" || path == "/pool-task") {
-            if (server->pool() == nullptr) continue;  // it would hold the loop
+            if (server->pool() == nullptr) continue;  // it would block the loop
         }
         entered.store(false, relaxed);
         go_on.store(false, relaxed);
@@ -259,13 +259,13 @@ TEST_P(late_throw_of, what_is_thrown_behind_the_503_is_told_once) {
         go_on.store(true, release);
         c.reset();
         while (server->statistics().open != 0) std::this_thread::yield();
-        // On a loaded machine it may have waited too long for a thread, and does not begin then.
+        // On a loaded machine it may have waited too long for a thread, and then does not begin.
         const bool begun = entered.load(acquire);
         EXPECT_EQ(told.load(relaxed), begun && path != "/refuses" ? 1 : 0);
     }
 }
 
-TEST_P(late_throw_of, what_is_thrown_behind_the_hard_stop_of_a_drain_is_told_once) {
+TEST_P(late_throw_of, an_exception_after_the_hard_stop_of_a_drain_is_reported_once) {
     for (const std::string_view path : {"/task", "/pool-task", "/reads", "/filtered"}) {
         SCOPED_TRACE(path);
         http::server_options o = options();
@@ -280,7 +280,7 @@ TEST_P(late_throw_of, what_is_thrown_behind_the_hard_stop_of_a_drain_is_told_onc
             ASSERT_TRUE(c.send(question(path)));
             wait_for_entry();
             server->drain(0ms);
-            // What is on the pool is cut off when it comes back.
+            // A request on the pool is cut off when it returns to its loop.
             const bool on_pool = GetParam().model == http::model::worker;
             if (!on_pool && path != "/pool-task") {
                 EXPECT_TRUE(c.ended());

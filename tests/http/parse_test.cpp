@@ -1,6 +1,6 @@
-// http/parse.hpp, request heads: what RFC 9110 and RFC 9112 allow is read, what they leave open to
-// two readings is refused. Each text is delivered whole, at each split point and bytewise, its end
-// against a protected page.
+// http/parse.hpp, request heads: what RFC 9110 and RFC 9112 permit is read, and what two readers
+// could read differently is refused. Each text is delivered whole, at each split point, and byte by
+// byte, its end against a protected page.
 #include <coppice/http/parse.hpp>
 
 #include <gtest/gtest.h>
@@ -143,7 +143,7 @@ TEST(parse_method, is_a_token_that_is_not_empty) {
 }
 
 // RFC 9112 section 3: "a method longer than any that it implements SHOULD" be answered with 501
-TEST(parse_method, longer_than_any_is_501_as_soon_as_it_is) {
+TEST(parse_method, longer_than_any_known_one_is_501_at_once) {
     EXPECT_EQ(code(line(std::string(32, 'A') + " / HTTP/1.1")), 0);
     EXPECT_EQ(code(line(std::string(33, 'A') + " / HTTP/1.1")), 501);
     EXPECT_EQ(code(std::string(32, 'A')), -1);
@@ -173,7 +173,7 @@ TEST(parse_request_line, one_empty_line_before_it_is_ignored_and_consumed) {
 }
 
 // RFC 9112 section 2.3 and RFC 9110 section 2.5
-TEST(parse_version, is_1_0_or_read_as_1_1) {
+TEST(parse_version, is_read_as_1_0_or_1_1) {
     EXPECT_EQ(parsed(line("GET / HTTP/1.0")).head.minor_version(), 0);
     EXPECT_EQ(parsed(line("GET / HTTP/1.1")).head.minor_version(), 1);
     EXPECT_EQ(parsed(line("GET / HTTP/1.2")).head.minor_version(), 1);
@@ -255,7 +255,7 @@ TEST(parse_target, a_percent_sign_needs_two_hexadecimal_digits) {
     EXPECT_EQ(code("GET /%4x"), 400);
 }
 
-// RFC 9112 section 3.2.2: the target's authority goes before Host
+// RFC 9112 section 3.2.2: the target's authority overrides Host
 TEST(parse_target, absolute_form_names_the_host) {
     const parsed p("GET HTTP://example.com:80/x?y HTTP/1.1\r\nHost: other\r\n\r\n");
     EXPECT_EQ(p.head.scheme(), "HTTP");
@@ -311,7 +311,7 @@ TEST(parse_target, other_forms_are_400) {
 }
 
 // RFC 9112 section 3.2.3
-TEST(parse_target, authority_form_is_for_connect_and_only_it) {
+TEST(parse_target, authority_form_is_only_for_connect) {
     const parsed p(line("CONNECT example.com:443 HTTP/1.1"));
     EXPECT_EQ(p.head.verb(), method::connect);
     EXPECT_EQ(p.head.host(), "example.com:443");
@@ -324,7 +324,7 @@ TEST(parse_target, authority_form_is_for_connect_and_only_it) {
 }
 
 // RFC 9112 section 3.2.4
-TEST(parse_target, asterisk_form_is_for_options_and_only_it) {
+TEST(parse_target, asterisk_form_is_only_for_options) {
     EXPECT_EQ(parsed(line("OPTIONS * HTTP/1.1")).head.path(), "*");
     EXPECT_EQ(parsed(line("OPTIONS / HTTP/1.1")).head.path(), "/");
     for (const std::string_view bad :
@@ -334,7 +334,7 @@ TEST(parse_target, asterisk_form_is_for_options_and_only_it) {
 }
 
 // RFC 9112 section 3: 414
-TEST(parse_target, longer_than_its_limit_is_414_as_soon_as_it_is) {
+TEST(parse_target, longer_than_its_limit_is_414_at_once) {
     const limits limit{.target_bytes_max = 100};
     const auto target = [](std::size_t size) { return "GET /" + std::string(size - 1, 'a'); };
     EXPECT_EQ(code(line(target(100) + " HTTP/1.1"), limit), 0);
@@ -351,7 +351,7 @@ TEST(parse_target, longer_than_its_limit_is_414_as_soon_as_it_is) {
 }
 
 // RFC 9110 section 5.1 and RFC 9112 section 5
-TEST(parse_field, a_name_is_a_token_with_the_colon_right_behind_it) {
+TEST(parse_field, a_name_is_a_token_followed_directly_by_the_colon) {
     for (const std::string_view bad :
          {"Name : v", "Name\t: v", ": v", " Name: v", "\tName: v", "Na me: v", "Na(me: v", "Name",
           "Name v", "N\x7f: v", "N\xc3\xa4: v", "N\"e: v", "N/e: v", "N[e]: v", "=: v", "@: v"}) {
@@ -414,7 +414,7 @@ TEST(parse_field, a_folded_line_is_400) {
 }
 
 // RFC 6585 section 5: 431
-TEST(parse_field, more_than_the_limits_is_431_as_soon_as_it_is) {
+TEST(parse_field, more_than_the_limits_is_431_at_once) {
     const auto block = [](std::size_t size) {
         return "Host: a\r\nX: " + std::string(size - 14, 'x') + "\r\n";
     };
@@ -542,7 +542,7 @@ TEST(parse_length, beyond_the_body_limit_is_413_from_the_declaration_alone) {
 }
 
 // RFC 9112 sections 6.1, 6.3 and 7
-TEST(parse_coding, chunked_is_the_only_one_and_comes_once) {
+TEST(parse_coding, chunked_is_the_only_coding_and_comes_once) {
     EXPECT_TRUE(parsed(request("Transfer-Encoding: chunked\r\n")).head.chunked());
     EXPECT_TRUE(parsed(request("transfer-encoding:\tCHUNKED \r\n")).head.chunked());
     EXPECT_FALSE(parsed(request("TE: chunked\r\n")).head.chunked());
@@ -569,14 +569,14 @@ TEST(parse_coding, a_body_without_a_determinable_end_is_400) {
 }
 
 // RFC 9112 section 6.1: 501 for a coding that is not understood, where the framing is sound
-TEST(parse_coding, unknown_ones_before_chunked_are_501) {
+TEST(parse_coding, unknown_codings_before_chunked_are_501) {
     EXPECT_EQ(code(request("Transfer-Encoding: gzip, chunked\r\n")), 501);
     EXPECT_EQ(code(request("Transfer-Encoding: foo;a=\"b\" , chunked\r\n")), 501);
     EXPECT_EQ(code(request("Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n")), 501);
 }
 
 // RFC 9112 section 6.1: "might indicate an attempt to perform request smuggling"
-TEST(parse_coding, beside_a_content_length_is_400_in_either_order) {
+TEST(parse_coding, together_with_a_content_length_is_400_in_either_order) {
     EXPECT_EQ(code(request("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n")), 400);
     EXPECT_EQ(code(request("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n")), 400);
     EXPECT_EQ(code(request("Content-Length: 0\r\nX: y\r\ntransfer-encoding: chunked\r\n")), 400);
@@ -615,7 +615,7 @@ TEST(parse_smuggling, disguised_framing_fields_frame_nothing) {
 }
 
 // RFC 9112 section 9.3
-TEST(parse_connection, close_goes_before_keep_alive_and_1_0_must_ask) {
+TEST(parse_connection, close_overrides_keep_alive_and_1_0_must_ask_for_it) {
     const std::tuple<std::string_view, bool, bool> cases[] = {
         {"", true, false},
         {"Connection: close\r\n", false, false},
@@ -652,9 +652,9 @@ TEST(parse_expect, continue_needs_a_declared_body_and_1_1) {
                      .head.expects_continue());
 }
 
-// A parser that starts over at each byte of this head would look at five million million bytes and
-// run into the suite's timeout; this one looks at three million.
-TEST(parse_pieces, a_slow_sender_costs_each_byte_once) {
+// A parser that starts over at each byte of this head would read five million million bytes and
+// exceed the suite's timeout. This parser reads three million.
+TEST(parse_pieces, each_byte_of_a_slow_sender_is_read_once) {
     const limits limit{.header_bytes_max = 4 << 20};
     const std::string bytes =
         "GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(3 << 20, 'x') + "\r\n\r\n";

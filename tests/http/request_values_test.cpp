@@ -48,7 +48,7 @@ struct second : noted {
     using noted::noted;
 };
 
-TEST(request_values, are_kept_by_type_and_destroyed_with_the_request_the_last_first) {
+TEST(request_values, are_kept_by_type_and_destroyed_with_the_request_in_reverse_order) {
     std::vector<int> destroyed;
     request_head head;
     {
@@ -81,7 +81,7 @@ struct brittle {
     int number;
 };
 
-TEST(request_values, that_cannot_be_moved_leave_everything_as_it_was) {
+TEST(request_values, whose_move_throws_change_nothing) {
     request_head head;
     request r(head, "");
     r.set(brittle(1));
@@ -91,7 +91,7 @@ TEST(request_values, that_cannot_be_moved_leave_everything_as_it_was) {
     EXPECT_EQ(*r.get<std::unique_ptr<int>>(), 7);
 }
 
-// A request for /?QUERY, and what asking it throws: "STATUS TEXT".
+// Makes a request for /?QUERY, and returns what reading it throws: "STATUS TEXT".
 class asked {
 public:
     explicit asked(const std::string& query)
@@ -119,7 +119,7 @@ std::string thrown_by(F&& f) {
     return "nothing";
 }
 
-TEST(query, is_a_number_a_bool_a_text_or_a_type_of_ones_own) {
+TEST(query, gives_a_number_a_bool_a_text_or_a_user_type) {
     const asked a("i=-7&b=true&c=0&f=-2.5e2&s=a%20b+c&own=dark+green&empty=&none");
     const request r = a();
     EXPECT_EQ(r.query<int>("i"), -7);
@@ -152,7 +152,7 @@ TEST(query, as_a_floating_point_number_is_finite_and_whole) {
     EXPECT_EQ(asked("f=3.5e38")().query<float>("f"), std::nullopt);
 }
 
-TEST(query, that_is_absent_or_malformed_says_so_with_400) {
+TEST(query, that_is_absent_or_malformed_gives_400) {
     const asked a("page=x&small=300&n=-1&b=yes&f=abc&own=blue&empty");
     const request r = a();
     EXPECT_EQ(thrown_by([&] { return r.require_query<int>("p"); }),
@@ -173,7 +173,7 @@ TEST(query, that_is_absent_or_malformed_says_so_with_400) {
     EXPECT_EQ(r.require_query<std::string>("empty"), "");
 }
 
-TEST(query, that_is_refused_is_quoted_in_part_and_harmlessly) {
+TEST(query, that_is_refused_is_quoted_in_part_without_harmful_bytes) {
     const asked a("q=%3Cscript%3E'\\&long=" + std::string(5000, 'y'));
     const request r = a();
     EXPECT_EQ(thrown_by([&] { return r.require_query<bool>("q"); }),
@@ -193,7 +193,7 @@ TEST(query_all, gives_every_value_in_order) {
     EXPECT_EQ(thrown_by([&] { return r.query_all<int>("tag"); }).substr(0, 3), "400");
 }
 
-TEST(require_parameter, refuses_what_the_client_sent_and_not_what_the_program_asks) {
+TEST(require_parameter, blames_the_client_for_a_value_and_the_program_for_an_unknown_name) {
     path_parameters parameters;
     parameters.push_back({"id", "x1"});
     parameters.push_back({"name", "a%20b+c"});
@@ -205,7 +205,7 @@ TEST(require_parameter, refuses_what_the_client_sent_and_not_what_the_program_as
     EXPECT_EQ(thrown_by([&] { return r.require_parameter<int>("none"); }), "out of range");
 }
 
-TEST(status_error, keeps_its_status_and_text_and_refuses_what_is_no_final_status) {
+TEST(status_error, keeps_its_status_and_text_and_refuses_an_interim_status) {
     const status_error error = bad_request("the text");
     const status_error copy(error);
     EXPECT_EQ(copy.status(), 400);

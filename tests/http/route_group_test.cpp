@@ -25,7 +25,7 @@ using http::request_head;
 using http::response;
 using http::router;
 
-// Leaves its name in the answer on the way back, and in the request on the way there.
+// Adds its name to the request on the way to the handler, and to the answer on the way back.
 struct trail {
     std::string text;
 };
@@ -47,7 +47,7 @@ task<response> show_later(request& r) {
     co_return show(r);
 }
 
-// What the handler at the path answers; "none" if there is none.
+// Returns what the handler at the path answers; "none" if there is no handler.
 std::string at(const router& routes, std::string_view path, http::method verb = http::method::get) {
     const auto found = routes.match(verb, path);
     if (found.handler == nullptr) return "none";
@@ -58,7 +58,7 @@ std::string at(const router& routes, std::string_view path, http::method verb = 
     return std::string(std::get<0>(*answer).body());
 }
 
-TEST(route_group, filters_run_from_the_outermost_in_and_back_whenever_they_were_given) {
+TEST(route_group, filters_run_from_the_outermost_in_and_back_whenever_they_were_added) {
     router routes;
     routes.get("/before", show);
     auto api = routes.group("/api");
@@ -80,7 +80,7 @@ TEST(route_group, filters_run_from_the_outermost_in_and_back_whenever_they_were_
     EXPECT_EQ(at(routes, "/api/admin"), "none");
 }
 
-TEST(route_group, a_handler_without_filters_is_as_it_was) {
+TEST(route_group, a_handler_without_filters_is_unchanged) {
     router routes;
     routes.get("/plain", show);
     routes.group("/group").get("/plain", show);
@@ -118,7 +118,7 @@ TEST(route_group, a_prefix_may_have_parameters_and_routes_are_as_strict_as_witho
     EXPECT_EQ(at(routes, "/users/7"), "7");
 }
 
-TEST(route_group, a_pattern_never_goes_on_with_the_last_segment_of_its_prefix) {
+TEST(route_group, a_pattern_never_extends_the_last_segment_of_its_prefix) {
     router routes;
     EXPECT_THROW(routes.group("/api").get("items", show), std::invalid_argument);
     EXPECT_THROW(routes.group("/api").any("{id}", show), std::invalid_argument);
@@ -140,7 +140,7 @@ TEST(route_group, a_pattern_never_goes_on_with_the_last_segment_of_its_prefix) {
     EXPECT_NE(at(routes, "/api/"), "none");
 }
 
-TEST(route_group, a_chain_of_calls_gives_a_group_that_is_kept) {
+TEST(route_group, a_chain_of_calls_gives_a_group_that_can_be_kept) {
     router routes;
     auto api = routes.group("/api").use(named{"1"}).get("/a", show).use(named{"2"});
     static_assert(std::is_same_v<decltype(api), http::route_group>);
@@ -153,7 +153,7 @@ TEST(route_group, a_chain_of_calls_gives_a_group_that_is_kept) {
     EXPECT_EQ(at(routes, "/api/b"), "123|321");
 }
 
-TEST(route_group, an_empty_function_is_no_filter) {
+TEST(route_group, an_empty_function_is_refused_as_a_filter) {
     router routes;
     routes.get("/", show);
     using function = task<response>(request&, next_handler);
@@ -195,7 +195,7 @@ TEST(route_group, every_method_can_be_added_to_a_group) {
     }
 }
 
-TEST(route_group, a_router_that_is_moved_keeps_its_filters) {
+TEST(route_group, a_moved_router_keeps_its_filters) {
     router routes;
     routes.group("/g").use(named{"1"}).get("/a", show);
     router moved(std::move(routes));
@@ -248,7 +248,7 @@ TEST(next_handler, goes_through_any_number_of_filters_in_a_small_stack) {
     EXPECT_EQ(passed, 2 * count);
 }
 
-// One that is no task.
+// A filter that is not a task.
 class marking final : public http::filter {
 public:
     explicit marking(std::string name) : name_(std::move(name)) {}
@@ -274,7 +274,7 @@ std::vector<std::string> passed(const std::string& answer) {
 class route_group_on : public testing::TestWithParam<way> {};
 INSTANTIATE_TEST_SUITE_P(ways, route_group_on, testing::ValuesIn(every_way), name_of_way);
 
-TEST_P(route_group_on, filters_that_are_no_tasks_see_heads_and_answers_of_their_routes_alone) {
+TEST_P(route_group_on, filters_that_are_not_tasks_see_only_heads_and_answers_of_their_routes) {
     router routes;
     const auto post = [](request& r) { return response::text(std::string(r.body())); };
     auto api = routes.group("/api").post("/early", post);
@@ -309,7 +309,7 @@ TEST_P(route_group_on, filters_that_are_no_tasks_see_heads_and_answers_of_their_
     for (const char* const line : {"GET /api/none", "GET /api/inner/x", "OPTIONS /api/early"}) {
         EXPECT_EQ(passed(ask(line)), (names{"all"})) << line;
     }
-    // The head is enough to be refused.
+    // The head is enough for a refusal.
     client waits(server.port());
     ASSERT_TRUE(
         waits.send("POST /api/early HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"

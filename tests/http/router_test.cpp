@@ -1,4 +1,4 @@
-// http/router.hpp: which route a path gets, and what no path gets.
+// http/router.hpp: which route a path gets, and which paths get none.
 #include <coppice/http/router.hpp>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ table routes(std::initializer_list<const char*> patterns) {
     return t;
 }
 
-// "pattern name=value ...", or the status.
+// Returns "pattern name=value ...", or the status.
 std::string answer(const table& t, std::string_view path, method verb = method::get) {
     const auto match = t.match(verb, path);
     switch (match.status) {
@@ -57,13 +57,13 @@ TEST(router, literals_match_whole_segments) {
     }
 }
 
-// So many that their hashes collide and the table of whole paths grows: the answers are those of
+// So many that their hashes collide and the table of whole paths grows. The results are those of
 // the segments, whether a path is a whole pattern or not.
 TEST(router, many_literals_are_told_apart) {
     table t;
     std::vector<std::string> paths;
     for (int i = 0; i != 200; ++i) {
-        // The same length and ends; and short ones.
+        // Paths with the same length and ends; and short ones.
         const std::string number = std::to_string(1000 + i);
         paths.push_back("/items/number/" + number + "/details");
         paths.push_back("/" + std::to_string(i));
@@ -113,7 +113,7 @@ TEST(router, a_rest_takes_all_that_follows_its_slash) {
     EXPECT_EQ(answer(routes({"/{all...}"}), "/"), "/{all...} all=");
 }
 
-TEST(router, literal_goes_before_int_before_plain_before_rest) {
+TEST(router, literal_wins_over_int_over_plain_over_rest) {
     const table t = routes({"/x/{rest...}", "/x/{name}", "/x/{id:int}", "/x/5"});
     EXPECT_EQ(answer(t, "/x/5"), "/x/5");
     EXPECT_EQ(answer(t, "/x/6"), "/x/{id:int} id=6");
@@ -122,7 +122,7 @@ TEST(router, literal_goes_before_int_before_plain_before_rest) {
     EXPECT_EQ(answer(t, "/x/"), "/x/{rest...} rest=");
 }
 
-TEST(router, a_better_segment_that_leads_nowhere_gives_way) {
+TEST(router, a_better_segment_without_a_match_further_right_is_passed_over) {
     const table t = routes({"/{a}/c", "/b/d", "/b/{id:int}/e", "/b/{n}/f", "/{rest...}"});
     EXPECT_EQ(answer(t, "/b/c"), "/{a}/c a=b");
     EXPECT_EQ(answer(t, "/b/d"), "/b/d");
@@ -157,7 +157,7 @@ TEST(router, a_path_without_the_method_lists_those_it_has) {
 }
 
 // RFC 9110 section 9.3.2
-TEST(router, head_goes_to_get_unless_it_has_its_own) {
+TEST(router, the_handler_of_get_answers_head_unless_it_has_its_own) {
     table t;
     t.add(method::get, "/a", "get");
     t.add(method::get, "/b", "get");
@@ -167,7 +167,7 @@ TEST(router, head_goes_to_get_unless_it_has_its_own) {
     EXPECT_EQ(answer(t, "/b", method::get), "get");
 }
 
-TEST(router, any_is_for_methods_without_their_own) {
+TEST(router, any_answers_methods_without_their_own_handler) {
     table t;
     t.add_any("/a", "any");
     t.add(method::get, "/a", "get");
@@ -177,7 +177,7 @@ TEST(router, any_is_for_methods_without_their_own) {
     EXPECT_EQ(answer(t, "/a", method::other), "any");
 }
 
-TEST(router, a_pattern_without_the_method_gives_way_and_allow_joins_them_all) {
+TEST(router, a_pattern_without_the_method_is_passed_over_and_allow_lists_all_methods) {
     table t;
     t.add(method::post, "/users/me", "me");
     t.add(method::get, "/users/{name}", "user");

@@ -1,4 +1,4 @@
-// A server that serves beside a test, in every way that a server can.
+// A server that serves during a test, in every model and on every ring.
 #pragma once
 
 #include <coppice/http/server.hpp>
@@ -11,7 +11,7 @@
 
 namespace coppice::test {
 
-// A server that runs on a thread of its own until the test ends.
+// A server that runs on its own thread until the test ends.
 class running_server {
 public:
     running_server(http::server_options options, http::router routes)

@@ -1,6 +1,6 @@
-// http/scan.hpp: every scan stops at the first byte that is not of its class, wherever that lies in
-// the words it reads, and never reads beyond the end.
-#include <coppice/http/scan.hpp>
+// http/internal/scan.hpp: every scan stops at the first byte outside its class, wherever that lies
+// in the words it reads, and never reads beyond the end.
+#include <coppice/http/internal/scan.hpp>
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ bool in_path(int byte) {
     return in_host(byte) || one_of(":@/", byte);
 }
 
-// The classes once more, from the RFCs' text.
+// The classes again, written from the RFCs' text.
 const scan scans[] = {
     {"token", http::internal::scalar_scan::token,
      [](int b) { return alphanumeric(b) || one_of("!#$%&'*+-.^_`|~", b); }},
@@ -73,8 +73,8 @@ TEST(scan, stops_at_every_byte_outside_its_class_at_every_offset) {
     }
 }
 
-// The search of eight bytes at once may borrow from a byte into the next.
-TEST(scan, two_neighbours_of_any_kind_do_not_hide_or_invent_a_stop) {
+// The search of eight bytes at once may borrow from one byte into the next.
+TEST(scan, no_two_adjacent_bytes_hide_or_invent_a_stop) {
     test::guarded_bytes memory(64);
     const int interesting[] = {0, 1, 8, 9, 10, 13, 31, 32, 33, 126, 127, 128, 159, 160, 254, 255};
     for (const scan& s : scans) {
@@ -98,7 +98,7 @@ TEST(scan, two_neighbours_of_any_kind_do_not_hide_or_invent_a_stop) {
 }
 
 #if defined(__x86_64__)
-// Any class, anywhere, in any order, by one object: some keep what they have judged.
+// Any class, anywhere, in any order, with one object: some scans keep what they have classified.
 template <class Scan>
 void agrees_with_the_scalar_scans(const char* name) {
     test::guarded_bytes memory(256);
@@ -141,7 +141,7 @@ TEST(scan, vectors_find_what_the_scalar_scans_find) {
 }
 #endif
 
-TEST(scan, case_is_ignored_for_ascii_letters_alone) {
+TEST(scan, case_is_ignored_only_for_ascii_letters) {
     EXPECT_TRUE(http::internal::equals_ignoring_case("Content-Length", "cONTENT-lENGTH"));
     EXPECT_FALSE(http::internal::equals_ignoring_case("a", "ab"));
     for (int a = 0; a < 256; ++a) {

@@ -1,4 +1,4 @@
-// A loop on its own thread, and servers that say what a test tells them; for tests of the client.
+// A loop on its own thread, and servers that send what a test tells them; for the client's tests.
 #pragma once
 
 #include <coppice/exec/starts_on.hpp>
@@ -24,7 +24,7 @@
 
 namespace coppice::test {
 
-// A loop on a thread of its own, on which tests run their tasks.
+// A loop on its own thread, on which tests run their tasks.
 class network {
 public:
     explicit network(io::backend backend) : loop(backend), guard_(std::in_place, loop) {
@@ -44,7 +44,7 @@ private:
     std::thread thread_;
 };
 
-// A socket that listens on a port of its own.
+// A socket that listens on its own port.
 inline int listen_anywhere(io::endpoint& where) {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     const io::endpoint any = io::loopback(0);
@@ -57,7 +57,7 @@ inline int listen_anywhere(io::endpoint& where) {
     where = io::endpoint::from(reinterpret_cast<sockaddr*>(&at), size);
     return listener;
 }
-// A request without a body; "" if the connection ends before it has come.
+// Returns a request without a body; "" if the connection ends before it has arrived.
 inline std::string receive_request(int fd) {
     std::string asked;
     char buffer[4096];
@@ -97,7 +97,7 @@ struct accepted {
         while (receive()) {
         }
     }
-    // Until the client has closed or reset the connection; reads nothing.
+    // Waits until the client has closed or reset the connection; reads nothing.
     void wait_for_end() const {
         pollfd p{fd, POLLRDHUP, 0};
         (void)::poll(&p, 1, 60'000);
@@ -128,7 +128,7 @@ private:
     std::thread thread_;
 };
 
-// Answers each connection with one text, whatever it is asked, and then closes it.
+// Answers each connection with one text, whatever is requested, and then closes it.
 class scripted_server {
 public:
     enum class ending { end_of_stream, reset };
@@ -150,7 +150,7 @@ private:
         (void)receive_request(fd);
         ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
         if (how_ == ending::reset) {
-            // The client has read everything, so that the reset is all that it can see.
+            // The client has read everything, so the reset is all that it can see.
             int unread = 1;
             while (::ioctl(fd, SIOCOUTQ, &unread) == 0 && unread != 0) std::this_thread::yield();
             const linger now{1, 0};

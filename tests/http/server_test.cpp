@@ -93,7 +93,7 @@ TEST_P(server_on, answers_pipelined_requests_in_order_fast_and_slow_ones) {
     }
 }
 
-TEST_P(server_on, a_request_may_come_byte_by_byte) {
+TEST_P(server_on, a_request_may_arrive_byte_by_byte) {
     running_server server(options(), routes());
     client c(server.port());
     const std::string request =
@@ -103,7 +103,8 @@ TEST_P(server_on, a_request_may_come_byte_by_byte) {
     EXPECT_EQ(body_of(c.receive()), "Hello, World!");
 }
 
-TEST_P(server_on, fixed_and_chunked_bodies_of_any_size_come_whole_and_leave_the_next_request) {
+TEST_P(server_on,
+       fixed_and_chunked_bodies_of_any_size_arrive_whole_and_the_next_request_is_answered) {
     running_server server(options(), routes());
     client c(server.port());
     for (const std::size_t size : {0u, 1u, 4000u, 5000u, 100'000u, 3'000'000u}) {
@@ -161,11 +162,12 @@ TEST_P(server_on, an_idle_connection_holds_one_block_of_memory) {
     add(100);
     const std::size_t before = live_allocations();
     add(400);
-    // A client here has two: itself and what it has received. The rest are slabs and free lists.
+    // A client here has two blocks: itself and what it has received. The rest are slabs and free
+    // lists.
     EXPECT_LE(live_allocations() - before, 400u * 3 + 60);
 }
 
-TEST_P(server_on, says_when_it_closes_and_closes) {
+TEST_P(server_on, announces_that_it_closes_and_closes) {
     running_server server(options(), routes());
     for (const std::string_view request :
          {"GET /close HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -183,7 +185,7 @@ TEST_P(server_on, says_when_it_closes_and_closes) {
     EXPECT_TRUE(has_status(old.receive(), 200));
 }
 
-TEST_P(server_on, refuses_what_is_wrong_with_its_code_and_closes) {
+TEST_P(server_on, refuses_invalid_requests_with_their_code_and_closes) {
     running_server server(options(), routes());
     struct wrong {
         std::string request;
@@ -211,7 +213,7 @@ TEST_P(server_on, refuses_what_is_wrong_with_its_code_and_closes) {
              wrong{"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
          }) {
         client c(server.port());
-        // The server may close before everything is sent; its answer must arrive all the same.
+        // The server may close before everything is sent; its answer must still arrive.
         (void)c.send(w.request);
         bool reset = false;
         c.finish_sending();
@@ -231,7 +233,7 @@ TEST_P(server_on, an_https_target_is_misdirected_without_tls) {
     EXPECT_TRUE(has_status(c.receive(), 200));
 }
 
-TEST_P(server_on, unknown_paths_and_methods_have_their_answers_and_keep_the_connection) {
+TEST_P(server_on, unknown_paths_and_methods_are_answered_and_keep_the_connection) {
     running_server server(options(), routes());
     client c(server.port());
     ASSERT_TRUE(c.send("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -244,7 +246,7 @@ TEST_P(server_on, unknown_paths_and_methods_have_their_answers_and_keep_the_conn
     EXPECT_EQ(body_of(c.receive()), "a/b");
 }
 
-TEST_P(server_on, what_a_handler_throws_reaches_the_owner_and_the_client_gets_500) {
+TEST_P(server_on, an_exception_of_a_handler_reaches_the_owner_and_the_client_gets_500) {
     http::server_options o = options();
     atomic<int> thrown{0};
     o.on_exception = [&](std::exception_ptr e) {
@@ -261,7 +263,7 @@ TEST_P(server_on, what_a_handler_throws_reaches_the_owner_and_the_client_gets_50
     EXPECT_EQ(server->statistics().exceptions, 2u);
 }
 
-TEST_P(server_on, counts_what_it_does) {
+TEST_P(server_on, statistics_count_connections_and_answers) {
     running_server server(options(), routes());
     {
         client c(server.port());
@@ -281,7 +283,7 @@ TEST_P(server_on, counts_what_it_does) {
     EXPECT_EQ(s.by_status[100], 2u);
     EXPECT_EQ(s.by_status[304], 1u);
     EXPECT_EQ(s.loops.size(), loops_of(GetParam()));
-    EXPECT_GE(s.latency.total(), 1u);  // counted after the write, which the client may outrun
+    EXPECT_GE(s.latency.total(), 1u);  // counted after the write; the client may be faster
 }
 
 TEST_P(server_on, slow_and_silent_clients_are_closed_while_others_are_served) {
@@ -294,7 +296,7 @@ TEST_P(server_on, slow_and_silent_clients_are_closed_while_others_are_served) {
     ASSERT_TRUE(header.send("GET / HT"));
     ASSERT_TRUE(body.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"));
     ASSERT_TRUE(trickle.send("GET /"));
-    // One byte now and then does not extend a total.
+    // One byte now and then does not extend the limit for a phase.
     bool closed = false;
     for (const char byte : std::string(4000, 'x')) {
         client other(server.port());
@@ -324,7 +326,7 @@ TEST_P(server_on, a_client_that_does_not_read_is_closed) {
     while (server->statistics().timed_out == 0) std::this_thread::yield();
 }
 
-TEST_P(server_on, drain_closes_the_idle_answers_what_is_under_way_and_ends_run) {
+TEST_P(server_on, drain_closes_idle_connections_answers_requests_in_flight_and_ends_run) {
     std::promise<void> entered, go_on;
     http::router r = routes();
     r.get("/wait", [&](request&) -> task<response> {
@@ -349,7 +351,7 @@ TEST_P(server_on, drain_closes_the_idle_answers_what_is_under_way_and_ends_run) 
     EXPECT_TRUE(busy.ended());
 }
 
-TEST_P(server_on, drain_gives_a_half_received_request_its_time_and_no_more) {
+TEST_P(server_on, drain_gives_a_partly_received_request_its_time_and_then_ends_it) {
     http::server_options o = options();
     o.timeouts.drain_request = 30ms;
     running_server server(std::move(o), routes());
@@ -366,7 +368,7 @@ TEST_P(server_on, a_drain_before_run_makes_run_return) {
     server.run();
 }
 
-TEST_P(server_on, a_port_in_use_is_an_error_also_for_servers_that_share_theirs) {
+TEST_P(server_on, a_port_in_use_is_an_error_even_for_servers_that_share_ports) {
     running_server server(options(), routes());
     http::server_options o = options();
     o.endpoint = io::loopback(server.port());
@@ -403,7 +405,7 @@ TEST_P(server_on, vanishing_clients_leave_nothing_open) {
 
 TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
     running_server server(options(), routes());
-    // Until every loop has started and served, which may take a while on a busy machine.
+    // Waits until every loop has started and served, which may take a while on a busy machine.
     const auto every_loop_served = [&] {
         const http::server_statistics s = server->statistics();
         return std::all_of(s.loops.begin(), s.loops.end(), [](auto& l) { return l.requests != 0; });
@@ -423,7 +425,7 @@ TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
         } while (n < 0 && errno == EINTR);
         return n > 0;
     };
-    // The state is steady once each thread of the pool has run a handler, whenever that is.
+    // The state is steady once each thread of the pool has run a handler, whenever that happens.
     std::size_t allocated = 1;
     for (int round = 0; round != 50 && allocated != 0; ++round) {
         const coppice::test::allocation_count count;
@@ -433,7 +435,7 @@ TEST_P(server_on, a_request_allocates_nothing_in_steady_state) {
     EXPECT_EQ(allocated, 0u);
 }
 
-TEST(server, options_that_cannot_be_served_are_refused) {
+TEST(server, invalid_options_are_refused) {
     http::server_options o;
     o.endpoint = io::loopback(0);
     o.threads = 0;

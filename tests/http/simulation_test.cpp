@@ -1,4 +1,4 @@
-// A server and a client in one simulated world: nothing that they do goes to the machine.
+// A server and a client in one simulation: nothing that they do reaches the machine.
 #include <coppice/http/client.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/timer.hpp>
@@ -33,7 +33,7 @@ detached converse(io::context& loop, http::server& server, const talk& client, b
     server.drain(10s);
 }
 
-// Runs a server and a client's part until the client has ended.
+// Runs a server and the client's part until the client has ended.
 http::server_statistics in_a_world(std::uint64_t seed, http::server_options o, http::router routes,
                                    const talk& client) {
     io::simulation world(seed);
@@ -55,7 +55,7 @@ http::router routes() {
     return r;
 }
 
-TEST(http_in_a_simulation, a_large_file_comes_whole_and_in_part) {
+TEST(http_in_a_simulation, a_large_file_arrives_whole_and_in_part) {
     file_root root;
     std::string content;
     for (int i = 0; content.size() < 300'000; ++i) content += std::to_string(i) + " ";
@@ -80,7 +80,7 @@ TEST(http_in_a_simulation, a_large_file_comes_whole_and_in_part) {
     }
 }
 
-TEST(http_in_a_simulation, the_date_is_the_worlds) {
+TEST(http_in_a_simulation, the_date_is_that_of_the_simulation) {
     std::vector<std::string> dates;
     const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
         http::client c(loop);
@@ -96,7 +96,7 @@ TEST(http_in_a_simulation, the_date_is_the_worlds) {
                                                "Mon, 03 Jan 2000 00:00:01 GMT"}));
 }
 
-TEST(http_in_a_simulation, a_handler_is_told_the_worlds_time) {
+TEST(http_in_a_simulation, a_handler_gets_the_time_of_the_simulation) {
     std::chrono::sys_seconds seen{};
     http::router r;
     r.get("/", [&](request& q) {
@@ -132,7 +132,7 @@ TEST(http_in_a_simulation, a_connection_is_kept_until_its_server_has_closed_it) 
     }
 }
 
-TEST(http_in_a_simulation, a_client_beyond_the_limit_hears_503_and_the_end) {
+TEST(http_in_a_simulation, a_client_beyond_the_limit_gets_503_and_the_end) {
     for (std::uint64_t seed = 1; seed != 50; ++seed) {
         http::server_options o;
         o.connections_max = 0;

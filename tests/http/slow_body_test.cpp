@@ -1,4 +1,5 @@
-// A body may take the body timeout and what has come of it at the lowest rate, in virtual time.
+// A body may take the body timeout plus the time for the bytes received at the lowest rate; in
+// virtual time.
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
@@ -29,10 +30,10 @@ using http::response;
 
 struct pace {
     std::string head;   // with the field that frames the body
-    std::string piece;  // sent again and again, with a pause behind it
+    std::string piece;  // sent again and again, with a pause after it
     duration pause;
     std::string last;       // ends the body
-    std::size_t times = 0;  // then `last`; 0: without end
+    std::size_t times = 0;  // after which `last` is sent; 0: never
 };
 
 struct seen {
@@ -40,7 +41,7 @@ struct seen {
     std::string received;
 };
 
-// A client in the server's own world, on the server's own loop.
+// A client in the same simulation as the server, on the server's loop.
 class slow_client {
 public:
     slow_client(io::context& l, const io::endpoint& server, const pace& how)
@@ -105,7 +106,7 @@ http::router routes() {
         }
         co_return response::text(std::to_string(bytes));
     };
-    // It is quick, beside its client.
+    // The handler is quick, compared with its client.
     const auto paused = [](request& q) -> task<response> {
         std::size_t bytes = 0;
         for (;;) {
@@ -116,7 +117,7 @@ http::router routes() {
         }
         co_return response::text(std::to_string(bytes));
     };
-    // It takes all the time that it has, and more.
+    // The handler takes all the time that it has, and more.
     const auto idle = [](request& q) -> task<response> {
         for (;;) {
             const std::size_t piece = (co_await q.incoming().read()).size();
@@ -194,7 +195,7 @@ TEST(slow_bodies, a_client_at_the_lowest_rate_is_served_to_the_end) {
     }
 }
 
-TEST(slow_bodies, the_time_of_a_handler_that_reads_is_its_own_alone) {
+TEST(slow_bodies, the_time_of_a_reading_handler_excludes_that_of_its_client) {
     const std::string piece(17 * 1024, 'x');
     const std::string size = std::to_string(200 * piece.size());
     const seen stopped = serve({head_of("/idle", "Content-Length: " + size), piece, 1s, "", 200});

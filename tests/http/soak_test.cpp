@@ -1,6 +1,6 @@
-// Mixed traffic: honest clients among slow, broken and vanishing ones. Afterwards the server holds
-// no descriptor and no block of memory that it did not hold before.
-// COPPICE_SOAK_SECONDS=600 lets it run that long; otherwise it ends after a fixed number of rounds.
+// Mixed traffic: honest clients among slow, broken, and vanishing ones. Afterwards the server holds
+// no descriptor and no block of memory that it did not hold before. COPPICE_SOAK_SECONDS=600 runs
+// it that long; otherwise it ends after a fixed number of rounds.
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
@@ -34,9 +34,9 @@ std::size_t open_files() {
     return count;
 }
 
-// The number of open files when it has sunk to `most`, or will not. A loop may still be accepting
-// one who only knocked, or closing one whom it has counted as closed: that passes, and a leak does
-// not.
+// Returns the number of open files when it has fallen to `most`, or no longer falls. A loop may
+// still be accepting a client that only connected, or closing a connection that it has counted as
+// closed. Such files disappear; leaked ones do not.
 std::size_t open_files_settled(std::size_t most) {
     std::size_t count = open_files();
     for (int look = 0; look != 20'000 && count > most; ++look) {
@@ -95,7 +95,7 @@ class actor {
 public:
     actor(std::uint16_t port, std::uint64_t seed) : port_(port), random_(seed) {}
 
-    static inline atomic<std::uint64_t> answered{0};  // a count; nothing rides on it
+    static inline atomic<std::uint64_t> answered{0};  // a count; nothing depends on its order
 
     void act() {
         switch (random_() % 9) {
@@ -103,37 +103,37 @@ public:
             case 1:
                 honest();
                 break;
-            case 2: {  // says nothing, or a part of a head, and waits until it is thrown out
+            case 2: {  // sends nothing, or a part of a head, and waits until the server closes
                 client c(port_);
                 c.send(get("/plain").substr(0, random_() % 20));
                 EXPECT_TRUE(c.ended());
                 break;
             }
-            case 3: {  // no HTTP
+            case 3: {  // not HTTP
                 client c(port_);
                 c.send("\x16\x03\x01 this is something else\r\n\r\n");
                 const std::string answer = c.receive();
                 EXPECT_TRUE(answer.empty() || has_status(answer, 400)) << answer;
                 break;
             }
-            case 4:  // gone in the middle of a head or a body
+            case 4:  // leaves in the middle of a head or a body
                 leave_after("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc",
                             10 + random_() % 50);
                 leave_after("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc",
                             60);
                 break;
-            case 5:  // gone while a handler waits
+            case 5:  // leaves while a handler waits
                 leave_after(get("/pause"), std::string::npos);
                 leave_after(get("/compute"), std::string::npos);
                 break;
-            case 6: {  // gone in the middle of an answer
+            case 6: {  // leaves in the middle of an answer
                 client c(port_);
                 c.send(get("/large"));
                 std::this_thread::yield();
                 if (random_() % 2 == 0) c.reset();
                 break;
             }
-            case 7: {  // does not read for as long as the idle may stay, and goes
+            case 7: {  // does not read for as long as an idle client may stay, and leaves
                 client c(port_);
                 const int little = 4096;
                 ::setsockopt(c.fd(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
@@ -143,7 +143,7 @@ public:
                 c.reset();
                 break;
             }
-            case 8: {  // just knocks
+            case 8: {  // only connects
                 client c(port_);
                 if (random_() % 2 == 0) c.reset();
                 break;
@@ -189,7 +189,7 @@ TEST_P(soak_on, memory_and_descriptors_stay_flat) {
     o.timeouts.header = o.timeouts.idle = 40ms;
     o.timeouts.body = o.timeouts.write = 60ms;
     o.timeouts.rate_min = 1'000'000'000;
-    o.timeouts.handler = 20s;  // whose client goes is stopped at once, long before
+    o.timeouts.handler = 20s;  // a handler whose client leaves is stopped at once, long before
     running_server server(std::move(o), routes());
     const char* const asked = std::getenv("COPPICE_SOAK_SECONDS");
     const auto end = std::chrono::steady_clock::now() +
@@ -216,8 +216,8 @@ TEST_P(soak_on, memory_and_descriptors_stay_flat) {
                         static_cast<unsigned long long>(server->statistics().accepted));
         }
     }
-    // The first half fills pools and free lists; the second must not need more than their dents:
-    // frames wander between threads, each of which keeps some.
+    // The first half fills pools and free lists. The second half must not need more than their
+    // variation: frames move between threads, and each thread keeps some.
     const std::size_t half = memory.size() / 2;
     constexpr std::size_t dents = 3000;
     const auto most = [](auto from, auto to) { return *std::max_element(from, to); };

@@ -1,4 +1,4 @@
-// When the server stops waiting: clients that go away, deadlines, limits on connections, drains.
+// When the server stops waiting: clients that leave, deadlines, limits on connections, drains.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/write_env.hpp>
@@ -25,7 +25,7 @@ using http::response;
 constexpr std::string_view get_plain = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
 constexpr std::string_view get_pause = "GET /pause HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// Waits for nothing, and ends inside the stop request.
+// Waits only for a stop, and completes inside the stop request.
 struct until_told {
     using sender_concept = execution::sender_tag;
     using completion_signatures =
@@ -45,7 +45,8 @@ struct until_told {
             operation* self;
             void operator()() const noexcept { self->arrive(); }
         };
-        // The later of start() and the request, which may come from another thread, ends this.
+        // The later of start() and the stop request, which may come from another thread, completes
+        // this.
         void arrive() noexcept {
             if (arrived_.fetch_add(1, acq_rel) == 0) return;
             callback_.destroy();
@@ -124,7 +125,7 @@ TEST_P(stopping_on, a_client_that_resets_its_connection_stops_its_handler) {
     }
 }
 
-TEST_P(stopping_on, what_a_handler_awaits_may_have_a_limit_of_its_own) {
+TEST_P(stopping_on, what_a_handler_awaits_may_have_its_own_time_limit) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     for (int i = 0; i != 3; ++i) {
@@ -133,7 +134,7 @@ TEST_P(stopping_on, what_a_handler_awaits_may_have_a_limit_of_its_own) {
     }
 }
 
-TEST_P(stopping_on, requests_behind_the_present_one_do_not_hide_a_reset) {
+TEST_P(stopping_on, later_requests_do_not_hide_a_reset) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     ASSERT_TRUE(c.send(get_pause));
@@ -144,7 +145,7 @@ TEST_P(stopping_on, requests_behind_the_present_one_do_not_hide_a_reset) {
     EXPECT_EQ(server->statistics().stopped, 1u);
 }
 
-TEST_P(stopping_on, requests_that_come_while_a_handler_waits_are_answered_afterwards_in_order) {
+TEST_P(stopping_on, requests_that_arrive_while_a_handler_waits_are_answered_afterwards_in_order) {
     http::router r = routes();
     std::promise<void> go_on;
     r.get("/gate", [&](request& q) -> task<response> {
@@ -166,7 +167,7 @@ TEST_P(stopping_on, requests_that_come_while_a_handler_waits_are_answered_afterw
     sender.join();
 }
 
-TEST_P(stopping_on, rfc9112_9_6_a_client_that_says_it_will_send_no_more_gets_its_answer) {
+TEST_P(stopping_on, rfc9112_9_6_a_half_closed_client_gets_its_answer) {
     http::router r = routes();
     r.get("/short", [](request& q) -> task<response> {
         co_await http::pause(q, 20ms);
@@ -189,7 +190,7 @@ TEST_P(stopping_on, a_handler_whose_time_is_up_is_stopped_and_its_client_gets_50
     client c(server.port());
     ASSERT_TRUE(c.send(get_pause));
     EXPECT_TRUE(has_status(c.receive(), 503));
-    // The connection is as good as before.
+    // The connection can be used as before.
     ASSERT_TRUE(c.send(get_plain));
     EXPECT_EQ(body_of(c.receive()), "plain");
     EXPECT_EQ(server->statistics().stopped, 1u);
@@ -235,7 +236,8 @@ TEST_P(stopping_on, a_handler_that_stops_by_itself_is_a_fault_of_its_own_and_not
     EXPECT_EQ(server->statistics().stopped, 0u);  // by the server
 }
 
-TEST_P(stopping_on, a_handler_that_does_not_listen_is_answered_for_and_may_end_when_it_likes) {
+TEST_P(stopping_on,
+       the_client_of_a_handler_that_ignores_its_stop_gets_503_and_the_handler_may_end_later) {
     static thread_pool elsewhere{1};
     http::router r = routes();
     atomic<bool> go_on{false};
@@ -245,7 +247,8 @@ TEST_P(stopping_on, a_handler_that_does_not_listen_is_answered_for_and_may_end_w
         return response::text("late");
     };
     r.get("/deaf", http::offload([&](request&) { return wait(); }))
-        // Deaf from the start: on a loaded machine their time may be up on the way there.
+        // They ignore the stop from the start: on a loaded machine, their time may be up before
+        // they begin.
         .get("/deaf-task",
              [&](request&) -> task<response> {
                  co_await execution::unstoppable(elsewhere.get_scheduler().schedule());
@@ -285,7 +288,7 @@ TEST_P(stopping_on, a_handler_that_does_not_listen_is_answered_for_and_may_end_w
     EXPECT_EQ(server->statistics().requests, static_cast<std::uint64_t>(round));
 }
 
-TEST_P(stopping_on, a_deaf_handler_behind_an_answer_that_waits_ends_the_connection) {
+TEST_P(stopping_on, a_handler_that_ignores_its_stop_after_an_unsent_answer_ends_the_connection) {
     http::router r = routes();
     atomic<bool> go_on{false};
     r.get("/deaf", http::offload([&](request&) {
@@ -309,7 +312,7 @@ TEST_P(stopping_on, a_deaf_handler_behind_an_answer_that_waits_ends_the_connecti
     while (server->statistics().open != 0) std::this_thread::yield();
 }
 
-TEST_P(stopping_on, the_end_of_a_clients_sending_stops_its_handler_where_that_is_asked_for) {
+TEST_P(stopping_on, the_end_of_a_clients_sending_stops_its_handler_if_the_options_say_so) {
     http::server_options o = options_of(GetParam());
     o.end_of_input_stops = true;
     running_server server(std::move(o), routes());
@@ -334,7 +337,7 @@ TEST_P(stopping_on, the_hard_stop_of_a_drain_stops_handlers) {
     EXPECT_TRUE(second.ended());
 }
 
-TEST_P(stopping_on, a_connection_has_so_many_requests_and_the_last_answer_says_so) {
+TEST_P(stopping_on, the_last_permitted_request_of_a_connection_is_answered_with_close) {
     http::server_options o = options_of(GetParam());
     o.requests_per_connection_max = 3;
     running_server server(std::move(o), routes());
@@ -350,7 +353,7 @@ TEST_P(stopping_on, a_connection_has_so_many_requests_and_the_last_answer_says_s
     EXPECT_TRUE(c.ended());
 }
 
-TEST_P(stopping_on, an_address_has_so_many_connections_and_room_again_when_one_ends) {
+TEST_P(stopping_on, an_address_at_its_limit_has_room_again_when_a_connection_ends) {
     http::server_options o = options_of(GetParam());
     o.connections_per_address_max = 2;
     running_server server(std::move(o), routes());
@@ -371,7 +374,7 @@ TEST_P(stopping_on, an_address_has_so_many_connections_and_room_again_when_one_e
     EXPECT_EQ(body_of(again.receive()), "plain");
 }
 
-TEST_P(stopping_on, rfc9110_9_3_7_options_says_what_a_resource_allows) {
+TEST_P(stopping_on, rfc9110_9_3_7_options_lists_what_a_resource_allows) {
     running_server server(options_of(GetParam()), routes());
     client c(server.port());
     ASSERT_TRUE(

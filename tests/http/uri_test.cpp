@@ -1,4 +1,4 @@
-// http/uri.hpp: decoding, query parameters and integers, strict about what they take.
+// http/uri.hpp: strict decoding, query parameters, and integers.
 #include <coppice/http/uri.hpp>
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(uri, decodes_to_is_equality_after_decoding) {
     EXPECT_TRUE(http::internal::decodes_to("a+b", "a b", http::internal::plus_sign::space));
 }
 
-TEST(uri, the_first_query_parameter_of_a_name_counts) {
+TEST(uri, the_first_query_parameter_of_a_name_is_used) {
     const auto value = http::query_value;
     EXPECT_EQ(value("a=1&b=2&a=3", "a"), "1");
     EXPECT_EQ(value("a=1&b=2", "b"), "2");

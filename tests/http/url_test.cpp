@@ -1,4 +1,4 @@
-// http/url.hpp: what is a URL that can be asked, and what a reference to another means.
+// http/url.hpp: which URLs can be requested, and what a reference to another URL means.
 #include <coppice/http/url.hpp>
 
 #include "guarded_bytes.hpp"
@@ -52,7 +52,7 @@ TEST(url, without_path_port_and_query_has_the_defaults) {
     EXPECT_EQ(url("http://a/#").fragment(), "");
 }
 
-TEST(url, what_is_equal_everywhere_has_one_form) {
+TEST(url, equal_spellings_have_one_form) {
     EXPECT_EQ(whole("HTTP://Example.COM:80"), "http://example.com/");
     EXPECT_EQ(whole("http://a:0080/X"), "http://a/X");
     EXPECT_EQ(whole("http://a:/"), "http://a/");
@@ -62,7 +62,7 @@ TEST(url, what_is_equal_everywhere_has_one_form) {
     EXPECT_EQ(url("HTTP://A:80"), url("http://a/"));
 }
 
-TEST(url, an_ipv6_address_has_brackets_in_the_authority_alone) {
+TEST(url, an_ipv6_address_has_brackets_only_in_the_authority) {
     const url u("http://[::1]:81/x");
     EXPECT_EQ(u.host(), "::1");
     EXPECT_EQ(u.port(), 81);
@@ -75,7 +75,7 @@ TEST(url, an_ipv6_address_has_brackets_in_the_authority_alone) {
     }
 }
 
-TEST(url, refuses_what_cannot_be_asked_over_http) {
+TEST(url, refuses_what_cannot_be_requested_over_http) {
     for (const char* bad :
          {"",           "a",          "/a",      "//a/",    "a/b",        "ftp://a/",
           "http:",      "http:a",     "http:/a", "http://", "http:///a",  "http://:80/",
@@ -105,7 +105,7 @@ TEST(url, refuses_what_cannot_be_asked_over_http) {
     EXPECT_TRUE(parses("http://a/" + std::string(url::bytes_max - 9, 'a')));
 }
 
-TEST(url, refuses_user_information_and_says_what_to_do) {
+TEST(url, refuses_user_information_and_tells_what_to_do) {
     for (const char* bad : {"http://u@a/", "http://u:p@a/", "http://@a/", "http://a@b@c/"}) {
         EXPECT_FALSE(parses(bad)) << bad;
     }
@@ -151,7 +151,7 @@ TEST(url, reads_no_byte_beyond_its_text_and_each_prefix_is_decided) {
     }
 }
 
-TEST(url, random_bytes_make_a_url_that_reads_back_as_itself_or_none) {
+TEST(url, random_bytes_give_no_url_or_one_that_reads_back_as_itself) {
     guarded_bytes memory(4096);
     std::mt19937 random(7);
     constexpr std::string_view bytes =
@@ -181,9 +181,9 @@ std::string resolved(std::string_view base, std::string_view reference) {
     return result ? result.value().to_string() : "none";
 }
 
-TEST(url, rfc3986_5_4_references_are_resolved_as_its_examples) {
+TEST(url, rfc3986_5_4_references_are_resolved_as_in_its_examples) {
     constexpr std::pair<const char*, const char*> examples[] = {
-        // 5.4.1, normal ones; "g:h" is of a scheme that cannot be asked
+        // Section 5.4.1, normal references; "g:h" has a scheme that cannot be requested
         {"g:h", "none"},
         {"g", "http://a/b/c/g"},
         {"./g", "http://a/b/c/g"},
@@ -207,7 +207,7 @@ TEST(url, rfc3986_5_4_references_are_resolved_as_its_examples) {
         {"../..", "http://a/"},
         {"../../", "http://a/"},
         {"../../g", "http://a/g"},
-        // 5.4.2, abnormal ones
+        // Section 5.4.2, abnormal references
         {"../../../g", "http://a/g"},
         {"../../../../g", "http://a/g"},
         {"/./g", "http://a/g"},
@@ -226,7 +226,7 @@ TEST(url, rfc3986_5_4_references_are_resolved_as_its_examples) {
         {"g?y/../x", "http://a/b/c/g?y/../x"},
         {"g#s/./x", "http://a/b/c/g#s/./x"},
         {"g#s/../x", "http://a/b/c/g#s/../x"},
-        {"http:g", "none"},  // strict, and no URL that could be asked
+        {"http:g", "none"},  // strict, and not a URL that can be requested
     };
     for (const auto& [reference, meant] : examples) {
         EXPECT_EQ(resolved("http://a/b/c/d;p?q", reference), meant) << reference;
@@ -274,7 +274,7 @@ TEST(url, origins_differ_by_scheme_host_and_port) {
     EXPECT_FALSE(a.same_origin(url("http://a.b/x")));
 }
 
-TEST(url, that_was_moved_from_is_empty) {
+TEST(url, is_empty_after_a_move) {
     url a("http://host.example/a/long/path/that/is/not/short?q#f");
     const url b = std::move(a);
     EXPECT_EQ(b.host(), "host.example");

@@ -1,4 +1,5 @@
-// Accepting on every ring: nothing is lost between accepts, and what nobody takes is closed.
+// Accepting on every ring: nothing is lost between accepts, and connections that were not accepted
+// are closed.
 #include <coppice/exec/env.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
@@ -39,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(rings, accept_on, test::all_rings, test::ring_name);
 class real_accept_on : public accept_on {};
 INSTANTIATE_TEST_SUITE_P(rings, real_accept_on, test::real_rings, test::ring_name);
 
-// Connects, says which one it is, and notes how the connection ended.
+// Connects, sends its number, and notes how the connection ended.
 detached client(io::context& loop, io::endpoint to, std::byte number, int& ended) {
     io::tcp::socket socket(loop);
     std::error_code ec;
@@ -56,7 +57,7 @@ detached note(io::tcp::socket socket, std::multiset<int>& seen) {
     if (!ec && n == 1) seen.insert(static_cast<int>(number));
 }
 
-TEST_P(accept_on, connections_that_nobody_takes_are_closed_with_the_acceptor) {
+TEST_P(accept_on, connections_that_were_not_accepted_are_closed_with_the_acceptor) {
     constexpr int count = 20;
     int ended = 0;
     bool first = false;
@@ -67,12 +68,12 @@ TEST_P(accept_on, connections_that_nobody_takes_are_closed_with_the_acceptor) {
     accept_one();
     for (int i = 0; i != count; ++i) client(loop, acceptor.local(), std::byte(i), ended);
     after(20ms, [&] { acceptor.close(); });
-    loop.run();  // returns: no client waits for ever
+    loop.run();  // returns only if no client waits forever
     EXPECT_TRUE(first);
     EXPECT_EQ(ended, count);
 }
 
-TEST_P(accept_on, cancelled_accepts_lose_no_connection) {
+TEST_P(accept_on, canceled_accepts_lose_no_connection) {
     constexpr int count = 120;
     int ended = 0;
     int stopped = 0;
@@ -117,14 +118,14 @@ TEST_P(accept_on, cancelled_accepts_lose_no_connection) {
     for (int i = 0; i != count; ++i) EXPECT_EQ(seen.count(i), 1u) << i;
 }
 
-TEST_P(accept_on, more_connections_than_are_kept_wait_for_their_accepts) {
+TEST_P(accept_on, connections_beyond_the_kept_ones_wait_for_their_accepts) {
     constexpr int count = 200;
     int ended = 0;
     std::multiset<int> seen;
     auto slow = [&]() -> detached {
         io::timer timer(loop);
         note(co_await acceptor.accept(), seen);
-        co_await timer.wait_for(30ms);  // the others come meanwhile
+        co_await timer.wait_for(30ms);  // the other connections arrive meanwhile
         for (int i = 1; i != count; ++i) note(co_await acceptor.accept(), seen);
     };
     slow();
@@ -134,7 +135,7 @@ TEST_P(accept_on, more_connections_than_are_kept_wait_for_their_accepts) {
     for (int i = 0; i != count; ++i) EXPECT_EQ(seen.count(i), 1u) << i;
 }
 
-TEST_P(real_accept_on, an_accept_goes_on_when_another_thread_runs_the_context) {
+TEST_P(real_accept_on, an_accept_continues_when_another_thread_runs_the_context) {
     int ended = 0;
     std::multiset<int> seen;
     auto accept_all = [&]() -> detached {
@@ -150,7 +151,7 @@ TEST_P(real_accept_on, an_accept_goes_on_when_another_thread_runs_the_context) {
     EXPECT_EQ(seen, (std::multiset<int>{0, 1, 2}));
 }
 
-TEST_P(real_accept_on, nothing_stays_open_of_what_was_not_accepted) {
+TEST_P(real_accept_on, connections_that_were_not_accepted_do_not_stay_open) {
     const int before = open_files();
     for (const bool close_first : {true, false}) {
         int ended = 0;

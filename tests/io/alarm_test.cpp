@@ -1,9 +1,9 @@
-// src/io/alarm.hpp on the rings: far times that are changed, given up and taken to another thread;
-// and that a wait beside one costs no more than any.
+// src/io/alarm.hpp on the rings: far times that are changed, given up, and moved to another thread.
+// A wait beside a far time costs no more than any other wait.
 #include <coppice/io/datagram.hpp>
+#include <coppice/io/internal/uring_calls.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
-#include <coppice/io/uring_calls.hpp>
 
 #include "detached.hpp"
 #include "rings.hpp"
@@ -48,7 +48,7 @@ TEST(alarm, is_set_for_the_first_far_time_and_again_for_earlier_ones_and_when_it
     EXPECT_EQ(set, (std::vector{now + 20s, now + 10s}));
     a.rang();
     EXPECT_FALSE(a.is_set());
-    EXPECT_FALSE(covers(now + 10s));  // has passed
+    EXPECT_FALSE(covers(now + 10s));  // it has passed
     EXPECT_TRUE(covers(now + 30s));
     EXPECT_EQ(set.back(), now + 30s);
     a.reset();
@@ -68,7 +68,7 @@ TEST(alarm, that_cannot_be_set_covers_nothing) {
 class alarm_on : public testing::TestWithParam<io::backend> {};
 INSTANTIATE_TEST_SUITE_P(rings, alarm_on, test::real_rings, test::ring_name);
 
-// Notes when it has ended, and that it was not too early.
+// Waits, notes when it has ended, and checks that it was not early.
 detached wait(io::context& loop, duration time, int id, std::vector<int>& ended) {
     io::timer timer(loop);
     const time_point before = loop.now();
@@ -77,7 +77,7 @@ detached wait(io::context& loop, duration time, int id, std::vector<int>& ended)
     ended.push_back(id);
 }
 
-// Lets the loop wait for its next time, until something comes.
+// Lets the loop begin to wait for its next time.
 void begin_to_wait(io::context& loop) {
     io::udp::socket socket(loop, io::loopback(0));
     auto stop_when_it_comes = [&]() -> detached {
@@ -92,11 +92,11 @@ void begin_to_wait(io::context& loop) {
     loop.restart();
 }
 
-TEST_P(alarm_on, far_times_end_in_their_order_however_they_are_armed) {
+TEST_P(alarm_on, far_waits_end_in_order_however_they_are_armed) {
     io::context loop(GetParam());
     std::vector<int> ended;
     wait(loop, 240ms, 5, ended);
-    begin_to_wait(loop);  // the alarm is for the last
+    begin_to_wait(loop);  // the alarm is set for the last time
     wait(loop, 120ms, 3, ended);
     begin_to_wait(loop);
     wait(loop, 180ms, 4, ended);
@@ -113,7 +113,7 @@ struct rung : io::timer_entry {
     int times = 0;
 };
 
-TEST_P(alarm_on, an_alarm_that_is_set_earlier_comes_earlier) {
+TEST_P(alarm_on, an_alarm_that_is_moved_forward_comes_earlier) {
     io::context loop(GetParam());
     rung in_an_hour;
     loop.arm(in_an_hour, loop.now() + 1h);
@@ -124,7 +124,7 @@ TEST_P(alarm_on, an_alarm_that_is_set_earlier_comes_earlier) {
         loop.disarm(in_an_hour);
     };
     give_it_up();
-    loop.run();  // would last an hour
+    loop.run();  // would last an hour if the alarm stayed as it was
     EXPECT_EQ(in_an_hour.times, 0);
 }
 
@@ -152,7 +152,7 @@ TEST_P(alarm_on, a_loop_takes_its_far_times_to_another_thread) {
     EXPECT_EQ(ended, (std::vector{0, 1}));
 }
 
-// Counts what the loop tells the kernel about time.
+// Counts the limits that the loop passes to the kernel.
 struct counting_calls final : io::internal::uring_calls {
     int enter(int fd, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
               const void* argument, std::size_t size) noexcept override {
@@ -164,7 +164,7 @@ struct counting_calls final : io::internal::uring_calls {
     int with_limit = 0;
 };
 
-TEST(alarm_on_uring, no_wait_beside_a_far_time_tells_the_kernel_a_limit) {
+TEST(alarm_on_uring, no_wait_beside_a_far_time_passes_a_limit_to_the_kernel) {
     counting_calls calls;
     io::context loop(calls, io::backend::uring);
     io::tcp::acceptor acceptor(loop, io::loopback(0));
@@ -197,7 +197,7 @@ TEST(alarm_on_uring, no_wait_beside_a_far_time_tells_the_kernel_a_limit) {
     EXPECT_EQ(far.times, 0);
 }
 
-TEST(alarm_on_epoll, without_timerfd_each_wait_is_told_its_limit) {
+TEST(alarm_on_epoll, without_timerfd_each_wait_passes_its_limit) {
     test::expect_passes_without(SYS_timerfd_create, EPERM,
                                 "rings/alarm_on.*/epoll:rings/context_on.*/epoll");
 }

@@ -1,4 +1,4 @@
-// What comes in one turn: a completion that ends operations whose results are there already.
+// Events that come in one turn: a completion ends operations whose results are already there.
 #include <coppice/io/context.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -20,10 +20,11 @@ using test::bytes_of;
 using test::detached;
 using test::text_of;
 
-// Connections with a receive pending on each; then every peer sends, in one turn.
+// Connections with a receive pending on each. Then every peer sends, in one turn.
 class batch_on : public testing::TestWithParam<io::backend> {
 protected:
-    // More than receive in a row, so that the batch has several of those.
+    // More connections than the ring receives from in a row, so that the batch has several such
+    // rows.
     static constexpr std::size_t connections = 40;
 
     struct end {
@@ -45,7 +46,7 @@ protected:
             loop.run();
         }
     }
-    // `first` runs in the completion that comes first, of whichever connection that is.
+    // Calls `first` in the first completion, whichever connection that belongs to.
     template <class First>
     void receive_all(First first) {
         for (end& e : ends) {
@@ -70,7 +71,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(rings, batch_on, test::all_rings, test::ring_name);
 
-TEST_P(batch_on, every_receive_has_what_was_sent) {
+TEST_P(batch_on, every_receive_gets_what_was_sent) {
     receive_all([](end&) {});
     for (const end& e : ends) {
         EXPECT_EQ(e.ended, 1);
@@ -78,9 +79,9 @@ TEST_P(batch_on, every_receive_has_what_was_sent) {
     }
 }
 
-// Closed by the first completion: the others have ended once, and none with bytes that came after
-// its socket was closed.
-TEST_P(batch_on, a_completion_closes_all_others) {
+// The first completion closes the other sockets. Each of their receives ends once, and none has
+// bytes that came after its socket was closed.
+TEST_P(batch_on, the_first_completion_may_close_all_other_sockets) {
     const end* first = nullptr;
     receive_all([&](end& self) {
         first = &self;
@@ -98,9 +99,9 @@ TEST_P(batch_on, a_completion_closes_all_others) {
     EXPECT_EQ(closed, static_cast<int>(connections) - 1);
 }
 
-// Stopped by the first completion: whoever had bytes by then keeps them, and they wait in the
-// socket of whoever had none.
-TEST_P(batch_on, a_completion_stops_all_others) {
+// The first completion stops the other receives. A receive that had bytes by then keeps them. The
+// bytes of the other ones stay in their sockets.
+TEST_P(batch_on, the_first_completion_may_stop_all_other_receives) {
     receive_all([&](end& self) {
         for (end& e : ends) {
             if (&e != &self) e.stop.request_stop();

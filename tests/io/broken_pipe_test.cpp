@@ -1,4 +1,4 @@
-// SIGPIPE and the threads that run a loop: a call without MSG_NOSIGNAL ends no process.
+// SIGPIPE and the threads that run a loop: a call without MSG_NOSIGNAL does not end the process.
 #include <coppice/io/context.hpp>
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(broken_pipe, does_not_end_the_process_and_leaves_the_mask_as_it_was) {
     }
 }
 
-TEST_F(broken_pipe, a_thread_that_blocks_the_signal_goes_on_doing_so_and_finds_none_pending) {
+TEST_F(broken_pipe, a_thread_that_blocks_the_signal_still_blocks_it_and_finds_none_pending) {
     ::pthread_sigmask(SIG_BLOCK, &signal_, nullptr);
     break_it_on(io::backend::automatic);
     EXPECT_TRUE(is_blocked());

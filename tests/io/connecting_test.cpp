@@ -1,4 +1,5 @@
-// io/connecting.hpp: connecting to a name that has several addresses, of which some do not answer.
+// io/internal/connecting.hpp: connects to a name with several addresses, some of which do not
+// answer.
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
@@ -37,7 +38,7 @@ io::endpoint at(const char* text) {
     return *io::endpoint::parse(text);
 }
 
-TEST(in_turns, the_families_take_turns_beginning_with_the_first) {
+TEST(in_turns, the_families_alternate_beginning_with_the_first) {
     const std::vector<io::endpoint> found{at("[::1]:1"),   at("[::2]:1"),   at("[::3]:1"),
                                           at("1.1.1.1:1"), at("2.2.2.2:1"), at("[::4]:1")};
     std::string order;
@@ -48,7 +49,7 @@ TEST(in_turns, the_families_take_turns_beginning_with_the_first) {
     EXPECT_TRUE(io::internal::in_turns({}).empty());
 }
 
-TEST(in_turns, no_more_than_sixteen_addresses_are_tried_and_both_families_among_them) {
+TEST(in_turns, at_most_sixteen_addresses_are_tried_and_both_families_are_among_them) {
     std::vector<io::endpoint> many(100, at("[::1]:1"));
     many.push_back(at("1.1.1.1:1"));
     const std::vector<io::endpoint> tried = io::internal::in_turns(many);
@@ -56,7 +57,7 @@ TEST(in_turns, no_more_than_sixteen_addresses_are_tried_and_both_families_among_
     EXPECT_TRUE(tried[1].is_v4());
 }
 
-// A socket of the test's own.
+// A socket that belongs to the test, not to a loop.
 class plain_socket : immovable {
 public:
     explicit plain_socket(bool v6 = false)
@@ -64,8 +65,8 @@ public:
     ~plain_socket() {
         if (fd_ >= 0) ::close(fd_);
     }
-    // Of a port that is this socket's; it refuses connections unless it listens. Without IPv6 on
-    // this machine an address of it fails as well.
+    // Returns an address whose port is this socket's. It refuses connections unless the socket
+    // listens. Without IPv6 on this machine, an IPv6 address fails as well.
     io::endpoint bound() const {
         const io::endpoint any = at(v6_ ? "[::1]:0" : "127.0.0.1:0");
         if (::bind(fd_, any.data(), any.size()) != 0) return at("[::1]:1");
@@ -84,7 +85,7 @@ private:
     bool v6_;
 };
 
-// Listens, but its queue of connections is full: further ones get no answer.
+// A listener whose queue of connections is full: further connections get no answer.
 class black_hole : immovable {
 public:
     black_hole() : to_(listener_.bound()) {
@@ -120,20 +121,20 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(rings, connecting_on, test::real_rings, test::ring_name);
 
-TEST_P(connecting_on, a_refusal_makes_the_next_address_be_tried_at_once) {
+TEST_P(connecting_on, after_a_refusal_the_next_address_is_tried_at_once) {
     const plain_socket v6(true), v4;
     names.plant("host", {v6.bound(), v4.bound(), listening()});
     EXPECT_FALSE(connect(duration::max()));
     EXPECT_EQ(client.remote(), listening());
 }
 
-TEST_P(connecting_on, an_address_that_does_not_answer_is_passed_by) {
+TEST_P(connecting_on, an_address_that_does_not_answer_is_skipped) {
     const black_hole silent, silent_too;
     names.plant("host", {silent.address(), silent_too.address(), listening()});
     const int files = test::open_files();
     EXPECT_FALSE(connect(1ms));
     EXPECT_EQ(client.remote(), listening());
-    EXPECT_EQ(test::open_files(), files + 1);  // the other attempts are closed
+    EXPECT_EQ(test::open_files(), files + 1);  // the other attempts were closed
     io::tcp::socket server = acceptor.accept(block);
     EXPECT_EQ(server.remote(), client.local());
 }
@@ -147,7 +148,7 @@ TEST_P(connecting_on, without_a_delay_all_are_tried_at_once) {
     EXPECT_EQ(client.remote(), listening());
 }
 
-TEST_P(connecting_on, when_all_fail_the_first_telling_error_is_given) {
+TEST_P(connecting_on, if_all_attempts_fail_the_first_telling_error_is_reported) {
     const plain_socket a, b;
     names.plant("host", {a.bound(), b.bound()});
     const int files = test::open_files();
@@ -158,8 +159,8 @@ TEST_P(connecting_on, when_all_fail_the_first_telling_error_is_given) {
     EXPECT_EQ(connect(250ms), std::error_code(EAI_NONAME, io::resolver_category()));
 }
 
-// The kernel makes no TCP connection to a broadcast address, and sends nothing.
-TEST_P(connecting_on, an_error_of_this_machine_is_given_only_if_there_is_no_other) {
+// The kernel refuses a TCP connection to a broadcast address, and sends nothing.
+TEST_P(connecting_on, an_error_of_this_machine_is_reported_only_if_there_is_no_other) {
     const plain_socket refusing;
     names.plant("host", {at("255.255.255.255:1"), refusing.bound(), at("255.255.255.255:2")});
     EXPECT_EQ(connect(250ms), std::errc::connection_refused);
@@ -207,7 +208,7 @@ TEST_P(connecting_on, a_stop_and_a_deadline_end_the_look_up_and_all_attempts) {
     EXPECT_EQ(test::open_files(), files);
 }
 
-TEST_P(connecting_on, a_context_that_ends_cancels_it) {
+TEST_P(connecting_on, the_end_of_the_context_cancels_it) {
     const black_hole silent;
     names.plant("host", {silent.address(), silent.address(), silent.address()});
     const int files = test::open_files();
@@ -244,7 +245,7 @@ TEST_P(connecting_on, many_names_race_at_once) {
     EXPECT_EQ(connected, count);
 }
 
-// Connects to a name with four addresses, of which two answer; gives the winner.
+// Connects to a name with four addresses, two of which answer. Returns the winner.
 std::string race(std::uint64_t seed, duration delay, bool stop) {
     io::simulation world(seed);
     io::context loop(world);
@@ -271,7 +272,7 @@ std::string race(std::uint64_t seed, duration delay, bool stop) {
     return client.is_open() ? client.remote().to_string() : std::string();
 }
 
-TEST(connecting_simulated, each_seed_has_one_winner_and_the_same_one_again) {
+TEST(connecting_simulated, each_seed_has_one_winner_and_always_the_same_one) {
     int firsts = 0, seconds = 0;
     for (std::uint64_t seed = 1; seed != 200; ++seed) {
         const duration delay = std::chrono::microseconds(seed % 4 * 20);

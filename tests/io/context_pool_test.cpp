@@ -1,4 +1,4 @@
-// io/context_pool.hpp: loops of their own threads, and how a pool ends.
+// io/context_pool.hpp: loops that run on their own threads, and how a pool ends.
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/when_all.hpp>
@@ -26,7 +26,7 @@ using coppice::test::outcome_receiver;
 class context_pool_on : public testing::TestWithParam<io::backend> {};
 INSTANTIATE_TEST_SUITE_P(rings, context_pool_on, test::real_rings, test::ring_name);
 
-TEST_P(context_pool_on, each_context_is_run_by_a_thread_of_its_own) {
+TEST_P(context_pool_on, each_context_is_run_by_its_own_thread) {
     io::context_pool pool(3, GetParam());
     ASSERT_EQ(pool.size(), 3u);
     EXPECT_GE(io::context_pool(0, GetParam()).size(), 1u);
@@ -43,7 +43,7 @@ TEST_P(context_pool_on, each_context_is_run_by_a_thread_of_its_own) {
     EXPECT_NE(&pool.next(), &pool.next());
 }
 
-TEST_P(context_pool_on, its_end_waits_for_what_is_pending) {
+TEST_P(context_pool_on, its_destructor_waits_for_pending_operations) {
     bool waited = false;
     outcome ended;
     {
@@ -58,7 +58,7 @@ TEST_P(context_pool_on, its_end_waits_for_what_is_pending) {
     EXPECT_EQ(ended.ends(), 1);
 }
 
-TEST_P(context_pool_on, stop_and_a_drain_end_what_nobody_else_ends) {
+TEST_P(context_pool_on, stop_and_drain_cancel_operations_that_stay_pending) {
     for (const duration patience : {0ms, 3ms}) {
         outcome short_one, long_one;
         {
@@ -68,7 +68,7 @@ TEST_P(context_pool_on, stop_and_a_drain_end_what_nobody_else_ends) {
             ex::start(a);
             ex::start(b);
             patience == 0ms ? pool->stop() : pool->drain(patience);
-            pool->stop();  // the first counts
+            pool->stop();  // the first call counts
             pool.reset();
         }
         EXPECT_EQ(short_one.ends(), 1);

@@ -1,5 +1,6 @@
-// io/context.hpp and io/timer.hpp on both rings: posting, timers, stopping, the end.
+// io/context.hpp and io/timer.hpp on both rings: posting, timers, stopping, and destruction.
 #include <coppice/io/context.hpp>
+#include <coppice/io/event_loop.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/task/task.hpp>
 
@@ -64,7 +65,7 @@ TEST_P(context_on, posts_of_many_threads_all_run_on_the_loop) {
     io::context loop(GetParam());
     auto guard = std::make_unique<io::context::work_guard>(loop);
     constexpr int threads = 4, each = 2000;
-    int ran = 0;  // the loop's own
+    int ran = 0;  // written on the loop only
     auto hop = [&](io::context& to) -> task<> {
         co_await to.get_scheduler().schedule();
         EXPECT_TRUE(to.is_current());
@@ -77,7 +78,7 @@ TEST_P(context_on, posts_of_many_threads_all_run_on_the_loop) {
     std::thread runner([&] { loop.run(); });
     for (int i = 0; i != threads; ++i) senders.emplace_back([&] { sender(loop); });
     for (auto& s : senders) s.join();
-    // Everything that follows a hop runs on the loop, so this is the last.
+    // Everything after a hop runs on the loop, so this runs last.
     auto finish = [&](io::context& to) -> detached {
         do {
             co_await to.get_scheduler().schedule();
@@ -124,7 +125,7 @@ TEST_P(context_on, timers_allocate_nothing_in_steady_state) {
     EXPECT_EQ(allocated, 0u);
 }
 
-// Waits twice; the frame and its arguments outlive the loop that ends it.
+// Waits twice. The frame and its arguments outlive the loop that ends it.
 detached wait_twice(io::context& loop, int& cancelled) {
     io::timer timer(loop);
     std::error_code ec;
@@ -134,7 +135,7 @@ detached wait_twice(io::context& loop, int& cancelled) {
     }
 }
 
-TEST_P(context_on, the_end_of_the_context_cancels_what_waits_and_what_starts_then) {
+TEST_P(context_on, its_destructor_cancels_what_waits_and_what_starts_then) {
     int cancelled = 0;
     {
         io::context loop(GetParam());
@@ -146,7 +147,7 @@ TEST_P(context_on, the_end_of_the_context_cancels_what_waits_and_what_starts_the
     EXPECT_EQ(cancelled, 2);
 }
 
-TEST_P(context_on, may_end_on_another_thread_than_it_ran_on) {
+TEST_P(context_on, may_be_destroyed_on_another_thread_than_it_ran_on) {
     int cancelled = 0;
     {
         io::context loop(GetParam());

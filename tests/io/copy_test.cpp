@@ -1,4 +1,4 @@
-// io/copy.hpp: from stream to stream until the end, one way and both ways, on every ring.
+// io/copy.hpp: copies from stream to stream until the end, one way and both ways, on every ring.
 #include <coppice/io/copy.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
@@ -30,7 +30,7 @@ using coppice::test::outcome;
 using coppice::test::outcome_receiver;
 using coppice::test::text_of;
 
-// Two sockets that are connected.
+// Two connected sockets.
 struct joined {
     explicit joined(io::context& loop) : near(loop), far(loop) {
         io::tcp::acceptor acceptor(loop, io::loopback(0));
@@ -55,7 +55,7 @@ detached send_and_end(io::stream& s, std::string_view text) {
     co_await s.send_all(bytes_of(text), use_await[ec]);
     s.shutdown_send();
 }
-// Appends what comes; `ended` when nothing more does.
+// Appends received bytes to `into`, and sets `ended` at the end of the stream.
 detached receive_all(io::stream& s, std::string& into, bool& ended) {
     for (;;) {
         std::array<std::byte, 3000> memory;
@@ -109,7 +109,7 @@ TEST_P(copy_on, both_ways_are_copied_and_the_end_of_each_is_passed_on) {
         result = c;
         done = true;
     });
-    // The server answers when it has heard all of the question.
+    // The server answers when it has received the whole question.
     auto serve = [&]() -> detached {
         bool ended = false;
         receive_all(p.server.far, asked, ended);
@@ -128,7 +128,7 @@ TEST_P(copy_on, both_ways_are_copied_and_the_end_of_each_is_passed_on) {
     EXPECT_EQ(result, (io::copied{lot.size(), 10}));
 }
 
-TEST_P(copy_on, much_goes_both_ways_at_once) {
+TEST_P(copy_on, large_streams_are_copied_both_ways_at_once) {
     proxied p(loop);
     std::string there, back;
     bool ended[2] = {false, false};
@@ -171,7 +171,7 @@ TEST_P(copy_on, an_error_of_one_way_ends_both) {
         error = ec;
         ++ends;
     });
-    // A reset while the other way waits.
+    // A reset of one stream while the other way waits.
     EXPECT_FALSE(p.server.far.set(io::linger(std::chrono::seconds(0))));
     p.server.far.close();
     loop.run();
@@ -200,7 +200,7 @@ TEST_P(copy_on, streams_that_are_not_open_or_are_closed_meanwhile_are_errors) {
     EXPECT_EQ(ec, std::errc::operation_canceled);
 }
 
-TEST_P(copy_on, a_context_that_ends_cancels_it) {
+TEST_P(copy_on, the_end_of_the_context_cancels_it) {
     std::optional<io::context> ending(std::in_place, GetParam());
     std::optional<proxied> p(std::in_place, *ending);
     outcome ended;
@@ -212,7 +212,7 @@ TEST_P(copy_on, a_context_that_ends_cancels_it) {
     p.reset();
 }
 
-TEST_P(copy_on, what_the_receiver_does_not_read_holds_the_sender_up) {
+TEST_P(copy_on, a_receiver_that_does_not_read_holds_the_sender_up) {
     if (!real) GTEST_SKIP() << "below by seeds";
     proxied p(loop);
     bool sent = false, ended = false;
@@ -256,7 +256,7 @@ TEST_P(copy_on, it_is_started_and_stopped_on_another_thread) {
 
 // ---- Time, by the clock of a simulation -------------------------------------------------------
 
-TEST(copy_simulated, it_times_out_only_when_both_ways_were_silent_for_so_long) {
+TEST(copy_simulated, it_times_out_only_if_both_ways_were_silent_for_the_limit) {
     io::simulation world(1, io::simulated_faults::none());
     io::context loop(world);
     proxied p(loop);
@@ -272,7 +272,7 @@ TEST(copy_simulated, it_times_out_only_when_both_ways_were_silent_for_so_long) {
                       end = loop.now();
                   });
     time_point last{};
-    auto talk = [&]() -> detached {  // one way alone, for ten times the limit
+    auto talk = [&]() -> detached {  // one way only, for ten times the limit
         io::timer timer(loop);
         for (int i = 0; i != 20; ++i) {
             co_await timer.wait_for(500ms);
@@ -303,12 +303,12 @@ TEST(copy_simulated, bytes_that_came_before_another_completion_held_the_loop_are
                   [&](std::error_code ec, io::copied) { error = ec; });
     std::array<std::byte, 1> one;
     holder.far.receive(one, [&](std::error_code, std::size_t) {
-        (void)loop.turn_time();  // as a timer that is armed here asks for it
+        (void)loop.turn_time();  // as a timer that is armed here would ask for it
         const time_point until = loop.now() + 20ms;
         while (loop.now() < until) (void)holder.far.set(io::no_delay(true));
         held = true;
     });
-    // All of it comes in one turn.
+    // Everything arrives in one turn.
     send_and_end(holder.near, "x");
     send_and_end(p.client.near, "question");
     send_and_end(p.server.far, "");
@@ -332,8 +332,8 @@ TEST(copy_simulated, a_limit_of_no_time_is_over_at_once) {
     }
 }
 
-// A stop or the deadline after any time: it ends once, and what was received is a beginning of what
-// was sent.
+// A stop or the deadline comes after any time. The copy ends once, and the received bytes are a
+// beginning of the sent ones.
 TEST(copy_simulated, stopped_or_late_at_any_time_it_has_copied_a_beginning) {
     int whole = 0, stopped = 0;
     const std::string_view text = std::string_view(lot).substr(0, 30'000);

@@ -25,7 +25,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(rings, datagram_on, test::all_rings, test::ring_name);
 
-TEST_P(datagram_on, datagrams_arrive_whole_and_say_who_sent_them) {
+TEST_P(datagram_on, datagrams_arrive_whole_and_name_their_sender) {
     int received = 0;
     auto echo = [&]() -> detached {
         std::array<std::byte, 2048> into;
@@ -38,7 +38,7 @@ TEST_P(datagram_on, datagrams_arrive_whole_and_say_who_sent_them) {
     auto ask = [&]() -> detached {
         std::array<std::byte, 2048> into;
         for (int i = 0; i != 50; ++i) {
-            const std::string text(static_cast<std::size_t>(i * 29), 'd');  // an empty one, too
+            const std::string text(static_cast<std::size_t>(i * 29), 'd');  // includes an empty one
             EXPECT_EQ(co_await near.send_to(bytes_of(text), far.local()), text.size());
             const io::received_datagram answer = co_await near.receive_from(into);
             EXPECT_EQ(answer.from, far.local());
@@ -52,7 +52,7 @@ TEST_P(datagram_on, datagrams_arrive_whole_and_say_who_sent_them) {
     EXPECT_EQ(received, 50);
 }
 
-TEST_P(datagram_on, one_that_does_not_fit_is_an_error_and_the_next_arrives) {
+TEST_P(datagram_on, a_datagram_that_does_not_fit_is_an_error_and_the_next_arrives) {
     std::error_code first, second, long_one;
     std::string got;
     auto ask = [&]() -> detached {

@@ -1,4 +1,4 @@
-// Multishot requests that the kernel ends early, after each of their completions and in each way.
+// Multishot requests that the kernel ends early: after each of their completions, and in each way.
 #include <coppice/io/socket.hpp>
 
 #include "allocations.hpp"
@@ -23,15 +23,16 @@ using coppice::test::bytes_of;
 using coppice::test::detached;
 using coppice::test::open_files;
 
-// How a shot ends before its time.
+// How a multishot request (a "shot") ends early.
 enum class way {
-    after_one,   // it brings one thing, and says that this was the last
-    no_buffers,  // ENOBUFS at once, as when all buffers are full
-    after_more,  // after something it brought, with `error` alone
+    after_one,   // it brings one completion, and says that this was the last
+    no_buffers,  // it fails with ENOBUFS at once, as if all buffers were full
+    after_more,  // after a completion it ends with `error` and nothing else
 };
 
-// The kernel, but the n-th shot, or the shot of the n-th completion, ends early; with n = 0, all.
-// What it does to a shot the kernel could have done: nothing that has come is changed or lost.
+// Makes the kernel's calls, but ends the n-th shot early, or the shot of the n-th completion; all
+// of them if n is 0. It does only what the kernel could have done: it changes and loses nothing
+// that has come.
 class ending_calls final : public test::seen_calls {
 public:
     ending_calls(way how, int error, int n) noexcept : how_(how), error_(error), n_(n) {}
@@ -52,7 +53,7 @@ private:
     void see(uring::sqe& entry) noexcept override {
         const bool receives = test::receives_shots(entry);
         if (!receives && !test::accepts_shots(entry)) return;
-        // For an accept ENOBUFS is no early end but an error, which is the caller's.
+        // For an accept, ENOBUFS is not an early end but an error, which the caller gets.
         if (receives || error_ != ENOBUFS) shots_.insert(entry.user_data);
         if (how_ == way::after_more || (how_ == way::no_buffers && !receives)) return;
         if (++count_ != n_ && n_ != 0) return;
@@ -60,7 +61,7 @@ private:
         if (how_ == way::after_one) {
             entry.ioprio = 0;
         } else {
-            entry.buf_group = 1;  // has none
+            entry.buf_group = 1;  // a group without buffers
         }
     }
     void see(int ring, uring::cqe& entry) noexcept override {
@@ -83,11 +84,11 @@ private:
     int count_ = 0;
     int planted_ = 0;
     std::set<std::uint64_t> shots_;   // by user_data
-    std::set<std::uint64_t> ending_;  // cancelled by us
+    std::set<std::uint64_t> ending_;  // canceled by this object
 };
 
-// Clients that send, in pieces of all sizes, and hear everything back, in order; some come together
-// and some when others have gone.
+// Clients that send pieces of all sizes and receive everything back in order. Some connect
+// together, and some when others have left.
 struct conversation {
     static constexpr int clients = 5;
     static constexpr int messages = 4;
@@ -109,7 +110,7 @@ struct conversation {
         for (int i = 0; i != clients; ++i) echo(co_await acceptor.accept());
         ++ended;
     }
-    // Takes what comes by both kinds of receive.
+    // Receives with both kinds of receive, and sends back what came.
     detached echo(io::tcp::socket socket) {
         std::array<std::byte, 700> small;
         for (bool pooled = true;; pooled = !pooled) {
@@ -156,7 +157,8 @@ struct conversation {
     int ended = 0;
 };
 
-// How many ends were planted: n = 0 for all, or the n-th, if there is one.
+// Returns how many early ends were planted: n = 0 plants all, otherwise only the n-th, if it
+// exists.
 int planted(way how, int error, int n) {
     const int files = open_files();
     const std::size_t allocated = test::live_allocations();
@@ -195,7 +197,7 @@ TEST(early_ends, of_a_shot_after_its_first_completion_lose_nothing) {
     EXPECT_GT(planted(way::after_one, 0, 0), conversation::clients * conversation::messages);
 }
 
-TEST(early_ends, for_want_of_buffers_before_anything_came_lose_nothing) {
+TEST(early_ends, for_lack_of_buffers_before_any_bytes_lose_nothing) {
     plant_at_each(way::no_buffers, 0, conversation::clients - 1);
 }
 

@@ -39,7 +39,7 @@ TEST(endpoint, parses_an_address_with_its_port_as_it_prints_it) {
     EXPECT_NE(endpoint::parse("unix:@a").value(), endpoint::parse("unix:a").value());
 }
 
-TEST(endpoint, refuses_an_address_whose_port_is_not_one) {
+TEST(endpoint, refuses_an_address_whose_port_is_not_a_port) {
     using namespace std::string_view_literals;
     for (const std::string_view bad :
          {""sv, "127.0.0.1"sv, "127.0.0.1:"sv, ":80"sv, "127.0.0.1:+80"sv, "127.0.0.1:080"sv,
@@ -53,7 +53,7 @@ TEST(endpoint, refuses_an_address_whose_port_is_not_one) {
     EXPECT_EQ(endpoint::unix_path("@abstract").value().path(), "@abstract");
 }
 
-TEST(endpoint, with_another_port_is_the_same_address) {
+TEST(endpoint, with_another_port_keeps_its_address) {
     EXPECT_EQ(endpoint::parse("[::1]:80").value().with_port(81).to_string(), "[::1]:81");
     EXPECT_EQ(coppice::io::loopback(80).with_port(81), coppice::io::loopback(81));
     const endpoint path = endpoint::unix_path("/run/x").value();

@@ -1,5 +1,5 @@
-// Every number and time that a loop, a timer, an option or a simulation takes, at the ends of its
-// type.
+// Every number and time that a loop, a timer, an option, or a simulation accepts, at the extremes
+// of its type.
 #include <coppice/io/context.hpp>
 #include <coppice/io/context_pool.hpp>
 #include <coppice/io/file.hpp>
@@ -30,7 +30,7 @@ class extremes_on : public testing::TestWithParam<io::backend> {};
 
 INSTANTIATE_TEST_SUITE_P(rings, extremes_on, all_rings, ring_name);
 
-// Runs a wait: one that is short ends, one that is long lasts until its context goes.
+// Runs a wait. A short wait ends; a long one lasts until its context is destroyed.
 template <class Start>
 void expect_wait(io::backend kind, bool is_short, Start start) {
     outcome ended;
@@ -103,7 +103,7 @@ TEST_P(extremes_on, a_loop_runs_and_drains_for_any_time) {
     }
 }
 
-TEST_P(extremes_on, a_pool_of_loops_has_any_patience_and_refuses_what_no_machine_has) {
+TEST_P(extremes_on, a_context_pool_drains_for_any_time_and_refuses_impossible_thread_counts) {
     if (GetParam() == io::backend::sim) GTEST_SKIP() << "a simulation has one loop";
     for (const duration time : every_duration) {
         io::context_pool pool(1, GetParam());
@@ -144,7 +144,7 @@ TEST_P(extremes_on, socket_options_and_offsets_take_any_number_or_give_an_error)
         (void)socket.set(io::keep_alive_probes(n));
         (void)socket.set(io::user_timeout(n));
     }
-    // A negative time of the kernel's would be a long one; the socket is closed with 0 at last.
+    // A negative time would be a long one for the kernel. The socket is closed with a time of 0.
     using seconds = std::chrono::seconds;
     for (const seconds time : {seconds::min(), seconds(-1), seconds(1), seconds::max() - seconds(1),
                                seconds::max(), seconds(0)}) {
@@ -158,7 +158,7 @@ TEST_P(extremes_on, socket_options_and_offsets_take_any_number_or_give_an_error)
     }
 }
 
-TEST(simulation_extremes, its_times_and_shares_are_served_or_refused_by_name) {
+TEST(simulation_extremes, its_times_and_shares_are_accepted_or_refused_by_name) {
     for (const duration time : every_duration) {
         io::simulated_faults faults;
         faults.delay_max = time;
@@ -195,7 +195,7 @@ TEST(simulation_extremes, its_times_and_shares_are_served_or_refused_by_name) {
     }
 }
 
-TEST(simulation_extremes, a_name_may_take_any_time) {
+TEST(simulation_extremes, a_look_up_may_take_any_time) {
     for (const duration time : every_duration) {
         io::simulation world(1);
         world.plant_host("a", {io::loopback(1)}, time);
@@ -206,7 +206,7 @@ TEST(simulation_extremes, a_name_may_take_any_time) {
         ex::start(operation);
         (void)loop->run_for(std::chrono::hours(1));
         EXPECT_EQ(found.values, time <= duration(1) ? 1 : 0);
-        loop.reset();  // ends what still waits, which therefore outlives it
+        loop.reset();  // ends what still waits, so `found` must outlive it
         EXPECT_EQ(found.ends(), 1);
     }
 }

@@ -1,4 +1,4 @@
-// io/file.hpp on every ring, and the workers that run it where the ring has no files.
+// io/file.hpp on every ring, and the workers that perform its calls where the ring has no files.
 #include <coppice/io/file.hpp>
 #include <coppice/io/timer.hpp>
 
@@ -54,7 +54,7 @@ detached read_all(io::file& f, std::uint64_t offset, std::string& into) {
 
 TEST_P(file_on, what_is_written_at_an_offset_is_read_there) {
     io::file f(loop, path, io::open_mode::create_only);
-    // Several at once, and not in order.
+    // Several writes at once, not in order of their offsets.
     write_all(f, 6, "world");
     write_all(f, 0, "hello ");
     loop.run();
@@ -89,7 +89,7 @@ TEST_P(file_on, opening_fails_as_its_mode_says) {
     EXPECT_EQ(io::file(loop, path, io::open_mode::truncate).size().value(), 0u);
 }
 
-TEST_P(file_on, a_regular_file_is_not_asked_to_answer_at_once) {
+TEST_P(file_on, a_regular_file_is_not_opened_as_non_blocking) {
     if (GetParam() == io::backend::sim) GTEST_SKIP() << "the simulation has no such files";
     const auto answers_at_once = [](const io::file& f) {
         return (::fcntl(f.native(), F_GETFL) & O_NONBLOCK) != 0;
@@ -104,7 +104,7 @@ TEST_P(file_on, a_regular_file_is_not_asked_to_answer_at_once) {
 
 TEST_P(file_on, many_operations_are_pending_on_one_file_at_once) {
     io::file f(loop, path, io::open_mode::truncate);
-    constexpr int count = 300;  // more than a ring of submissions holds
+    constexpr int count = 300;  // more than a submission queue holds
     for (int i = 0; i != count; ++i) {
         write_all(f, static_cast<std::uint64_t>(i) * 4, std::to_string(1000 + i));
     }
@@ -143,7 +143,7 @@ TEST_P(file_on, a_stop_or_the_end_of_the_file_ends_each_operation_once) {
     };
     stop();
     loop.run();
-    // Each wrote before it could be stopped, or was stopped, or found the file closed.
+    // Each write was done before the stop, or was stopped, or found the file closed.
     for (const outcome& o : ended) EXPECT_EQ(o.ends(), 1);
 }
 

@@ -1,4 +1,4 @@
-// io/initiate.hpp: requests of a loop as operations of any token, on a loop that is only a list.
+// io/initiate.hpp: requests of a loop as operations with any token. The loop here is only a list.
 #include <coppice/execution.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/stop_token.hpp>
@@ -16,7 +16,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::internal;
 
-// Completes what it holds when it is told to; a request for 0 ends inside its start.
+// Completes its requests when it is told to; a request for 0 ends inside its start.
 class counting_request;
 struct list_loop {
     execution::inline_scheduler get_scheduler() const noexcept { return {}; }

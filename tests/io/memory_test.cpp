@@ -1,4 +1,5 @@
-// What io allocates: whole files and connects by text without memory, copies that need none.
+// What io allocates: whole files and connects by text when memory runs out, and copies, which
+// allocate nothing.
 #include <coppice/io/copy.hpp>
 #include <coppice/io/file.hpp>
 #include <coppice/io/tcp.hpp>
@@ -30,12 +31,13 @@ using coppice::test::bytes_of;
 class io_memory_on : public testing::TestWithParam<io::backend> {
 protected:
     ~io_memory_on() override { std::remove(path.c_str()); }
-    // Does it on another thread, each time with the next allocation failing, until none fails;
-    // gives how often it failed. It succeeds, or ends for want of memory.
+    // Calls `act` on another thread, again and again, each time with the next allocation failing,
+    // until no allocation fails. Returns how often one failed. `act` must succeed or fail for lack
+    // of memory.
     int fail_each_allocation(const std::function<std::error_code()>& act) {
         int failures = 0;
         for (std::size_t n = 1;; ++n) {
-            if (!test::fail_allocation(n)) {  // a sanitizer's operator new
+            if (!test::fail_allocation(n)) {  // a sanitizer has its own operator new
                 EXPECT_FALSE(act());
                 return 1;
             }

@@ -1,8 +1,10 @@
-// A loop that changes threads at any moment: what was started before goes on, and tells the truth.
-#include <coppice/base/atomic.hpp>
+// A loop that changes threads at any moment: operations started before continue, and report what
+// really happened.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/file.hpp>
+#include <coppice/io/open_file.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/token/block.hpp>
@@ -34,8 +36,8 @@ using coppice::test::detached;
 
 class moving_on : public testing::TestWithParam<io::backend> {
 protected:
-    // Calls `begin` in a completion that the ring delivers and that stops the loop: on io_uring
-    // what it starts is then not yet the kernel's. Another thread runs the loop to its end.
+    // Calls `begin` in a completion that the ring delivers and that stops the loop. On io_uring,
+    // the kernel has then not seen what `begin` starts. Another thread runs the loop to its end.
     void run_on_two_threads(const std::function<void()>& begin) {
         auto last_completion = [&]() -> detached {
             std::byte byte;
@@ -80,7 +82,7 @@ TEST_P(moving_on, a_connect_that_the_kernel_has_not_seen_connects) {
     EXPECT_EQ(ends, 1);
 }
 
-TEST_P(moving_on, a_connect_that_the_kernel_has_not_seen_fails_as_ever) {
+TEST_P(moving_on, a_connect_that_the_kernel_has_not_seen_fails_as_usual) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     const io::endpoint nobody = acceptor.local();
     acceptor.close();
@@ -117,7 +119,7 @@ TEST_P(moving_on, everything_that_the_kernel_has_not_seen_is_done_once) {
     EXPECT_EQ(file.size().value(), 4u);
 }
 
-TEST_P(moving_on, what_is_cancelled_between_two_threads_is_not_begun) {
+TEST_P(moving_on, an_operation_canceled_between_two_threads_is_not_begun) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     std::vector<std::error_code> ends;
     {
@@ -144,15 +146,15 @@ TEST_P(moving_on, what_is_cancelled_between_two_threads_is_not_begun) {
     }
 }
 
-// The queue of the listener is full: on epoll that is an error, io_uring waits.
-TEST(moving, a_connect_that_waits_for_a_unix_listener_is_connected_when_it_ends) {
+// The listener's queue is full. On epoll that is an error; io_uring waits.
+TEST(moving, a_connect_that_waited_for_a_unix_listener_reports_whether_it_is_connected) {
     const std::string path = "/tmp/coppice_moving_" + std::to_string(::getpid());
     const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
     sockaddr_un at{};
     at.sun_family = AF_UNIX;
     path.copy(at.sun_path, sizeof at.sun_path - 1);
     void* const where = &at;
-    ::unlink(path.c_str());  // of an earlier process that had this number
+    ::unlink(path.c_str());  // left by an earlier process with the same number
     ASSERT_EQ(::bind(listener, static_cast<sockaddr*>(where), sizeof at), 0);
     ASSERT_EQ(::listen(listener, 0), 0);
     const int first = ::socket(AF_UNIX, SOCK_STREAM, 0);
@@ -182,8 +184,9 @@ TEST(moving, a_connect_that_waits_for_a_unix_listener_is_connected_when_it_ends)
     ::unlink(path.c_str());
 }
 
-// The kernel takes an ended ring down a moment later, and interrupts what its thread waits in.
-TEST_P(moving_on, what_waits_on_a_thread_whose_ring_has_ended_is_not_cut_short) {
+// The kernel removes an ended ring a moment later, and interrupts the call that its thread waits
+// in.
+TEST_P(moving_on, a_wait_on_a_thread_whose_ring_has_ended_is_not_cut_short) {
     const auto end_a_ring = [] {
         io::context ended(io::backend::uring);
         (void)ended.run_for(0ms);
@@ -209,7 +212,7 @@ TEST_P(moving_on, what_waits_on_a_thread_whose_ring_has_ended_is_not_cut_short) 
     }
 }
 
-// Sockets are made by one thread while two others, which block, take the loop from each other.
+// One thread makes sockets while two others, which block, take the loop from each other.
 TEST_P(moving_on, sockets_are_made_while_the_loop_changes_threads) {
     coppice::internal::atomic<bool> end{false};
     auto blocks = [&] {

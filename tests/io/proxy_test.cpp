@@ -1,5 +1,5 @@
-// Plan: a proxy as examples/38_proxy.cpp with many clients: ends of one side, resets by either,
-// sides that never read, and a SIGTERM at any time. What should arrive does, and nothing is left.
+// The proxy of examples/38_proxy.cpp with many clients: either side may end, reset, or never read,
+// and a SIGTERM may come at any time. What should arrive arrives, and nothing is left over.
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/let_async_scope.hpp>
 #include <coppice/exec/scope.hpp>
@@ -39,14 +39,14 @@ using coppice::test::text_of;
 
 constexpr int clients_count = 200;
 
-// What a client and its server do; the first byte that the client sends says it.
+// What a client and its server do. The client's first byte says which.
 enum class habit : char {
-    echo = 'a',      // the server sends back what it receives, then both end
+    echo = 'a',      // the server sends back what it receives; then both end
     answer,          // the server answers when the client has ended its side
-    server_resets,   // when it has received something
-    client_resets,   // when it has sent something
-    server_is_deaf,  // it never reads, and the client sends for ever
-    client_is_deaf   // the same the other way round
+    server_resets,   // the server resets when it has received something
+    client_resets,   // the client resets when it has sent something
+    server_is_deaf,  // the server never reads, and the client sends forever
+    client_is_deaf   // the client never reads, and the server sends forever
 };
 habit habit_of(int client) {
     if (client % 40 == 4) return habit::server_is_deaf;
@@ -64,11 +64,11 @@ const std::string words = [] {
 const std::string for_ever(16u << 20, 'x');
 
 struct trial {
-    io::simulation* world = nullptr;  // nullptr: the kernel's
-    int stop_after = 0;               // clients that have ended by then
+    io::simulation* world = nullptr;  // nullptr: the kernel's sockets
+    int stop_after = 0;               // stop when this many clients have ended
     bool over = false;                // the proxy has ended
     int ended = 0;
-    int right = 0;  // clients that got what they should
+    int right = 0;  // clients that received what they should
     int answerable = 0;
 
     void terminate() const {
@@ -180,7 +180,7 @@ detached serve(io::context& loop, io::tcp::acceptor& acceptor, trial& t) {
     }
 }
 
-// The two of the example.
+// The two coroutines of the example.
 task<> relay(io::context& loop, io::tcp::socket from, const std::string& target) {
     io::tcp::socket to = co_await ex::timeout(io::tcp::connect(loop, target), 1min);
     co_await io::copy_both(from, to, {.idle_max = 10min});
@@ -213,7 +213,7 @@ task<> try_proxy(io::context& loop, trial& t) {
 
 constexpr int clients_that_end = clients_count - clients_count / 20;
 
-// Runs until the proxy is stopped and everybody has left.
+// Runs until the proxy was stopped and every client has left.
 trial run_trial(io::run_options options, int stop_after) {
     trial t;
     t.world = options.simulation;
@@ -229,7 +229,8 @@ class proxy_on : public testing::TestWithParam<io::backend> {};
 INSTANTIATE_TEST_SUITE_P(rings, proxy_on, test::real_rings, test::ring_name);
 
 TEST_P(proxy_on, loses_nothing_of_200_clients_and_leaves_nothing_when_it_is_stopped) {
-    (void)run_trial({.backend = GetParam()}, 1);  // what stays for the process is there now
+    // what the process keeps forever is allocated here
+    (void)run_trial({.backend = GetParam()}, 1);
     const int before = test::open_files();
     const trial whole = run_trial({.backend = GetParam()}, clients_that_end);
     EXPECT_EQ(whole.right, whole.answerable);

@@ -49,7 +49,7 @@ TEST_P(resolver_on, localhost_is_a_loopback_address) {
     }
 }
 
-TEST_P(resolver_on, questions_asked_at_once_are_all_answered) {
+TEST_P(resolver_on, concurrent_look_ups_are_all_answered) {
     int answered = 0;
     auto ask = [&](std::uint16_t port) -> detached {
         for (const io::endpoint& e : co_await resolver.resolve("localhost", port)) {
@@ -62,7 +62,7 @@ TEST_P(resolver_on, questions_asked_at_once_are_all_answered) {
     EXPECT_EQ(answered, 20);
 }
 
-TEST_P(resolver_on, a_name_that_cannot_be_is_an_error_of_the_resolver) {
+TEST_P(resolver_on, an_impossible_name_is_an_error_of_the_resolver) {
     std::error_code ec;
     auto ask = [&]() -> detached { co_await resolver.resolve("no such name", 80, use_await[ec]); };
     ask();
@@ -71,7 +71,7 @@ TEST_P(resolver_on, a_name_that_cannot_be_is_an_error_of_the_resolver) {
     EXPECT_FALSE(ec.message().empty());
 }
 
-TEST_P(resolver_on, no_part_of_a_name_is_taken_for_the_name) {
+TEST_P(resolver_on, a_part_of_a_name_is_not_taken_for_the_name) {
     using namespace std::string_view_literals;
     io::tcp::socket socket(loop);
     for (const std::string_view name :

@@ -1,4 +1,4 @@
-// The rings that the tests of io run on, and what they share.
+// The rings that the tests of io run on, and what these tests share.
 #pragma once
 
 #include <coppice/io/context.hpp>
@@ -14,7 +14,7 @@ namespace coppice::test {
 
 inline const auto all_rings =
     testing::Values(io::backend::epoll, io::backend::uring, io::backend::sim);
-// Those of the system, for what a simulation does not have.
+// The rings of the system, for what a simulation does not have.
 inline const auto real_rings = testing::Values(io::backend::epoll, io::backend::uring);
 
 inline std::string ring_name(const testing::TestParamInfo<io::backend>& instance) {

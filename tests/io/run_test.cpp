@@ -1,4 +1,4 @@
-// io/run.hpp: a loop made for one piece of work, on every ring.
+// io/run.hpp: a loop for one piece of work, on every ring.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -206,7 +206,7 @@ TEST_P(run_on, every_scheduler_of_the_environment_is_the_loops) {
     EXPECT_EQ(io::run(work, here()), true);
 }
 
-TEST_P(run_on, a_callable_that_captures_lives_until_its_task_has_ended) {
+TEST_P(run_on, a_callable_with_captures_lives_until_its_task_has_ended) {
     const auto text = io::run(
         [words = std::vector<std::string>{"a", "b"}](io::context& loop) -> task<std::string> {
             io::timer timer(loop);
@@ -240,7 +240,7 @@ TEST_P(run_on, a_timeout_finds_the_loops_timers) {
     EXPECT_EQ(io::run(ex::timeout(seven(), 1h), here()), 7);
 }
 
-TEST_P(run_on, work_goes_on_on_its_loop_after_another_threads) {
+TEST_P(run_on, work_continues_on_its_loop_after_an_await_elsewhere) {
     io::context other(io::backend::epoll);
     std::optional<io::context::work_guard> guard(other);
     std::thread runner([&] { other.run(); });
@@ -252,9 +252,9 @@ TEST_P(run_on, work_goes_on_on_its_loop_after_another_threads) {
         EXPECT_TRUE(loop.is_current());
         co_return 7;
     };
-    if (GetParam() != io::backend::sim) {  // which waits for nothing that is not in its world
+    if (GetParam() != io::backend::sim) {  // a simulation waits only for what happens in its world
         EXPECT_EQ(io::run(work, here()), 7);
-        // What completes elsewhere brings its result from there.
+        // The result of a sender that completes elsewhere comes back from there.
         EXPECT_EQ(io::run(ex::starts_on(other.get_scheduler(), ex::just(8)), here()), 8);
     }
     guard.reset();
@@ -287,13 +287,13 @@ task<std::string> talk(io::context& loop) {
     co_return co_await ex::when_all(serve(), ask());
 }
 
-TEST_P(run_on, sockets_talk) {
+TEST_P(run_on, sockets_exchange_bytes) {
     EXPECT_EQ(io::run(talk, here()), "hello");
 }
 
 // ---- The end -----------------------------------------------------------------------------------
 
-TEST_P(run_on, what_the_work_left_on_the_loop_is_waited_for) {
+TEST_P(run_on, it_waits_for_what_the_work_left_on_the_loop) {
     int ended = 0;
     const auto leave = [](io::context& loop, int& count) -> detached {
         io::timer timer(loop);
@@ -307,7 +307,7 @@ TEST_P(run_on, what_the_work_left_on_the_loop_is_waited_for) {
     };
     EXPECT_EQ(io::run(work, here()), 7);
     EXPECT_EQ(ended, 1);
-    // Also if the work failed.
+    // It also waits if the work failed.
     const auto failing = [&](io::context& loop) -> task<int> {
         leave(loop, ended);
         co_await ex::just_error(own_error{7});
@@ -317,7 +317,7 @@ TEST_P(run_on, what_the_work_left_on_the_loop_is_waited_for) {
     EXPECT_EQ(ended, 2);
 }
 
-TEST_P(run_on, work_that_stops_itself_gives_nothing) {
+TEST_P(run_on, work_that_stops_itself_returns_nothing) {
     const auto work = [](io::context&) -> task<int> {
         co_await ex::just_stopped();
         co_return 7;
@@ -339,14 +339,14 @@ TEST_P(run_on, stopping_the_loop_stops_the_work) {
         co_return 7;
     };
     EXPECT_EQ(io::run(work, here()), std::nullopt);
-    EXPECT_EQ(left, std::errc::operation_canceled);  // nobody waits for the rest
-    // Before it has begun.
+    EXPECT_EQ(left, std::errc::operation_canceled);  // run() does not wait for the rest
+    // The same with a stop before the work has begun.
     const auto early = [](io::context& loop) {
         loop.stop();
         return for_ever(loop);
     };
     EXPECT_FALSE(io::run(early, here()));
-    // Work that ignores the stop ends when it likes.
+    // Work that ignores the stop ends when it chooses.
     const auto stubborn = [](io::context& loop) -> task<int> {
         loop.stop();
         co_await ex::write_env(io::timer(loop).wait_for(2ms),
@@ -362,7 +362,8 @@ TEST_P(run_on, a_thousand_runs_leave_no_descriptor) {
         with.stop_on = {SIGUSR1};
         return with;
     };
-    EXPECT_EQ(io::run(talk, options()), "hello");  // what stays for the process is there now
+    // what the process keeps forever is allocated here
+    EXPECT_EQ(io::run(talk, options()), "hello");
     const int before = test::open_files();
     for (int i = 0; i != 1000; ++i) {
         ASSERT_EQ(io::run(seven(), options()), 7);
@@ -380,7 +381,7 @@ void count_handled(int) {
     handled = handled + 1;
 }
 
-// A handler of the program's own, for as long as this lives.
+// Installs a handler of the program as long as this object lives.
 class own_handler {
 public:
     own_handler() {
@@ -464,13 +465,13 @@ TEST_P(real_run_on, the_second_signal_kills_a_program_that_does_not_stop) {
         testing::KilledBySignal(SIGTERM), "stopping");
 }
 
-TEST_P(real_run_on, signals_have_their_handlers_back_when_the_work_has_ended) {
+TEST_P(real_run_on, handlers_are_restored_when_the_work_has_ended) {
     const own_handler mine;
     EXPECT_EQ(io::run(seven(), {.stop_on = {SIGUSR1, SIGUSR2}, .backend = GetParam()}), 7);
     EXPECT_EQ(handler_of(SIGUSR2), SIG_DFL);
     ::raise(SIGUSR1);
     EXPECT_EQ(handled, 1);
-    // What the work has left does not keep them.
+    // Operations that the work left behind do not keep the handlers replaced.
     const auto leave = [](io::context& loop) -> detached {
         io::timer timer(loop);
         co_await timer.wait_for(2ms);
@@ -481,7 +482,7 @@ TEST_P(real_run_on, signals_have_their_handlers_back_when_the_work_has_ended) {
         co_return;
     };
     EXPECT_TRUE(io::run(work, {.stop_on = {SIGUSR1}, .backend = GetParam()}));
-    // Nor a failure.
+    // Nor does a failure.
     EXPECT_THROW(
         io::run(ex::just_error(own_error{7}), {.stop_on = {SIGUSR1}, .backend = GetParam()}),
         own_error);
@@ -534,7 +535,7 @@ TEST_P(real_run_on, without_descriptors_no_loop_is_made) {
     }
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-    const int lowest = ::dup(0);  // from here on there are none
+    const int lowest = ::dup(0);  // no descriptor is free from here on
     ::close(lowest);
     rlimit none = before;
     none.rlim_cur = static_cast<rlim_t>(lowest);
@@ -552,7 +553,7 @@ TEST_P(real_run_on, without_descriptors_no_loop_is_made) {
     EXPECT_TRUE(io::run(ex::just(), {.backend = GetParam()}));
 }
 
-TEST_P(run_on, a_run_inside_of_a_loop_is_refused) {
+TEST_P(run_on, a_run_inside_a_loop_is_refused) {
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     const io::run_options ring = here();
     const auto nested = [&](io::context&) -> task<> {
@@ -562,12 +563,12 @@ TEST_P(run_on, a_run_inside_of_a_loop_is_refused) {
     EXPECT_DEATH(io::run(nested, ring), "on a thread that runs a loop already");
 }
 
-TEST_P(run_on, a_run_in_the_callable_comes_before_the_loop) {
+TEST_P(run_on, the_callable_may_call_run_before_the_loop_runs) {
     const auto outer = [](io::context&) { return ex::just(io::run(seven(), here())); };
     EXPECT_EQ(io::run(outer, here()), std::optional<int>(7));
 }
 
-TEST_P(run_on, a_callable_may_run_the_loop_for_what_comes_before) {
+TEST_P(run_on, the_callable_may_run_the_loop_before_the_work) {
     int ready = 0;
     const auto work = [&](io::context& loop) {
         io::timer(loop).wait_for(1ms, [&](std::error_code) { ready = 7; });
@@ -577,7 +578,7 @@ TEST_P(run_on, a_callable_may_run_the_loop_for_what_comes_before) {
     EXPECT_EQ(io::run(work, here()), 7);
 }
 
-TEST_P(run_on, runs_on_several_threads_do_not_meet) {
+TEST_P(run_on, runs_on_several_threads_do_not_interfere) {
     std::vector<std::thread> threads;
     std::array<int, 4> right{};
     for (std::size_t t = 0; t != right.size(); ++t) {

@@ -1,7 +1,7 @@
-// The kernel's calls of a ring, whose queues a test sees, and may change, around each enter.
+// The kernel's calls of a ring, whose queues a test can read and change around each enter.
 #pragma once
 
-#include <coppice/io/uring_calls.hpp>
+#include <coppice/io/internal/uring_calls.hpp>
 
 #include "../../src/io/uring_abi.hpp"
 
@@ -55,7 +55,7 @@ protected:
     seen_calls() = default;
     ~seen_calls() { unmap(); }
 
-    // Before the kernel takes an entry, and before the ring takes a completion.
+    // Called before the kernel takes an entry, and before the ring takes a completion.
     virtual void see(uring::sqe&) noexcept {}
     virtual void see(int /*ring*/, uring::cqe&) noexcept {}
 
@@ -69,7 +69,7 @@ private:
         if (queues_ != nullptr) ::munmap(queues_, queue_bytes_);
         if (entries_ != nullptr) ::munmap(entries_, entry_bytes_);
     }
-    // Of this thread, and of the kernel in its calls: nobody writes meanwhile.
+    // Read on this thread while the kernel is not in a call, so no other writer exists.
     std::uint32_t word(std::uint32_t offset) const noexcept {
         return *reinterpret_cast<const volatile std::uint32_t*>(queues_ + offset);
     }
@@ -79,7 +79,7 @@ private:
     std::size_t entry_bytes_ = 0;
     std::byte* queues_ = nullptr;
     std::byte* entries_ = nullptr;
-    std::uint32_t seen_ = 0;  // completions
+    std::uint32_t seen_ = 0;  // how many completions were shown to see()
 };
 
 }  // namespace coppice::test

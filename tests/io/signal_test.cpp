@@ -69,7 +69,7 @@ TEST_P(signals_on, signals_that_came_before_the_wait_are_received_once_each) {
     EXPECT_EQ(std::multiset<int>(got.begin(), got.end()), (std::multiset<int>{SIGUSR1, SIGUSR2}));
 }
 
-TEST_P(signals_on, a_set_receives_its_own_signals_alone) {
+TEST_P(signals_on, a_set_receives_only_its_own_signals) {
     io::signal_set ones(*loop, {SIGUSR1});
     io::signal_set twos(*loop, {SIGUSR2});
     std::vector<int> second;
@@ -104,7 +104,7 @@ TEST_P(signals_on, a_stop_and_a_close_end_a_wait_without_a_signal) {
     EXPECT_EQ(closed.values, 0);
 }
 
-TEST_P(signals_on, every_set_of_a_signal_hears_it) {
+TEST_P(signals_on, every_set_of_a_signal_receives_it) {
     io::signal_set one(*loop, {SIGUSR1});
     io::signal_set other(*loop, {SIGUSR1, SIGUSR2});
     std::vector<int> second;
@@ -140,7 +140,7 @@ TEST_P(signals_on, a_wait_that_is_stopped_leaves_the_signal_to_the_next) {
 TEST_P(signals_on, two_waits_at_once_stop_the_process_and_name_the_set) {
     EXPECT_DEATH(
         {
-            // A fork has no loop thread of its own yet: everything is made in the child.
+            // A forked child has no loop thread yet, so everything is made in the child.
             io::simulation inner_world{7};
             const bool simulated = GetParam() == io::backend::sim;
             std::optional<io::context> inner;
@@ -156,7 +156,7 @@ TEST_P(signals_on, two_waits_at_once_stop_the_process_and_name_the_set) {
         },
         "two waits at once on one io::signal_set");
 }
-TEST_P(signals_on, a_wait_may_follow_one_that_has_ended_in_its_completion) {
+TEST_P(signals_on, the_completion_of_a_wait_may_start_the_next_wait) {
     io::signal_set signals(*loop, {SIGUSR1, SIGUSR2});
     signals.wait([&](std::error_code, int first) noexcept {
         got.push_back(first);
@@ -168,7 +168,7 @@ TEST_P(signals_on, a_wait_may_follow_one_that_has_ended_in_its_completion) {
     EXPECT_EQ(got, (std::vector<int>{SIGUSR1, SIGUSR2}));
 }
 
-TEST_P(signals_on, sets_may_be_moved_and_made_again_and_again) {
+TEST_P(signals_on, sets_may_be_moved_and_made_again) {
     for (int i = 0; i != 20; ++i) {
         io::signal_set first(*loop, {SIGUSR1});
         io::signal_set signals(std::move(first));
@@ -188,7 +188,7 @@ TEST_P(signals_on, sets_may_be_moved_and_made_again_and_again) {
 
 class real_signals_on : public signals_on {
 protected:
-    // Waits for so many signals of a set, on its loop, on this thread.
+    // Waits for `count` signals of a set, on its loop, on this thread.
     void receive(io::signal_set& signals, int count) {
         collect(signals, count);
         loop->run();
@@ -196,7 +196,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(rings, real_signals_on, test::real_rings, test::ring_name);
 
-// Blocks signals on this thread while it lives.
+// Blocks signals on this thread as long as it lives.
 class blocked : immovable {
 public:
     explicit blocked(int signal) {
@@ -214,7 +214,8 @@ private:
 TEST_P(real_signals_on, a_thread_that_was_made_before_the_set_does_not_end_the_process) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
-    // The thread sanitizer hands a signal to its thread in a call that it knows, and in no futex.
+    // The thread waits in a call that the thread sanitizer intercepts: in a futex call it would not
+    // deliver the signal.
     std::thread earlier([&] {
         char end;
         while (::read(ends[0], &end, 1) < 0) {
@@ -226,7 +227,7 @@ TEST_P(real_signals_on, a_thread_that_was_made_before_the_set_does_not_end_the_p
         receive(signals, 1);
         ::pthread_kill(earlier.native_handle(), SIGUSR1);
         receive(signals, 1);
-        const blocked here(SIGTERM);  // so that the kernel takes the other one
+        const blocked here(SIGTERM);  // so that the kernel chooses the other thread
         ::kill(::getpid(), SIGTERM);
         receive(signals, 1);
     }
@@ -237,7 +238,7 @@ TEST_P(real_signals_on, a_thread_that_was_made_before_the_set_does_not_end_the_p
 }
 
 TEST_P(real_signals_on, a_signal_that_all_threads_block_is_received) {
-    const blocked everywhere(SIGUSR1);  // the process has this thread alone
+    const blocked everywhere(SIGUSR1);  // the process has only this thread
     io::signal_set signals(*loop, {SIGUSR1});
     ::kill(::getpid(), SIGUSR1);
     receive(signals, 1);
@@ -246,15 +247,15 @@ TEST_P(real_signals_on, a_signal_that_all_threads_block_is_received) {
 
 TEST_P(real_signals_on, what_was_pending_before_the_set_is_received) {
     const blocked everywhere(SIGUSR1);
-    ::raise(SIGUSR1);  // for this thread
+    ::raise(SIGUSR1);  // to this thread
     const blocked that_too(SIGUSR2);
-    ::kill(::getpid(), SIGUSR2);  // for the process
+    ::kill(::getpid(), SIGUSR2);  // to the process
     io::signal_set signals(*loop, {SIGUSR1, SIGUSR2});
     receive(signals, 2);
     EXPECT_EQ(std::multiset<int>(got.begin(), got.end()), (std::multiset<int>{SIGUSR1, SIGUSR2}));
 }
 
-TEST_P(real_signals_on, sets_in_several_contexts_hear_a_signal_each) {
+TEST_P(real_signals_on, sets_in_several_contexts_each_receive_a_signal) {
     std::vector<int> others;
     std::latch ready(1);
     std::thread runner([&] {
@@ -281,7 +282,7 @@ void count_handled(int) {
     handled = handled + 1;
 }
 
-TEST_P(real_signals_on, the_handler_from_before_comes_back_with_the_last_set) {
+TEST_P(real_signals_on, the_previous_handler_is_restored_after_the_last_set) {
     struct sigaction mine{}, original{};
     mine.sa_handler = &count_handled;
     ::sigaction(SIGUSR1, &mine, &original);
@@ -299,7 +300,7 @@ TEST_P(real_signals_on, the_handler_from_before_comes_back_with_the_last_set) {
     EXPECT_EQ(handled, 1);
     {
         const io::signal_set signals(*loop, {SIGUSR2});
-        ::sigaction(SIGUSR2, &mine, nullptr);  // its installer wants to keep it
+        ::sigaction(SIGUSR2, &mine, nullptr);  // the program that installed it wants to keep it
     }
     ::raise(SIGUSR2);
     EXPECT_EQ(handled, 2);
@@ -307,7 +308,7 @@ TEST_P(real_signals_on, the_handler_from_before_comes_back_with_the_last_set) {
     ::sigaction(SIGUSR2, &original, nullptr);
 }
 
-TEST_P(real_signals_on, a_child_that_ends_is_heard_of) {
+TEST_P(real_signals_on, the_end_of_a_child_is_received) {
     io::signal_set signals(*loop, {SIGCHLD});
     const pid_t child = ::fork();
     if (child == 0) ::_exit(7);
@@ -318,8 +319,8 @@ TEST_P(real_signals_on, a_child_that_ends_is_heard_of) {
     EXPECT_EQ(got, std::vector<int>{SIGCHLD});
 }
 
-// How a child ends that sends itself SIGTERM: by it, whether or not it execs.
-TEST_P(real_signals_on, children_have_the_dispositions_from_before) {
+// A child that sends itself SIGTERM ends by it, whether or not it calls exec.
+TEST_P(real_signals_on, children_have_the_dispositions_from_before_the_set) {
     io::signal_set signals(*loop, {SIGTERM});
     for (const bool execs : {false, true}) {
         const pid_t child = ::fork();
@@ -333,14 +334,14 @@ TEST_P(real_signals_on, children_have_the_dispositions_from_before) {
         EXPECT_TRUE(WIFSIGNALED(status)) << execs;
         EXPECT_EQ(WTERMSIG(status), SIGTERM) << execs;
     }
-    // The parent was sent nothing.
+    // Nothing was sent to the parent.
     EXPECT_TRUE(got.empty());
     ::raise(SIGTERM);
     receive(signals, 1);
     EXPECT_EQ(got, std::vector<int>{SIGTERM});
 }
 
-TEST_P(real_signals_on, what_cannot_be_received_is_refused_and_changes_nothing) {
+TEST_P(real_signals_on, signals_that_cannot_be_received_are_refused_and_change_nothing) {
     const int before = test::open_files();
     for (const int none : {-1, 0, 65, SIGKILL, SIGSTOP, SIGSEGV}) {
         EXPECT_THROW(io::signal_set(*loop, {SIGUSR1, none}), std::system_error) << none;
@@ -348,7 +349,7 @@ TEST_P(real_signals_on, what_cannot_be_received_is_refused_and_changes_nothing) 
         ::sigaction(SIGUSR1, nullptr, &now);
         EXPECT_EQ(now.sa_handler, SIG_DFL) << none;
     }
-    EXPECT_LE(test::open_files(), before + 2);  // what handlers may touch is kept
+    EXPECT_LE(test::open_files(), before + 2);  // what handlers may touch is never freed
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The names and signals of io/simulation.hpp: planted, late by virtual time, in the seed's order.
+// The hosts and signals of io/simulation.hpp: planted, delayed in virtual time, in the seed's
+// order.
 #include <coppice/io/resolver.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/simulation.hpp>
@@ -52,7 +53,7 @@ TEST(simulated_names, a_planted_host_is_found_when_its_time_has_passed) {
     EXPECT_LT(loop.now() - before, 91s);
 }
 
-TEST(simulated_names, failures_and_hosts_that_are_not_there_are_the_resolvers_errors) {
+TEST(simulated_names, failures_and_unknown_hosts_are_errors_of_the_resolver) {
     io::simulation world(4);
     io::context loop(world);
     world.plant_host_failure("weak.example", EAI_AGAIN, 5s);
@@ -94,7 +95,7 @@ TEST(simulated_names, a_stop_and_a_deadline_do_not_wait_for_the_answer) {
     EXPECT_LT(loop.now() - before, 8s);
 }
 
-TEST(simulated_names, the_end_of_the_context_ends_a_question) {
+TEST(simulated_names, the_end_of_the_context_ends_a_look_up) {
     io::simulation world(6);
     outcome ended;
     std::optional<io::context> loop(std::in_place, world);
@@ -108,7 +109,7 @@ TEST(simulated_names, the_end_of_the_context_ends_a_question) {
     EXPECT_EQ(ended.values, 0);
 }
 
-// Two signals at the same time, and what of the two was received first.
+// Sends two signals at the same time, and returns the one received first.
 int first_of_two(std::uint64_t seed, const io::simulated_faults& faults) {
     io::simulation world(seed, faults);
     io::context loop(world);
@@ -128,7 +129,7 @@ int first_of_two(std::uint64_t seed, const io::simulated_faults& faults) {
     return got.front();
 }
 
-TEST(simulated_signals, at_one_time_come_in_an_order_of_the_seed) {
+TEST(simulated_signals, sent_at_one_time_come_in_an_order_from_the_seed) {
     std::set<int> firsts;
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
         const int first = first_of_two(seed, {});
@@ -136,11 +137,11 @@ TEST(simulated_signals, at_one_time_come_in_an_order_of_the_seed) {
         firsts.insert(first);
     }
     EXPECT_EQ(firsts, (std::set<int>{SIGUSR1, SIGUSR2}));
-    // Without delays both are there at once, and the lower number is first, as on Linux.
+    // Without delays both come at once, and the lower number is received first, as on Linux.
     EXPECT_EQ(first_of_two(1, io::simulated_faults::none()), SIGUSR1);
 }
 
-TEST(simulated_signals, twice_before_they_are_received_are_one_and_wait_for_a_set) {
+TEST(simulated_signals, sent_twice_before_they_are_received_count_once_and_wait_for_a_set) {
     io::simulation world(9, io::simulated_faults::none());
     io::context loop(world);
     world.raise(SIGTERM);
@@ -174,7 +175,7 @@ TEST(simulated_signals, that_no_system_has_are_refused) {
     EXPECT_DEATH(world.raise(0), "a signal's number is 1 to 64");
 }
 
-// Questions and signals, some of which are stopped, beside timers; ends, and what was left.
+// Look-ups and signals beside timers, some of them stopped. Counts their ends.
 struct busy_host {
     static constexpr int questions = 6;
     static constexpr int signals = 4;
@@ -245,7 +246,7 @@ TEST(simulated_names, a_thousand_seeds_answer_and_signal_once_and_leak_nothing) 
                 stopped += host.stopped;
                 t = world.trace();
             }
-            // The first run leaves memory for callbacks behind, which is used again.
+            // The first run leaves memory for callbacks, which later runs use again.
             if (seed != 1) {
                 ASSERT_EQ(test::live_allocations(), allocated);
             }

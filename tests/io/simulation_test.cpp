@@ -1,4 +1,4 @@
-// io/simulation.hpp: runs that repeat exactly, and exchanges that survive every fault it can make.
+// io/simulation.hpp: runs that repeat exactly, and exchanges that survive every simulated fault.
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/file.hpp>
 #include <coppice/io/resolver.hpp>
@@ -35,7 +35,7 @@ using coppice::test::bytes_of;
 using coppice::test::detached;
 using coppice::test::text_of;
 
-// What every coroutine of a scenario does at its beginning and its end, by whatever way it leaves.
+// Counts how often a coroutine of a scenario begins, and how often one ends, in whatever way.
 struct tally {
     int begun = 0;
     int ended = 0;
@@ -46,14 +46,14 @@ struct tally {
     };
 };
 
-// The text that a client sends, and its server sends back.
+// Returns the text that a client sends and its server sends back.
 std::string message(int client, int number) {
     return std::string(static_cast<std::size_t>((client * 131 + number * 977) % 3000 + 1),
                        static_cast<char>('a' + (client + number) % 26));
 }
 
-// A server that echoes, clients that check what comes back. `whole` counts the messages that came
-// back as they were; `wrong` what a client received and had not sent.
+// A server that echoes, and clients that check what comes back. `whole` counts messages that came
+// back unchanged; `wrong` counts received bytes that the client had not sent.
 struct exchange {
     static constexpr int clients = 3;
     static constexpr int messages = 5;
@@ -205,7 +205,7 @@ TEST(simulation, a_thousand_seeds_with_resets_end_every_operation_and_corrupt_no
         ASSERT_EQ(test::live_allocations(), allocated);
         if (HasFailure()) break;
     }
-    EXPECT_GT(whole, 1000);  // some exchanges were whole, and some were not
+    EXPECT_GT(whole, 1000);  // some exchanges were completed, and some were not
     EXPECT_LT(whole, 1000 * exchange::clients * exchange::messages);
 }
 
@@ -238,7 +238,7 @@ TEST(simulation, the_end_of_a_context_in_the_middle_leaks_nothing) {
 
 // ---- A failure at each system call ------------------------------------------------------------
 
-// Everything that io can do, once; errors are expected anywhere, ends are counted.
+// Uses every part of io once. Errors are expected anywhere; ends are counted.
 struct everything {
     void run(io::simulation& world, io::context& loop) {
         guarded([&] { names_and_signals(world, loop); });
@@ -310,7 +310,7 @@ struct everything {
         note(ec);
         near.close();
         co_await io::timer(loop).wait_for(50ms);
-        acceptor.close();  // if nobody came
+        acceptor.close();  // if no client came
     }
 
     void datagrams(io::context& loop) {
@@ -329,7 +329,7 @@ struct everything {
             co_await socket.send_to(bytes_of("datagram"), to.local(), use_await[ec]);
             note(ec);
             co_await io::timer(l).wait_for(50ms);
-            to.close();  // if it was not received
+            to.close();  // if the datagram was not received
         };
         receive(far);
         send(near, far, loop);
@@ -381,7 +381,7 @@ struct everything {
     int errors = 0;
 };
 
-// What became of two bytes that were written to a file, and how long it is then.
+// The result of writing two bytes to a file, and the length of the file afterwards.
 struct written {
     std::error_code error;
     std::size_t bytes = 0;
@@ -421,7 +421,7 @@ TEST(simulation, a_file_that_would_be_longer_than_a_gibibyte_is_an_error_and_sta
     EXPECT_EQ(write_two(loop, f, 1'000'000).size, 1'000'002u);
 }
 
-TEST(simulation, nothing_that_is_written_far_behind_the_end_makes_no_file_longer) {
+TEST(simulation, writing_no_bytes_far_beyond_the_end_does_not_extend_a_file) {
     io::simulation world(1, io::simulated_faults::none());
     io::context loop(world);
     io::file f(loop, "a file", io::open_mode::truncate);
@@ -435,13 +435,14 @@ TEST(simulation, nothing_that_is_written_far_behind_the_end_makes_no_file_longer
     EXPECT_EQ(*f.size(), 0u);
 }
 
-// True: a file that the memory does not suffice for is an error, and what it held is still there.
+// Returns true if writing a file that memory cannot hold is an error that leaves the contents as
+// they were.
 bool survives_without_memory() {
     io::simulation world(1, io::simulated_faults::none());
     io::context loop(world);
     io::file f(loop, "a file", io::open_mode::truncate);
     if (write_two(loop, f, 0).bytes != 2) return false;
-    long pages = 0;  // of the address space
+    long pages = 0;  // the size of the address space
     std::ifstream("/proc/self/statm") >> pages;
     const rlim_t most = static_cast<rlim_t>(pages) * 4096 + (rlim_t{64} << 20);
     const rlimit limit{most, most};
@@ -453,7 +454,7 @@ bool survives_without_memory() {
            write_two(loop, f, 2).size == 4;
 }
 
-TEST(simulation, a_file_that_there_is_no_memory_for_is_an_error_and_stays_as_it_is) {
+TEST(simulation, a_file_too_large_for_memory_is_an_error_and_stays_as_it_is) {
     if (test::sanitized) GTEST_SKIP() << "the sanitizers have their own memory";
     EXPECT_EXIT(std::_Exit(survives_without_memory() ? 0 : 1), testing::ExitedWithCode(0), "");
 }
@@ -482,7 +483,7 @@ TEST(simulation, a_failure_at_each_system_call_is_reported_and_leaks_nothing) {
             }
             EXPECT_EQ(test::live_allocations(), allocated);
             if (HasFailure()) return;
-            if (!came) break;  // there is no n-th call: all have failed once
+            if (!came) break;  // there is no n-th call: every call has failed once
             failed.insert(*came);
             ASSERT_LT(n, 1000u);
         }

@@ -1,9 +1,9 @@
-// Names whose look-up hangs until the test lets it go, in place of the system's resolver.
+// Replaces the system's resolver by one whose look-ups hang until the test releases them.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/endpoint.hpp>
-#include <coppice/io/workers.hpp>
+#include <coppice/io/internal/workers.hpp>
 
 #include "../../src/io/look_up.hpp"
 
@@ -22,7 +22,7 @@
 
 namespace coppice::test {
 
-// A job that lives until it has run.
+// A job that frees itself when it has run.
 class own_call : io::internal::job {
 public:
     static void run_by(io::internal::workers& by, std::function<void()> f) {
@@ -39,23 +39,24 @@ private:
     std::function<void()> function_;
 };
 
-// Blocks: until all jobs that were given to the workers are over; they have at most 8 threads.
+// Waits until all jobs given to the workers are over; the workers have at most 8 threads. Blocks:
+// until then.
 inline void settle(io::internal::workers& w) {
-    const auto all = std::make_shared<std::latch>(8);  // only idle threads come here, all at once
+    const auto all = std::make_shared<std::latch>(8);  // only idle threads get here, all at once
     for (int i = 0; i != 8; ++i) own_call::run_by(w, [all] { all->arrive_and_wait(); });
     all->wait();
 }
 
-// While it exists, workers ask here. A planted name gives its endpoints as they are planted;
-// "slow..." hangs until let_go(), and gives 127.0.0.1; "here" gives that at once; others are not
-// there. One at a time. Threads: any.
+// As long as it exists, workers ask this object. A planted name has the endpoints that were
+// planted. "slow..." hangs until let_go(), and then has 127.0.0.1; "here" has that address at once.
+// Other names do not exist. Make one object at a time. Threads: any.
 class slow_names : immovable {
 public:
     slow_names() {
         current() = this;
         io::look_up_by(&look_up);
     }
-    // Blocks: until no worker asks any more.
+    // Blocks: until no worker is asking.
     ~slow_names() {
         let_go();
         settle(io::internal::name_workers());
@@ -65,11 +66,11 @@ public:
         const std::lock_guard lock(mutex_);
         planted_[name] = std::move(addresses);
     }
-    // Blocks: until so many look-ups hang.
+    // Blocks: until `count` look-ups hang.
     void wait_for_hanging(std::size_t count) {
         wait([this, count] { return hanging_ == count; });
     }
-    // Blocks: until so many look-ups have ended.
+    // Blocks: until `count` look-ups have ended.
     void wait_for_ended(std::size_t count) {
         wait([this, count] { return ended_ >= count; });
     }
@@ -81,12 +82,12 @@ public:
         const std::lock_guard lock(mutex_);
         return hanging_most_;
     }
-    // Look-ups that have begun.
+    // Returns how many look-ups have begun.
     std::size_t asked() {
         const std::lock_guard lock(mutex_);
         return asked_;
     }
-    // All that hang now and later, or `count` of them.
+    // Releases all look-ups that hang now or later, or `count` of them.
     void let_go() { let_go(unlimited); }
     void let_go(std::size_t count) {
         const std::lock_guard lock(mutex_);
@@ -130,8 +131,8 @@ private:
         return 0;
     }
 
-    std::mutex mutex_;                 // guards all below
-    std::condition_variable changed_;  // any of them has changed
+    std::mutex mutex_;                 // guards all members below
+    std::condition_variable changed_;  // one of them has changed
     std::map<std::string, std::vector<io::endpoint>> planted_;
     std::size_t asked_ = 0;
     std::size_t hanging_ = 0;

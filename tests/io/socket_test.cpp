@@ -1,4 +1,5 @@
-// io/socket.hpp on both rings: streams between sockets of one loop, errors, closing, allocation.
+// io/socket.hpp on both rings: streams between sockets of one loop, errors, closing, and
+// allocation.
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/task/task.hpp>
@@ -31,7 +32,8 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(rings, socket_on, test::all_rings, test::ring_name);
 
-// What needs the real system: other programs, its descriptors, or no allocation by it.
+// For tests that need the real system: other programs, its descriptors, or that it allocates
+// nothing.
 class real_socket_on : public socket_on {};
 INSTANTIATE_TEST_SUITE_P(rings, real_socket_on, test::real_rings, test::ring_name);
 
@@ -274,7 +276,7 @@ TEST_P(real_socket_on, nothing_stays_open_when_the_context_ends_on_either_thread
 TEST_P(socket_on, two_receives_at_once_stop_the_process) {
     EXPECT_DEATH(
         {
-            // A fork has no loop thread of its own yet: everything is made in the child.
+            // A forked child has no loop thread yet, so everything is made in the child.
             io::context inner(io::backend::epoll);
             io::tcp::acceptor listening(inner, io::loopback(0));
             auto wait = [&]() -> detached { co_await listening.accept(); };

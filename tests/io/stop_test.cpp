@@ -1,5 +1,5 @@
-// Stopping on every ring: stop requests, deadlines, closing and the end of the context, for every
-// operation that can wait; and what users write with when_any and timeout.
+// Stopping on every ring: stop requests, deadlines, closing, and the end of the context, for every
+// operation that can wait; and the same as programs write it, with when_any and timeout.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/stopped_as.hpp>
@@ -50,7 +50,7 @@ protected:
         loop.run();
         ASSERT_TRUE(near.is_open() && far.is_open());
     }
-    // Every operation that can wait for ever, one after the other.
+    // Calls `check` for every operation that can wait forever, one after the other.
     template <class Check>
     void for_each_waiting(Check check) {
         check("accept", acceptor.accept());
@@ -77,7 +77,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(rings, stop_on, test::all_rings, test::ring_name);
 
-// Starts an operation on the loop, and says after how many turns it had ended.
+// Starts an operation on the loop, and returns after how many turns it had ended.
 template <class Operation>
 detached stop_in_a_turn(io::context& loop, Operation& op, inplace_stop_source& source,
                         const outcome& ended, int& turns) {
@@ -117,7 +117,7 @@ TEST_P(stop_on, a_stop_on_another_thread_ends_every_waiting_operation) {
         auto op = ex::connect(std::move(sender), outcome_receiver(ended, source.get_token()));
         ex::start(op);
         std::thread other([&] { source.request_stop(); });
-        loop.run();  // returns once nothing is pending any more
+        loop.run();  // returns when nothing is pending any longer
         other.join();
         EXPECT_EQ(ended.stops, 1);
         EXPECT_EQ(ended.ends(), 1);
@@ -206,7 +206,7 @@ TEST_P(stop_on, closing_ends_what_is_pending_with_operation_canceled) {
     }
 }
 
-TEST_P(stop_on, what_was_started_elsewhere_finds_a_socket_that_was_closed_meanwhile) {
+TEST_P(stop_on, an_operation_started_elsewhere_finds_a_socket_closed_meanwhile) {
     make_pair();
     outcome received;
     auto op = ex::connect(far.receive(memory), outcome_receiver(received));
@@ -259,7 +259,7 @@ TEST_P(stop_on, a_stopped_receive_takes_no_bytes_and_leaves_its_memory_alone) {
     for (const std::byte b : memory) EXPECT_EQ(b, std::byte{0});
 }
 
-// ---- As users write it ------------------------------------------------------------------------
+// ---- As programs write it ---------------------------------------------------------------------
 
 TEST_P(stop_on, the_first_of_a_receive_and_a_timer_wins_and_stops_the_other) {
     make_pair();
@@ -286,7 +286,7 @@ TEST_P(stop_on, a_timeout_ends_a_receive_with_timed_out) {
     std::error_code ec;
     auto wait = [&]() -> task<> {
         try {
-            // A task's environment names no timer: it is that of the receive's loop.
+            // The environment of a task names no timer, so the receive's loop provides it.
             co_await ex::timeout(far.receive(memory) | ex::then([](std::size_t n) { return n; }),
                                  3ms);
         } catch (const std::system_error& e) {
@@ -299,7 +299,7 @@ TEST_P(stop_on, a_timeout_ends_a_receive_with_timed_out) {
     EXPECT_EQ(ec, std::errc::timed_out);
 }
 
-// Outside of a task, behind a receiver that names no timer.
+// Outside a task, with a receiver that names no timer.
 TEST_P(stop_on, a_timeout_of_the_loops_own_senders_is_timed_by_the_loop) {
     ex::scheduler auto sch = loop.get_scheduler();
     const auto outcome_of = [&](auto sender) {
@@ -322,7 +322,7 @@ TEST_P(stop_on, a_timeout_of_the_loops_own_senders_is_timed_by_the_loop) {
               std::errc::timed_out);
     EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_at(loop.now() + 1h), 1ms)).error,
               std::errc::timed_out);
-    // A pool has no timers, and names none.
+    // A pool has no timers and names none.
     using pool_sender = decltype(std::declval<thread_pool&>().get_scheduler().schedule());
     static_assert(
         !ex::sender_in<decltype(ex::timeout(std::declval<pool_sender>(), 1h)), ex::env<>>);

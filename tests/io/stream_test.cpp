@@ -1,4 +1,4 @@
-// io/stream.hpp on every ring, over TCP and Unix sockets: pieces, shutdown, options, endpoints.
+// io/stream.hpp on every ring, over TCP and Unix sockets: pieces, shutdown, options, and endpoints.
 #include <coppice/io/option.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/stream.hpp>
@@ -46,13 +46,13 @@ io::endpoint unix_name() {
                                     std::to_string(++count));
 }
 
-// What is sent in pieces arrives as one stream, into pieces; then each side hears of the other's
-// end.
+// Sends pieces, and receives them as one stream into other pieces. Then each side sees the end of
+// the other.
 template <class Socket>
 void exchange_pieces(io::context& loop, Socket& near, Socket& far) {
     const std::string head = "head;", body(100'000, 'b'), tail = ";tail";
     std::vector<io::const_buffer> out;
-    for (int i = 0; i != 20; ++i) out.emplace_back();  // empty pieces are nothing
+    for (int i = 0; i != 20; ++i) out.emplace_back();  // empty pieces have no effect
     for (const std::string* const text : {&head, &body, &tail}) {
         out.emplace_back(bytes_of(*text));
         out.emplace_back();
@@ -100,8 +100,8 @@ TEST_P(stream_on, unix_streams_carry_pieces_in_order) {
     exchange_pieces(loop, near, far);
 }
 
-// On io_uring the kernel brings buffers ahead once receive_pooled was used: their order holds, and
-// a receiver that is slow holds the sender back.
+// Once receive_pooled was used, the kernel brings buffers ahead on io_uring. Their order is kept,
+// and a slow receiver holds the sender back.
 TEST_P(stream_on, receives_of_every_kind_take_one_stream_in_order) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     io::tcp::socket near(loop), far(loop);
@@ -119,7 +119,7 @@ TEST_P(stream_on, receives_of_every_kind_take_one_stream_in_order) {
         const std::array<io::mutable_buffer, 2> pieces{io::mutable_buffer(std::span(a).first(10)),
                                                        io::mutable_buffer(b)};
         for (std::size_t n = 1, i = 0; n != 0; ++i) {
-            if (i % 50 == 0) co_await io::timer(loop).wait_for(1ms);  // let it pile up
+            if (i % 50 == 0) co_await io::timer(loop).wait_for(1ms);  // lets bytes pile up
             if (i % 3 == 0) {
                 const io::pooled_buffer buffer = co_await far.receive_pooled();
                 n = buffer.bytes().size();
@@ -140,7 +140,7 @@ TEST_P(stream_on, receives_of_every_kind_take_one_stream_in_order) {
     EXPECT_TRUE(received == sent) << received.size() << " bytes of " << sent.size();
 }
 
-TEST_P(stream_on, the_end_of_a_stream_is_told_to_every_receive) {
+TEST_P(stream_on, the_end_of_a_stream_is_reported_to_every_receive) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     io::tcp::socket near(loop), far(loop);
     connect(loop, acceptor, near, far);
@@ -202,7 +202,7 @@ TEST_P(stream_on, sending_after_shutdown_is_broken_pipe_and_raises_no_signal) {
     EXPECT_EQ(ec, std::errc::broken_pipe);
 }
 
-TEST_P(stream_on, shutting_down_ends_the_receive_that_waits) {
+TEST_P(stream_on, shutting_down_ends_a_pending_receive) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     io::tcp::socket near(loop), far(loop);
     connect(loop, acceptor, near, far);
@@ -235,7 +235,7 @@ TEST_P(stream_on, options_are_values_that_can_be_read_back) {
     EXPECT_EQ(near.get<io::linger>().value().value(), 3s);
 }
 
-TEST_P(stream_on, operations_may_be_started_on_a_thread_that_runs_no_loop_or_another) {
+TEST_P(stream_on, operations_may_be_started_on_a_thread_without_a_loop_or_with_another_one) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     io::tcp::socket near(loop), far(loop);
     connect(loop, acceptor, near, far);
@@ -243,7 +243,7 @@ TEST_P(stream_on, operations_may_be_started_on_a_thread_that_runs_no_loop_or_ano
     int ended = 0;
     const io::context::work_guard guard(loop);
     auto exchange = [&]() -> detached {
-        co_await near.send_all(bytes_of("hello"));  // from here on, on the loop
+        co_await near.send_all(bytes_of("hello"));  // from here on, runs on the loop
         EXPECT_TRUE(loop.is_current());
         io::context* const before = io::context::current();
         EXPECT_EQ(before, &loop);
@@ -268,8 +268,8 @@ TEST_P(stream_on, operations_may_be_started_on_a_thread_that_runs_no_loop_or_ano
     EXPECT_EQ(got, "hello");
 }
 
-// A context that changes threads takes what is pending along, on io_uring too.
-TEST_P(stream_on, what_is_pending_goes_on_when_another_thread_runs_the_context) {
+// A context that changes threads takes its pending operations along, on io_uring too.
+TEST_P(stream_on, pending_operations_continue_when_another_thread_runs_the_context) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     io::tcp::socket near(loop), far(loop);
     std::string got;

@@ -1,4 +1,4 @@
-// io/tcp.hpp and io/authority.hpp: connecting and listening by text.
+// io/tcp.hpp and io/authority.hpp: connects and listens by text.
 #include <coppice/execution.hpp>
 #include <coppice/io/authority.hpp>
 #include <coppice/io/simulation.hpp>
@@ -43,7 +43,7 @@ std::string what_is_thrown(F f) {
     return "nothing";
 }
 
-TEST(authority, a_host_and_a_port_are_told_apart) {
+TEST(authority, a_host_and_a_port_are_separated) {
     const std::pair<std::string_view, io::authority> good[] = {
         {"localhost:80", {"localhost", 80}},
         {"a.b-c.example:65535", {"a.b-c.example", 65535}},
@@ -68,7 +68,7 @@ TEST(authority, a_host_and_a_port_are_told_apart) {
     }
 }
 
-// One text a line.
+// One text in each line.
 constexpr std::string_view bad_authorities =
     "\n:\n80\n:80\nlocalhost\nlocalhost:\na:-1\na:+1\na: 1\na:1 \na:01\na:00\na:65536\n"
     "a:99999999999999999999\na:0x50\na:http\na:1:2\na::1\n::1:80\n::1\n[::1]\n[::1]:\n[::1]80\n"
@@ -100,8 +100,8 @@ TEST(authority, what_is_not_exactly_a_host_and_a_port_is_refused) {
     EXPECT_FALSE(io::authority::parse(longest + "abcd:1"));
 }
 
-// Each byte at each place of good text: what is taken is printed as it was.
-TEST(authority, no_byte_at_any_place_makes_other_text_of_it) {
+// Puts each byte at each place of a good text. What parse() accepts is printed unchanged.
+TEST(authority, text_with_any_byte_replaced_is_refused_or_printed_as_it_is) {
     for (const std::string_view good : {"host.a:80", "[::1%e]:80", "1.2.3.4:80"}) {
         for (std::size_t at = 0; at != good.size(); ++at) {
             for (int byte = 0; byte != 256; ++byte) {
@@ -130,7 +130,7 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(rings, tcp_on, test::real_rings, test::ring_name);
 
-TEST_P(tcp_on, text_gives_a_connected_socket) {
+TEST_P(tcp_on, text_leads_to_a_connected_socket) {
     names.plant("here.example", {*io::endpoint::parse("127.0.0.1:0")});
     for (const char* host : {"127.0.0.1:", "here.example:", "here.example.:"}) {
         if (host == std::string_view("here.example.:")) {
@@ -150,7 +150,7 @@ TEST_P(tcp_on, text_gives_a_connected_socket) {
     EXPECT_TRUE(connected);
 }
 
-TEST_P(tcp_on, bad_text_is_an_error_that_shows_it) {
+TEST_P(tcp_on, bad_text_is_an_error_that_shows_the_text) {
     const std::string why = ": Invalid argument";
     const auto connect = [&](std::string_view to) {
         return what_is_thrown([&] { (void)io::tcp::connect(loop, to, block); });
@@ -169,7 +169,7 @@ TEST_P(tcp_on, bad_text_is_an_error_that_shows_it) {
     EXPECT_EQ(names.asked(), 0u);
 }
 
-TEST_P(tcp_on, errors_say_where_to) {
+TEST_P(tcp_on, errors_name_the_target) {
     const std::string taken = acceptor.local().to_string();
     EXPECT_EQ(what_is_thrown([&] { (void)io::tcp::listen(loop, taken); }),
               "bind " + taken + ": Address already in use");

@@ -1,5 +1,5 @@
-// io/timer_wheel.hpp: against an ordered map as oracle, and its edges.
-#include <coppice/io/timer_wheel.hpp>
+// io/internal/timer_wheel.hpp: compared with an ordered map, and at its limits.
+#include <coppice/io/internal/timer_wheel.hpp>
 
 #include "allocations.hpp"
 
@@ -24,7 +24,7 @@ struct recorded : timer_entry {
     std::vector<recorded*>& log;
 };
 
-TEST(timer_wheel, expires_what_an_ordered_map_says_in_its_order) {
+TEST(timer_wheel, expires_the_same_timers_as_an_ordered_map_in_the_same_order) {
     std::mt19937_64 random(7);
     for (int round = 0; round != 50; ++round) {
         std::vector<recorded*> log;
@@ -100,7 +100,7 @@ TEST(timer_wheel, an_entry_may_arm_itself_again_while_it_expires) {
     EXPECT_EQ(wheel.size(), 0u);
 }
 
-TEST(timer_wheel, expire_all_expires_what_is_not_due_and_lets_entries_end_each_other) {
+TEST(timer_wheel, expire_all_expires_what_is_not_due_and_lets_entries_cancel_each_other) {
     struct paired : timer_entry {
         explicit paired(timer_wheel& w) : timer_entry(&end), wheel(w) {}
         static void end(timer_entry* entry) noexcept {
@@ -147,7 +147,7 @@ TEST(timer_wheel, the_farthest_tick_is_capped_and_time_may_wrap_its_top_level) {
     EXPECT_EQ(log.size(), 2u);
 }
 
-TEST(timer_wheel, arming_and_cancelling_allocate_nothing) {
+TEST(timer_wheel, arming_and_canceling_allocate_nothing) {
     std::vector<recorded*> log;
     timer_wheel wheel;
     recorded r(log);

@@ -1,4 +1,4 @@
-// A loop ends while operations wait, and the end of each stops others.
+// A loop is destroyed while operations wait, and the end of each operation stops others.
 #include <coppice/execution.hpp>
 #include <coppice/io.hpp>
 #include <coppice/task.hpp>
@@ -18,7 +18,7 @@ using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 
-// Counts the ways in which what is spawned through it ends.
+// Counts the ways in which work spawned through it ends.
 class ends {
 public:
     explicit ends(io::context& l) : loop_(l) {}
@@ -41,14 +41,15 @@ private:
     io::context& loop_;
     ex::counting_scope scope_;
     int spawned_ = 0;
-    int ended_ = 0;  // the loop's thread counts
+    int ended_ = 0;  // written by the loop's thread
 };
 
 ex::task<void> wait_in_a_task(ex::any_scheduler loop) {
     co_await ex::when_any(ex::schedule_after(loop, 10s), ex::schedule_after(loop, 10s));
 }
 
-// Operations that all wait in one slot of the wheel, the later ones behind those that stop them.
+// Makes operations that all wait in one slot of the wheel; later ones are behind those that stop
+// them.
 template <class Sch>
 void wait_in_groups(ends& waiting, Sch loop) {
     const auto timer = [&] { return ex::schedule_after(loop, 10s); };
@@ -82,7 +83,7 @@ TEST_P(timers_end, the_destructor_ends_timers_that_stop_one_another) {
     waiting.expect_all();
 }
 
-// One timer's end destroys the operation of another, which was behind it.
+// The end of one timer destroys the operation of another timer behind it.
 TEST_P(timers_end, an_ended_timer_may_start_and_end_others) {
     io::context loop(GetParam());
     ends waiting(loop);

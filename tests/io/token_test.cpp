@@ -1,4 +1,4 @@
-// Every operation of io with every completion token, on every ring that the kernel has.
+// Every operation of io with every completion token, on every ring of the kernel.
 #include <coppice/execution.hpp>
 #include <coppice/io.hpp>
 #include <coppice/stop_token.hpp>
@@ -28,8 +28,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// Ways to wait on a thread of the user's for an operation of a loop that runs elsewhere. Each takes
-// a function that starts the operation with a token.
+// Ways to wait, on a thread of the program, for an operation of a loop that runs elsewhere. Each
+// takes a function that starts the operation with a token.
 struct by_block {
     auto operator()(auto start) const { return start(block); }
 };
@@ -91,7 +91,7 @@ struct combination {
     using by = By;
 };
 
-// A loop on a thread of its own.
+// A loop on its own thread.
 template <class Combination>
 class every_token : public testing::Test {
 protected:
@@ -132,7 +132,7 @@ TYPED_TEST(every_token, serves_streams) {
         io::pooled_buffer rest =
             by([&](auto token) { return server.receive_pooled(std::move(token)); });
         EXPECT_EQ(rest.bytes().size(), 2u);
-        // The buffer belongs to the loop: it goes back there.
+        // The buffer belongs to the loop, and is returned there.
         this_thread::sync_wait(this->loop.get_scheduler().schedule() |
                                ex::then([&] { rest.release(); }));
     }
@@ -211,7 +211,7 @@ TYPED_TEST(every_token, serves_files) {
 class tokens_on : public testing::TestWithParam<io::backend> {
 protected:
     io::context loop{GetParam()};
-    io::udp::socket silent{loop, io::loopback(0)};  // nobody sends to it
+    io::udp::socket silent{loop, io::loopback(0)};  // no peer sends to it
     std::array<std::byte, 8> bytes{};
 };
 INSTANTIATE_TEST_SUITE_P(rings, tokens_on, testing::Values(io::backend::epoll, io::backend::uring),
@@ -275,7 +275,7 @@ TEST_P(tokens_on, closing_is_an_error_and_not_a_stop) {
 
 // ---- Where things run -----------------------------------------------------------------------
 
-TEST_P(tokens_on, block_runs_the_loop_when_nobody_does) {
+TEST_P(tokens_on, block_runs_the_loop_when_no_thread_does) {
     io::tcp::acceptor acceptor(loop, io::loopback(0));
     io::tcp::socket client(loop);
     bool called = false;
@@ -289,11 +289,11 @@ TEST_P(tokens_on, block_runs_the_loop_when_nobody_does) {
     EXPECT_TRUE(called);
 }
 
-TEST_P(tokens_on, block_inside_a_completion_runs_the_loop_on) {
+TEST_P(tokens_on, block_inside_a_completion_keeps_the_loop_running) {
     int order = 0;
     io::timer timer(loop);
     timer.wait_for(0ms, [&](std::error_code) {
-        // What is due with this one, and what is posted, still comes.
+        // What is due at the same time, and what is posted, still completes.
         timer.wait_for(3ms, block);
         EXPECT_EQ(order, 2);
         order = 3;
@@ -305,11 +305,12 @@ TEST_P(tokens_on, block_inside_a_completion_runs_the_loop_on) {
     EXPECT_EQ(order, 3);
 }
 
-TEST_P(tokens_on, a_blocked_thread_takes_the_loop_over_when_it_is_left) {
+TEST_P(tokens_on, a_blocked_thread_takes_the_loop_over_when_its_runner_leaves) {
     std::optional<io::context::work_guard> guard(std::in_place, loop);
     std::thread::id called_on;
     std::thread runner([&] { loop.run(); });
-    // Whoever runs the loop now, the runner does in the end: it goes before who blocks.
+    // Whichever thread runs the loop now, the runner gets it in the end: it has priority over
+    // threads that block.
     std::thread stopper([&] {
         this_thread::sync_wait(loop.get_scheduler().schedule());
         loop.stop();
@@ -326,7 +327,7 @@ TEST_P(tokens_on, a_blocked_thread_takes_the_loop_over_when_it_is_left) {
 }
 
 // Ends only if the runner gets the loop while this thread blocks on it.
-TEST_P(tokens_on, who_runs_the_loop_goes_before_who_blocks_on_it) {
+TEST_P(tokens_on, a_thread_in_run_has_priority_over_threads_that_block) {
     struct searcher {
         io::context& loop;
         io::udp::socket sender;
@@ -433,7 +434,7 @@ TEST_P(tokens_on, callbacks_allocate_nothing_in_steady_state) {
     EXPECT_EQ(count.so_far(), 0u);
 }
 
-TEST_P(tokens_on, what_ends_with_the_context_is_called_back) {
+TEST_P(tokens_on, operations_that_end_with_the_context_call_back) {
     std::error_code called;
     std::future<void> future;
     {

@@ -1,4 +1,4 @@
-// Peers that send and are gone at once, where the kernel takes the bytes and says no more.
+// Peers that send and leave at once, where the kernel takes the bytes and then stays silent.
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 
@@ -26,13 +26,14 @@ using namespace std::chrono_literals;
 namespace uring = coppice::io::uring;
 using coppice::test::detached;
 
-// The kernel, but no multishot receive tries before it waits. What has come until then wakes it
-// once: this makes certain what is else a race between the kernel and the peer.
+// Makes the kernel's calls, but no multishot receive tries to read before it waits. What has come
+// by then wakes it once. This makes certain what is otherwise a race between the kernel and the
+// peer.
 class late_calls final : public test::seen_calls {
 public:
     int shots = 0;
-    int looks = 0;   // begun
-    int looked = 0;  // ended
+    int looks = 0;   // how many looks have begun
+    int looked = 0;  // how many looks have ended
     int cancels = 0;
 
 private:
@@ -56,7 +57,7 @@ private:
     std::uint64_t look_ = 0;
 };
 
-// A peer outside of the loop.
+// A peer outside the loop.
 class peer {
 public:
     explicit peer(const io::endpoint& to)
@@ -72,7 +73,7 @@ public:
         EXPECT_EQ(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL),
                   static_cast<ssize_t>(text.size()));
     }
-    // A local socket ends instead.
+    // A reset; a local socket ends instead.
     void reset() {
         const linger now{1, 0};
         ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -90,7 +91,7 @@ void come_and_go(const io::endpoint& to, std::string_view text) {
     p.reset();
 }
 
-// What one connection has heard.
+// What one connection has received.
 struct heard {
     std::string text;
     std::error_code error;
@@ -102,12 +103,13 @@ class hearing {
 public:
     explicit hearing(const io::endpoint& at) : acceptor(loop, at) {}
 
-    // Accepts so many, and hears each until its end; waits before all receives but the first.
+    // Accepts `count` connections, and receives from each until its end. Waits before all receives
+    // but the first.
     void serve(std::size_t count, duration pause = {}) {
         all.resize(all.size() + count);
         accept(all.size() - count, pause);
     }
-    // False: somebody was not told in all this time.
+    // Returns false if some connection was not told of its end in all this time.
     bool run() { return !loop.run_for(60s); }
     template <class Condition>
     void run_until(Condition reached) {
@@ -142,7 +144,7 @@ private:
 
 using hearing_tcp = hearing<io::tcp::acceptor>;
 
-TEST(unseen_ends, a_reset_with_the_bytes_before_it_is_told) {
+TEST(unseen_ends, a_reset_that_arrives_with_bytes_is_reported) {
     hearing_tcp h(io::loopback(0));
     come_and_go(h.acceptor.local(), "hello");
     h.serve(1);
@@ -152,7 +154,7 @@ TEST(unseen_ends, a_reset_with_the_bytes_before_it_is_told) {
     EXPECT_EQ(h.calls.cancels, 1);
 }
 
-TEST(unseen_ends, an_end_of_a_local_socket_with_the_bytes_before_it_is_told) {
+TEST(unseen_ends, an_end_of_a_local_socket_that_arrives_with_bytes_is_reported) {
     const std::string name = "@coppice-unseen-" + std::to_string(::getpid());
     hearing<io::local::acceptor> h(*io::endpoint::unix_path(name));
     come_and_go(h.acceptor.local(), "hello");
@@ -162,7 +164,7 @@ TEST(unseen_ends, an_end_of_a_local_socket_with_the_bytes_before_it_is_told) {
     EXPECT_FALSE(h.all[0].error);
 }
 
-TEST(unseen_ends, what_nobody_waits_for_is_told_to_the_next_receive) {
+TEST(unseen_ends, that_no_receive_waits_for_are_reported_to_the_next_one) {
     hearing_tcp h(io::loopback(0));
     come_and_go(h.acceptor.local(), "hello");
     h.serve(1, 300ms);
@@ -171,7 +173,7 @@ TEST(unseen_ends, what_nobody_waits_for_is_told_to_the_next_receive) {
     EXPECT_EQ(h.all[0].error, std::errc::connection_reset);
 }
 
-TEST(unseen_ends, of_more_than_are_looked_at_together_are_all_told) {
+TEST(unseen_ends, of_more_peers_than_are_looked_at_together_are_all_reported) {
     constexpr std::size_t count = 300;
     hearing_tcp h(io::loopback(0));
     for (std::size_t i = 0; i != count; ++i) {
@@ -200,16 +202,17 @@ TEST(unseen_ends, a_loop_that_moves_to_another_thread_finds_them) {
     EXPECT_EQ(h.all[0].error, std::errc::connection_reset);
 }
 
-TEST(unseen_ends, where_poll_is_forbidden_they_are_told_all_the_same) {
+TEST(unseen_ends, are_reported_even_where_poll_is_forbidden) {
 #if defined(SYS_poll)
     constexpr unsigned poll_call = SYS_poll;
 #else
     constexpr unsigned poll_call = SYS_ppoll;
 #endif
-    test::expect_passes_without(poll_call, EPERM, "unseen_ends.*is_told*");
+    test::expect_passes_without(poll_call, EPERM,
+                                "unseen_ends.*_is_reported:unseen_ends.that_no_receive*");
 }
 
-// Who stays is looked at once after it has sent, and not disturbed.
+// A connection whose peer stays is looked at once after it has sent, and is not disturbed.
 TEST(unseen_ends, looking_for_them_leaves_others_alone) {
     hearing_tcp h(io::loopback(0));
     peer p(h.acceptor.local());
@@ -230,12 +233,12 @@ TEST(unseen_ends, looking_for_them_leaves_others_alone) {
     EXPECT_FALSE(h.all[0].error);
 }
 
-// A connection that is to be looked at is closed, and another takes its file's number.
-TEST(unseen_ends, the_next_file_of_a_number_is_not_disturbed) {
+// A connection that is about to be looked at is closed, and the next one gets its file's number.
+TEST(unseen_ends, the_next_file_with_the_same_number_is_not_disturbed) {
     hearing_tcp h(io::loopback(0));
     peer first(h.acceptor.local());
     first.send("first");
-    first.end();  // which is told at once
+    first.end();  // this end is reported at once
     h.serve(1);
     h.run_until([&] { return h.all[0].ended; });
     const int cancels = h.calls.cancels;

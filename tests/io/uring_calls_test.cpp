@@ -1,7 +1,8 @@
-// io_uring on kernels that fail: too old, forbidden, out of memory, interrupted, and too small.
+// io_uring on kernels that fail: too old, forbidden, out of memory, interrupted, or with tiny
+// queues.
+#include <coppice/io/internal/uring_calls.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
-#include <coppice/io/uring_calls.hpp>
 
 #include "detached.hpp"
 #include "rings.hpp"
@@ -25,7 +26,7 @@ using coppice::test::bytes_of;
 using coppice::test::detached;
 using coppice::test::open_files;
 
-// The kernel, but for what a test has it refuse.
+// Makes the kernel's calls, except for those that a test makes fail.
 struct failing_calls final : io::internal::uring_calls {
     int setup(std::uint32_t entries, void* parameters) noexcept override {
         if (setups++ >= setups_max) return -setup_error;
@@ -51,19 +52,19 @@ struct failing_calls final : io::internal::uring_calls {
         return uring_calls::register_with(ring, what, argument, count);
     }
 
-    int setups_max = 1000;  // those after them fail
+    int setups_max = 1000;  // later setups fail
     int setup_error = ENOMEM;
     int setups = 0;
-    std::uint32_t small = 0;    // entries of both queues; 0: as asked
-    std::uint32_t missing = 0;  // features
+    std::uint32_t small = 0;    // entries of both queues; 0: as many as asked for
+    std::uint32_t missing = 0;  // features that the kernel lacks
     std::uint32_t refused = ~0u;
-    int enter_error = 0;       // of two calls in three
-    int enters_max = 1 << 30;  // those after them end with the refusal
+    int enter_error = 0;       // of two enters in three
+    int enters_max = 1 << 30;  // later enters fail with `refusal`
     int refusal = EPERM;
     int enters = 0;
 };
 
-// So many clients say hello to one server over the context, and hear it back.
+// `count` clients send a greeting to one server over the context, and get it back.
 void exchange(io::context& loop, int count) {
     int served = 0;
     int answered = 0;
@@ -151,7 +152,7 @@ TEST(uring_calls, a_ring_that_cannot_be_entered_is_an_error_and_leaves_nothing_o
     EXPECT_EQ(open_files(), before);
 }
 
-TEST(uring_calls, a_kernel_that_forbids_to_enter_while_the_loop_runs_stops_the_process) {
+TEST(uring_calls, a_kernel_that_forbids_enter_while_the_loop_runs_stops_the_process) {
     EXPECT_DEATH(
         {
             failing_calls calls;
@@ -190,7 +191,7 @@ TEST(uring_sandbox, that_forbids_io_uring_register) {
     passes_in_a_sandbox(SYS_io_uring_register);
 }
 
-TEST(uring_calls, a_context_that_may_choose_takes_epoll_then) {
+TEST(uring_calls, a_context_that_may_choose_takes_epoll_instead) {
     failing_calls forbidden;
     forbidden.setups_max = 0;
     forbidden.setup_error = EPERM;
@@ -215,7 +216,7 @@ TEST(uring_calls, interrupted_and_refused_enters_lose_nothing) {
     }
 }
 
-// Two entries: most submissions find the queue full, and most completions overflow.
+// With two entries, most submissions find the queue full, and most completions overflow.
 TEST(uring_calls, full_queues_lose_nothing) {
     for (const std::uint32_t small : {1u, 2u, 8u}) {
         failing_calls calls;

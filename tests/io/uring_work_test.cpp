@@ -1,6 +1,7 @@
-// What io_uring is asked for: few buffers until they run out, and no ring for one answer alone.
+// What the io_uring ring asks of the kernel: few buffers until they run out, and no submission for
+// a single answer.
+#include <coppice/io/internal/uring_calls.hpp>
 #include <coppice/io/socket.hpp>
-#include <coppice/io/uring_calls.hpp>
 
 #include "detached.hpp"
 #include "rings.hpp"
@@ -35,7 +36,7 @@ using coppice::test::sanitized;
 constexpr int few = uring::lent_buffers::count_min;
 constexpr int most = uring::lent_buffers::count_max;
 
-// The kernel, watched.
+// The kernel's calls, counted.
 struct watched_calls final : io::internal::uring_calls {
     int enter(int ring, std::uint32_t submit, std::uint32_t least, std::uint32_t flags,
               const void* argument, std::size_t size) noexcept override {
@@ -51,7 +52,7 @@ struct watched_calls final : io::internal::uring_calls {
         }
         return uring_calls::register_with(ring, what, argument, count);
     }
-    // How many buffers the kernel has been lent: they are numbered from 0.
+    // Returns how many buffers the kernel has been lent; they are numbered from 0.
     int lent() const noexcept {
         int last = 0;
         for (const uring::provided_buffer& place : places) last = std::max<int>(last, place.bid);
@@ -82,7 +83,7 @@ public:
         return text;
     }
 
-    // Without the end of the stream: what comes is a reset.
+    // Closes with a reset instead of the end of the stream.
     void reset() {
         const linger at_once{1, 0};
         EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
@@ -94,7 +95,8 @@ private:
 };
 
 struct uring_work : testing::Test {
-    // Answers each message of `connections` with itself, or with what `answer` has.
+    // Accepts `connections` connections, and answers each message with itself, or with `answer` if
+    // that is set.
     void serve(int connections) {
         [](uring_work& t, int count) -> detached {
             for (int i = 0; i != count; ++i) t.echo(co_await t.acceptor.accept());
@@ -108,7 +110,8 @@ struct uring_work : testing::Test {
             co_await socket.send_all(answer.empty() ? buffer.bytes() : bytes_of(answer));
         }
     }
-    // And until the answers have been sent: a turn submits them, and takes their completions.
+    // Runs until `bytes` were received, and then until the answers were sent: one turn submits
+    // them, and takes their completions.
     void run_until_received(int bytes) {
         while (received != bytes) (void)loop.run_for(1ms);
         for (int turns = 0; turns != 3; ++turns) (void)loop.run_for(1us);
@@ -121,7 +124,7 @@ struct uring_work : testing::Test {
     std::string answer;
 };
 
-TEST_F(uring_work, a_connection_that_is_alone_needs_few_buffers_and_is_answered_without_the_ring) {
+TEST_F(uring_work, a_single_connection_needs_few_buffers_and_is_answered_without_the_ring) {
     constexpr int messages = 100;
     serve(1);
     std::thread other([&] {
@@ -135,10 +138,11 @@ TEST_F(uring_work, a_connection_that_is_alone_needs_few_buffers_and_is_answered_
     other.join();
     EXPECT_EQ(received, 5 * messages);
     EXPECT_EQ(calls.lent(), few);
-    EXPECT_LT(calls.submitted, 10);  // an accept, a receive and what closes them
+    EXPECT_LT(calls.submitted, 10);  // an accept, a receive, and what closes them
 }
 
-// A busy machine may deliver them one by one, and a lone one needs no ring: but not every time.
+// A busy machine may deliver the messages one by one, and a single one needs no ring; but not every
+// time.
 TEST_F(uring_work, answers_to_several_at_once_go_through_the_ring) {
     constexpr int count = 8;
     constexpr int rounds_max = 100;
@@ -151,7 +155,7 @@ TEST_F(uring_work, answers_to_several_at_once_go_through_the_ring) {
         for (const client& c : clients) c.send("hello");
         run_until_received(5 * count * round);
         for (const client& c : clients) EXPECT_EQ(c.receive(5), "hello");
-        // The first round has accepts and receives besides.
+        // the first round has accepts and receives besides
         together = round != 1 && calls.submitted - before >= count;
     }
     EXPECT_TRUE(together);
@@ -175,8 +179,8 @@ TEST_F(uring_work, an_answer_larger_than_the_socket_takes_arrives_whole) {
     EXPECT_EQ(received, 3);
 }
 
-// The socket says so once: to the first who asks.
-TEST_F(uring_work, an_answer_to_who_has_gone_ends_with_the_sockets_error) {
+// The socket reports the error once, to the first operation that asks.
+TEST_F(uring_work, an_answer_to_a_peer_that_has_gone_ends_with_the_sockets_error) {
     std::error_code error;
     client c(acceptor.local());
     auto server = [&]() -> detached {
@@ -192,8 +196,9 @@ TEST_F(uring_work, an_answer_to_who_has_gone_ends_with_the_sockets_error) {
     EXPECT_TRUE(error == std::errc::connection_reset) << error;
 }
 
-// All of them have sent before anyone receives: the kernel finds no buffer for most of them.
-TEST_F(uring_work, a_burst_gets_more_buffers_but_one_turn_of_it_only_twice_as_many) {
+// All clients have sent before any receive is pending, so the kernel finds no buffer for most of
+// them.
+TEST_F(uring_work, a_burst_gets_more_buffers_but_at_most_twice_as_many_in_one_turn) {
     constexpr int count = 60;
     serve(count);
     std::vector<client> clients;
@@ -202,7 +207,7 @@ TEST_F(uring_work, a_burst_gets_more_buffers_but_one_turn_of_it_only_twice_as_ma
     run_until_received(5 * count);
     for (const client& c : clients) EXPECT_EQ(c.receive(5), "hello");
     EXPECT_GE(calls.lent(), 2 * few);
-    EXPECT_LE(calls.lent(), 4 * few);  // in two turns there are enough
+    EXPECT_LE(calls.lent(), 4 * few);  // two turns lend enough buffers
     clients.clear();
     loop.run();
 }
@@ -219,7 +224,7 @@ TEST(lent_buffers, double_until_every_place_is_taken) {
     EXPECT_EQ(lent.count(), most);
 }
 
-// True: without memory they stay as many as they are.
+// Returns true if no buffers are added when there is no memory.
 bool stays_as_it_is() {
     io::buffer_pool pool;
     uring::kernel_ring ring(io::internal::kernel_uring());
@@ -227,12 +232,13 @@ bool stays_as_it_is() {
     const rlimit none{0, 0};
     if (::setrlimit(RLIMIT_AS, &none) != 0) return false;
     std::byte* taken = nullptr;
-    while (std::byte* const buffer = pool.try_take()) taken = buffer;  // what malloc still has
+    // uses up what malloc still has
+    while (std::byte* const buffer = pool.try_take()) taken = buffer;
     const int before = lent.count();
     lent.lend_more();
     const bool stays = lent.count() == before;
     pool.give(taken);
-    lent.lend_more();  // of the one that there is
+    lent.lend_more();  // only one buffer is there to lend
     return stays && lent.count() == before + 1;
 }
 

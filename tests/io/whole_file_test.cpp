@@ -1,4 +1,4 @@
-// io/whole_file.hpp, and the operations of io/file.hpp that go on until all is done.
+// io/whole_file.hpp, and the operations of io/file.hpp that continue until everything is done.
 #include <coppice/io/file.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/timer.hpp>
@@ -37,7 +37,7 @@ using coppice::test::outcome;
 using coppice::test::outcome_receiver;
 using coppice::test::text_of;
 
-// Bytes of which no two places look the same.
+// Returns bytes in which no two places look the same.
 std::string lot(std::size_t size) {
     std::string text(size, ' ');
     std::uint32_t state = 1;
@@ -90,7 +90,7 @@ TEST_P(whole_file_on, what_is_written_is_read_back_however_long_it_is) {
     }
 }
 
-TEST_P(whole_file_on, write_all_and_read_all_go_on_until_all_is_done) {
+TEST_P(whole_file_on, write_all_and_read_all_continue_until_all_is_done) {
     const std::string text = lot(2u * 1024 * 1024 + 7);
     io::file f(loop, path, io::open_mode::create_only);
     f.write_all(3, bytes_of(text), block);
@@ -105,7 +105,7 @@ TEST_P(whole_file_on, write_all_and_read_all_go_on_until_all_is_done) {
     f.write_all(0, std::span<const std::byte>(), block);
 }
 
-TEST_P(whole_file_on, at_the_end_and_behind_it_there_is_nothing_to_read) {
+TEST_P(whole_file_on, at_and_beyond_the_end_there_is_nothing_to_read) {
     io::file f(loop, path, io::open_mode::create_only);
     EXPECT_EQ(f.read_all(block), "");
     f.write_all(0, bytes_of("four"), block);
@@ -139,7 +139,7 @@ TEST_P(whole_file_on, a_file_of_more_than_size_max_is_too_large) {
     EXPECT_EQ(io::read_file(loop, path, {.offset = 10'000, .size_max = 0}, block), "");
 }
 
-TEST_P(whole_file_on, files_that_tell_no_size_or_have_no_end_are_read_too) {
+TEST_P(whole_file_on, files_that_report_no_size_or_have_no_end_are_read_too) {
     if (!real) GTEST_SKIP() << "the simulation has no such files";
     EXPECT_EQ(io::read_file(loop, "/proc/version", block), content("/proc/version"));
     EXPECT_GT(io::read_file(loop, "/proc/self/maps", block).size(), 4096u);
@@ -153,7 +153,7 @@ TEST_P(whole_file_on, files_that_tell_no_size_or_have_no_end_are_read_too) {
     EXPECT_EQ(zeros, std::string(zeros.size(), '\0'));
 }
 
-TEST_P(whole_file_on, what_is_no_file_is_an_error_and_makes_nothing_wait) {
+TEST_P(whole_file_on, a_path_that_is_no_regular_file_is_an_error_and_blocks_nothing) {
     if (!real) GTEST_SKIP() << "the simulation has regular files alone";
     const std::string pipe = folder + "/pipe";
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -179,7 +179,8 @@ TEST_P(whole_file_on, bad_names_are_errors_and_leave_nothing_behind) {
          {""s, folder + "/none/x", folder + "/a\0b"s, folder + "/" + std::string(300, 'n')}) {
         (void)io::read_file(loop, name, block[ec]);
         EXPECT_TRUE(ec) << name;
-        if (!real && name.find('\0') == name.npos) continue;  // any name is one there
+        // in a simulation any name is a good one
+        if (!real && name.find('\0') == name.npos) continue;
         io::write_file(loop, name, bytes_of("x"), block[ec]);
         EXPECT_TRUE(ec) << name;
     }
@@ -218,7 +219,7 @@ TEST_P(whole_file_on, many_writers_of_one_name_leave_what_one_of_them_wrote) {
     }
 }
 
-TEST_P(whole_file_on, a_read_of_a_closed_file_does_not_ask_the_one_that_came_in_its_place) {
+TEST_P(whole_file_on, a_read_of_a_closed_file_does_not_read_the_file_in_its_slot) {
     const std::string other = folder + "/y";
     io::write_file(loop, path, bytes_of("four"), block);
     io::write_file(loop, other, bytes_of("much more"), block);
@@ -300,7 +301,7 @@ constexpr const char* name = "/data/x";
 const std::string old_text = lot(5'000);
 const std::string new_text = lot(9'000).substr(1'000);
 
-// Writes old_text, then new_text under `hindrance`; the file is then one or the other.
+// Writes old_text, then new_text under `hindrance`. Afterwards the file holds one or the other.
 template <class Hinder>
 outcome write_hindered(io::simulation& world, io::context& loop, Hinder hinder) {
     io::write_file(loop, name, bytes_of(old_text), block);
@@ -320,7 +321,7 @@ outcome write_hindered(io::simulation& world, io::context& loop, Hinder hinder) 
     return ended;
 }
 
-// Also where the write or the flush that is stopped succeeds, and while the folder is flushed.
+// Also when a stopped write or flush succeeds anyway, and while the folder is flushed.
 TEST(whole_file_simulated, a_stopped_or_late_write_keeps_the_old_file_or_is_a_success) {
     int whole = 0, stopped = 0, whole_though_stopped = 0;
     for (std::uint64_t seed = 1; seed != 400; ++seed) {
@@ -374,7 +375,7 @@ TEST(whole_file_simulated, whichever_call_fails_the_file_is_the_old_one_or_the_n
     }
 }
 
-TEST(whole_file_simulated, a_file_that_grows_or_shrinks_is_read_as_far_as_it_was) {
+TEST(whole_file_simulated, a_file_that_grows_or_shrinks_is_read_to_the_end_found) {
     int longer = 0, shorter = 0;
     const std::string text = lot(20'000);
     for (std::uint64_t seed = 1; seed != 200; ++seed) {
@@ -440,7 +441,7 @@ TEST(whole_file_simulated, a_stop_ends_reading_and_writing_between_two_pieces) {
     EXPECT_GT(ends[1], 0);
 }
 
-TEST(whole_file_simulated, a_file_that_is_closed_or_a_context_that_ends_cancels_it) {
+TEST(whole_file_simulated, closing_the_file_or_ending_the_context_cancels_it) {
     for (const bool close : {true, false}) {
         io::simulation world(1);
         std::optional<io::context> loop(std::in_place, world);

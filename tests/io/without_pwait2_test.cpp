@@ -22,7 +22,7 @@ void passes_again(int error) {
 TEST(old_kernel, without_the_call_the_loop_waits_in_milliseconds) {
     passes_again(ENOSYS);
 }
-TEST(old_kernel, a_sandbox_that_refuses_the_call_is_taken_for_one) {
+TEST(old_kernel, a_sandbox_that_refuses_the_call_counts_as_an_old_kernel) {
     passes_again(EPERM);
 }
 

@@ -1,8 +1,9 @@
-// io/workers.hpp: growth, the bound, the end of idle threads, and what slow names hold up: nothing.
+// io/internal/workers.hpp: growth, the limit, the end of idle threads, and that slow names delay
+// nothing else.
 #include <coppice/io/file.hpp>
+#include <coppice/io/internal/workers.hpp>
 #include <coppice/io/resolver.hpp>
 #include <coppice/io/timer.hpp>
-#include <coppice/io/workers.hpp>
 
 #include "detached.hpp"
 #include "outcome.hpp"
@@ -47,7 +48,7 @@ struct call : io::internal::job {
     std::function<void()> function;
 };
 
-TEST(workers, jobs_that_block_do_not_hold_up_others_below_the_bound) {
+TEST(workers, below_the_limit_jobs_that_block_do_not_hold_up_others) {
     std::latch gate(1), both(2);
     call a([&] { both.count_down(), gate.wait(); });
     call b([&] { both.count_down(), gate.wait(); });
@@ -57,12 +58,12 @@ TEST(workers, jobs_that_block_do_not_hold_up_others_below_the_bound) {
     EXPECT_FALSE(three.run(b));
     both.wait();
     EXPECT_EQ(three.threads(), 2u);
-    EXPECT_FALSE(three.run(c));  // without it a and b never end
+    EXPECT_FALSE(three.run(c));  // without this thread, a and b would never end
     gate.wait();
     EXPECT_EQ(three.threads(), 3u);
 }
 
-TEST(workers, beyond_the_bound_jobs_wait_in_a_queue_and_are_run) {
+TEST(workers, beyond_the_limit_jobs_wait_in_a_queue_and_are_run) {
     std::latch gate(1), busy(2), done(20);
     std::mutex mutex;
     std::vector<int> order;
@@ -99,12 +100,12 @@ TEST(workers, one_thread_keeps_the_order) {
         io::internal::workers one({.threads_max = 1});
         for (int i = 0; i != 50; ++i) jobs.emplace_back([&order, i] { order.push_back(i); });
         for (call& c : jobs) EXPECT_FALSE(one.run(c));
-    }  // ends after its jobs
+    }  // the destructor waits for the jobs
     ASSERT_EQ(order.size(), 50u);
     for (int i = 0; i != 50; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
-TEST(workers, a_job_is_taken_back_until_it_begins) {
+TEST(workers, a_job_can_be_taken_back_until_it_begins) {
     std::latch gate(1), begun(1);
     bool ran = false;
     call a([&] { begun.count_down(), gate.wait(); });
@@ -150,7 +151,7 @@ TEST(workers, every_signal_is_blocked_on_them) {
     EXPECT_EQ(::sigismember(&after, SIGTERM), ::sigismember(&mine, SIGTERM));
 }
 
-// Asks for a name; the operation stays where it is until it has ended.
+// Looks up a name. The operation stays where it is until it has ended.
 class question {
 public:
     question(io::context& loop, std::string name, inplace_stop_token stop = {},
@@ -178,7 +179,7 @@ protected:
     }
     const std::string path = testing::TempDir() + "coppice_workers_test_" +
                              std::to_string(::getpid()) + "_" + test::ring_name({GetParam(), 0});
-    slow_names names;  // waits for what hangs, after the loop has ended
+    slow_names names;  // its destructor waits for hanging look-ups, after the loop has ended
     io::context loop{GetParam()};
 };
 INSTANTIATE_TEST_SUITE_P(rings, slow_names_on, test::real_rings, test::ring_name);
@@ -195,14 +196,14 @@ TEST_P(slow_names_on, two_slow_names_do_not_hold_up_a_third) {
     EXPECT_EQ(first.ended.values + second.ended.values, 2);
 }
 
-TEST_P(slow_names_on, beyond_the_bound_names_wait_and_are_answered) {
+TEST_P(slow_names_on, beyond_the_limit_names_wait_and_are_answered) {
     std::deque<question> many;
     for (int i = 0; i != 12; ++i) many.emplace_back(loop, "slow" + std::to_string(i));
     question quick(loop, "here");
     run_until([&] { return names.hanging() == 8; });
     EXPECT_EQ(io::internal::name_workers().threads(), 8u);
     EXPECT_EQ(quick.ended.ends(), 0);
-    names.let_go(1);  // the thread takes the next in the queue
+    names.let_go(1);  // its thread takes the next name in the queue
     names.wait_for_ended(1);
     names.wait_for_hanging(8);
     names.let_go();
@@ -212,7 +213,7 @@ TEST_P(slow_names_on, beyond_the_bound_names_wait_and_are_answered) {
     EXPECT_EQ(names.hanging_most(), 8u);
 }
 
-TEST_P(slow_names_on, files_go_on_while_all_names_hang) {
+TEST_P(slow_names_on, files_continue_while_all_names_hang) {
     std::deque<question> many;
     for (int i = 0; i != 12; ++i) many.emplace_back(loop, "slow" + std::to_string(i));
     run_until([&] { return names.hanging() == 8; });
@@ -233,7 +234,7 @@ TEST_P(slow_names_on, files_go_on_while_all_names_hang) {
     loop.run();
 }
 
-TEST_P(slow_names_on, a_stop_does_not_wait_for_the_name_and_gives_queued_ones_back) {
+TEST_P(slow_names_on, a_stop_does_not_wait_for_the_name_and_withdraws_queued_ones) {
     inplace_stop_source source;
     std::deque<question> many;
     for (int i = 0; i != 12; ++i) {
@@ -246,7 +247,7 @@ TEST_P(slow_names_on, a_stop_does_not_wait_for_the_name_and_gives_queued_ones_ba
     for (const question& q : many) EXPECT_EQ(q.ended.stops, 1);
     EXPECT_EQ(names.hanging(), 8u);
     names.let_go();
-    // The four that were stopped in the queue are never asked.
+    // The four that were stopped in the queue are never looked up.
     question after(loop, "here");
     loop.run();
     EXPECT_EQ(after.ended.values, 1);
@@ -299,7 +300,7 @@ TEST_P(slow_names_on, a_context_ends_while_its_names_hang) {
     EXPECT_EQ(names.hanging(), 8u);
 }
 
-// The answers come at the moment in which nobody wants them any more.
+// Answers arrive at the moment at which their requests are given up.
 TEST_P(slow_names_on, stops_ends_and_answers_may_race) {
     for (int round = 0; round != 40; ++round) {
         inplace_stop_source source;
@@ -320,7 +321,7 @@ TEST_P(slow_names_on, stops_ends_and_answers_may_race) {
     }
 }
 
-// The test's program is started anew for it, and looks for leaks at its end.
+// The test's program is started again for this, and checks for leaks at its end.
 TEST_P(slow_names_on, a_process_exits_while_names_hang) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto exit_with_names = [this] {
@@ -365,7 +366,7 @@ TEST_P(slow_names_on, files_that_wait_behind_others_are_stopped_at_once) {
     gate->count_down();
 }
 
-TEST_P(slow_names_on, a_child_after_fork_has_workers_of_its_own) {
+TEST_P(slow_names_on, a_child_after_fork_has_its_own_workers) {
     if (test::under_thread_sanitizer) GTEST_SKIP() << "it allows no threads in the child";
     question before(loop, "slow");
     run_until([&] { return names.hanging() == 1; });
@@ -379,7 +380,8 @@ TEST_P(slow_names_on, a_child_after_fork_has_workers_of_its_own) {
         int status = 1;
         {
             io::context fresh(GetParam());
-            question mine(fresh, "slow");  // not the parent's, which nobody answers here
+            // asked again here, because no worker answers the parent's question in the child
+            question mine(fresh, "slow");
             fresh.run();
             status = mine.ended.values == 1 ? 0 : 2;
         }

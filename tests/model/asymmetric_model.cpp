@@ -20,7 +20,7 @@ using one = asymmetric<1, 0>;
 using second = asymmetric<2, 1>;
 
 constexpr const char* own = "include/coppice/stop/asymmetric.hpp";
-constexpr const char* waiting = "include/coppice/stop/sleepers.hpp";
+constexpr const char* waiting = "include/coppice/stop/internal/sleepers.hpp";
 
 // Two slots, each with an owner, while a third thread requests.
 struct two_slots : stop_test<two_slots, 3> {

@@ -1,4 +1,4 @@
-// The block_latch model: a thread sleeps until its outcome is there, however it is disturbed.
+// The model of block_latch: a thread sleeps until its outcome is there, however it is disturbed.
 #include "model.hpp"
 
 #include <coppice/token/block_latch.hpp>
@@ -27,7 +27,7 @@ struct set_and_wait : model::test<set_and_wait, 2> {
     }
 };
 
-// Somebody else frees what the waiter might use, and pokes it; the outcome never comes.
+// Another thread frees what the waiter might use, and pokes it; the outcome never comes.
 struct poke_and_look : model::test<poke_and_look, 2> {
     block_latch latch;
     plain<int> loop;

@@ -1,17 +1,17 @@
 // The model of contracts: runs and releases are never lost, doubled, or given to another contract.
 #include "model.hpp"
 
-#include <coppice/base/gate.hpp>
-#include <coppice/contract/board.hpp>
-#include <coppice/contract/group_mode.hpp>
+#include <coppice/base/internal/gate.hpp>
+#include <coppice/contract/internal/board.hpp>
+#include <coppice/contract/internal/group_mode.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* board_header = "include/coppice/contract/board.hpp";
-constexpr const char* life_header = "include/coppice/contract/life.hpp";
+constexpr const char* board_header = "include/coppice/contract/internal/board.hpp";
+constexpr const char* life_header = "include/coppice/contract/internal/life.hpp";
 
 // How far the thread with the most steps has come. The other threads wait for a stage that the
 // checker chooses, at their start and wherever a visit begins or ends; otherwise their few steps

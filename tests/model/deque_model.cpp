@@ -1,14 +1,14 @@
-// The deque's model: an owner and two thieves; every item is taken exactly once, and whole.
+// The model of the deque: an owner and two thieves; every item is taken exactly once, and whole.
 #include "model.hpp"
 
-#include <coppice/pool/deque.hpp>
+#include <coppice/pool/internal/deque.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/pool/deque.hpp";
+constexpr const char* header = "include/coppice/pool/internal/deque.hpp";
 
 struct item {
     plain<int> payload;
@@ -19,7 +19,7 @@ struct item {
     }
 };
 
-// The owner pushes three items into two slots, popping when full; thieves steal.
+// The owner pushes three items into two slots, and pops when full. Thieves steal.
 template <int Thieves>
 struct owner_and_thieves : model::test<owner_and_thieves<Thieves>, 1 + Thieves> {
     bounded_deque<item, 2> deque;

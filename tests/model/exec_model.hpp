@@ -1,18 +1,18 @@
-// What the models of room exec share: operations that a simulated thread completes.
+// Shared by the models of room exec: operations that a simulated thread completes.
 #pragma once
-// And a receiver that ends the operation that completes it.
-// Results are `watched`: their copies read and write through the checker, so a result that is used
-// without being ordered after its making is a reported race. What an operation leaves behind when
-// it is destroyed in place is marked dead, so a later touch is reported too.
+// And a receiver that destroys the operation when it is completed.
+// Results are `watched`: their copies read and write through the checker. A result that is used
+// without being ordered after its construction is a reported race. An operation that is destroyed
+// in place leaves memory that is marked dead, so a later access is reported as well.
 
 #include "stop_model.hpp"
 
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/deadline.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/stop/inplace.hpp>
 
-// The checker prints the values of atomics; named states are printed as numbers.
+// The checker prints the values of atomics; enumerators are printed as numbers.
 namespace coppice::execution {
 template <class State>
     requires std::is_enum_v<State>
@@ -21,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, State state) {
 }
 }  // namespace coppice::execution
 
-// Time stands still: the models arm no timers of run_loop's.
+// Time stands still: these models test no waiting timers.
 coppice::execution::instant coppice::execution::monotonic_now() noexcept {
     return instant(0);
 }
@@ -32,7 +32,7 @@ using namespace coppice::internal;
 
 namespace ex = coppice::execution;
 
-// A value whose every use is seen by the checker.
+// A value whose every use the checker sees.
 class watched {
 public:
     explicit watched(int value) { value_.write(value); }
@@ -45,7 +45,7 @@ private:
     plain<int> value_;
 };
 
-// A sender that some thread completes through the hand.
+// A sender that a thread completes through its hand.
 class hand {
 public:
     class operation_base {
@@ -103,7 +103,7 @@ public:
     atomic<int> ended{0};
 };
 
-// A sender that is completed by its stop, inside the request, or in start() if that came before.
+// A sender that its stop completes, inside the request, or in start() if the stop came before.
 class stopped_inside {
 public:
     using sender_concept = ex::sender_tag;
@@ -114,7 +114,7 @@ public:
         using operation_state_concept = ex::operation_state_tag;
         explicit operation(Rcvr rcvr) noexcept : rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         void start() & noexcept {
-            // Completing is the last thing of the two: the registration, or the stop.
+            // The later of the two completes: the registration or the stop.
             callback_.engage(get_stop_token(ex::get_env(rcvr_)), complete(*this));
             if (ready_.exchange(1, acq_rel) == 1) finish();
         }
@@ -148,14 +148,14 @@ public:
     }
 };
 
-// What an ending_receiver belongs to: completed() ends the operation.
+// The test that an ending_receiver belongs to. completed() destroys the operation.
 struct ending {
     inplace_stop_source source;
     virtual void completed() noexcept = 0;
 };
 
-// Looks at every result, and then ends the operation. Without a stop token it takes fewer steps,
-// and the checker gets further between them.
+// Reads every result, then destroys the operation. Without a stop token it takes fewer steps, so
+// the checker explores more interleavings.
 template <bool Stoppable>
 class basic_ending_receiver {
 public:

@@ -1,15 +1,15 @@
 // The model of fork_deque: each forked call runs once, and no worker sleeps while a call waits.
 #include "model.hpp"
 
-#include <coppice/base/fork_deque.hpp>
-#include <coppice/pool/parking.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
+#include <coppice/pool/internal/parking.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/base/fork_deque.hpp";
+constexpr const char* header = "include/coppice/base/internal/fork_deque.hpp";
 
 // One forked call. What it reads was written before the push; what it writes is read after the
 // join.
@@ -196,8 +196,9 @@ struct leapfrog : model::test<leapfrog<FreeFences>, 2> {
     void after() { model::require(after_it.runs.load(relaxed) == 1, "a call was lost"); }
 };
 
-// Workers search, ask, and sleep as those of a pool do (pool/workers.hpp). The first functions of a
-// forker wait until the forked ones have run, so it returns to its deque only if a worker came.
+// Workers search, ask, and sleep as those of a pool do (pool/internal/workers.hpp). The first
+// functions of a forker wait until the forked ones have run, so it returns to its deque only if a
+// worker came.
 template <int Workers, int Forks, bool FreeFences = true>
 struct sleepers : model::test<sleepers<Workers, Forks, FreeFences>, 1 + Workers> {
     const bool free = this->fences.light_is_free = FreeFences;

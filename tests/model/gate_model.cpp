@@ -1,14 +1,14 @@
 // The model of the gate: the end finds admitted work; the caller runs the work that is rejected.
 #include "model.hpp"
 
-#include <coppice/base/gate.hpp>
+#include <coppice/base/internal/gate.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/base/gate.hpp";
+constexpr const char* header = "include/coppice/base/internal/gate.hpp";
 
 // A pool of one worker. Another thread tells it to end, and the worker destroys the object that it
 // was in. The words of the queue are relaxed: only the gate orders them.

@@ -1,14 +1,14 @@
-// The growing deque: items are taken once while buffers change, and counted ones are freed once.
+// The growing deque: items are taken once while buffers change; counted buffers are freed once.
 #include "model.hpp"
 
-#include <coppice/pool/growing_deque.hpp>
+#include <coppice/pool/internal/growing_deque.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/pool/growing_deque.hpp";
+constexpr const char* header = "include/coppice/pool/internal/growing_deque.hpp";
 
 struct item {
     plain<int> payload;
@@ -19,7 +19,7 @@ struct item {
     }
 };
 
-// The owner pushes four items into a deque for one, which grows twice; thieves steal.
+// The owner pushes four items into a deque for one, which grows twice. Thieves steal.
 template <template <class> class Buffers, int Thieves>
 struct grows : model::test<grows<Buffers, Thieves>, 1 + Thieves> {
     growing_deque<item, Buffers, 1, 4> deque;

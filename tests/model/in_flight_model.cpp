@@ -1,14 +1,14 @@
 // The model of in_flight: a call publishes work and then uses the object; the end waits for that.
 #include "model.hpp"
 
-#include <coppice/base/in_flight.hpp>
+#include <coppice/base/internal/in_flight.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/base/in_flight.hpp";
+constexpr const char* header = "include/coppice/base/internal/in_flight.hpp";
 
 struct call_and_end : model::test<call_and_end, 2> {
     in_flight calls;

@@ -16,9 +16,9 @@ struct inplace {
     static token token_of(const source& s) { return s.get_token(); }
 };
 
-constexpr const char* list = "include/coppice/stop/list.hpp";
+constexpr const char* list = "include/coppice/stop/internal/list.hpp";
 constexpr const char* own = "include/coppice/stop/inplace.hpp";
-constexpr const char* waiting = "include/coppice/stop/sleepers.hpp";
+constexpr const char* waiting = "include/coppice/stop/internal/sleepers.hpp";
 
 // Two threads with two callbacks each, while a third requests. Each removal finds its own node.
 struct many_callbacks : stop_test<many_callbacks, 3> {

@@ -1,6 +1,7 @@
-// Joins: when_all, when_any, when_all_range and timeout complete once, after all their children
-// have ended, with every result visible. A stop from outside runs meanwhile, and the last child may
-// end inside it; the operation is destroyed where it completes, or at once by another thread.
+// Joins: when_all, when_any, when_all_range, and timeout complete once, after all their children
+// have completed, with every result visible. A stop from outside runs concurrently, and the last
+// child may complete inside it. The operation is destroyed where it completes, or at once by
+// another thread.
 #include "exec_model.hpp"
 
 #include <coppice/exec/timeout.hpp>
@@ -16,10 +17,11 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-constexpr const char* join_file = "include/coppice/exec/join.hpp";
+constexpr const char* join_file = "include/coppice/exec/internal/join.hpp";
 
-// A child of a join. With a hand, a thread completes it; without, its own stop does: inside the
-// request, or in start() if that came before. A late one takes its callback back in its destructor.
+// A child of a join. With a hand, a thread completes it. Without, its own stop does: inside the
+// request, or in start() if the stop came before. A late child deregisters its callback only in its
+// destructor.
 template <class... Values>
 class child {
 public:
@@ -93,7 +95,7 @@ private:
     hand* hand_;
 };
 
-// The algorithms, each of two children.
+// The algorithms, each with two children.
 struct all {
     static auto of(hand* a, hand* b) { return ex::when_all(child<watched>(a), child<watched>(b)); }
 };
@@ -135,8 +137,8 @@ void complete(hand& h, way how) {
     if (how == way::stopped) h.started->stopped();
 }
 
-// Two threads complete the children, the second one as Second says, and the last of them ends the
-// operation. A third one stops it.
+// Two threads complete the children, the second one as Second says. The last arrival destroys the
+// operation. A third thread stops it.
 template <class Algorithm, bool Stop, way Second = way::value>
 struct arrivals : stop_test<arrivals<Algorithm, Stop, Second>, Stop ? 3 : 2>, ending {
     hand hands[2];
@@ -161,9 +163,9 @@ struct arrivals : stop_test<arrivals<Algorithm, Stop, Second>, Stop ? 3 : 2>, en
     void after() { require(completions == 1, "not completed once"); }
 };
 
-// The first child is ended by its stop. So is the second, or another thread completes it. The
-// thread that starts the operation waits for its completion, and destroys it at once; the stop may
-// come before, inside and after the start.
+// The first child is completed by its stop. The second one likewise, or by another thread. The
+// thread that starts the operation waits for its completion and destroys it at once. The stop may
+// come before, inside, and after the start.
 template <class Algorithm, bool ByHand = false, way Second = way::stopped>
 struct destroyed : stop_test<destroyed<Algorithm, ByHand, Second>, ByHand ? 3 : 2>, ending {
     hand second;
@@ -194,7 +196,7 @@ struct destroyed : stop_test<destroyed<Algorithm, ByHand, Second>, ByHand ? 3 : 
     void after() { require(completions.load(relaxed) == 1, "not completed once"); }
 };
 
-// The same for one that is running already when a third thread, which has not started it, waits.
+// The operation is already running, and the thread that waits and destroys it did not start it.
 template <class Algorithm>
 struct destroyed_by_third : stop_test<destroyed_by_third<Algorithm>, 3>, ending {
     hand second;
@@ -220,8 +222,8 @@ struct destroyed_by_third : stop_test<destroyed_by_third<Algorithm>, 3>, ending 
     void after() { require(completions.load(relaxed) == 1, "not completed once"); }
 };
 
-// The outer source ends as soon as the operation has completed, and before it is destroyed: nothing
-// may be registered with it any more.
+// The outer source is destroyed as soon as the operation has completed, and before the operation
+// is: nothing may be registered with the source then.
 template <class Algorithm>
 struct outer_source_ends : stop_test<outer_source_ends<Algorithm>, 2> {
     class receiver {
@@ -266,17 +268,20 @@ struct outer_source_ends : stop_test<outer_source_ends<Algorithm>, 2> {
     }
 };
 
-// What holds for each algorithm, and the faults that each instance of the protocol shows.
+// What holds for each algorithm, and the mutants that each instance of the protocol must detect.
 template <class Algorithm>
 void check(report& report, const char* name) {
     report.holds<arrivals<Algorithm, false>>(name);
     report.holds<arrivals<Algorithm, true>>("... and a stop", far);
-    report.holds<destroyed<Algorithm>>("... that stops all, and another thread destroys it", far);
-    report.holds<destroyed<Algorithm, true>>("... that stops one, while another ends", far);
-    report.holds<destroyed_by_third<Algorithm>>("... and who destroys did not start it", far);
+    report.holds<destroyed<Algorithm>>(
+        "... that stops all children, and another thread destroys it", far);
+    report.holds<destroyed<Algorithm, true>>("... that stops one child, while another completes",
+                                             far);
+    report.holds<destroyed_by_third<Algorithm>>("... and the destroying thread did not start it",
+                                                far);
     report.dies_weakened<arrivals<Algorithm, false>>(join_file, "join.arrive");
     report.dies_planted<destroyed<Algorithm>>("stop.return_to_nothing", far);
-    report.holds<outer_source_ends<Algorithm>>("... and nothing is registered any more", far);
+    report.holds<outer_source_ends<Algorithm>>("... and nothing is registered afterwards", far);
     report.dies_planted<outer_source_ends<Algorithm>>("join.stay_registered", far);
 }
 
@@ -289,12 +294,12 @@ int main() {
     check<range>(report, "when_all_range does");
     check<timeout>(report, "timeout does");
     report.holds<arrivals<all, true, way::error>>("an error and a stop", far);
-    report.holds<arrivals<any, false, way::stopped>>("any of one value");
+    report.holds<arrivals<any, false, way::stopped>>("when_any with one value");
     report.holds<arrivals<timeout, false, way::stopped>>("a timeout that does not expire");
     report.holds<destroyed<all, true, way::error>>("an error while the others are stopped", far);
-    report.holds<destroyed<late<all, true, true>>>("children that end their callbacks late", far);
-    report.holds<destroyed<late<all, true, false>>>("the first of two", far);
-    report.holds<destroyed<late<any, false, true>>>("the second of two", far);
+    report.holds<destroyed<late<all, true, true>>>("children that deregister late", far);
+    report.holds<destroyed<late<all, true, false>>>("only the first child deregisters late", far);
+    report.holds<destroyed<late<any, false, true>>>("only the second child deregisters late", far);
     report.dies_planted<destroyed<late<all, true, true>>>("stop.finish_before_claim", far);
     report.dies_planted<destroyed<late<any, true, true>>>("stop.finish_before_claim", far);
     report.dies_planted<arrivals<all, true, way::error>>("join.stop_after_arrival", far);

@@ -1,7 +1,7 @@
 // The model of linked_stop: a thread passes a stop on, another completes, and a third destroys.
 #include "exec_model.hpp"
 
-#include <coppice/exec/linked_stop.hpp>
+#include <coppice/exec/internal/linked_stop.hpp>
 #include <coppice/stop/single.hpp>
 
 namespace {

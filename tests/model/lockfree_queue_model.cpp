@@ -1,4 +1,4 @@
-// The ring of pool/lockfree_queue.hpp: every item is popped once, whole, or refused.
+// The ring of pool/lockfree_queue.hpp: every item is popped once, whole, or rejected.
 #include "model.hpp"
 
 #include <coppice/pool/lockfree_queue.hpp>
@@ -19,7 +19,7 @@ struct item {
     }
 };
 
-// Two threads push two items each into two cells and pop as often; the rest is popped at the end.
+// Two threads push two items each into two cells, and pop as often. The rest is popped at the end.
 struct pushers_and_poppers : model::test<pushers_and_poppers, 2> {
     lockfree_ring<item, 2> ring;
     item items[4];
@@ -37,7 +37,7 @@ struct pushers_and_poppers : model::test<pushers_and_poppers, 2> {
     }
 };
 
-// One pushes through several laps of one cell, two pop.
+// One thread pushes through several laps of one cell, and two pop.
 struct many_laps : model::test<many_laps, 3> {
     lockfree_ring<item, 1> ring;
     item items[3];

@@ -1,13 +1,14 @@
-// The mailbox model: two threads push, a loop sleeps and takes; nothing is lost, none sleeps on.
+// The mailbox model: two threads push, and a loop sleeps and takes. Nothing is lost, and the loop
+// does not sleep on.
 #include "model.hpp"
 
-#include <coppice/io/mailbox.hpp>
+#include <coppice/io/internal/mailbox.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
-constexpr const char* header = "include/coppice/io/mailbox.hpp";
+constexpr const char* header = "include/coppice/io/internal/mailbox.hpp";
 
 struct item {
     item* next = nullptr;

@@ -5,18 +5,18 @@
 //
 //   model::report report("deque");
 //   report.holds<owner_and_thief>("two sides take each item once");
-//   report.dies_weakened<owner_and_thief>("include/coppice/pool/deque.hpp", "deque.publish");
-//   report.dies_planted<owner_and_thief>("deque.skip_last_item_race");
-//   return report.finish();
+//   report.dies_weakened<owner_and_thief>("include/coppice/pool/internal/deque.hpp",
+//   "deque.publish"); report.dies_planted<owner_and_thief>("deque.skip_last_item_race"); return
+//   report.finish();
 //
 // holds() must find no failure. dies_*() must find one; otherwise the model could not have found
 // that fault in the code either. A mutant that cannot die is listed with survives(), which requires
 // the reason in words and checks that the mutant does survive.
 
-#include <coppice/base/asymmetric.hpp>
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/asymmetric.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/futex.hpp>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,13 +1,13 @@
 // The model of ownership: a loop passes from thread to thread, and no waiter stays asleep.
 #include "model.hpp"
 
-#include <coppice/io/ownership.hpp>
+#include <coppice/io/internal/ownership.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
-constexpr const char* header = "include/coppice/io/ownership.hpp";
+constexpr const char* header = "include/coppice/io/internal/ownership.hpp";
 
 // One thread runs the loop and leaves it; another takes over.
 struct leave_and_take_over : model::test<leave_and_take_over, 2> {

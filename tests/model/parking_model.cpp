@@ -1,18 +1,19 @@
-// The parking model: workers search and sleep, adders wake them; all work is done, none sleeps on.
+// The model of parking: workers search and sleep, adders wake them; all work is done, none sleeps
+// on.
 #include "model.hpp"
 
-#include <coppice/pool/parking.hpp>
+#include <coppice/pool/internal/parking.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/pool/parking.hpp";
+constexpr const char* header = "include/coppice/pool/internal/parking.hpp";
 
-// Adders add one item each to a counter that stands for the queues; workers take one, as a pool's
-// worker does it. The workers are dealt to the lots, from the second on; all adders are near the
-// first. Movers take all there are out of the others' sight, and give back all but one.
+// Each adder adds one item to a counter that stands for the queues. Workers take one, as a pool's
+// worker does. The workers are dealt to the lots, beginning with the second; all adders are near
+// the first. Movers take all items out of the others' sight, and give back all but one.
 enum class taking { one, share };
 template <int Adders, int Workers, int Lots = 1, taking Takes = taking::one>
 struct adders_and_workers
@@ -40,8 +41,8 @@ struct adders_and_workers
         }
         return true;
     }
-    // Where there is a worker for each item, an item ends only when all have begun: it does not
-    // help that a worker which is awake would come to the others later.
+    // If there is a worker for each item, an item ends only when all have begun. It does not help
+    // that a worker that is awake would come to the others later.
     void run_one() {
         if (Adders == Workers) {
             if (begun.fetch_add(1, relaxed) + 1 == Adders) futex_wake_all(begun);

@@ -1,4 +1,4 @@
-// run_loop: pushes, sleep, finish; and a loop that is gone as soon as run() returns.
+// run_loop: pushes, sleeps, finish; and a loop that is destroyed as soon as run() returns.
 #include "exec_model.hpp"
 
 #include <coppice/exec/run_loop.hpp>
@@ -22,7 +22,8 @@ struct job final : ex::run_loop::item {
     }
 };
 
-// Two threads push, the second to end finishes, the runner destroys the loop when run() is over.
+// Two threads push, the later one finishes, and the runner destroys the loop when run() has
+// returned.
 struct pushed_by_two : test<pushed_by_two, 3> {
     manual_lifetime<ex::run_loop> loop;
     job jobs[2];
@@ -42,7 +43,7 @@ struct pushed_by_two : test<pushed_by_two, 3> {
         if (index == 2) {
             loop.get().run();
             require(order.size() == 2, "a job was lost");
-            require(said_at_the_end.read() == 1, "finished without what came before");
+            require(said_at_the_end.read() == 1, "the finish did not show what came before it");
             loop.destroy();
             return;
         }
@@ -54,7 +55,7 @@ struct pushed_by_two : test<pushed_by_two, 3> {
     }
 };
 
-// One thread's pushes are run in their order, while the runner may sleep in between.
+// The pushes of one thread run in order, while the runner may sleep in between.
 struct in_order : test<in_order, 2> {
     ex::run_loop loop;
     job jobs[3];
@@ -81,8 +82,8 @@ struct in_order : test<in_order, 2> {
     void after() { require(order == std::vector<int>{0, 1, 2}, "out of order"); }
 };
 
-// A timer that is due, and a stop that comes from another thread: one of them completes it, when
-// nothing of it is queued any more.
+// A timer that is due, and a stop from another thread. One of them completes the timer, when none
+// of its items is queued.
 struct timer_and_stop : stop_test<timer_and_stop, 2>, ending {
     using sender =
         decltype(ex::schedule_at(std::declval<ex::run_loop::scheduler&>(), ex::instant()));
@@ -121,7 +122,7 @@ struct timer_and_stop : stop_test<timer_and_stop, 2>, ending {
 
 int main() {
     report report("run_loop");
-    report.holds<pushed_by_two>("nothing is lost, and nobody touches a loop that is gone");
+    report.holds<pushed_by_two>("no item is lost, and no thread touches a destroyed loop");
     report.holds<in_order>("first in, first out");
     report.holds<timer_and_stop>("a timer and its stop complete once", far);
     report.dies_weakened<pushed_by_two>(loop_file, "run_loop.push");

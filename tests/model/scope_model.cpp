@@ -1,5 +1,5 @@
-// Scopes: associations that end while a join starts, while others come, and the scope that ends
-// with its join; the lock of the listing; a request_stop that a join must not overtake.
+// Scopes: associations that end while a join starts or while others are made; a scope that is
+// destroyed by its join; the lock of the listing; a request_stop that a join must not overtake.
 #include "exec_model.hpp"
 
 #include <coppice/exec/scope.hpp>
@@ -13,14 +13,15 @@ using namespace model;
 
 constexpr const char* scope_file = "include/coppice/exec/scope.hpp";
 
-// Ends the scope once it has completed, after looking at what the operations did.
+// Destroys the scope when it completes, after reading what the operations wrote.
 template <class Test>
 struct ending_joiner final : ex::scope_base::joiner {
     Test* test = nullptr;
     void complete() noexcept override { test->joined(); }
 };
 
-// Two operations end while a third thread joins. The joiner sees what both did, and ends the scope.
+// Two operations end while a third thread joins. The joiner sees what both wrote, and destroys the
+// scope.
 struct join_and_leave : test<join_and_leave, 3> {
     manual_lifetime<ex::simple_counting_scope> scope;
     std::optional<ex::simple_counting_scope::association> operations[2];
@@ -50,7 +51,7 @@ struct join_and_leave : test<join_and_leave, 3> {
     void after() { require(joins == 1, "not joined once"); }
 };
 
-// Two joins and an operation: both joiners complete, and only then the scope may end.
+// Two joins and an operation: both joiners complete, and only then may the scope be destroyed.
 struct two_joins : test<two_joins, 3> {
     manual_lifetime<ex::simple_counting_scope> scope;
     std::optional<ex::simple_counting_scope::association> operation;
@@ -79,7 +80,7 @@ struct two_joins : test<two_joins, 3> {
     void after() { require(joins.load(relaxed) == 2, "a joiner was forgotten"); }
 };
 
-// An operation associates another while it ends and a join runs; close comes in between.
+// An operation makes another association while it ends and a join runs.
 struct late_association : test<late_association, 3> {
     manual_lifetime<ex::simple_counting_scope> scope;
     std::optional<ex::simple_counting_scope::association> operation;
@@ -115,7 +116,7 @@ struct late_association : test<late_association, 3> {
     void after() { require(joins == 1, "not joined once"); }
 };
 
-// A stop request of the scope is still on its way when its last operation ends: the join waits.
+// The scope's stop request is still running when its last operation ends: the join waits.
 struct stop_and_join : stop_test<stop_and_join, 2> {
     struct tell {
         atomic<int>* flag;
@@ -135,7 +136,7 @@ struct stop_and_join : stop_test<stop_and_join, 2> {
         reached.store(0, relaxed);
         joiner.test = this;
         operation.emplace(scope.get().get_token().try_associate());
-        // wrap() of a token is how operations get the scope's stop token.
+        // Operations get the scope's stop token through the token's wrap().
         for (auto& callback : callbacks) {
             callback.emplace(scope.get().get_token().wrap(unused.get()).data, tell{&reached});
         }
@@ -157,8 +158,8 @@ struct stop_and_join : stop_test<stop_and_join, 2> {
     void after() { require(joins == 1, "not joined once"); }
 };
 
-// The operation asks whether a stop was requested, and ends. A callback that is no operation's is
-// still to run.
+// The operation polls the stop token, and ends. A callback that belongs to no operation has still
+// to run.
 struct stop_and_poll : stop_test<stop_and_poll, 2> {
     struct tell {
         plain<int>* ran;
@@ -197,7 +198,7 @@ struct stop_and_poll : stop_test<stop_and_poll, 2> {
     void after() { require(joins == 1, "not joined once"); }
 };
 
-// Two threads visit the records; the lock orders what they do.
+// Two threads visit the records. The lock orders the visits.
 struct listing : test<listing, 2> {
     manual_lifetime<ex::simple_counting_scope> scope;
     manual_lifetime<ex::scope_record> record;
@@ -224,12 +225,13 @@ struct listing : test<listing, 2> {
 
 int main() {
     report report("scope");
-    report.holds<join_and_leave>("a join completes after the last one out");
-    report.holds<two_joins>("no joiner is forgotten", far);
+    report.holds<join_and_leave>("a join completes after the last association ends");
+    report.holds<two_joins>("every joiner completes", far);
     report.holds<late_association>("associations may come while a join waits");
     report.holds<stop_and_join>("a join does not overtake a stop request", far);
-    report.holds<stop_and_poll>("nor the callbacks of others", far);
-    report.holds<listing>("the listing is locked");
+    report.holds<stop_and_poll>("a join does not overtake callbacks that belong to no operation",
+                                far);
+    report.holds<listing>("the lock orders visits to the listing");
     report.dies_weakened<join_and_leave>(scope_file, "scope.leave");
     report.dies_weakened<two_joins>(scope_file, "scope.joiner", far);
     report.dies_weakened<listing>(scope_file, "scope.records");

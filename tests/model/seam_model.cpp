@@ -1,4 +1,5 @@
-// The model of the seam: the checker behind base/atomic.hpp finds the faults of known litmus tests.
+// The model of the seam: the checker behind base/internal/atomic.hpp finds the faults of known
+// litmus tests.
 #include "model.hpp"
 
 namespace {

@@ -34,8 +34,8 @@ struct inplace {
     static token token_of(const source& s) { return s.get_token(); }
 };
 
-constexpr const char* state = "include/coppice/stop/state.hpp";
-constexpr const char* list = "include/coppice/stop/list.hpp";
+constexpr const char* state = "include/coppice/stop/internal/state.hpp";
+constexpr const char* list = "include/coppice/stop/internal/list.hpp";
 constexpr const char* subscriptions = "include/coppice/stop/subscription.hpp";
 
 template <class Derived, int Threads>

@@ -15,8 +15,8 @@ struct single {
     static token token_of(const source& s) { return s.get_token(); }
 };
 
-constexpr const char* slot = "include/coppice/stop/slot.hpp";
-constexpr const char* waiting = "include/coppice/stop/sleepers.hpp";
+constexpr const char* slot = "include/coppice/stop/internal/slot.hpp";
+constexpr const char* waiting = "include/coppice/stop/internal/sleepers.hpp";
 
 }  // namespace
 

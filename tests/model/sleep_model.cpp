@@ -1,14 +1,14 @@
 // The model of sleeping workers: every schedule is followed by a run, even if all workers slept.
 #include "model.hpp"
 
-#include <coppice/contract/board.hpp>
+#include <coppice/contract/internal/board.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/contract/sleeping_workers.hpp";
+constexpr const char* header = "include/coppice/contract/internal/sleeping_workers.hpp";
 
 struct slot {
     life_word life;

@@ -1,4 +1,4 @@
-// spawn_future: the operation, its consumer and the consumer's stop meet in every order.
+// spawn_future: the operation, its consumer, and the consumer's stop meet in every order.
 #include "exec_model.hpp"
 
 #include <coppice/exec/spawn_future.hpp>
@@ -12,7 +12,7 @@ using namespace model;
 
 constexpr const char* future_file = "include/coppice/exec/spawn_future.hpp";
 
-// The scope has been left, and ends.
+// Checks that the scope was left, and destroys it.
 void end_scope(manual_lifetime<ex::simple_counting_scope>& scope) {
     require(scope.get().outstanding() == 0, "the scope was not left");
     struct : ex::scope_base::joiner {
@@ -37,15 +37,15 @@ struct future_test : stop_test<Derived, Threads>, ending {
         completions = 0;
         return ex::spawn_future(spawned.get(), scope.get().get_token());
     }
-    // The state is gone, once, and has left the scope.
+    // Checks that the state was destroyed once and has left the scope.
     void end(int expected) {
-        require(completions == expected, "not consumed as often as it should be");
-        require(spawned.ended.load(relaxed) == 1, "the state was not ended once");
+        require(completions == expected, "the result was consumed the wrong number of times");
+        require(spawned.ended.load(relaxed) == 1, "the state was not destroyed once");
         end_scope(scope);
     }
 };
 
-// The operation completes, the consumer starts, and is stopped.
+// The operation completes, and the consumer starts and is stopped.
 template <bool Stop>
 struct consumed : future_test<consumed<Stop>, Stop ? 3 : 2> {
     using base = future_test<consumed<Stop>, Stop ? 3 : 2>;
@@ -117,9 +117,9 @@ struct stopped_by_consumer : stop_test<stopped_by_consumer, 2>, ending {
 int main() {
     report report("spawn_future");
     report.holds<consumed<false>>("the consumer gets the result");
-    report.holds<consumed<true>>("or is stopped, once", far);
-    report.holds<abandoned>("or drops it");
-    report.holds<stopped_by_consumer>("or stops the operation, which ends inside", far);
+    report.holds<consumed<true>>("the consumer gets the result or is stopped, once", far);
+    report.holds<abandoned>("a dropped future ends the state once");
+    report.holds<stopped_by_consumer>("the operation may complete inside the consumer's stop", far);
     report.dies_weakened<consumed<false>>(future_file, "future.meet");
     report.dies_weakened<consumed<false>>(future_file, "future.let_go", far);
     report.dies_planted<consumed<true>>("future.keep_waiting", far);

@@ -1,5 +1,4 @@
-// split: consumers that start while the child completes, and a state that ends with its last
-// holder.
+// split: consumers start while the child completes; the last holder destroys the state.
 #include "exec_model.hpp"
 
 #include <coppice/exec/split.hpp>
@@ -13,7 +12,7 @@ using namespace model;
 
 constexpr const char* split_file = "include/coppice/exec/split.hpp";
 
-// One consumer, which ends its operation when it is completed.
+// A consumer that destroys its operation when it is completed.
 template <class Sndr, class Rcvr>
 struct consumer : ending {
     using operation = ex::connect_result_t<Sndr, Rcvr>;
@@ -30,7 +29,7 @@ struct consumer : ending {
     }
 };
 
-// Two threads start a consumer each, a third completes the child.
+// Two threads start a consumer each, and a third completes the child.
 struct two_consumers : stop_test<two_consumers, 3> {
     using sender = decltype(ex::split(std::declval<hand::sender>()));
     hand child;
@@ -56,7 +55,7 @@ struct two_consumers : stop_test<two_consumers, 3> {
     void after() {
         require(consumers[0].completions == 1 && consumers[1].completions == 1,
                 "a consumer was not completed once");
-        require(child.ended.load(relaxed) == 1, "the state outlived its holders, or ended twice");
+        require(child.ended.load(relaxed) == 1, "the state was not destroyed once");
     }
 };
 
@@ -91,7 +90,7 @@ struct stop_of_one : stop_test<stop_of_one, 3> {
 int main() {
     report report("split");
     report.holds<two_consumers>("each consumer is completed once", far);
-    report.holds<stop_of_one>("a stop of one reaches the child and completes all", far);
+    report.holds<stop_of_one>("the stop of one consumer reaches the child, and all complete", far);
     report.dies_weakened<two_consumers>(split_file, "split.add", far);
     report.dies_weakened<two_consumers>(split_file, "split.done", far);
     report.dies_weakened<two_consumers>(split_file, "split.let_go", far);

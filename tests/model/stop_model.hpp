@@ -11,9 +11,9 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/further.hpp>
-#include <coppice/stop/running.hpp>
-#include <coppice/stop/sleepers.hpp>
+#include <coppice/stop/internal/further.hpp>
+#include <coppice/stop/internal/running.hpp>
+#include <coppice/stop/internal/sleepers.hpp>
 
 #include <memory>
 #include <optional>

@@ -1,8 +1,8 @@
 // The stop_relay model: a stop from another thread against the end of an operation on its loop.
 #include "stop_model.hpp"
 
-#include <coppice/io/mailbox.hpp>
-#include <coppice/io/stop_relay.hpp>
+#include <coppice/io/internal/mailbox.hpp>
+#include <coppice/io/internal/stop_relay.hpp>
 
 namespace coppice::protocol_model {
 
@@ -17,7 +17,7 @@ struct item {
     item* next = nullptr;
 };
 
-// A loop of one operation; the end of it, be it a completion or a timer's, comes on its own thread.
+// A loop of one operation, which ends on the loop's own thread, by a completion or by a timer.
 struct loop {
     bool is_current() const noexcept { return thread_slot<loop, const loop*>() == this; }
     void post(item& i) noexcept { static_cast<void>(box.push(i)); }
@@ -50,13 +50,13 @@ struct request : io::internal::stop_relay<loop, item> {
     bool completed = false;
 };
 
-// The operation ends by itself in the second turn, or at once when it is interrupted; it is
+// The operation ends by itself in the second turn, or at once when it is interrupted. It is
 // destroyed as soon as it has completed, as a coroutine's frame would be.
 template <int Stoppers>
 struct stop_and_end : stop_test<stop_and_end<Stoppers>, 1 + Stoppers> {
     loop context;
     inplace_stop_source source;
-    manual_lifetime<request> storage;  // what is destroyed in it is marked as such
+    manual_lifetime<request> storage;  // the model checker sees accesses after the destruction
 
     void run(unsigned index) {
         if (index != loop_thread) {

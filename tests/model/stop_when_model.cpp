@@ -1,5 +1,5 @@
-// stop_when: two threads stop one operation through two tokens at once, and a third destroys it as
-// soon as it has completed; the function of the fused callback runs once.
+// stop_when: two threads stop one operation through two tokens concurrently, and a third destroys
+// it as soon as it has completed. The function of the fused callback runs once.
 #include "exec_model.hpp"
 
 #include <coppice/exec/stop_when.hpp>
@@ -41,7 +41,8 @@ struct stopped_twice : stop_test<stopped_twice, 3>, ending {
 
 int main() {
     report report("stop_when");
-    report.holds<stopped_twice>("two stops end an operation once, and a third thread it", far);
+    report.holds<stopped_twice>("two stops complete an operation once; a third thread destroys it",
+                                far);
     report.dies_planted<stopped_twice>("fused.run_twice", far);
     return report.finish();
 }

@@ -1,9 +1,9 @@
-// The join of waiting tasks: the parent goes on once, after all its children, and sees what they
+// The join of waiting tasks: the parent continues once, after all its children, and sees what they
 // did.
 #include "model.hpp"
 
-#include <coppice/base/fork_deque.hpp>
-#include <coppice/task/task_join.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
+#include <coppice/task/internal/task_join.hpp>
 
 namespace {
 
@@ -11,10 +11,10 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::execution;
 
-constexpr const char* header = "include/coppice/task/task_join.hpp";
+constexpr const char* header = "include/coppice/task/internal/task_join.hpp";
 
-// Thread 0 is the main line and the worker; others steal. A child says what it did in a plain
-// field.
+// Thread 0 is the main line and the worker; the other threads steal. A child notes in a plain field
+// what it did.
 template <int Thieves>
 struct parent_of_three : model::test<parent_of_three<Thieves>, 1 + Thieves> {
     static constexpr std::size_t children = 3;
@@ -72,7 +72,8 @@ struct parent_of_three : model::test<parent_of_three<Thieves>, 1 + Thieves> {
             }
         }
         if (here.main_line_ended(away)) parent();
-        while (parents.load(acquire) == 0) spin_hint();  // the join lives until the parent goes on
+        // The join lives until the parent continues.
+        while (parents.load(acquire) == 0) spin_hint();
     }
     void after() { model::require(parents.load(relaxed) == 1, "the parent never went on"); }
 };

@@ -45,9 +45,9 @@ struct further_of_kinds : further {
     static constexpr bool one_type = false;
 };
 
-constexpr const char* slot = "include/coppice/stop/slot.hpp";
-constexpr const char* chain = "include/coppice/stop/further.hpp";
-constexpr const char* frame = "include/coppice/stop/running.hpp";
+constexpr const char* slot = "include/coppice/stop/internal/slot.hpp";
+constexpr const char* chain = "include/coppice/stop/internal/further.hpp";
+constexpr const char* frame = "include/coppice/stop/internal/running.hpp";
 constexpr const char* claims = "include/coppice/stop/asymmetric.hpp";
 
 // A source and up to three callbacks. The last thread to leave destroys the source.

@@ -1,6 +1,6 @@
 // coppice-notes over a PostgreSQL server that does not answer. The tests play the server: it speaks
 // as much of the protocol (version 3.0) as it takes to be silent at a chosen place.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/io/endpoint.hpp>
 
 #include "served.hpp"

@@ -32,7 +32,7 @@ nm -D --defined-only "$work/libcoppice.so" | awk '{ print $3 }' | c++filt |
     head "$work/foreign" >&2
     fail "names outside of namespace coppice are visible"
 }
-# A cold call keeps registers that the dynamic linker does not: base/cold_call.hpp.
+# A cold call keeps registers that the dynamic linker does not: base/internal/cold_call.hpp.
 readelf -rW "$work/libcoppice.so" | c++filt >"$work/relocations"
 ! grep -F '[abi:cold]' "$work/relocations" >&2 || fail "a cold call goes by the dynamic linker"
 if [ "$renew" = --renew ]; then

@@ -3,7 +3,7 @@
 #include <coppice/pool/parallel_backend.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/just.hpp>
@@ -90,7 +90,7 @@ TEST(pool_bulk, an_exception_is_the_error_and_a_stop_request_ends_it) {
               std::nullopt);
 }
 
-// What only moves passes through bulk on any scheduler: in the values, and in the child.
+// Objects that only move pass through bulk on any scheduler, as values and as children.
 template <class Scheduler>
 void move_through_bulk(Scheduler scheduler) {
     const auto made = [] { return ex::just(std::make_unique<int>(4)); };
@@ -130,7 +130,7 @@ TEST(pool_bulk, moves_its_child_and_its_function) {
     sync_wait(ex::schedule(pool.get_scheduler()) | ex::bulk(ex::par, 9, counts_copies(copies)));
     sync_wait(ex::just() | ex::bulk(ex::seq, 9, counts_copies(copies)));
     EXPECT_EQ(copies, 0);
-    // One that cannot be copied does not connect while it is const; to ask is no error.
+    // A sender that cannot be copied does not connect while it is const; to check that is no error.
     using only_moves =
         decltype(ex::just(std::make_unique<int>(4)) | ex::continues_on(pool.get_scheduler()) |
                  ex::bulk(ex::par, 10, [](int, std::unique_ptr<int>&) {}));
@@ -138,7 +138,7 @@ TEST(pool_bulk, moves_its_child_and_its_function) {
     static_assert(!std::invocable<ex::connect_t, const only_moves&, ignores_all>);
 }
 
-TEST(pool_bulk, passes_a_reference_on_as_it_is) {
+TEST(pool_bulk, passes_a_reference_on_as_a_reference) {
     thread_pool pool(2);
     int value = 1;
     auto sndr = ex::schedule(pool.get_scheduler()) | ex::then([&]() -> int& { return value; }) |

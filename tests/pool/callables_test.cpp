@@ -1,4 +1,4 @@
-// Callables of every kind are forked, run, looped over and scheduled.
+// Callables of every kind are forked, run, looped over, and scheduled.
 #include <coppice/contract/group.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/fork_join.hpp>
@@ -86,7 +86,7 @@ TEST(callables, of_every_kind_are_forked) {
     }
 }
 
-// Two that cannot both end unless both run at once: the second is stolen.
+// Two calls that cannot end unless both run at the same time: the second one is stolen.
 atomic<int> there{0};
 void come() {
     there.fetch_add(1, relaxed);
@@ -146,7 +146,7 @@ number number_of(int i) {
     return {i};
 }
 
-TEST(callables, of_every_kind_are_looped_over) {
+TEST(callables, of_every_kind_are_called_by_loops) {
     const auto check = [] {
         sum.store(0, relaxed);
         EXPECT_TRUE(parallel_for(0, 100, add));
@@ -171,7 +171,7 @@ void count_error(std::exception_ptr) {
     runs += 10;
 }
 
-TEST(callables, of_every_kind_are_contracts) {
+TEST(callables, of_every_kind_can_be_contracts) {
     work_contract_group group(8);
     runs = 0;
     const auto all = [&] {

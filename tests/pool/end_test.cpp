@@ -1,4 +1,4 @@
-// What is submitted to a pool or a group that was told to end: it runs, once, and nobody waits.
+// Work submitted to a pool or a group that was told to end: it runs once, and no thread waits.
 #include <coppice/contract/blocking_group.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/let.hpp>
@@ -63,7 +63,7 @@ task<int> forks(Pool& pool, int n) {
     co_return a + b;
 }
 
-// Every kind of submission, from a thread that is none of the pool's.
+// Every kind of submission, by a thread that is not a worker of the pool.
 template <class Pool>
 void submit_all_kinds(Pool& pool) {
     const auto here = std::this_thread::get_id();
@@ -84,13 +84,13 @@ void submit_all_kinds(Pool& pool) {
         parallel_for(0, 100, [&](int) { ++calls; });
     });
     EXPECT_EQ(calls, 202);
-    // An item that blocks for the next one that it has submitted.
+    // An item that blocks for the next one, which it has submitted.
     const auto [nested] = *sync_wait(
         ex::schedule(sch) | ex::then([&] {
             return std::get<0>(*sync_wait(ex::schedule(sch) | ex::then([] { return 5; })));
         }));
     EXPECT_EQ(nested, 5);
-    // A stop request is heard, as ever.
+    // A stop request still has an effect.
     inplace_stop_source source;
     source.request_stop();
     EXPECT_FALSE(
@@ -109,10 +109,10 @@ TYPED_TEST(ended, runs_every_kind_of_submission_on_its_caller) {
     }
 }
 
-// Levels that block for the next one, each in a frame of `Bytes`, by whatever `Wait` waits with.
+// Levels that block for the next one. Each has a frame of `Bytes` bytes, and waits by `Wait`.
 template <std::size_t Bytes, class Wait>
 int nested(const Wait& wait, int levels) {
-    // In the frame and kept there, whatever sanitizes or optimizes it.
+    // Allocated in the frame and kept there, whatever sanitizer or optimization is used.
     void* const frame = __builtin_alloca(Bytes);
     asm volatile("" : : "r"(frame) : "memory");
     if (levels == 0) return 0;
@@ -121,7 +121,7 @@ int nested(const Wait& wait, int levels) {
     return below + 1;
 }
 
-// A receiver that tells a function when its operation has ended.
+// A receiver that calls a function when its operation has ended.
 template <class Done>
 struct tells {
     using receiver_concept = ex::receiver_tag;
@@ -139,7 +139,7 @@ void wait_elsewhere(Sender sender) {
     ex::start(op);
     promise.get_future().wait();
 }
-// A token's operation that calls f on the scheduler and completes there.
+// An operation of a completion token that calls f on the scheduler and completes there.
 template <class Scheduler, class F>
 void block_for(const Scheduler& sch, F f) {
     ex::counting_scope scope;
@@ -153,7 +153,7 @@ void block_for(const Scheduler& sch, F f) {
     sync_wait(scope.join());
 }
 
-// Whichever way a thread waits for what it submits to an ended pool, and however deep: it runs.
+// However a thread waits for what it submits to an ended pool, and however deep, it runs.
 TYPED_TEST(ended, a_hundred_levels_may_block_for_each_other) {
     test::on_a_stack_of(8 << 20, [] {
         TypeParam pool(2);
@@ -188,7 +188,7 @@ TYPED_TEST(ended, a_hundred_levels_may_block_for_each_other) {
         EXPECT_EQ(nested<1>(by_run, 100), 100);
         EXPECT_EQ(nested<1>(by_another, 100), 100);
         EXPECT_EQ(nested<1>(by_a_future, 100), 100);
-        // Frames for which there is no room soon: what is put off runs when the thread would sleep.
+        // Frames for which there is soon no room: deferred items run when the thread would sleep.
         EXPECT_EQ(nested<24'000>(by_sync_wait, 100), 100);
         EXPECT_EQ(nested<24'000>(by_task, 100), 100);
         EXPECT_EQ(nested<24'000>(by_block, 100), 100);
@@ -205,7 +205,7 @@ TYPED_TEST(ended, ten_thousand_flat_operations_need_a_small_stack) {
         for (int i = 0; i != 10'000; ++i) sync_wait(ex::schedule(sch) | ex::then([&] { ++runs; }));
         EXPECT_EQ(runs, 10'000);
         EXPECT_EQ(sync_wait(hops(pool, 10'000)), std::tuple(49'995'000));
-        // Each submits the next one and does not wait.
+        // Each operation submits the next one and does not wait for it.
         ex::counting_scope scope;
         struct submitting {
             decltype(sch) scheduler;
@@ -223,7 +223,7 @@ TYPED_TEST(ended, ten_thousand_flat_operations_need_a_small_stack) {
     });
 }
 
-TYPED_TEST(ended, a_token_of_the_caller_is_not_in_force_for_what_it_runs) {
+TYPED_TEST(ended, items_run_by_the_caller_do_not_inherit_its_token) {
     TypeParam pool(2);
     pool.request_stop();
     inplace_stop_source source;
@@ -235,7 +235,7 @@ TYPED_TEST(ended, a_token_of_the_caller_is_not_in_force_for_what_it_runs) {
     });
 }
 
-// A worker that is held up by what it runs keeps nobody else waiting.
+// A worker that its item holds up does not make another thread wait.
 TYPED_TEST(ended, run_does_not_wait_for_a_busy_worker) {
     TypeParam pool(2);
     atomic<int> held{0};
@@ -254,8 +254,8 @@ TYPED_TEST(ended, run_does_not_wait_for_a_busy_worker) {
     second.join();
 }
 
-// What workers submit while the pool ends is theirs, also the last that any of them submits.
-TYPED_TEST(ended, a_task_that_goes_on_while_the_pool_ends_is_finished) {
+// Workers run what they submit while the pool ends, even the last item that any of them submits.
+TYPED_TEST(ended, a_task_that_continues_while_the_pool_ends_completes) {
     for (int round = 0; round != 20; ++round) {
         auto pool = std::make_unique<TypeParam>(2);
         std::thread waiting([&] {
@@ -267,7 +267,7 @@ TYPED_TEST(ended, a_task_that_goes_on_while_the_pool_ends_is_finished) {
     }
 }
 
-// Submissions race with the request: each runs once, before the pool is gone.
+// Submissions race with the request. Each runs once, before the pool is gone.
 TYPED_TEST(ended, nothing_is_lost_between_a_submission_and_the_request) {
     for (const std::size_t threads : {2u, 4u}) {
         for (int round = 0; round != 20; ++round) {
@@ -299,7 +299,7 @@ TYPED_TEST(ended, nothing_is_lost_between_a_submission_and_the_request) {
     }
 }
 
-// The last operation's completion lets another thread destroy the pool, while who submitted it is
+// The completion of the last operation lets another thread destroy the pool, while the submitter is
 // about to return.
 TYPED_TEST(ended, the_pool_may_be_destroyed_as_soon_as_the_last_call_has_run) {
     for (int round = 0; round != 50; ++round) {
@@ -334,8 +334,8 @@ private:
     }
 };
 
-// The worker has left its loop by then, and looks at its deque no more.
-TYPED_TEST(ended, what_a_worker_submits_from_a_thread_locals_destructor_runs_there) {
+// The worker has then left its loop, and no longer looks at its deque.
+TYPED_TEST(ended, an_item_submitted_by_a_thread_local_destructor_runs_on_that_worker) {
     int ran = 0;
     int joined = 0;
     ex::counting_scope scope;
@@ -355,7 +355,7 @@ TYPED_TEST(ended, what_a_worker_submits_from_a_thread_locals_destructor_runs_the
     EXPECT_EQ(joined, 5);
 }
 
-TEST(ended_nodes, what_is_scheduled_on_a_node_runs_on_its_caller) {
+TEST(ended_nodes, an_item_scheduled_on_a_node_runs_on_the_caller) {
     const topology machine(std::vector<processor>{{0, 0}, {1, 1}});
     thread_pool pool({.threads = 2, .machine = machine});
     ASSERT_EQ(pool.nodes(), 2u);
@@ -368,7 +368,7 @@ TEST(ended_nodes, what_is_scheduled_on_a_node_runs_on_its_caller) {
     }
 }
 
-TEST(ended_nodes, a_worker_reaches_a_node_whose_workers_have_gone) {
+TEST(ended_nodes, a_worker_runs_items_for_a_node_whose_workers_have_ended) {
     const topology machine(std::vector<processor>{{0, 0}, {1, 1}});
     for (int round = 0; round != 50; ++round) {
         thread_pool pool({.threads = 2, .machine = machine});
@@ -379,7 +379,7 @@ TEST(ended_nodes, a_worker_reaches_a_node_whose_workers_have_gone) {
     }
 }
 
-TEST(ended_backend, the_parallel_scheduler_of_an_ended_pool_runs_on_its_caller) {
+TEST(ended_backend, the_parallel_scheduler_of_an_ended_pool_runs_on_the_caller) {
     namespace replacement = ex::parallel_scheduler_replacement;
     thread_pool pool(2);
     replacement::set_parallel_scheduler_backend(std::make_shared<parallel_backend>(pool));
@@ -392,7 +392,7 @@ TEST(ended_backend, the_parallel_scheduler_of_an_ended_pool_runs_on_its_caller) 
     replacement::set_parallel_scheduler_backend(nullptr);
 }
 
-TEST(ended_group, a_drained_or_stopped_group_runs_what_is_scheduled_on_its_caller) {
+TEST(ended_group, a_drained_or_stopped_group_runs_scheduled_items_on_the_caller) {
     const auto check = [](auto& group) {
         const auto here = std::this_thread::get_id();
         EXPECT_EQ(sync_wait(ex::schedule(group.get_scheduler()) |
@@ -414,7 +414,7 @@ TEST(ended_group, a_drained_or_stopped_group_runs_what_is_scheduled_on_its_calle
     EXPECT_FALSE(waited.execute_next_contract(inplace_stop_token()));
 }
 
-TEST(ended_group, a_pool_whose_group_was_drained_or_stopped_runs_on_its_caller) {
+TEST(ended_group, a_pool_whose_group_was_drained_or_stopped_runs_on_the_caller) {
     contract_pool drained(2), stopped(2);
     drained.group().drain();
     submit_all_kinds(drained);
@@ -422,7 +422,7 @@ TEST(ended_group, a_pool_whose_group_was_drained_or_stopped_runs_on_its_caller) 
     submit_all_kinds(stopped);
 }
 
-// Drains race with what is scheduled on the group: each runs once.
+// Drains race with work that is scheduled on the group. Each item runs once.
 TEST(ended_group, nothing_is_lost_between_schedule_and_drain) {
     for (const std::size_t threads : {2u, 4u}) {
         for (int round = 0; round != 20; ++round) {
@@ -451,7 +451,7 @@ TEST(ended_group, nothing_is_lost_between_schedule_and_drain) {
     }
 }
 
-// A contract that schedules itself by its handle, for ever: after the request it runs once more.
+// A contract that schedules itself by its handle again and again runs once more after the request.
 TEST(contract_pool_end, a_contract_that_schedules_itself_runs_at_most_once_more) {
     for (const std::size_t threads : {1u, 2u, 4u}) {
         for (const bool by_token : {false, true}) {
@@ -501,7 +501,7 @@ TEST(contract_pool_end, contracts_that_schedule_each_other_end) {
 }
 
 // What is pending when the pool is told to end still runs, and so does the release.
-TEST(contract_pool_end, what_is_pending_runs) {
+TEST(contract_pool_end, pending_contracts_and_their_releases_run) {
     for (int round = 0; round != 50; ++round) {
         atomic<int> runs{0}, releases{0};
         {

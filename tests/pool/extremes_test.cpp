@@ -1,4 +1,4 @@
-// Every number that a pool or a parallel loop takes, at the ends of its type.
+// Every number that a pool or a parallel loop takes, at the limits of its type.
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/parallel.hpp>
 #include <coppice/pool/queue_pool.hpp>
@@ -16,7 +16,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-TEST(pool_extremes, a_number_of_threads_is_served_or_refused_by_name) {
+TEST(pool_extremes, a_number_of_threads_is_accepted_or_rejected_by_name) {
     for (const std::uint64_t n : every_number) {
         const auto threads = static_cast<std::size_t>(n);
         const auto pools = [&](auto make) {
@@ -35,7 +35,7 @@ TEST(pool_extremes, a_number_of_threads_is_served_or_refused_by_name) {
     }
 }
 
-TEST(pool_extremes, every_pool_option_is_served_or_refused_by_name) {
+TEST(pool_extremes, every_pool_option_is_accepted_or_rejected_by_name) {
     for (const std::uint64_t n : every_number) {
         pool_options of_trace;
         of_trace.threads = 1;
@@ -61,7 +61,7 @@ TEST(pool_extremes, every_pool_option_is_served_or_refused_by_name) {
     }
 }
 
-// Ranges that are wider than their index: the sum of the pieces is the whole.
+// Ranges wider than their index: the pieces add up to the whole.
 template <class Index>
 void covers(Index first, Index last) {
     std::uint64_t covered = 0;
@@ -75,12 +75,12 @@ void covers(Index first, Index last) {
     EXPECT_EQ(covered, static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first));
 }
 
-TEST(parallel_extremes, a_loop_covers_all_that_its_index_can_say) {
+TEST(parallel_extremes, a_loop_covers_every_value_of_its_index) {
     covers<std::int8_t>(INT8_MIN, INT8_MAX);
     covers<std::uint8_t>(0, UINT8_MAX);
     covers<std::int16_t>(INT16_MIN, INT16_MAX);
     covers<std::uint16_t>(0, UINT16_MAX);
-    // Of wider ones, which would take as long as a loaded machine likes, the arithmetic.
+    // Wider ranges would take too long on a loaded machine, so only the arithmetic is tested.
     static_assert(coppice::internal::distance(INT32_MIN, INT32_MAX) == UINT32_MAX);
     static_assert(coppice::internal::distance(INT64_MIN, INT64_MAX) == UINT64_MAX);
     static_assert(behind(INT32_MIN, UINT32_MAX) == INT32_MAX);
@@ -101,7 +101,7 @@ TEST(parallel_extremes, every_range_of_bytes_is_summed_once) {
     }
 }
 
-TEST(parallel_extremes, a_loop_on_workers_covers_them_too) {
+TEST(parallel_extremes, a_loop_on_workers_covers_every_value_too) {
     thread_pool pool(2);
     atomic<std::uint64_t> covered{0};
     pool.run([&] {

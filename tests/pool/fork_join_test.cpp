@@ -1,7 +1,7 @@
-// pool/fork_join.hpp: every function runs once; results, exceptions, stop, depth, allocation.
+// pool/fork_join.hpp: every function runs once; results, exceptions, stops, depth, allocations.
 #include <coppice/pool/fork_join.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
 #include "allocations.hpp"
@@ -27,7 +27,7 @@ long fib(long n) {
     return a + b;
 }
 
-// Two functions that cannot both end unless both run at once.
+// Two functions that cannot end unless both run at the same time.
 struct meeting {
     coppice::internal::atomic<int> there{0};
     void come() {
@@ -36,7 +36,7 @@ struct meeting {
     }
 };
 
-TEST(fork_join, gives_the_results_in_order_and_monostate_for_void) {
+TEST(fork_join, returns_the_results_in_order_and_monostate_for_void) {
     int object = 3;
     const auto check = [&] {
         std::tuple<int, std::monostate, int&, std::unique_ptr<int>> results =
@@ -64,7 +64,7 @@ TEST(fork_join, off_the_pool_runs_in_order_on_the_caller) {
     EXPECT_EQ(order, (std::vector{1, 2, 3}));
 }
 
-TEST(fork_join, recursion_gives_what_the_plain_function_gives) {
+TEST(fork_join, recursion_returns_what_the_plain_function_returns) {
     EXPECT_EQ(fib(16), 987);
     for (const std::size_t threads : {1u, 2u, 4u, 16u}) {
         thread_pool pool(threads);
@@ -95,7 +95,7 @@ TEST(fork_join, all_idle_workers_take_part) {
     }
 }
 
-TEST(fork_join, the_first_exception_in_order_leaves_after_all_have_ended) {
+TEST(fork_join, throws_the_first_exception_in_order_after_all_have_ended) {
     const auto check = [] {
         coppice::internal::atomic<int> ended{0};
         const auto thrower = [&](const char* what) {
@@ -120,7 +120,7 @@ TEST(fork_join, the_first_exception_in_order_leaves_after_all_have_ended) {
     for (int round = 0; round != 200; ++round) pool.run(check);
 }
 
-TEST(fork_join, an_exception_of_a_stolen_function_crosses) {
+TEST(fork_join, an_exception_of_a_stolen_function_reaches_the_caller) {
     thread_pool pool(2);
     meeting m;
     EXPECT_THROW(pool.run([&] {
@@ -133,7 +133,7 @@ TEST(fork_join, an_exception_of_a_stolen_function_crosses) {
                  std::runtime_error);
 }
 
-TEST(fork_join, when_the_first_throws_a_stolen_one_has_ended_before) {
+TEST(fork_join, the_exception_of_the_first_function_waits_for_a_stolen_one) {
     thread_pool pool(2);
     for (int round = 0; round != 50; ++round) {
         coppice::internal::atomic<bool> ended{false};
@@ -155,7 +155,7 @@ TEST(fork_join, when_the_first_throws_a_stolen_one_has_ended_before) {
     }
 }
 
-TEST(fork_join, a_result_whose_sibling_throws_is_destroyed) {
+TEST(fork_join, the_result_of_a_function_whose_sibling_throws_is_destroyed) {
     const auto held = std::make_shared<int>(1);
     const auto check = [&](auto second) {
         EXPECT_THROW(fork_join([&] { return held; }, second), std::runtime_error);
@@ -235,7 +235,7 @@ long deep(long n) {
     return a + b;
 }
 
-TEST(fork_join, what_does_not_fit_into_the_deque_is_called_directly) {
+TEST(fork_join, functions_that_do_not_fit_into_the_deque_are_called_directly) {
     thread_pool pool(2);
     long depth = 3 * coppice::internal::fork_deque::capacity;
     EXPECT_EQ(pool.run([depth] { return deep(depth); }), depth);
@@ -252,7 +252,7 @@ TEST(fork_join, allocates_nothing) {
               0u);
 }
 
-TEST(fork_join, callables_are_called_where_they_are) {
+TEST(fork_join, named_callables_are_called_in_place) {
     struct counter {
         int calls = 0;
         int operator()() { return ++calls; }
@@ -266,12 +266,13 @@ TEST(fork_join, callables_are_called_where_they_are) {
     EXPECT_EQ(b.calls, 2);
 }
 
-// Small objects that look as if a copy could stand for them.
+// Small objects that look as if a copy could replace them.
 struct counts_in_const {
     int operator()() const { return ++calls; }
     mutable int calls = 0;
 };
-struct counts_behind_a_reference {  // like a closure: no assignment, no default, no aggregate
+struct counts_behind_a_reference {  // like a closure: no assignment, no default constructor, no
+                                    // aggregate
     explicit counts_behind_a_reference(int& to) noexcept : total(to) {}
     int operator()() const { return total += ++calls; }
     int& total;

@@ -1,4 +1,5 @@
-// What a join may run, and what is in force there: calls of its own region, and their own token.
+// What a join may run, and which token is in force there: calls of its own region, with their
+// token.
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/isolate.hpp>
 #include <coppice/pool/parallel.hpp>
@@ -29,9 +30,9 @@ bool& holding() {
     return thread_slot<struct holding_slot, bool>();
 }
 
-// One worker holds a lock over a join whose call another worker runs; a third has published a call
-// that wants the lock. Nobody is free to take it but the one that waits.
-TEST(isolation, a_join_does_not_run_a_stranger_that_wants_the_lock_that_is_held) {
+// One worker holds a lock across a join, whose call another worker runs. A third worker has
+// published a call that wants the lock. Only the waiting worker is free to take that call.
+TEST(isolation, a_join_does_not_run_an_unrelated_call_that_wants_the_held_lock) {
     thread_pool pool(3);
     std::mutex mutex;
     for (int round = 0; round != 5; ++round) {
@@ -44,7 +45,7 @@ TEST(isolation, a_join_does_not_run_a_stranger_that_wants_the_lock_that_is_held)
         const auto stranger = [&] {
             ran_by_the_holder = holding();
             stranger_has_run.store(true, release);
-            if (holding()) return;  // it would wait for itself
+            if (holding()) return;  // otherwise it would wait for itself
             const std::lock_guard lock(mutex);
         };
         const auto holds = [&] {
@@ -62,7 +63,7 @@ TEST(isolation, a_join_does_not_run_a_stranger_that_wants_the_lock_that_is_held)
             over.store(true, release);
         };
         const auto publishes = [&] {
-            wait_for(inner_is_stolen);  // all workers have something to do
+            wait_for(inner_is_stolen);  // all workers are busy
             fork_join([&] { wait_for(over); }, stranger);
         };
         pool.run([&] { fork_join(holds, publishes); });
@@ -98,7 +99,7 @@ void many_lock_and_fork(std::size_t threads) {
     EXPECT_EQ(ran.load(relaxed), 500);
 }
 
-TEST(isolation, a_lock_may_be_held_over_a_join) {
+TEST(isolation, a_lock_may_be_held_across_a_join) {
     for (const std::size_t threads : {2u, 4u}) {
         many_lock_and_fork<thread_pool>(threads);
         many_lock_and_fork<queue_pool<mutex_queue>>(threads);
@@ -106,7 +107,7 @@ TEST(isolation, a_lock_may_be_held_over_a_join) {
     }
 }
 
-TEST(isolation, isolate_gives_what_its_function_gives_or_throws) {
+TEST(isolation, isolate_returns_or_throws_what_its_function_does) {
     int object = 1;
     const auto check = [&] {
         EXPECT_EQ(isolate([] { return 7; }), 7);
@@ -125,7 +126,7 @@ TEST(isolation, isolate_gives_what_its_function_gives_or_throws) {
 }
 
 // All workers still take part in one tree of calls.
-TEST(isolation, a_waiting_worker_helps_the_one_that_it_waits_for) {
+TEST(isolation, a_waiting_worker_helps_the_thief_of_its_call) {
     thread_pool pool(2);
     for (int round = 0; round != 50; ++round) {
         atomic<int> there{0};
@@ -141,7 +142,7 @@ TEST(isolation, a_waiting_worker_helps_the_one_that_it_waits_for) {
                 },
                 [&] {
                     stolen.store(true, relaxed);
-                    fork_join(come, come);  // one of them by the worker that waits
+                    fork_join(come, come);  // the waiting worker runs one of them
                 });
         });
         EXPECT_EQ(there.load(relaxed), 2);
@@ -190,8 +191,8 @@ TEST(isolation, a_spawned_task_does_not_inherit_a_token_that_ends_before_it) {
     }
 }
 
-// The same while the worker that waits in a join helps: what it runs has its own token in force.
-TEST(isolation, what_a_join_runs_has_the_token_of_its_own_fork) {
+// While a worker waits in a join and helps, the call that it runs has its own token.
+TEST(isolation, a_call_run_by_a_join_has_the_token_of_its_own_fork) {
     thread_pool pool(2);
     for (int round = 0; round != 50; ++round) {
         atomic<bool> stolen{false}, helped{false};

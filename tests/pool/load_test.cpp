@@ -4,7 +4,7 @@
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -31,7 +31,7 @@ task<> count_one(thread_pool& pool, atomic<int>& ran) {
     co_return;
 }
 
-TEST(pool_load, a_million_tasks_from_foreign_threads_end_once_each_on_the_pool) {
+TEST(pool_load, a_million_tasks_from_outside_threads_each_end_once_on_the_pool) {
     constexpr int each = 500'000;
     atomic<int> ran{0};
     ex::counting_scope scope;
@@ -51,11 +51,11 @@ TEST(pool_load, a_million_tasks_from_foreign_threads_end_once_each_on_the_pool) 
     EXPECT_EQ(ran.load(relaxed), 2 * each);
 }
 
-TEST(pool_load, sixteen_workers_on_few_processors_do_all_and_all_take_part) {
+TEST(pool_load, sixteen_workers_on_few_processors_all_take_part_and_lose_nothing) {
     thread_pool pool(16);
     for (int round = 0; round != 20; ++round) {
         atomic<int> there{0};
-        // An index for each worker: none comes back before all have come.
+        // An index for each worker: no call returns before all have begun.
         EXPECT_TRUE(pool.run([&] {
             return parallel_for(0, 16, [&](int) {
                 there.fetch_add(1, relaxed);
@@ -71,8 +71,8 @@ TEST(pool_load, sixteen_workers_on_few_processors_do_all_and_all_take_part) {
               499'999'500'000l);
 }
 
-// A pool's worker may make, use and end another pool.
-TEST(pool_load, pools_in_pools) {
+// A worker of a pool may make, use, and destroy another pool.
+TEST(pool_load, a_worker_may_make_use_and_destroy_another_pool) {
     thread_pool outer(2);
     const auto sum = [] {
         return parallel_reduce(
@@ -87,9 +87,8 @@ TEST(pool_load, pools_in_pools) {
                   2 * 499'500);
     }
     queue_pool<lockfree_queue> other(1);
-    EXPECT_TRUE(outer.run([&] {
-        return other.run([&] { return other.is_current() && !outer.is_current(); });
-    }));
+    EXPECT_TRUE(outer.run(
+        [&] { return other.run([&] { return other.is_current() && !outer.is_current(); }); }));
 }
 
 TEST(pool_load, an_exception_crosses_pools) {
@@ -111,8 +110,8 @@ struct counting_item : work_item {
     atomic<int>& counter;
 };
 
-// The only worker is busy until the destructor waits, so that all the items are still queued.
-TEST(pool_load, shutdown_with_a_full_queue_runs_everything_once) {
+// The only worker is busy until the destructor waits, so all items are still queued.
+TEST(pool_load, the_destructor_runs_a_full_queue_once) {
     constexpr int count = 10'000;
     atomic<int> ran{0};
     atomic<bool> go_on{false};

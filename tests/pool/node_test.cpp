@@ -1,9 +1,9 @@
-// Nodes and pinning of pool/basic_pool.hpp: near before far, nodes' own work, bad options.
+// Nodes and pinning of pool/basic_pool.hpp: near before far, work for one node, bad options.
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -26,7 +26,7 @@ namespace ex = coppice::execution;
 using namespace coppice;
 using namespace coppice::internal;
 
-// Two nodes of two processors; nobody is pinned, so they need not exist.
+// Two nodes of two processors. No worker is pinned, so the processors need not exist.
 pool_options two_nodes(std::size_t threads = 4) {
     return {.threads = threads, .machine = topology({{0, 3}, {1, 3}, {2, 5}, {3, 5}})};
 }
@@ -57,7 +57,7 @@ TEST(pool_nodes, workers_are_dealt_to_the_nodes_of_their_processors) {
     ASSERT_EQ(pool.nodes(), 2u);
     EXPECT_EQ(pool.node_number(0), 3u);
     EXPECT_EQ(pool.node_number(1), 5u);
-    thread_pool few(two_nodes(2));  // both fit on the first
+    thread_pool few(two_nodes(2));  // both fit on the first node
     EXPECT_EQ(few.nodes(), 1u);
     thread_pool all({.machine = topology({{0, 0}, {1, 1}, {2, 1}})});
     EXPECT_EQ(all.size(), 3u);
@@ -69,7 +69,7 @@ TEST(pool_nodes, workers_are_dealt_to_the_nodes_of_their_processors) {
     EXPECT_EQ(thread_pool(pool_options{}).size(), hardware_threads());
 }
 
-TEST(pool_nodes, what_is_scheduled_on_a_node_starts_there) {
+TEST(pool_nodes, items_scheduled_on_a_node_start_there) {
     thread_pool pool(two_nodes());
     for (std::size_t node = 0; node != 2; ++node) {
         EXPECT_EQ(pool.get_scheduler(node), pool.get_scheduler(node));
@@ -83,7 +83,7 @@ TEST(pool_nodes, what_is_scheduled_on_a_node_starts_there) {
     }
 }
 
-TEST(pool_nodes, a_task_goes_back_to_its_node) {
+TEST(pool_nodes, an_await_returns_a_task_to_its_node) {
     thread_pool pool(two_nodes());
     const auto body = [](thread_pool& p) -> task<bool> {
         bool at_home = p.is_current(1);
@@ -104,7 +104,7 @@ TEST(pool_nodes, idle_workers_of_another_node_leave_a_nodes_work_alone) {
         blocked.fetch_add(1, relaxed);
         end.wait();
     };
-    // Ends first: its workers are in the items.
+    // Destroyed first: its workers are in the items.
     auto owned = std::make_unique<thread_pool>(two_nodes());
     thread_pool& pool = *owned;
     function_item first(block), second(block);
@@ -115,7 +115,7 @@ TEST(pool_nodes, idle_workers_of_another_node_leave_a_nodes_work_alone) {
     pool.submit(1, first);
     pool.submit(1, second);
     wait_for(blocked, 2);
-    // The idle node's workers have all had a look, and sleep again.
+    // The workers of the idle node have all looked, and sleep again.
     pool.submit(1, item);
     for (int i = 0; i != 50; ++i) {
         const auto parks = [&] { return pool.counts(0).parks + pool.counts(1).parks; };
@@ -129,14 +129,14 @@ TEST(pool_nodes, idle_workers_of_another_node_leave_a_nodes_work_alone) {
     owned.reset();
 }
 
-// Four workers: one waits, one of its node and one of the other have items to steal.
+// Four workers: one waits; another of its node and one of the other node have items to steal.
 TEST(pool_nodes, a_worker_steals_near_before_far) {
     constexpr int each = 20;
     atomic<int> started{0};
     gate fed, look, end;
-    std::string order;  // the looking worker's alone
+    std::string order;  // written only by the worker that looks for work
     std::vector<std::unique_ptr<function_item>> items;
-    // Ends first: its workers are in the items.
+    // Destroyed first: its workers are in the items.
     auto owned = std::make_unique<thread_pool>(two_nodes());
     thread_pool& pool = *owned;
     atomic<int> ran{0};
@@ -148,7 +148,7 @@ TEST(pool_nodes, a_worker_steals_near_before_far) {
             })));
         }
     };
-    // Each is on a worker of its own, and nobody else is free.
+    // Each item is on a worker of its own, and no other worker is free.
     const auto begin = [&] {
         started.fetch_add(1, acq_rel);
         wait_for(started, 4);
@@ -189,7 +189,7 @@ TEST(pool_nodes, forked_calls_cross_nodes_when_all_workers_are_needed) {
     EXPECT_GE(far_steals, 50u);
 }
 
-TEST(pool_nodes, the_destructor_runs_what_the_nodes_were_given) {
+TEST(pool_nodes, the_destructor_runs_the_items_of_all_nodes) {
     constexpr std::size_t count = 5000;
     const auto check = [](auto& pool, atomic<int>& ran, auto& items) {
         for (std::size_t i = 0; i != count; ++i) {
@@ -213,11 +213,13 @@ TEST(pool_nodes, the_destructor_runs_what_the_nodes_were_given) {
     EXPECT_EQ(ran.load(relaxed), 2 * static_cast<int>(count) + 2);
 }
 
-std::vector<unsigned> processors_of_this_thread() { return allowed_processors(); }
+std::vector<unsigned> processors_of_this_thread() {
+    return allowed_processors();
+}
 
-TEST(pinning, binds_each_worker_to_its_processor_or_node) {
+TEST(pinning, pins_each_worker_to_its_processor_or_node) {
     const std::vector<unsigned> allowed = allowed_processors();
-    // A node for each processor, so that each worker can be addressed.
+    // A node for each processor, so that the test can address each worker.
     std::vector<processor> machine;
     for (const unsigned id : allowed) machine.push_back({id, id});
     thread_pool pool({.pin = pinning::processor, .machine = topology(machine)});
@@ -233,7 +235,7 @@ TEST(pinning, binds_each_worker_to_its_processor_or_node) {
     const std::vector<unsigned> got = std::get<0>(*this_thread::sync_wait(std::move(where)));
     const unsigned number = whole.node_number(0);
     EXPECT_EQ(got.size(), here.on_nodes({&number, 1}).processors().size());
-    EXPECT_EQ(allowed_processors(), allowed);  // the caller is where it was
+    EXPECT_EQ(allowed_processors(), allowed);  // the caller's affinity is unchanged
 }
 
 std::size_t threads_of_this_process() {
@@ -242,7 +244,7 @@ std::size_t threads_of_this_process() {
         std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
 }
 
-TEST(pinning, a_processor_that_may_not_be_used_is_named_and_nothing_is_left_running) {
+TEST(pinning, a_forbidden_processor_is_named_and_no_worker_is_left_running) {
     const std::size_t before = threads_of_this_process();
     try {
         thread_pool pool({.threads = 2,
@@ -253,7 +255,7 @@ TEST(pinning, a_processor_that_may_not_be_used_is_named_and_nothing_is_left_runn
         EXPECT_NE(std::string(error.what()).find("processor 9999 "), std::string::npos);
     }
     EXPECT_EQ(threads_of_this_process(), before);
-    // Without pinning it is only a picture of the machine.
+    // Without pinning the topology only describes the machine.
     EXPECT_EQ(thread_pool({.threads = 1, .machine = topology({{9999, 0}})}).size(), 1u);
 }
 

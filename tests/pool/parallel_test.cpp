@@ -1,7 +1,7 @@
-// pool/parallel.hpp: every index once, exceptions, stop, order of operands.
+// pool/parallel.hpp: every index once, exceptions, stops, and the order of operands.
 #include <coppice/pool/parallel.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
 #include "allocations.hpp"
@@ -36,7 +36,7 @@ TEST(parallel_for, calls_each_index_once) {
     pool.run(check);
 }
 
-TEST(parallel_for, gives_ranges_that_make_up_the_whole) {
+TEST(parallel_for, calls_with_ranges_that_make_up_the_whole) {
     thread_pool pool(3);
     std::vector<unsigned char> calls(50'000);
     pool.run([&] {
@@ -90,7 +90,7 @@ TEST(parallel_for, a_stop_request_ends_it) {
     EXPECT_FALSE(all);
 }
 
-// A stop request does not take away what is done: false says that an index was not called.
+// A stop request undoes nothing: false says that an index was not called.
 TEST(parallel_for, is_false_only_if_an_index_was_left_out) {
     const auto calls_until_stopped = [](int size, int stop_at) {
         coppice::inplace_stop_source source;
@@ -133,7 +133,7 @@ TEST(parallel_reduce, keeps_the_order_of_operands) {
     for (int round = 0; round != 20; ++round) pool.run(check);
 }
 
-TEST(parallel_reduce, sums_what_is_not_at_zero) {
+TEST(parallel_reduce, sums_ranges_that_do_not_begin_at_zero) {
     thread_pool pool(2);
     EXPECT_EQ(pool.run([] {
         return parallel_reduce(

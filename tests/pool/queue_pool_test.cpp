@@ -1,17 +1,17 @@
-// The pools' other queues, pool/queue_pool.hpp and pool/contract_pool.hpp: every item runs once.
+// The other queues of pools, pool/queue_pool.hpp and pool/contract_pool.hpp: each item runs once.
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/blocking_call.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/fork_join.hpp>
-#include <coppice/pool/growing_deque.hpp>
+#include <coppice/pool/internal/blocking_call.hpp>
+#include <coppice/pool/internal/growing_deque.hpp>
+#include <coppice/pool/internal/mutex_deque.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/pool/lockfree_queue.hpp>
-#include <coppice/pool/mutex_deque.hpp>
 #include <coppice/pool/mutex_queue.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
-#include <coppice/pool/work_queues.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -61,7 +61,7 @@ using pools = testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lo
                              stealing_pool<counted_deques>>;
 TYPED_TEST_SUITE(every_pool, pools);
 
-TYPED_TEST(every_pool, runs_what_many_threads_submit_once) {
+TYPED_TEST(every_pool, runs_each_item_that_many_threads_submit_once) {
     constexpr int each = 3000;
     atomic<int> ran{0};
     std::vector<std::unique_ptr<counting_item>> items;
@@ -80,7 +80,7 @@ TYPED_TEST(every_pool, runs_what_many_threads_submit_once) {
     EXPECT_EQ(ran.load(relaxed), 3 * each);
 }
 
-TYPED_TEST(every_pool, runs_what_its_workers_submit_and_grows) {
+TYPED_TEST(every_pool, runs_the_items_of_its_workers_while_deques_grow) {
     atomic<int> leaves{0};
     {
         TypeParam pool(3);
@@ -120,13 +120,13 @@ TEST(thread_pool_load, a_million_items_from_outside_run_once) {
     memory.deallocate(first, count);
 }
 
-TEST(lockfree_ring, refuses_when_full_and_is_first_in_first_out_over_many_laps) {
+TEST(lockfree_ring, rejects_when_full_and_is_first_in_first_out_over_many_laps) {
     lockfree_ring<work_item, 4> ring;
     atomic<int> none{0};
     std::vector<std::unique_ptr<counting_item>> items;
     for (int i = 0; i != 5; ++i) items.push_back(std::make_unique<counting_item>(none));
     EXPECT_TRUE(ring.looks_empty());
-    for (int lap = 0; lap != 70'000; ++lap) {  // beyond 2^16 laps of the ring
+    for (int lap = 0; lap != 70'000; ++lap) {  // more than the 2^16 laps that the ring counts
         for (std::size_t i = 0; i != 4; ++i) ASSERT_TRUE(ring.push(items[i].get()));
         ASSERT_FALSE(ring.push(items[4].get()));
         for (std::size_t i = 0; i != 4; ++i) ASSERT_EQ(ring.pop(), items[i].get());
@@ -135,7 +135,7 @@ TEST(lockfree_ring, refuses_when_full_and_is_first_in_first_out_over_many_laps) 
     EXPECT_TRUE(ring.looks_empty());
 }
 
-TEST(growing_deque, keeps_order_while_it_grows_and_says_when_it_cannot) {
+TEST(growing_deque, keeps_order_while_it_grows_and_reports_when_it_cannot) {
     const auto check = [](auto& deque) {
         atomic<int> none{0};
         std::vector<std::unique_ptr<counting_item>> items;

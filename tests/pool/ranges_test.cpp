@@ -1,4 +1,4 @@
-// Ranges of every integer type at its ends: loops, reductions and bulk on every kind of pool.
+// Ranges of every integer type at its limits: loops, reductions, and bulk on every kind of pool.
 #include <coppice/pool/bulk.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/parallel.hpp>
@@ -40,7 +40,7 @@ constexpr std::uint64_t width(Index first, Index last) {
 }
 
 // What the calls of one loop have covered. A loaded machine may cut a loop more often than a test
-// has time for: then it is stopped.
+// has time for; the loop is then stopped.
 template <class Index>
 class cover {
 public:
@@ -72,7 +72,7 @@ TYPED_TEST(range_of, the_widest_loop_covers_each_index_once) {
     using Index = TypeParam;
     const auto check = [] {
         cover<Index>(least<Index>, most<Index>).expect_all();
-        // More than half of what the index can say: the width is no value of a signed one.
+        // More than half of the index's values: a signed index cannot represent the width.
         cover<Index>(static_cast<Index>(least<Index> / 4 * 3),
                      static_cast<Index>(most<Index> / 4 * 3))
             .expect_all();
@@ -129,7 +129,7 @@ TYPED_TEST(range_of, the_indices_beside_both_ends_are_visited) {
     for (const std::size_t threads : {2u, 4u}) thread_pool(threads).run(check);
 }
 
-// Loops that would take too long end by the stop request of their first calls.
+// Loops that would take too long are ended by a stop request of their first calls.
 TYPED_TEST(range_of, the_widest_loop_and_reduction_can_be_stopped) {
     using Index = TypeParam;
     thread_pool pool(2);
@@ -152,7 +152,7 @@ TYPED_TEST(range_of, the_widest_loop_and_reduction_can_be_stopped) {
     });
 }
 
-// Calls f for [0, shape) by bulk_chunked, whatever it is cut into; the sum of the pieces.
+// Calls f for [0, shape) by bulk_chunked, and returns the sum of the pieces.
 template <class Shape>
 std::uint64_t covered_by_bulk(auto scheduler, auto policy, Shape shape) {
     std::uint64_t covered = 0;
@@ -174,7 +174,7 @@ TYPED_TEST(range_of, bulk_of_any_shape_covers_it) {
              {Index(0), Index(1), Index(100), sizeof(Index) == 1 ? most<Index> : Index(1000),
               least<Index>, static_cast<Index>(least<Index> / 2)}) {
             const std::uint64_t whole = shape > 0 ? width(Index(0), shape) : 0;
-            if (whole > 100'000) continue;  // by index, below, it would take too long
+            if (whole > 100'000) continue;  // index by index, as below, it would take too long
             EXPECT_EQ(covered_by_bulk<Index>(scheduler, ex::par, shape), whole);
             EXPECT_EQ(covered_by_bulk<Index>(scheduler, ex::seq, shape), whole);
             atomic<std::uint64_t> calls{0};
@@ -198,14 +198,14 @@ TYPED_TEST(range_of, bulk_of_any_shape_covers_it) {
     ex::parallel_scheduler_replacement::set_parallel_scheduler_backend(nullptr);
 }
 
-TEST(parallel_for, a_range_of_three_thousand_million_ints_is_walked_whole) {
+TEST(parallel_for, covers_a_range_of_three_billion_ints) {
     const auto check = [] { cover<int>(-1'500'000'000, 1'500'000'000).expect_all(); };
     check();
     for (const std::size_t threads : {2u, 4u}) thread_pool(threads).run(check);
 }
 
-// Wider integers than 64 bits, which count as integral with the extensions of some compilers, are
-// refused by everything that walks a range: their distances would be cut off.
+// Some compilers have integers of more than 64 bits that count as integral. Everything that walks a
+// range rejects them, because their distances would be cut off.
 __extension__ using wide = __int128;
 __extension__ using unsigned_wide = unsigned __int128;
 

@@ -1,5 +1,5 @@
 // Plan: task_scheduler of a pool [exec.task.scheduler]: bulk side by side on its workers, in tasks.
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
 #include <coppice/exec/just.hpp>
@@ -32,7 +32,7 @@ using coppice::task;
 using coppice::thread_pool;
 using coppice::this_thread::sync_wait;
 
-// Two calls that wait for each other: they end only if two workers make them.
+// Two calls that wait for each other; they end only if two workers make them.
 template <class Pool>
 class meeting {
 public:
@@ -158,7 +158,7 @@ TEST(pool_task_scheduler, bulk_allocates_nothing) {
         sync_wait(ex::schedule(sch) | ex::bulk(ex::par, 100, [](int) noexcept {}) |
                   ex::bulk_unchunked(ex::par, 100, [](int) noexcept {}));
     };
-    // The state is steady once each worker has begun, whenever that is.
+    // The state is steady once each worker has begun, which may take a while.
     std::size_t allocated = 1;
     for (int round = 0; round != 1000 && allocated != 0; ++round) {
         const coppice::test::allocation_count count;

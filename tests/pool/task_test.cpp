@@ -39,14 +39,14 @@ auto on(thread_pool& pool, task<T> t) {
     return sync_wait(ex::starts_on(pool.get_scheduler(), std::move(t)));
 }
 
-TEST(pool_tasks, recursion_gives_what_the_plain_function_gives) {
+TEST(pool_tasks, recursion_returns_what_the_plain_function_returns) {
     for (const std::size_t threads : {1u, 2u, 4u, 16u}) {
         thread_pool pool(threads);
         for (int round = 0; round != 20; ++round) EXPECT_EQ(on(pool, fib(16)), std::tuple(987L));
     }
 }
 
-TEST(pool_tasks, waited_for_tasks_run_at_once_on_idle_workers) {
+TEST(pool_tasks, wait_for_tasks_runs_children_on_idle_workers) {
     thread_pool pool(3);
     for (int round = 0; round != 100; ++round) {
         coppice::internal::atomic<int> there{0};
@@ -79,7 +79,7 @@ int run_elsewhere(Run run) {
     return elsewhere.load(coppice::internal::relaxed);
 }
 
-// A loop that a worker runs is confined to that worker's thread, as are the tasks on it.
+// A loop that a worker runs is confined to that worker's thread, as are its tasks.
 TEST(pool_tasks, children_of_a_task_on_another_scheduler_are_not_offered_to_the_pool) {
     thread_pool pool(4);
     const int in_sync_wait =
@@ -124,8 +124,8 @@ TEST(pool_tasks, children_are_offered_whatever_type_the_scheduler_has) {
     EXPECT_EQ(ex::team_of(ex::task_scheduler(ex::inline_scheduler())), nullptr);
 }
 
-// Children that leave the worker in the middle: their siblings lie in its deque meanwhile.
-TEST(pool_tasks, children_that_suspend_leave_the_others_to_their_worker) {
+// Children that leave the worker halfway, while their siblings are in its deque.
+TEST(pool_tasks, the_worker_runs_the_siblings_of_a_child_that_suspends) {
     thread_pool pool(2), other(1);
     auto away = [](thread_pool& elsewhere, int n) -> task<int> {
         for (int i = 0; i != n; ++i) {
@@ -192,7 +192,7 @@ TEST(pool_tasks, a_task_stays_on_the_pool_whatever_it_awaits) {
     EXPECT_EQ(on(pool, both()), std::tuple(true));
 }
 
-TEST(pool_tasks, when_all_of_tasks_on_the_pool) {
+TEST(pool_tasks, when_all_runs_tasks_on_the_pool) {
     thread_pool pool(2);
     auto where = [](thread_pool& p) -> task<bool> { co_return p.is_current(); };
     auto both = ex::when_all(ex::starts_on(pool.get_scheduler(), where(pool)),
@@ -200,8 +200,8 @@ TEST(pool_tasks, when_all_of_tasks_on_the_pool) {
     EXPECT_EQ(sync_wait(std::move(both)), std::tuple(true, true));
 }
 
-// Every few calls go to another pool in the middle, so that chains are detached while their parents
-// call on; with Env = anywhere they also end there.
+// Every few calls go to another pool halfway, so that chains are detached while their parents
+// continue to call. With Env = anywhere they also end there.
 struct anywhere {
     using scheduler_type = ex::inline_scheduler;
 };
@@ -221,7 +221,7 @@ task<long, Env> wandering_fib(thread_pool& other, int n) {
     co_return a + std::move(kept).get();
 }
 
-TEST(pool_tasks, calls_that_are_detached_in_the_middle_end_once_and_keep_their_results) {
+TEST(pool_tasks, calls_that_are_detached_halfway_end_once_and_keep_their_results) {
     for (const std::size_t threads : {1u, 2u, 4u}) {
         thread_pool pool(threads), other(2);
         for (int round = 0; round != 10; ++round) {

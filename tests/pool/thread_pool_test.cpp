@@ -1,7 +1,7 @@
-// pool/thread_pool.hpp: every item runs once; results, exceptions, sleep, the end.
+// pool/thread_pool.hpp: every item runs once; results, exceptions, sleep, and the end.
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -51,7 +51,7 @@ struct splitting_item : work_item {
     int depth;
 };
 
-TEST(thread_pool, no_threads_is_an_error) {
+TEST(thread_pool, zero_threads_is_an_error) {
     EXPECT_THROW(thread_pool pool(0), std::invalid_argument);
     EXPECT_GE(thread_pool::hardware(), 1u);
 }
@@ -96,7 +96,7 @@ TEST(thread_pool, work_that_overflows_a_deque_is_not_lost) {
     EXPECT_EQ(leaves.load(coppice::internal::relaxed), 1 << 14);
 }
 
-TEST(thread_pool, run_gives_the_result_or_the_exception) {
+TEST(thread_pool, run_returns_the_result_or_throws_the_exception) {
     thread_pool pool(2);
     EXPECT_EQ(pool.run([] { return 7; }), 7);
     const std::thread::id caller = std::this_thread::get_id();
@@ -132,7 +132,7 @@ TEST(thread_pool, awaiting_schedule_moves_a_task_to_a_worker) {
             co_await p.get_scheduler().schedule();
             co_return p.is_current();
         };
-        // It outlives its lambda, and so captures nothing.
+        // The coroutine outlives its lambda, so the lambda captures nothing.
         auto parent = [](thread_pool& p, auto make_child, bool& all_inside,
                          coppice::internal::atomic<int>& h) -> detached {
             for (int i = 0; i != 1000; ++i) {
@@ -157,7 +157,7 @@ TEST(thread_pool, its_scheduler_is_a_senders_scheduler) {
     EXPECT_EQ(coppice::this_thread::sync_wait(std::move(work)), std::tuple(true));
 }
 
-TEST(thread_pool, a_stop_request_ends_what_was_scheduled_with_stopped) {
+TEST(thread_pool, work_that_is_stopped_before_it_runs_completes_with_stopped) {
     namespace ex = coppice::execution;
     thread_pool pool(1);
     coppice::inplace_stop_source source;
@@ -181,7 +181,7 @@ TEST(thread_pool, a_task_is_a_sender_that_starts_on_the_pool) {
 
 TEST(thread_pool, submitting_allocates_nothing) {
     thread_pool pool(2);
-    // Until both workers have started, which may take a while on a busy machine.
+    // Waits until both workers have started, which may take a while on a busy machine.
     while (pool.counts(0).parks == 0 || pool.counts(1).parks == 0) pool.run([] {});
     const coppice::test::allocation_count count;
     for (int i = 0; i != 100; ++i) pool.run([] {});
@@ -190,7 +190,7 @@ TEST(thread_pool, submitting_allocates_nothing) {
 
 TEST(thread_pool, idle_workers_park) {
     thread_pool pool(2);
-    // Each round lets the workers go idle; parks are counted when they give up searching.
+    // Each round lets the workers go idle. A park is counted when a worker gives up its search.
     std::uint64_t parks = 0;
     for (int i = 0; i != 10'000 && parks < 2; ++i) {
         pool.run([] {});
@@ -203,7 +203,7 @@ TEST(thread_pool, idle_workers_park) {
     EXPECT_GE(runs, 1u);
 }
 
-TEST(thread_pool, what_is_submitted_after_request_stop_still_runs) {
+TEST(thread_pool, items_submitted_after_request_stop_still_run) {
     coppice::internal::atomic<int> ran{0};
     std::vector<std::unique_ptr<counting_item>> items;
     for (int i = 0; i != 100; ++i) items.push_back(std::make_unique<counting_item>(ran));

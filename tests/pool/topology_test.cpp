@@ -1,4 +1,4 @@
-// pool/topology.hpp: planted trees of sysfs, whole and broken; restriction to a part.
+// pool/topology.hpp: made-up trees of sysfs, complete and broken; and restricted topologies.
 #include <coppice/pool/topology.hpp>
 
 #include <gtest/gtest.h>
@@ -59,20 +59,20 @@ std::vector<unsigned> homes(const topology& t) {
 }
 using list = std::vector<unsigned>;
 
-TEST(topology, without_sysfs_there_is_one_node_with_all_that_is_allowed) {
+TEST(topology, without_sysfs_there_is_one_node_with_all_allowed_processors) {
     const topology t = topology::read("/no/such/folder", list{1, 4, 5});
     EXPECT_EQ(ids(t), (list{1, 4, 5}));
     EXPECT_EQ(t.nodes(), (list{0}));
 }
 
-TEST(topology, one_node) {
+TEST(topology, reads_one_node) {
     const planted_tree tree;
     tree.plant_node(0, "0-3\n");
     EXPECT_EQ(ids(tree.read(4)), (list{0, 1, 2, 3}));
     EXPECT_EQ(tree.read(4).nodes(), (list{0}));
 }
 
-TEST(topology, two_nodes_whose_cores_have_two_threads_give_each_core_one_worker_first) {
+TEST(topology, with_two_threads_per_core_each_core_gets_one_worker_first) {
     const planted_tree tree;
     tree.plant_node(0, "0-1,4-5\n");
     tree.plant_node(1, "2-3,6-7\n");
@@ -82,19 +82,19 @@ TEST(topology, two_nodes_whose_cores_have_two_threads_give_each_core_one_worker_
     }
     EXPECT_EQ(ids(tree.read(8)), (list{0, 1, 2, 3, 4, 5, 6, 7}));
     EXPECT_EQ(homes(tree.read(8)), (list{0, 0, 1, 1, 0, 0, 1, 1}));
-    // Where a core's first thread may not be used, its second is its first.
+    // If a core's first thread may not be used, its second counts as the first.
     const topology part = topology::read(tree.root(), list{0, 4, 5, 6});
     EXPECT_EQ(ids(part), (list{0, 5, 6, 4}));
 }
 
-TEST(topology, eight_nodes_with_holes) {
+TEST(topology, reads_eight_nodes_with_gaps_in_their_numbers) {
     const planted_tree tree;
     for (unsigned i = 0; i != 8; ++i) {
-        // Some nodes have memory alone.
+        // Some nodes have only memory.
         const std::string own = std::to_string(2 * i) + "-" + std::to_string(2 * i + 1);
         tree.plant_node(3 * i, i % 3 == 2 ? "\n" : own + "\n");
     }
-    // The processors of the nodes without a list belong to the first.
+    // The processors of the nodes without a list belong to the first node.
     EXPECT_EQ(tree.read(16).nodes(), (list{0, 3, 9, 12, 18, 21}));
     const topology t = topology::read(tree.root(), list{2, 3, 7, 9, 15});
     EXPECT_EQ(t.nodes(), (list{3, 9, 12, 21}));
@@ -106,11 +106,11 @@ TEST(topology, offline_processors_are_left_out) {
     tree.plant_node(0, "0,2-3\n");
     tree.plant("cpu/online", "0,2-3\n");
     EXPECT_EQ(ids(tree.read(4)), (list{0, 2, 3}));
-    tree.plant("cpu/online", "17\n");  // nothing of ours: not to be believed
+    tree.plant("cpu/online", "17\n");  // none of the allowed processors, so it is ignored
     EXPECT_EQ(ids(tree.read(4)), (list{0, 1, 2, 3}));
 }
 
-TEST(topology, garbage_is_as_good_as_nothing) {
+TEST(topology, malformed_files_count_as_missing) {
     for (const char* const garbage :
          {"", "\n", "x", "0-", "-3", "3-1", "0,,1", "0,", "0 1", "0-3x", "0x1", "99999999999",
           "0-99999999999999999999", "\xff\xfe", "0-3-5"}) {
@@ -128,11 +128,11 @@ TEST(topology, garbage_is_as_good_as_nothing) {
     const planted_tree tree;
     std::filesystem::create_directories(tree.root() + "/node/node0/cpulist");  // a folder
     tree.plant_node(1, "0-4294967295\n");  // long ranges cost nothing
-    tree.plant_node(2, "0-1\n");           // taken by the first that lists it
+    tree.plant_node(2, "0-1\n");           // taken by the first node that lists it
     EXPECT_EQ(tree.read(2).nodes(), (list{1}));
 }
 
-TEST(topology, a_part_is_asked_for_by_node_or_by_processor) {
+TEST(topology, can_be_restricted_to_nodes_or_processors) {
     const topology t({{0, 0}, {1, 0}, {2, 1}, {3, 1}, {4, 7}});
     EXPECT_EQ(ids(t.on_nodes(list{1, 7})), (list{2, 3, 4}));
     EXPECT_EQ(ids(t.on_processors(list{4, 0})), (list{0, 4}));
@@ -149,11 +149,10 @@ TEST(topology, a_part_is_asked_for_by_node_or_by_processor) {
     EXPECT_THROW(t.on_nodes({}), std::invalid_argument);
     EXPECT_THROW(t.on_processors({}), std::invalid_argument);
     EXPECT_THROW(topology({}), std::invalid_argument);
-    EXPECT_NE(message([&] { topology({{3, 0}, {3, 1}}); }).find("processor 3 "),
-              std::string::npos);
+    EXPECT_NE(message([&] { topology({{3, 0}, {3, 1}}); }).find("processor 3 "), std::string::npos);
 }
 
-TEST(topology, of_this_process_has_the_allowed_processors) {
+TEST(topology, of_this_process_has_exactly_the_allowed_processors) {
     const list allowed = coppice::internal::allowed_processors();
     ASSERT_FALSE(allowed.empty());
     list mine = ids(topology::of_this_process());

@@ -2,7 +2,7 @@
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include "allocations.hpp"
 #include "trace_file.hpp"
@@ -65,7 +65,7 @@ struct counting_item : work_item {
     atomic<int>& counter;
 };
 
-TEST(pool_counts, a_run_per_item_and_a_park_per_rest) {
+TEST(pool_counts, each_item_is_one_run_and_each_sleep_one_park) {
     thread_pool pool(1);
     for (std::uint64_t i = 0; i != 200; ++i) {
         while (pool.counts(0).parks != i + 1) std::this_thread::yield();
@@ -75,7 +75,7 @@ TEST(pool_counts, a_run_per_item_and_a_park_per_rest) {
     EXPECT_EQ(sum_of(pool).steals + sum_of(pool).failed_steals + sum_of(pool).wakes, 0u);
 }
 
-TEST(pool_counts, runs_are_the_items_and_the_stolen_calls) {
+TEST(pool_counts, runs_count_items_and_stolen_calls) {
     constexpr int count = 20'000;
     atomic<int> ran{0};
     thread_pool pool(3);
@@ -86,7 +86,7 @@ TEST(pool_counts, runs_are_the_items_and_the_stolen_calls) {
     }
     while (ran.load(relaxed) != count) std::this_thread::yield();
     EXPECT_EQ(sum_of(pool).runs, std::uint64_t{count});
-    // Of three calls that meet two are stolen, beside what was of the items.
+    // Of three calls that meet, two are stolen, in addition to the stolen items.
     const std::uint64_t stolen_items = sum_of(pool).steals;
     ran.store(0, relaxed);
     const auto meet = [&] {
@@ -98,12 +98,12 @@ TEST(pool_counts, runs_are_the_items_and_the_stolen_calls) {
     EXPECT_EQ(sum_of(pool).steals, stolen_items + 2);
 }
 
-TEST(pool_trace, says_what_the_counters_say) {
+TEST(pool_trace, agrees_with_the_counters) {
     thread_pool pool({.threads = 3, .trace_events = 100'000});
     for (int i = 0; i != 100; ++i) {
         EXPECT_EQ(pool.run([] { return fib(12); }), 144);
     }
-    // Once all sleep, the counts stand still.
+    // Once all workers sleep, the counts no longer change.
     worker_counts counts;
     trace_file file;
     do {
@@ -145,7 +145,7 @@ TEST(pool_trace, recording_allocates_nothing) {
     EXPECT_EQ(count.so_far(), 0u);
 }
 
-TEST(pool_trace, a_pool_that_keeps_none_writes_an_empty_one) {
+TEST(pool_trace, a_pool_without_trace_events_writes_an_empty_trace) {
     thread_pool pool(2);
     pool.run([] {});
     const trace_file file = trace_of(pool);

@@ -1,5 +1,5 @@
-// Everything that forks, where membarrier(2) is missing: base/fork_deque.hpp goes through its lock.
-#include <coppice/base/asymmetric.hpp>
+// Everything that forks, without membarrier(2): base/internal/fork_deque.hpp then uses its lock.
+#include <coppice/base/internal/asymmetric.hpp>
 
 #include "without_call.hpp"
 
@@ -19,10 +19,10 @@ TEST(fall_back, is_used_where_membarrier_is_missing) {
               ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 
-TEST(fall_back, fork_join_and_loops_work_without_membarrier) {
+TEST(fall_back, fork_join_and_loops_return_the_same_results_without_membarrier) {
     passes_again("fork_join*:parallel*:pool_bulk*");
 }
-TEST(fall_back, tasks_work_without_membarrier) {
+TEST(fall_back, tasks_return_the_same_results_without_membarrier) {
     passes_again("pool_tasks*");
 }
 TEST(fall_back, pools_sleep_and_end_without_membarrier) {

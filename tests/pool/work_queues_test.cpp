@@ -1,9 +1,9 @@
-// What comes from outside a pool: taken in shares, in order, each item once.
+// Items from outside a pool: taken in shares, in order, each item once.
 #include <coppice/base/clock.hpp>
-#include <coppice/pool/deque.hpp>
+#include <coppice/pool/internal/deque.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/pool/mutex_queue.hpp>
 #include <coppice/pool/thread_pool.hpp>
-#include <coppice/pool/work_queues.hpp>
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ std::vector<int> counting_from(int first, int count) {
     return numbers;
 }
 
-TEST(mutex_queue, gives_a_share_of_the_oldest_in_order) {
+TEST(mutex_queue, pop_share_returns_the_oldest_items_in_order) {
     items all = make_items(10);
     mutex_queue queue;
     for (numbered_item& each : all) queue.push(&each);
@@ -69,7 +69,7 @@ TEST(mutex_queue, gives_a_share_of_the_oldest_in_order) {
     EXPECT_EQ(queue.pop(), nullptr);
 }
 
-TEST(mutex_queue, what_is_put_back_comes_before_what_came_since) {
+TEST(mutex_queue, items_put_back_come_before_items_pushed_since) {
     items all = make_items(6);
     mutex_queue queue;
     for (int i = 0; i != 4; ++i) queue.push(&all[static_cast<std::size_t>(i)]);
@@ -85,7 +85,7 @@ TEST(mutex_queue, what_is_put_back_comes_before_what_came_since) {
     EXPECT_TRUE(queue.looks_empty());
 }
 
-TEST(mutex_queue, a_share_of_one_is_the_oldest) {
+TEST(mutex_queue, a_share_of_one_is_the_oldest_item) {
     items all = make_items(3);
     mutex_queue queue;
     for (numbered_item& each : all) queue.push(&each);
@@ -129,7 +129,7 @@ TEST(mutex_queue, shares_taken_while_others_push_lose_nothing_and_keep_the_order
     EXPECT_TRUE(queue.looks_empty());
 }
 
-TEST(stealing_queues, a_worker_takes_its_share_from_outside_and_others_steal_of_it) {
+TEST(stealing_queues, a_worker_takes_its_share_from_outside_and_thieves_steal_from_it) {
     items all = make_items(8);
     thread_pool_queues queues(2);
     for (numbered_item& each : all) queues.push_outside(&each);
@@ -137,7 +137,7 @@ TEST(stealing_queues, a_worker_takes_its_share_from_outside_and_others_steal_of_
     ASSERT_NE(first.item, nullptr);
     EXPECT_EQ(number_of(first.item), 0);
     EXPECT_TRUE(first.others_too);
-    // The share is half of all; the newest of it is the first that others get.
+    // The share is half of all items. Thieves get its newest item first.
     const stolen<work_item> stolen = queues.steal(1, 0);
     ASSERT_EQ(stolen.outcome, steal_outcome::taken);
     EXPECT_EQ(number_of(stolen.item), 3);
@@ -148,7 +148,7 @@ TEST(stealing_queues, a_worker_takes_its_share_from_outside_and_others_steal_of_
     EXPECT_TRUE(queues.looks_empty());
 }
 
-TEST(stealing_queues, one_item_from_outside_concerns_nobody_else) {
+TEST(stealing_queues, one_item_from_outside_is_not_announced_to_other_workers) {
     items all = make_items(1);
     thread_pool_queues queues(4);
     queues.push_outside(&all[0]);
@@ -157,14 +157,14 @@ TEST(stealing_queues, one_item_from_outside_concerns_nobody_else) {
     EXPECT_FALSE(got.others_too);
 }
 
-// Time is what the test says that items took.
+// The test says how much time the items took.
 struct told_clock {
     static inline time_point told;
     time_point now() const noexcept { return told; }
 };
 using timed_queues = stealing_queues<bounded_deque<work_item, 1024>, told_clock>;
 
-// How many items the worker holds for itself, after one more next().
+// Returns how many items the worker holds for itself, after one more next().
 int next_and_count(timed_queues& queues, std::size_t worker, std::size_t thief) {
     EXPECT_NE(queues.next(worker).item, nullptr);
     int held = 0;
@@ -172,11 +172,11 @@ int next_and_count(timed_queues& queues, std::size_t worker, std::size_t thief) 
     return held;
 }
 
-TEST(stealing_queues, long_items_are_left_to_whoever_is_free_first) {
+TEST(stealing_queues, long_items_are_left_to_the_first_free_worker) {
     items all = make_items(1000);
     timed_queues queues(2);
     for (numbered_item& each : all) queues.push_outside(&each);
-    EXPECT_EQ(next_and_count(queues, 0, 1), 63);  // nothing is known yet
+    EXPECT_EQ(next_and_count(queues, 0, 1), 63);  // no time is known yet
     told_clock::told += std::chrono::milliseconds(64);
     EXPECT_EQ(next_and_count(queues, 0, 1), 0);
     told_clock::told += std::chrono::milliseconds(1);
@@ -184,30 +184,30 @@ TEST(stealing_queues, long_items_are_left_to_whoever_is_free_first) {
     EXPECT_EQ(number_of(queues.next(1).item), 66) << "held by the worker that is busy";
 }
 
-TEST(stealing_queues, a_share_has_as_many_as_take_little_time) {
+TEST(stealing_queues, a_share_is_limited_by_the_time_that_its_items_take) {
     items all = make_items(1000);
     timed_queues queues(2);
     for (numbered_item& each : all) queues.push_outside(&each);
     EXPECT_EQ(next_and_count(queues, 0, 1), 63);
-    told_clock::told += std::chrono::microseconds(128);  // two each: ten take 20
+    told_clock::told += std::chrono::microseconds(128);  // two microseconds each: ten take 20
     EXPECT_EQ(next_and_count(queues, 0, 1), 9);
-    told_clock::told += std::chrono::milliseconds(10);  // the system took the processor away
+    told_clock::told += std::chrono::milliseconds(10);  // the worker was preempted
     EXPECT_EQ(next_and_count(queues, 0, 1), 0);
     told_clock::told += std::chrono::microseconds(1);
     EXPECT_EQ(next_and_count(queues, 0, 1), 19);
     EXPECT_EQ(next_and_count(queues, 0, 1), 63) << "no time at all";
 }
 
-TEST(stealing_queues, many_workers_take_more_at_once) {
+TEST(stealing_queues, with_many_workers_a_share_is_larger) {
     items all = make_items(10'000);
     timed_queues queues(100);
     for (numbered_item& each : all) queues.push_outside(&each);
     EXPECT_EQ(next_and_count(queues, 0, 1), 63);
-    told_clock::told += std::chrono::microseconds(640);  // ten each: ten take 100
+    told_clock::told += std::chrono::microseconds(640);  // ten microseconds each: ten take 100
     EXPECT_EQ(next_and_count(queues, 0, 1), 9);
 }
 
-// A worker that finds nothing may sleep: that time is not its share's.
+// A worker that finds nothing may sleep; that time does not count for its share.
 TEST(stealing_queues, time_without_work_is_not_counted) {
     items all = make_items(210);
     timed_queues queues(2);

@@ -1,4 +1,4 @@
-// coppice-serve's flags for workloads, limits, timeouts, CORS and compression: what each changes,
+// coppice-serve's flags for workloads, limits, timeouts, CORS, and compression: what each changes,
 // its extremes, and what is refused.
 #include "served.hpp"
 
@@ -17,7 +17,7 @@ using texts = std::vector<std::string>;
 
 class served : public coppice::test::served {
 public:
-    // On one loop, so that requests are looked at in the order in which they come.
+    // On one loop, so that requests are handled in the order in which they arrive.
     explicit served(const texts& flags)
         : coppice::test::served(COPPICE_SERVE, with(flags, {"--port", "0", "--threads", "1"})) {}
 
@@ -50,7 +50,7 @@ const texts counts = {"--max-connections", "--max-connections-per-address",
 const texts times = {"--header-timeout", "--idle-timeout",    "--body-timeout",
                      "--write-timeout",  "--handler-timeout", "--drain-timeout"};
 
-TEST(serve_flags, help_shows_them_in_their_groups_with_their_defaults) {
+TEST(serve_flags, are_shown_by_help_in_groups_with_their_defaults) {
     served s({"--help"});
     EXPECT_EQ(s.exit_status(), 0);
     const std::string text = s.out();
@@ -100,7 +100,7 @@ TEST(serve_flags, bad_values_get_a_message_on_stderr_and_exit_2) {
     }
 }
 
-TEST(serve_flags, at_their_extremes_it_serves) {
+TEST(serve_flags, at_their_extremes_still_serve) {
     texts most, least = {"--max-body", "0", "--drain-timeout", "0s"};
     for (const std::string& flag : sizes) {
         most.insert(most.end(), {flag, "18446744073709551615"});
@@ -119,7 +119,7 @@ TEST(serve_flags, at_their_extremes_it_serves) {
     }
 }
 
-TEST(serve_flags, no_workloads_leaves_them_out_and_the_rest_in) {
+TEST(serve_flags, no_workloads_leaves_out_only_the_workloads) {
     served s({"--no-workloads"});
     for (const char* const target : {"/cpu", "/io", "/io-async", "/cpu?n=1", "/io?ms=0"}) {
         EXPECT_TRUE(has_status(s.get(target), 404)) << target;
@@ -143,8 +143,8 @@ TEST(serve_flags, workloads_beyond_their_limit_get_503_until_one_ends) {
         };
         const std::unique_ptr<client> first = waiting();
         std::unique_ptr<client> second = waiting();
-        EXPECT_TRUE(has_status(s.get("/healthz"), 200));  // so they are under way
-        // But in `worker` the pool may see the two after what comes later.
+        EXPECT_TRUE(has_status(s.get("/healthz"), 200));  // so these are in flight
+        // In `worker`, however, the pool may see the two after later requests.
         while (running("/io-async?ms=0")) {
         }
         for (const char* const target : {"/cpu?n=1", "/io?ms=0", "/io-async?ms=0"}) {
@@ -161,7 +161,7 @@ TEST(serve_flags, workloads_beyond_their_limit_get_503_until_one_ends) {
     }
 }
 
-TEST(serve_flags, limits_refuse_what_is_beyond_them_and_serve_what_is_not) {
+TEST(serve_flags, limits_refuse_requests_beyond_them_and_serve_the_others) {
     const std::string long_name(200, 'x');
     served s({"--max-target", "100", "--max-header", "300", "--max-fields", "3", "--max-body", "1k",
               "--max-requests-per-connection", "2"});
@@ -185,7 +185,7 @@ TEST(serve_flags, limits_refuse_what_is_beyond_them_and_serve_what_is_not) {
 TEST(serve_flags, connections_beyond_their_limit_are_refused) {
     for (const char* const flag : {"--max-connections", "--max-connections-per-address"}) {
         served s({flag, "2"});
-        // Requests that are under way: an idle connection may have to make room.
+        // Requests in flight: the server may close an idle connection to make room.
         client first(s.port()), second(s.port());
         for (client* const c : {&first, &second}) ASSERT_TRUE(c->begin_post(3));
         client third(s.port());
@@ -197,7 +197,7 @@ TEST(serve_flags, connections_beyond_their_limit_are_refused) {
     }
 }
 
-TEST(serve_flags, timeouts_end_a_connection_that_is_late) {
+TEST(serve_flags, timeouts_end_a_late_connection) {
     struct late {
         texts flags;
         std::string sent;
@@ -215,7 +215,7 @@ TEST(serve_flags, timeouts_end_a_connection_that_is_late) {
     }
 }
 
-TEST(serve_flags, a_handler_beyond_its_timeout_is_answered_for) {
+TEST(serve_flags, the_client_of_a_handler_beyond_its_timeout_gets_503) {
     served s({"--handler-timeout", "50ms"});
     EXPECT_TRUE(has_status(answer_to(s, request("/io-async?ms=10000")), 503));
 }
@@ -226,7 +226,7 @@ TEST(serve_flags, the_write_timeout_ends_a_client_that_does_not_read) {
         fs::temp_directory_path() / ("coppice-serve-write-" + std::to_string(::getpid()));
     fs::create_directories(root);
     std::ofstream(root / "large") << "x";
-    fs::resize_file(root / "large", 64u << 20);  // beyond what sockets hold
+    fs::resize_file(root / "large", 64u << 20);  // more than the sockets' buffers hold
     served s({"--write-timeout", "50ms", "--min-rate", "100G", "--root", root.string()});
     client c(s.port());
     c.send(request("/static/large"));
@@ -261,7 +261,7 @@ TEST(serve_flags, cors_permits_the_origins_and_no_others) {
         std::string::npos);
 }
 
-TEST(serve_flags, compress_packs_text_for_clients_that_want_it) {
+TEST(serve_flags, compress_compresses_text_for_clients_that_accept_it) {
     served s({"--compress"});
     EXPECT_NE(answer_to(s, request("/", "Accept-Encoding: gzip\r\n"))
                   .find("\r\nContent-Encoding: gzip\r\n"),

@@ -1,4 +1,4 @@
-// coppice-serve at SIGHUP: the access log and the served directory are opened again.
+// coppice-serve at SIGHUP: the access log and the served directory are reopened.
 #include "served.hpp"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST_F(serve_reload, under_load_every_request_has_its_line_in_one_of_the_logs) {
     }
 }
 
-TEST_F(serve_reload, what_cannot_be_opened_again_stays_and_is_said_to) {
+TEST_F(serve_reload, what_cannot_be_reopened_stays_in_use_and_is_reported) {
     const fs::path moved = directory / "moved";
     fs::create_directories(directory / "there/root");
     std::ofstream(directory / "there/root/a.txt") << "kept";
@@ -107,7 +107,7 @@ TEST_F(serve_reload, what_cannot_be_opened_again_stays_and_is_said_to) {
     EXPECT_NE(text.find("GET /static/a.txt"), text.npos) << text;
 }
 
-TEST_F(serve_reload, a_root_that_is_a_link_is_followed_anew) {
+TEST_F(serve_reload, a_root_that_is_a_link_is_followed_again) {
     for (const char* const version : {"1", "2"}) {
         fs::create_directory(directory / version);
         std::ofstream(directory / version / "a.txt") << version;
@@ -124,7 +124,7 @@ TEST_F(serve_reload, a_root_that_is_a_link_is_followed_anew) {
     EXPECT_EQ(body_of(s.get("/static/a.txt")), "2");
 }
 
-TEST_F(serve_reload, it_is_no_second_stop_of_a_server_that_drains) {
+TEST_F(serve_reload, does_not_end_a_draining_server_at_once) {
     served s(COPPICE_SERVE, {"--port", "0", "--threads", "1"});
     client busy(s.port());
     busy.send("GET /io-async?ms=300 HTTP/1.1\r\nHost: a\r\n\r\n");

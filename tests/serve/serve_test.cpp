@@ -145,7 +145,7 @@ TEST_P(serve_on, sigterm_and_sigint_drain_and_exit_0) {
         EXPECT_TRUE(has_status(idle.receive(), 200));
         client busy(s.port());
         busy.send("GET /io-async?ms=150 HTTP/1.1\r\nHost: a\r\n\r\n");
-        // On one loop: the request is under way when the answer to a later one is there.
+        // On one loop: once a later request is answered, this request is in flight.
         EXPECT_TRUE(has_status(s.get("/healthz"), 200));
         s.signal(number);
         EXPECT_TRUE(has_status(busy.receive(), 200));
@@ -163,7 +163,7 @@ constexpr bool sanitized = __has_feature(address_sanitizer);
 constexpr bool sanitized = false;
 #endif
 
-TEST_P(serve_on, where_descriptors_run_out_idle_connections_make_room) {
+TEST_P(serve_on, when_descriptors_run_out_idle_connections_make_room) {
     if (sanitized) GTEST_SKIP() << "the sanitizer checks addresses with descriptors of its own";
     std::vector<std::string> one_loop = flags();
     one_loop.insert(one_loop.end(), {"--threads", "1"});
@@ -187,7 +187,7 @@ TEST_P(serve_on, where_descriptors_run_out_idle_connections_make_room) {
     EXPECT_NE(metrics.find("\ncoppice_http_connections_refused_total 0\n"), std::string::npos);
 }
 
-TEST_P(serve_on, where_descriptors_run_out_among_busy_connections_it_recovers) {
+TEST_P(serve_on, when_descriptors_run_out_among_busy_connections_it_recovers) {
     if (sanitized) GTEST_SKIP() << "the sanitizer checks addresses with descriptors of its own";
     std::vector<std::string> one_loop = flags();
     one_loop.insert(one_loop.end(), {"--threads", "1"});
@@ -211,7 +211,7 @@ TEST_P(serve_on, where_descriptors_run_out_among_busy_connections_it_recovers) {
     EXPECT_EQ(body_of(last.receive()), "Hello, World!");
 }
 
-TEST_P(serve_on, the_access_log_has_what_was_asked) {
+TEST_P(serve_on, the_access_log_names_the_request) {
     const std::string path = std::filesystem::temp_directory_path() /
                              ("coppice-serve-log-" + std::to_string(::getpid()));
     std::vector<std::string> arguments = flags();
@@ -256,7 +256,7 @@ TEST(serve, files_are_served_from_the_root_and_nowhere_else) {
     fs::remove_all(root);
 }
 
-// What a command prints; its status is not looked at.
+// Returns what a command prints; ignores its status.
 std::string said_by(const std::string& command) {
     std::FILE* const pipe = ::popen(command.c_str(), "r");
     std::string text;
@@ -265,7 +265,7 @@ std::string said_by(const std::string& command) {
     return text;
 }
 
-TEST_P(serve_on, curl_is_served_as_it_expects) {
+TEST_P(serve_on, curl_gets_what_it_expects) {
     if (std::system("curl --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "curl is missing";
     served s(flags());
     const std::string curl = "curl -sS --max-time 10 ";

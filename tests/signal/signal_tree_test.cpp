@@ -1,5 +1,5 @@
 // signal/: each set signal is selected exactly once, and in the order that the bias asks for.
-#include <coppice/signal/directory.hpp>
+#include <coppice/signal/internal/directory.hpp>
 #include <coppice/signal/selection_bias.hpp>
 #include <coppice/signal/signal_tree.hpp>
 

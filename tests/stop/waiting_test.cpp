@@ -6,8 +6,8 @@
 #include "sanitizers.hpp"
 #include "without_call.hpp"
 
-#include <coppice/stop/list.hpp>
-#include <coppice/stop/sleepers.hpp>
+#include <coppice/stop/internal/list.hpp>
+#include <coppice/stop/internal/sleepers.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Replaces the global allocation functions with counting ones.
 #include "allocations.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <cstdlib>
 #include <new>

@@ -1,7 +1,7 @@
 // The same count where a sanitizer's runtime owns operator new: its hook sees every allocation.
 #include "allocations.hpp"
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*,
                                                                            std::size_t),

@@ -17,7 +17,7 @@ namespace coppice::test {
 
 // As much of a JSON value as a trace has: numbers and literals are kept as text.
 struct json_value {
-    std::string name;                 // of a member of an object
+    std::string name;  // of a member of an object
     std::string text;
     std::vector<json_value> members;  // of an object or array
     const json_value* find(std::string_view wanted) const {

@@ -1,7 +1,7 @@
 // The textbook sender that waits for its stop: what many tests stop, from many threads.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/stop/concepts.hpp>

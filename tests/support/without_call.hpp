@@ -12,9 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 namespace coppice::test {
 
@@ -23,12 +25,49 @@ inline bool call_fails(unsigned call, int error) {
     return ::syscall(call, -1, 0, 0, 0, 0, 0) == -1 && errno == error;
 }
 
+// Whether the name matches the pattern, in which * stands for any characters and ? for one.
+inline bool matches(std::string_view pattern, std::string_view name) {
+    if (pattern.empty()) return name.empty();
+    if (pattern[0] == '*') {
+        return matches(pattern.substr(1), name) ||
+               (!name.empty() && matches(pattern, name.substr(1)));
+    }
+    return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) &&
+           matches(pattern.substr(1), name.substr(1));
+}
+
+// Whether a test of this executable has a name that matches the pattern.
+inline bool some_test_matches(std::string_view pattern) {
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int s = 0; s < all.total_test_suite_count(); ++s) {
+        const testing::TestSuite& suite = *all.GetTestSuite(s);
+        for (int t = 0; t < suite.total_test_count(); ++t) {
+            const std::string name = std::string(suite.name()) + "." + suite.GetTestInfo(t)->name();
+            if (matches(pattern, name)) return true;
+        }
+    }
+    return false;
+}
+
+// Expects that each pattern of the filter before its exceptions matches a test: a filter that names
+// tests by an old name would pass without running any.
+inline void expect_matches_tests(std::string_view filter) {
+    filter = filter.substr(0, filter.find('-'));
+    while (!filter.empty()) {
+        const std::string_view pattern = filter.substr(0, filter.find(':'));
+        EXPECT_TRUE(pattern.empty() || some_test_matches(pattern)) << "no test matches " << pattern;
+        filter.remove_prefix(std::min(pattern.size() + 1, filter.size()));
+    }
+}
+
 // Expects that the tests which `filter` names, as --gtest_filter has it, pass where the call fails
-// with `error`. Skips the present test where the system has no filters.
+// with `error`, and that each of its patterns matches a test. Skips the present test where the
+// system has no filters.
 inline void expect_passes_without(unsigned call, int error, const std::string& filter) {
     if (emulated) GTEST_SKIP() << no_filters_there;
     constexpr const char* mark = "COPPICE_TEST_WITHOUT_CALL";
     ASSERT_EQ(std::getenv(mark), nullptr) << "the filter names the test that started this process";
+    expect_matches_tests(filter);
     constexpr int no_filters = 77;
     const std::string argument = "--gtest_filter=" + filter;
     const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// Results that are aligned to more than allocations are: in pooled frames, and in given ones.
+// Results with a larger alignment than allocations have: in pooled frames, and in given frames.
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/task/task.hpp>
@@ -18,7 +18,7 @@ using coppice::task;
 using coppice::wait_for_tasks;
 using coppice::this_thread::sync_wait;
 
-// Counts those that were made elsewhere than its alignment says.
+// Counts objects that were made at an address that does not have their alignment.
 template <std::size_t Align>
 class alignas(Align) aligned {
 public:
@@ -29,7 +29,7 @@ public:
 
 private:
     void look() const noexcept {
-        // volatile: the compiler knows what it ought to be
+        // volatile, because the compiler assumes that the address is right
         const volatile std::uintptr_t place = reinterpret_cast<std::uintptr_t>(this);
         if (place % Align != 0) ++misplaced;
     }
@@ -47,7 +47,7 @@ task<T> gives(std::allocator_arg_t, std::allocator<std::byte>, int value) {
     co_await ex::just();
     co_return T(value);
 }
-// The kept outcome of a task lies in its frame.
+// The kept outcome of a task is in its frame.
 template <class T, class... Args>
 task<int> sums(Args... args) {
     task<T> first = gives<T>(args..., 1), second = gives<T>(args..., 2);

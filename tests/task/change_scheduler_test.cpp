@@ -1,10 +1,10 @@
-// Plan: a task that has changed its scheduler ends where it was started, however it ends: what
-// waits for it sees a stop on its own scheduler, as it does values and errors. Of a stop by what
-// the task awaits, by tasks and senders below and around, and of one whose receiver is destroyed at
-// once.
+// Plan: a task that has changed its scheduler ends where it was started, however it ends. Its
+// waiter sees a stop on its own scheduler, as it does values and errors. Covers stops by an awaited
+// operation, tasks and senders below and around the task, and a receiver that destroys the
+// operation at once.
 #include <coppice/task/task.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
@@ -62,7 +62,7 @@ auto move_to(ex::task_scheduler to) {
     return ex::change_coroutine_scheduler(std::move(to));
 }
 
-// Where it is destroyed.
+// Notes the thread that destroys it.
 struct notes_its_end {
     explicit notes_its_end(thread_id& to) noexcept : ended_on(&to) {}
     notes_its_end(notes_its_end&&) = delete;
@@ -70,7 +70,7 @@ struct notes_its_end {
     thread_id* ended_on;
 };
 
-// Where a stop of `awaited` arrives.
+// Returns the thread on which a stop of `awaited` arrives.
 template <class Sndr>
 auto where_it_stops(Sndr awaited) {
     return std::move(awaited) | ex::let_value([](auto&&...) { return ex::just(thread_id()); }) |
@@ -104,11 +104,11 @@ task<> moves_twice_and_stops(ex::task_scheduler to) {
 }
 task<> moves_in_line_and_stops(ex::task_scheduler to) {
     co_await move_to(ex::task_scheduler(ex::inline_scheduler()));
-    co_await ex::schedule(to);  // it stays there
+    co_await ex::schedule(to);  // the task stays there
     co_await ex::just_stopped();
 }
 
-TEST(change_scheduler, a_stop_by_what_the_task_awaits_leaves_it_where_it_was_started) {
+TEST(change_scheduler, a_stop_of_an_awaited_operation_ends_the_task_where_it_was_started) {
     other_thread other;
     for (const auto make :
          {moves_and_stops, moves_and_awaits_one_that_stops, moves_and_awaits_senders_below,
@@ -117,7 +117,7 @@ TEST(change_scheduler, a_stop_by_what_the_task_awaits_leaves_it_where_it_was_sta
     }
 }
 
-TEST(change_scheduler, a_stop_reaches_the_tasks_above_where_they_are) {
+TEST(change_scheduler, a_stop_reaches_each_task_above_on_its_own_scheduler) {
     other_thread middle;
     other_thread bottom;
     struct ends {
@@ -145,11 +145,11 @@ TEST(change_scheduler, a_stop_reaches_the_tasks_above_where_they_are) {
     EXPECT_EQ(ended.root, here());
 }
 
-TEST(change_scheduler, a_task_goes_on_at_home_after_a_stop_that_it_awaits_as_a_value) {
+TEST(change_scheduler, a_task_continues_at_home_after_a_stop_that_it_awaits_as_a_value) {
     other_thread other;
     auto body = [](ex::task_scheduler to) -> task<bool> {
         const thread_id home = here();
-        // The children are connected, as senders.
+        // The children are connected as senders.
         const bool none =
             !co_await ex::stopped_as_optional(moves_and_stops(to) | ex::then([] { return 1; }));
         const bool at_home = here() == home;
@@ -163,7 +163,7 @@ TEST(change_scheduler, a_task_goes_on_at_home_after_a_stop_that_it_awaits_as_a_v
     EXPECT_EQ(sync_wait(body(other.scheduler())), std::tuple(true));
 }
 
-TEST(change_scheduler, a_stop_leaves_a_child_of_when_all_where_it_was_started) {
+TEST(change_scheduler, a_stop_of_a_child_of_when_all_arrives_where_the_child_was_started) {
     other_thread other;
     thread_id stopped_on;
     auto child = moves_and_stops(other.scheduler()) | ex::let_stopped([&stopped_on] {
@@ -176,7 +176,7 @@ TEST(change_scheduler, a_stop_leaves_a_child_of_when_all_where_it_was_started) {
     EXPECT_EQ(stopped_on, here());
 }
 
-TEST(change_scheduler, a_stop_leaves_tasks_that_are_waited_for_together_where_they_were_started) {
+TEST(change_scheduler, a_stop_of_a_child_of_wait_for_tasks_arrives_where_it_was_started) {
     other_thread other;
     thread_id ended_on;
     auto parent = [](ex::task_scheduler to, thread_id& ended) -> task<> {
@@ -197,7 +197,7 @@ TEST(change_scheduler, a_stop_leaves_tasks_that_are_waited_for_together_where_th
     EXPECT_EQ(ended_on, here());
 }
 
-TEST(change_scheduler, a_stop_from_outside_leaves_a_task_under_a_timeout_where_it_was_started) {
+TEST(change_scheduler, a_stop_request_ends_a_task_under_a_timeout_where_it_was_started) {
     other_thread other;
     other_thread stopper;
     for (int i = 0; i != 20; ++i) {
@@ -228,7 +228,7 @@ TEST(change_scheduler, a_stop_from_outside_leaves_a_task_under_a_timeout_where_i
     }
 }
 
-TEST(change_scheduler, values_and_errors_leave_a_task_where_it_was_started) {
+TEST(change_scheduler, values_and_errors_arrive_where_the_task_was_started) {
     other_thread other;
     enum class end { value, exception, plain };
     struct plain_errors {
@@ -265,7 +265,7 @@ TEST(change_scheduler, values_and_errors_leave_a_task_where_it_was_started) {
     }
 }
 
-// A receiver that says where it was completed.
+// A receiver that notes the thread on which it is completed.
 struct noted {
     ex::task_scheduler home;
     coppice::inplace_stop_source source;
@@ -292,7 +292,7 @@ private:
     noted* note_;
 };
 
-TEST(change_scheduler, a_stop_request_while_the_stop_goes_home_changes_nothing) {
+TEST(change_scheduler, a_stop_request_while_the_stop_goes_home_has_no_effect) {
     ex::run_loop home;
     noted note{ex::task_scheduler(home.get_scheduler()), {}, {}};
     std::optional<other_thread> other(std::in_place);
@@ -305,7 +305,7 @@ TEST(change_scheduler, a_stop_request_while_the_stop_goes_home_changes_nothing) 
     };
     auto operation = ex::connect(body(other->scheduler(), ended), noting_receiver(note));
     ex::start(operation);
-    other.reset();  // the stop has left the thread and waits in the loop
+    other.reset();  // the stop has left the thread, and waits in the loop
     EXPECT_EQ(ended, there);
     EXPECT_EQ(note.stopped_on, thread_id());
     note.source.request_stop();
@@ -315,7 +315,7 @@ TEST(change_scheduler, a_stop_request_while_the_stop_goes_home_changes_nothing) 
     EXPECT_EQ(note.stopped_on, here());
 }
 
-// Completes each schedule with a stop, inside start().
+// A scheduler that completes each schedule with a stop, inside start().
 struct refusing_scheduler {
     using scheduler_concept = ex::scheduler_tag;
     struct attrs {
@@ -351,7 +351,7 @@ struct refusing {
     using scheduler_type = refusing_scheduler;
 };
 
-TEST(change_scheduler, a_stop_leaves_a_task_whose_home_takes_nothing_and_in_constant_stack) {
+TEST(change_scheduler, a_stop_ends_nested_tasks_whose_homes_refuse_work_in_constant_stack) {
     std::uintptr_t low = UINTPTR_MAX;
     std::uintptr_t high = 0;
     struct notes_its_depth {
@@ -375,8 +375,8 @@ TEST(change_scheduler, a_stop_leaves_a_task_whose_home_takes_nothing_and_in_cons
     EXPECT_LT(high - low, 200u * 1024);
 }
 
-// Trees of tasks that move, wait for one another and are stopped, on a pool and two loops. Each
-// ends where it was started, and is destroyed by the test's thread at once.
+// Trees of tasks that move, wait for one another, and are stopped, on a pool and two loops. Each
+// ends where it was started, and the test's thread destroys it at once.
 class storm {
 public:
     ex::task_scheduler home() { return home_.scheduler(); }
@@ -387,7 +387,7 @@ public:
     }
 
 private:
-    // Any of so many.
+    // Returns a random number below `of`.
     static unsigned any(unsigned of) {
         static thread_local unsigned state =
             static_cast<unsigned>(std::hash<thread_id>()(here())) | 1u;
@@ -444,7 +444,7 @@ private:
     other_thread other_;
 };
 
-// Says where it was completed; then the operation is the test's.
+// Notes where it was completed; the operation then belongs to the test's thread.
 class ending_receiver {
     struct environment {
         const ex::task_scheduler* home;
@@ -464,7 +464,8 @@ public:
 private:
     void end() noexcept {
         *on_ = here();
-        // edge test.ended (release): the operation is the test's; pairs with run_and_destroy()
+        // Pairs with run_and_destroy(), whose thread owns the operation afterwards.
+        // edge test.ended (release): this thread no longer uses the operation
         ended_->store(true, coppice::internal::release);
     }
     coppice::internal::atomic<bool>* ended_;
@@ -472,7 +473,8 @@ private:
     thread_id* on_;
 };
 
-// Where `body` ended that was started on `home`. The calling thread destroys the operation at once.
+// Returns the thread on which `body`, which is started on `home`, ended. The calling thread
+// destroys the operation at once.
 thread_id run_and_destroy(const ex::task_scheduler& home, task<> body) {
     coppice::internal::atomic<bool> ended{false};
     thread_id on;
@@ -484,7 +486,7 @@ thread_id run_and_destroy(const ex::task_scheduler& home, task<> body) {
     return on;
 }
 
-TEST(change_scheduler, a_third_thread_may_destroy_the_operation_when_the_stop_has_left_it) {
+TEST(change_scheduler, a_third_thread_may_destroy_the_operation_once_it_was_stopped) {
     constexpr int rounds = coppice::test::sanitized ? 500 : 5'000;
     other_thread home;
     other_thread other;

@@ -1,7 +1,7 @@
-// task/for_each_bounded.hpp: bounds, order, errors and stops; on one thread and on a pool.
+// task/for_each_bounded.hpp: bounds, order, errors, and stops; on one thread and on a pool.
 #include <coppice/task/for_each_bounded.hpp>
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/queries.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -36,7 +36,7 @@ std::vector<int> numbers(int count) {
     return all;
 }
 
-// Each call gives the others `turns` turns before it ends.
+// Each call lets the others run for `turns` turns before it ends.
 struct turns {
     int running = 0, running_max = 0;
     std::vector<int> begun = {};
@@ -50,7 +50,7 @@ struct turns {
     }
 };
 
-TEST(for_each_bounded, calls_for_every_item_once_in_order_and_never_more_than_so_many_at_a_time) {
+TEST(for_each_bounded, calls_each_item_once_in_order_with_at_most_at_once_max_in_flight) {
     for (const int count : {0, 1, 2, 3, 10, 1000}) {
         for (const std::size_t most :
              {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{2000}, ~std::size_t{0}}) {
@@ -65,7 +65,7 @@ TEST(for_each_bounded, calls_for_every_item_once_in_order_and_never_more_than_so
     }
 }
 
-TEST(for_each_bounded, calls_that_end_at_once_need_no_stack) {
+TEST(for_each_bounded, calls_that_end_at_once_use_constant_stack) {
     int called = 0;
     const auto count = [&called](int) -> task<> {
         ++called;
@@ -75,12 +75,12 @@ TEST(for_each_bounded, calls_that_end_at_once_need_no_stack) {
     EXPECT_EQ(called, 100'000);
 }
 
-TEST(for_each_bounded, takes_items_that_only_move_spans_of_others_and_any_sender) {
+TEST(for_each_bounded, takes_move_only_items_spans_and_any_sender) {
     std::vector<std::unique_ptr<int>> owned;
     for (int i = 0; i != 5; ++i) owned.push_back(std::make_unique<int>(i));
     int sum = 0;
     const auto add = [&sum](std::unique_ptr<int>& n) {
-        return ex::just(std::move(n), sum += *n);  // its values are dropped
+        return ex::just(std::move(n), sum += *n);  // its values are discarded
     };
     ASSERT_TRUE(sync_wait(for_each_bounded(std::move(owned), 2, add)));
     EXPECT_EQ(sum, 10);
@@ -93,12 +93,12 @@ TEST(for_each_bounded, takes_items_that_only_move_spans_of_others_and_any_sender
     EXPECT_EQ(texts, (std::vector<std::string>{"aa", "bb"}));
 }
 
-TEST(for_each_bounded, of_none_at_a_time_is_refused) {
+TEST(for_each_bounded, rejects_an_at_once_max_of_zero) {
     const auto none = [](int) -> task<> { co_return; };
     EXPECT_THROW(sync_wait(for_each_bounded(numbers(2), 0, none)), std::invalid_argument);
 }
 
-TEST(for_each_bounded, the_first_error_ends_it_and_no_further_item_is_begun) {
+TEST(for_each_bounded, the_first_error_ends_it_and_no_further_item_begins) {
     for (const bool from_the_call : {false, true}) {
         turns t;
         const auto take = [&](int n) -> task<> {
@@ -113,12 +113,12 @@ TEST(for_each_bounded, the_first_error_ends_it_and_no_further_item_is_begun) {
     }
 }
 
-TEST(for_each_bounded, a_stop_ends_it_and_no_further_item_is_begun) {
+TEST(for_each_bounded, a_stop_ends_it_and_no_further_item_begins) {
     for (const int at : {-1, 0, 7}) {
         coppice::inplace_stop_source stop;
         if (at < 0) stop.request_stop();
         int begun = 0;
-        const auto take = [&](int n) -> task<> {  // heeds no stop itself
+        const auto take = [&](int n) -> task<> {  // does not react to a stop itself
             ++begun;
             if (n == at) stop.request_stop();
             co_return;

@@ -1,4 +1,4 @@
-// task/frame_pool.hpp: reuse, alignment, bounds, other threads, a thread's end.
+// task/frame_pool.hpp: reuse, alignment, bounds, other threads, and the end of a thread.
 #include <coppice/task/frame_pool.hpp>
 
 #include "allocations.hpp"
@@ -20,7 +20,7 @@ bool is_aligned(const void* frame) {
     return reinterpret_cast<std::uintptr_t>(frame) % frame_pool::class_bytes == 0;
 }
 
-TEST(frame_pool, gives_what_was_freed_last_to_who_asks_for_its_class) {
+TEST(frame_pool, reuses_the_frame_of_a_class_that_was_freed_last) {
     void* const small = frame_pool::allocate(100);
     void* const other = frame_pool::allocate(128);
     void* const large = frame_pool::allocate(129);
@@ -36,7 +36,7 @@ TEST(frame_pool, gives_what_was_freed_last_to_who_asks_for_its_class) {
     frame_pool::deallocate(large, 192);
 }
 
-TEST(frame_pool, every_size_has_its_bytes) {
+TEST(frame_pool, an_allocation_of_any_size_has_that_many_bytes) {
     for (std::size_t bytes = 1; bytes <= frame_pool::pooled_bytes_max + 200; bytes += 37) {
         for (int round = 0; round != 2; ++round) {
             void* const frame = frame_pool::allocate(bytes);
@@ -47,7 +47,7 @@ TEST(frame_pool, every_size_has_its_bytes) {
     }
 }
 
-TEST(frame_pool, keeps_a_bounded_number_and_gives_the_rest_back) {
+TEST(frame_pool, keeps_a_bounded_number_of_frames_and_frees_the_rest) {
     static constexpr std::size_t many = frame_pool::frames_per_class_max + 50;
     std::thread([] {
         std::vector<void*> frames(many);
@@ -55,10 +55,10 @@ TEST(frame_pool, keeps_a_bounded_number_and_gives_the_rest_back) {
         EXPECT_EQ(std::set<void*>(frames.begin(), frames.end()).size(), frames.size());
         const std::size_t live = coppice::test::live_allocations();
         for (void* frame : frames) frame_pool::deallocate(frame, 64);
-        // The sanitizers' own bookkeeping for a thread's end is counted too.
+        // What the sanitizers allocate for a thread's end is counted too.
         const std::size_t kept = live - coppice::test::live_allocations();
         if (!coppice::test::sanitized) {
-            EXPECT_EQ(kept, 50u - 1u);  // 1: the stack
+            EXPECT_EQ(kept, 50u - 1u);  // 1 is the stack
         }
         coppice::test::allocation_count allocations;
         for (std::size_t i = 0; i != frame_pool::frames_per_class_max; ++i) {
@@ -74,7 +74,7 @@ TEST(frame_pool, keeps_a_bounded_number_and_gives_the_rest_back) {
     }).join();
 }
 
-// Constructed before the thread pools its first frame, so destroyed after it has given all back.
+// Constructed before the thread pools its first frame, so destroyed after the thread's pool.
 struct frees_last {
     ~frees_last() {
         frame_pool::deallocate(frame, 64);
@@ -83,7 +83,7 @@ struct frees_last {
     void* frame = nullptr;
 };
 
-TEST(frame_pool, the_end_of_a_thread_gives_everything_back) {
+TEST(frame_pool, the_end_of_a_thread_frees_all_of_its_frames) {
     const auto run = [] {
         std::thread([] {
             static thread_local frees_last last;
@@ -96,7 +96,7 @@ TEST(frame_pool, the_end_of_a_thread_gives_everything_back) {
             }
         }).join();
     };
-    run();  // what the first thread allocates for itself stays
+    run();  // what the first thread allocates for itself stays allocated
     const std::size_t live = coppice::test::live_allocations();
     run();
     if (!coppice::test::sanitized) {

@@ -1,4 +1,4 @@
-// Tasks that go on wherever an await ended, awaited by one that does not: it is back at home.
+// Tasks that continue wherever an await ended, awaited by a task that does not: it is back at home.
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
@@ -60,12 +60,12 @@ task<bool> awaits_it(other_thread& other) {
     co_return there&& there_again;
 }
 
-TEST(inline_child, a_task_is_back_at_home_when_it_has_awaited_one) {
+TEST(inline_child, a_task_is_back_at_home_after_it_has_awaited_one) {
     other_thread other;
     for (int i = 0; i != 50; ++i) EXPECT_EQ(sync_wait(awaits_it(other)), std::tuple(true));
 }
 
-TEST(inline_child, a_task_is_back_at_home_when_it_has_waited_for_several) {
+TEST(inline_child, a_task_is_back_at_home_after_it_has_waited_for_several) {
     other_thread other;
     auto body = [&]() -> task<bool> {
         const auto home = std::this_thread::get_id();
@@ -79,7 +79,7 @@ TEST(inline_child, a_task_is_back_at_home_when_it_has_waited_for_several) {
     for (int i = 0; i != 50; ++i) EXPECT_EQ(sync_wait(body()), std::tuple(true));
 }
 
-TEST(inline_child, exceptions_and_stops_come_home_too) {
+TEST(inline_child, exceptions_and_stops_also_come_home) {
     other_thread other;
     auto body = [&]() -> task<int> {
         const auto home = std::this_thread::get_id();
@@ -110,7 +110,7 @@ TEST(inline_child, exceptions_and_stops_come_home_too) {
     EXPECT_FALSE(sync_wait(two_stopped()).has_value());
 }
 
-TEST(inline_child, is_made_affine_as_any_sender) {
+TEST(inline_child, is_made_affine_like_any_sender) {
     other_thread other;
     const auto home = std::this_thread::get_id();
     const auto is_home = [home](bool there) { return there && std::this_thread::get_id() == home; };
@@ -118,8 +118,8 @@ TEST(inline_child, is_made_affine_as_any_sender) {
     static_assert(ex::sender<task<int, anywhere>>);
 }
 
-// Both go on where the await ended: nothing leads them back.
-TEST(inline_child, stays_with_a_parent_of_its_kind) {
+// Both continue where the await ended: nothing brings them back.
+TEST(inline_child, with_an_inline_parent_continues_where_the_await_ended) {
     other_thread other;
     auto body = [](other_thread& o) -> task<bool, anywhere> {
         const bool there = co_await goes_to(o);

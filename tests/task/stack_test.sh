@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tasks use constant stack, whatever the compiler makes of symmetric transfer: awaits without end
-# and recursion without bound run on half a megabyte, with and without optimisation and sanitizers.
+# Tasks use constant stack, however the compiler implements symmetric transfer: awaits without end
+# and unbounded recursion run on half a megabyte, with and without optimization and sanitizers.
 #
 #   stack_test.sh COMPILER INCLUDE
 set -euo pipefail
@@ -121,7 +121,7 @@ int main() {
     return right ? 0 : 1;
 }
 CODE
-# What of the library is not a template is compiled once, but for the frames.
+# The library's sources, except the frame pool, are compiled once.
 for file in "$source"/{base,stop}/*.cpp "$source"/exec/{deadline,scope}.cpp; do
     "$compiler" -std=c++20 -O1 -I "$include" -c "$file" -o "$work/$(basename "$file" .cpp)$RANDOM.o"
 done

@@ -1,7 +1,7 @@
-// Plan: an Env whose stop source takes one callback, where several listen: the children of a wait,
-// the awaits of one expression, two callbacks of a body. Which outer token is around it (another
-// type, one that takes several, one that takes one, none), and that it is free when the end is
-// told.
+// Plan: an Env whose stop source takes one callback, with several listeners: the children of a
+// wait, the awaits of one expression, two callbacks of a body. Varies the outer token: of another
+// type, one that takes several callbacks, one that takes one, none. Checks that the outer token is
+// free again when the end of the task is reported.
 #include <coppice/task/task.hpp>
 
 #include <coppice/exec/as_awaitable.hpp>
@@ -49,7 +49,7 @@ struct strict_too {
 };
 static_assert(std::is_same_v<task<void, strict>::stop_token_type, single_inplace_stop_token>);
 
-// Completes with a stop when one is requested; `listening` counts those that do.
+// Completes with a stop when one is requested. `listening` counts the awaits that listen.
 struct until_stopped {
     using sender_concept = ex::sender_tag;
     using completion_signatures = ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>;
@@ -101,7 +101,7 @@ task<void, Env> waits_for_waits(int& listening) {
     co_await wait_for_tasks(waits_for_three<Env>(listening), waits<Env>(listening));
 }
 
-// Counts how an operation ended, and may do something then.
+// Counts how an operation ended, and may then run a function.
 struct ending {
     std::function<void()> then = [] {};
     int values = 0;
@@ -178,7 +178,7 @@ TYPED_TEST(strict_source, a_wait_in_a_wait_of_plain_tasks_is_stopped) {
     auto plain = [&](int& l) -> task<> { co_await wait_for_tasks(below(l), below(l)); };
     this->stops(plain(listening), listening, 6);
 }
-TYPED_TEST(strict_source, a_body_may_register_beside_what_it_awaits) {
+TYPED_TEST(strict_source, a_body_may_register_callbacks_in_addition_to_its_awaits) {
     int listening = 0;
     int calls = 0;
     auto body = [](int& l, int& c) -> task<void, strict> {
@@ -189,9 +189,9 @@ TYPED_TEST(strict_source, a_body_may_register_beside_what_it_awaits) {
         co_await until_stopped{&l};
     };
     this->stops(body(listening, calls), listening, 1);
-    EXPECT_GT(calls, 0);  // what is left when the body is destroyed does not run
+    EXPECT_GT(calls, 0);  // callbacks that remain when the body is destroyed do not run
 }
-TYPED_TEST(strict_source, a_stop_before_the_start_ends_all) {
+TYPED_TEST(strict_source, a_stop_before_the_start_ends_all_children) {
     int listening = 0;
     TypeParam source;
     source.request_stop();
@@ -201,7 +201,7 @@ TYPED_TEST(strict_source, a_stop_before_the_start_ends_all) {
     EXPECT_EQ(listening, 0);
 }
 
-// A task that is awaited by a coroutine that is none: by what connects an awaitable.
+// Awaits a task in a coroutine of another type, by connecting the awaitable.
 template <class Env>
 struct awaitable {
     task<void, Env> awaited;
@@ -223,7 +223,7 @@ task<void, Env> nothing() {
     co_return;
 }
 
-TYPED_TEST(strict_source, the_outer_source_may_end_when_the_task_has) {
+TYPED_TEST(strict_source, the_outer_source_may_end_as_soon_as_the_task_has_ended) {
     int listening = 0;
     for (const bool stopped : {false, true}) {
         const auto make = [&] { return stopped ? waits<strict>(listening) : nothing<strict>(); };
@@ -242,7 +242,7 @@ TYPED_TEST(strict_source, the_outer_source_may_end_when_the_task_has) {
     }
 }
 
-// A coroutine with a strict token in its environment, that awaits two tasks in one expression.
+// A coroutine whose environment has a strict token, and that awaits two tasks in one expression.
 struct strange {
     struct promise_type {
         explicit promise_type(single_inplace_stop_token t, auto&&...) noexcept : token(t) {}
@@ -275,8 +275,8 @@ TEST(strict_source_of_a_coroutine, awaits_of_one_expression_follow_each_other) {
     EXPECT_EQ(sum, 15);
 }
 
-// The algorithms' tokens of this type take several already: they are handed on as they are.
-TEST(strict_source_of_a_task, a_token_that_takes_several_is_handed_on) {
+// The algorithms' tokens of this type already take several callbacks, so they are passed unchanged.
+TEST(strict_source_of_a_task, a_token_that_takes_several_callbacks_is_passed_on) {
     coppice::internal::tolerant_single_stop_source tolerant;
     single_inplace_stop_source single;
     for (const auto token :
@@ -311,7 +311,7 @@ TEST(strict_source_of_a_task, timers_of_two_children_run_side_by_side_in_a_loop)
     EXPECT_TRUE(sync_wait(ex::when_all(pauses(on), pauses(on))));
     EXPECT_TRUE(sync_wait(ex::split(pauses(on))));
     EXPECT_TRUE(sync_wait(ex::starts_on(on, pauses(on))));
-    // A stop from another thread, while they wait or before.
+    // A stop from another thread, while the children wait or before.
     for (int i = 0; i != 200; ++i) {
         single_inplace_stop_source stop;
         std::thread stopper([&] { stop.request_stop(); });

@@ -1,5 +1,5 @@
-// Plan: what a task needs from an environment cannot be made: nothing leaks, however it is awaited.
-#include <coppice/base/atomic.hpp>
+// Plan: making what a task needs from its environment fails. Nothing leaks, however it is awaited.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
@@ -36,7 +36,7 @@ namespace ex = coppice::execution;
 using coppice::task;
 using coppice::this_thread::sync_wait;
 
-// A parameter of a coroutine: lives as long as its frame.
+// A parameter of a coroutine, which lives as long as the frame.
 struct guard {
     guard() { count_.fetch_add(1, coppice::internal::relaxed); }
     guard(const guard&) : guard() {}
@@ -48,7 +48,7 @@ private:
     static inline coppice::internal::atomic<int> count_{0};
 };
 
-// Throws at the n-th call from now on; 0: at none.
+// Throws at the n-th call from now on; 0: never.
 int calls_until_failure = 0;
 void may_fail() {
     if (calls_until_failure != 0 && --calls_until_failure == 0) throw std::runtime_error("no env");
@@ -80,7 +80,7 @@ template <class Env>
 task<int, Env> counted(guard) {
     co_return 1;
 }
-// The task with an environment around it that has all that Envs ask for.
+// Returns the task in an environment that has everything an Env can ask for.
 template <class Env>
 auto around(task<int, Env> inner) {
     return ex::write_env(std::move(inner), ex::prop(coppice::get_allocator, named_allocator()));
@@ -121,7 +121,7 @@ void in_every_way(Make make, Each each) {
     }
 }
 
-// Each construction that may fail does, in turn, until none does.
+// Lets each construction that may fail do so, one at a time, until none fails.
 template <class Make>
 void fails_without_a_leak(Make make) {
     in_every_way(make, [](const char* way, auto run) {
@@ -150,14 +150,14 @@ using failing_environments =
     testing::Types<environment_of_its_own_fails, environment_fails, allocator_fails>;
 TYPED_TEST_SUITE(task_connect, failing_environments);
 
-TYPED_TEST(task_connect, without_its_environment_destroys_the_frame) {
+TYPED_TEST(task_connect, destroys_the_frame_if_the_environment_cannot_be_made) {
     fails_without_a_leak([] { return around(counted<TypeParam>(guard())); });
     if constexpr (!std::is_same_v<TypeParam, allocator_fails>) {
         fails_without_a_leak([] { return counted<TypeParam>(guard()); });
     }
 }
 
-TEST(task_connect_again, works_on_a_task_that_could_not_be_connected) {
+TEST(task_connect_again, a_task_that_failed_to_connect_can_be_connected_again) {
     auto once = counted<environment_fails>(guard());
     calls_until_failure = 1;
     EXPECT_THROW(sync_wait(std::move(once)), std::runtime_error);
@@ -166,7 +166,7 @@ TEST(task_connect_again, works_on_a_task_that_could_not_be_connected) {
     EXPECT_EQ(guard::alive(), 0);
 }
 
-// Runs what it schedules on a thread of its own.
+// Runs each scheduled operation on a thread of its own.
 struct other_thread {
     ex::run_loop loop;
     std::thread thread{[this] { loop.run(); }};
@@ -175,7 +175,8 @@ struct other_thread {
         thread.join();
     }
 };
-// Fits into no any_scheduler, nor do its operations. Its timers are the loop's.
+// A scheduler that is too large for any_scheduler's buffer, as are its operations. Its timers are
+// those of the loop.
 struct large_scheduler {
     using scheduler_concept = ex::scheduler_tag;
     struct sender;
@@ -227,7 +228,7 @@ task<int> with_awaits(guard) {
     co_return 1;
 }
 
-// Each allocation fails in turn, also on the thread of the scheduler, until none does.
+// Lets each allocation fail, one at a time, also on the scheduler's thread, until none fails.
 template <class Make>
 void fails_in_every_allocation_without_a_leak(Make make) {
     in_every_way(make, [](const char* way, auto run) {
@@ -250,7 +251,7 @@ void fails_in_every_allocation_without_a_leak(Make make) {
             EXPECT_FALSE(threw && !failed);
             ASSERT_EQ(guard::alive(), 0) << n;
         }
-        EXPECT_GT(thrown, 1);  // the frame, the scheduler
+        EXPECT_GT(thrown, 1);  // at the frame and the scheduler
     });
 }
 
@@ -268,7 +269,7 @@ TEST_F(task_connect_without_memory, for_a_large_start_scheduler_throws) {
         return ex::write_env(with_awaits(guard()), ex::prop(ex::get_start_scheduler, sch));
     });
 }
-TEST_F(task_connect_without_memory, for_a_large_scheduler_that_it_is_started_on_throws) {
+TEST_F(task_connect_without_memory, for_a_large_scheduler_around_the_task_throws) {
     fails_in_every_allocation_without_a_leak(
         [sch = large] { return ex::starts_on(sch, with_awaits(guard())); });
 }

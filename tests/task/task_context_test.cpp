@@ -1,5 +1,5 @@
-// Plan: task_context: which timed scheduler and deadline a task and what it awaits inherit.
-#include <coppice/task/task_context.hpp>
+// Plan: task_context: which timed scheduler and which deadline a task and its awaits inherit.
+#include <coppice/task/internal/task_context.hpp>
 
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/just.hpp>
@@ -26,7 +26,7 @@ namespace ex = coppice::execution;
 using coppice::task;
 using coppice::this_thread::sync_wait;
 
-// A scheduler that nobody runs: only its name matters.
+// A scheduler that no thread runs; only its name matters.
 struct named_loop {
     ex::run_loop loop;
     auto scheduler() noexcept { return loop.get_scheduler(); }
@@ -36,13 +36,13 @@ template <class Sndr, class Sch>
 auto with_timer(Sndr sndr, Sch sch) {
     return ex::write_env(std::move(sndr), ex::prop(ex::get_timed_scheduler, std::move(sch)));
 }
-// Runs inline; timers it has none.
+// Runs its operations inline, and has no timers.
 template <class Sndr>
 auto without_timers(Sndr sndr) {
     return ex::starts_on(ex::inline_scheduler(), std::move(sndr));
 }
 
-// The timer that a task so far below has.
+// Returns the timer that a task so many levels below has.
 template <class Env = ex::env<>>
 task<ex::any_scheduler, Env> timer_below(int depth) {
     if (depth == 0) co_return co_await ex::read_env(ex::get_timed_scheduler);
@@ -53,7 +53,7 @@ ex::any_scheduler result_of(Sndr sndr) {
     return std::get<0>(*sync_wait(std::move(sndr)));
 }
 
-TEST(inherited_timer, is_the_tasks_own_scheduler_where_nothing_is_named) {
+TEST(inherited_timer, is_the_tasks_own_scheduler_if_none_is_named) {
     auto own = []() -> task<bool> {
         const ex::any_scheduler mine = co_await ex::read_env(ex::get_scheduler);
         const ex::any_scheduler below = co_await timer_below(2);
@@ -63,7 +63,7 @@ TEST(inherited_timer, is_the_tasks_own_scheduler_where_nothing_is_named) {
     EXPECT_TRUE(result_of(without_timers(timer_below(1))) == ex::inline_scheduler());
 }
 
-TEST(inherited_timer, is_what_was_named_around_the_root_for_all_tasks_below) {
+TEST(inherited_timer, is_the_one_named_around_the_root_for_all_tasks_below) {
     named_loop l;
     for (const int depth : {0, 1, 3}) {
         EXPECT_TRUE(result_of(with_timer(timer_below(depth), l.scheduler())) == l.scheduler());
@@ -85,7 +85,7 @@ TEST(inherited_timer, reaches_tasks_that_run_side_by_side_and_those_behind_sende
     EXPECT_EQ(sync_wait(with_timer(body(), l.scheduler())), std::tuple(4));
 }
 
-TEST(inherited_timer, is_the_innermost_that_was_named) {
+TEST(inherited_timer, is_the_innermost_named_one) {
     named_loop outer, inner;
     auto body = [&]() -> task<bool> {
         const ex::any_scheduler below = co_await with_timer(timer_below(1), inner.scheduler());
@@ -95,7 +95,7 @@ TEST(inherited_timer, is_the_innermost_that_was_named) {
     EXPECT_EQ(sync_wait(with_timer(body(), outer.scheduler())), std::tuple(true));
 }
 
-TEST(inherited_timer, is_that_of_the_nearest_task_above_where_its_own_has_none) {
+TEST(inherited_timer, is_that_of_the_nearest_task_above_if_the_tasks_own_scheduler_has_none) {
     auto child = [](int depth, bool hops) {
         return without_timers([](int d, bool h) -> task<ex::any_scheduler> {
             if (h) co_return co_await without_timers(timer_below(d));
@@ -111,7 +111,7 @@ TEST(inherited_timer, is_that_of_the_nearest_task_above_where_its_own_has_none) 
     EXPECT_EQ(sync_wait(body()), std::tuple(true));
 }
 
-TEST(inherited_timer, that_nobody_named_comes_behind_the_tasks_own) {
+TEST(inherited_timer, an_unnamed_one_has_lower_priority_than_the_tasks_own) {
     ex::run_loop other;
     std::thread runner([&] { other.run(); });
     auto child = [&](auto wrap) {
@@ -137,7 +137,7 @@ TEST(inherited_timer, that_nobody_named_comes_behind_the_tasks_own) {
     runner.join();
 }
 
-TEST(inherited_timer, stays_when_a_task_changes_its_scheduler) {
+TEST(inherited_timer, is_unchanged_when_a_task_changes_its_scheduler) {
     named_loop l;
     const auto to_none = [] {
         return ex::change_coroutine_scheduler(ex::task_scheduler(ex::inline_scheduler()));
@@ -169,7 +169,7 @@ struct answering_env {
     static inline ex::run_loop* answer = nullptr;
 };
 
-TEST(inherited_timer, gives_way_to_what_an_environment_of_its_own_answers) {
+TEST(inherited_timer, is_overridden_by_the_tasks_own_environment) {
     named_loop own, around;
     answering_env::answer = &own.loop;
     auto body = [&]() -> task<bool, answering_env> {
@@ -182,7 +182,7 @@ TEST(inherited_timer, gives_way_to_what_an_environment_of_its_own_answers) {
     EXPECT_EQ(sync_wait(with_timer(body(), around.scheduler())), std::tuple(true));
 }
 
-// A run_loop's, by a type of its own that can be made of none.
+// The scheduler of a run_loop, with a type of its own that cannot be default-constructed.
 class some_loop {
 public:
     using scheduler_concept = ex::scheduler_tag;
@@ -203,10 +203,10 @@ struct inline_env {
     using scheduler_type = ex::inline_scheduler;
 };
 
-TEST(inherited_timer, passes_through_tasks_whose_schedulers_type_is_known) {
+TEST(inherited_timer, passes_through_tasks_whose_scheduler_is_not_an_any_scheduler) {
     named_loop l;
     auto timed = [&]() -> task<bool, on_a_run_loop> {
-        // This one is timed for certain, and needs no other.
+        // This scheduler is always timed, and needs no other.
         auto mine = co_await ex::read_env(ex::get_timed_scheduler);
         static_assert(std::is_same_v<decltype(mine), some_loop>);
         const ex::any_scheduler below = co_await timer_below(1);
@@ -218,7 +218,7 @@ TEST(inherited_timer, passes_through_tasks_whose_schedulers_type_is_known) {
         co_return below == l.scheduler();
     };
     EXPECT_EQ(sync_wait(with_timer(untimed(), l.scheduler())), std::tuple(true));
-    // Its scheduler has none, but what awaits it may: timeout() finds these timers.
+    // Its scheduler has no timers, but its awaiter may have: timeout() finds those.
     using limited = decltype(ex::timeout(ex::just(), ex::time_span(1)));
     static_assert(ex::sender_in<limited, ex::task_env<inline_env>>);
 }
@@ -232,7 +232,7 @@ struct deadline_env {
     ex::instant query(ex::get_deadline_t) const noexcept { return deadline; }
 };
 
-TEST(deadline_around_a_task, is_seen_below_whatever_its_environment) {
+TEST(deadline_around_a_task, is_seen_below_the_task_whatever_its_environment_type) {
     const ex::instant soon(7);
     auto plain = []() -> task<ex::instant> { co_return co_await ex::read_env(ex::get_deadline); };
     EXPECT_EQ(sync_wait(ex::write_env(plain(), ex::prop(ex::get_deadline, soon))),
@@ -245,7 +245,7 @@ TEST(deadline_around_a_task, is_seen_below_whatever_its_environment) {
               std::tuple(soon));
 }
 
-TEST(inherited_timer, that_has_no_timers_is_none) {
+TEST(inherited_timer, is_the_tasks_own_if_the_named_scheduler_has_no_timers) {
     auto body = []() -> task<bool> {
         const ex::any_scheduler mine = co_await ex::read_env(ex::get_scheduler);
         const ex::any_scheduler below = co_await timer_below(1);

@@ -1,4 +1,4 @@
-// task as the draft has it, [exec.task]: a sender with an environment, errors, stop, affinity.
+// task as in the draft, [exec.task]: a sender with an environment, errors, stops, and affinity.
 #include <coppice/task/task.hpp>
 
 #include <coppice/exec/inline_scheduler.hpp>
@@ -12,10 +12,10 @@
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/stop/shared.hpp>
-#include <coppice/task/task_context.hpp>
-#include <coppice/task/task_outcome.hpp>
-#include <coppice/task/task_promise.hpp>
-#include <coppice/task/transfer.hpp>
+#include <coppice/task/internal/task_context.hpp>
+#include <coppice/task/internal/task_outcome.hpp>
+#include <coppice/task/internal/task_promise.hpp>
+#include <coppice/task/internal/transfer.hpp>
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ namespace ex = coppice::execution;
 using coppice::task;
 using coppice::this_thread::sync_wait;
 
-// Runs what it schedules on a thread of its own.
+// Runs each scheduled operation on a thread of its own.
 struct other_thread {
     ex::run_loop loop;
     std::thread thread{[this] { loop.run(); }};
@@ -87,7 +87,7 @@ template <class T>
 using code_task = task<T, code_env>;
 
 // [task.class] p2 to 5: the members.
-TEST(task_sender, names_what_its_environment_says_or_the_defaults) {
+TEST(task_sender, has_the_member_types_of_its_environment_or_the_defaults) {
     static_assert(ex::sender<task<int>>);
     using plain = task<int>;
     static_assert(std::is_same_v<plain::allocator_type, std::allocator<std::byte>>);
@@ -227,7 +227,7 @@ TEST(task_sender, awaits_resume_on_the_scheduler_where_it_was_started) {
     EXPECT_EQ(sync_wait(ex::starts_on(other.scheduler(), body())), std::tuple(false));
 }
 
-TEST(task_sender, with_an_inline_scheduler_it_goes_on_where_the_await_ends) {
+TEST(task_sender, with_an_inline_scheduler_it_continues_where_the_await_ends) {
     struct anywhere {
         using scheduler_type = ex::inline_scheduler;
     };
@@ -239,7 +239,7 @@ TEST(task_sender, with_an_inline_scheduler_it_goes_on_where_the_await_ends) {
     EXPECT_EQ(sync_wait(body()), std::tuple(true));
 }
 
-TEST(task_sender, a_changed_scheduler_is_where_awaits_resume_and_the_awaiter_is_at_home_again) {
+TEST(task_sender, after_a_change_of_scheduler_awaits_resume_there_and_the_awaiter_at_home) {
     other_thread other;
     auto child = [&]() -> task<bool> {
         const auto before =
@@ -289,7 +289,7 @@ TEST(task_sender, a_change_of_scheduler_moves_the_task_there_and_back) {
     EXPECT_EQ(sync_wait(body()), std::tuple(true));
 }
 
-// Completes inside start(); throws at the connect whose turn it is, counted down.
+// Completes inside start(). A count of connects says which one throws.
 struct in_place_scheduler {
     using scheduler_concept = ex::scheduler_tag;
     struct attrs {
@@ -354,7 +354,7 @@ TEST(task_sender, a_change_of_scheduler_that_cannot_be_connected_throws_where_it
     EXPECT_EQ(run(2), std::tuple(0));
 }
 
-// How far down the stack the deepest of many children in a row was.
+// Returns how far down the stack the deepest of many successive children was.
 template <class Sch, class Env>
 std::uintptr_t depth_of_changes(Sch home, Sch to) {
     std::uintptr_t low = UINTPTR_MAX;
@@ -382,7 +382,7 @@ TEST(task_sender, children_that_change_their_scheduler_in_a_loop_use_constant_st
     EXPECT_LT((depth_of_changes<in_place_scheduler, in_place>(here, there)), limit);
 }
 
-TEST(task_sender, what_it_awaits_sees_the_stop_token_of_its_receiver) {
+TEST(task_sender, an_awaited_operation_sees_the_stop_token_of_the_receiver) {
     coppice::inplace_stop_source source;
     auto child = [](coppice::inplace_stop_token expected) -> task<bool> {
         co_return (co_await ex::read_env(coppice::get_stop_token)) == expected;
@@ -393,7 +393,7 @@ TEST(task_sender, what_it_awaits_sees_the_stop_token_of_its_receiver) {
         std::tuple(true));
 }
 
-TEST(task_sender, a_stop_request_of_another_kind_of_token_reaches_it) {
+TEST(task_sender, a_stop_request_through_another_type_of_token_reaches_it) {
     coppice::stop_source source;
     auto body = [&]() -> task<bool> {
         const auto token = co_await ex::read_env(coppice::get_stop_token);
@@ -406,7 +406,7 @@ TEST(task_sender, a_stop_request_of_another_kind_of_token_reaches_it) {
         std::tuple(true));
 }
 
-// Can be moved so many times.
+// Can be moved a limited number of times.
 struct moved_at_most {
     explicit moved_at_most(int times) noexcept : left(times) {}
     moved_at_most(moved_at_most&& other) : left(other.left - 1) {
@@ -418,7 +418,7 @@ struct no_exceptions {
     using error_types = ex::completion_signatures<ex::set_error_t(int)>;
 };
 
-TEST(task_sender, what_a_move_of_the_result_throws_is_its_error_whether_awaited_or_connected) {
+TEST(task_sender, an_exception_from_moving_the_result_is_its_error_awaited_or_connected) {
     auto make = []() -> task<moved_at_most> { co_return moved_at_most(1); };
     auto ignore = [](moved_at_most&&) noexcept {};
     auto caught = [&](bool connected) -> task<bool> {
@@ -438,7 +438,7 @@ TEST(task_sender, what_a_move_of_the_result_throws_is_its_error_whether_awaited_
     EXPECT_THROW(sync_wait(make()), std::runtime_error);
 }
 
-TEST(task_sender, a_result_is_sent_without_a_move_where_no_exception_may_be_sent) {
+TEST(task_sender, a_result_is_sent_without_a_move_if_no_exception_may_be_sent) {
     auto make = []() -> task<moved_at_most, no_exceptions> { co_return moved_at_most(1); };
     auto left = [](moved_at_most&& value) noexcept { return value.left; };
     EXPECT_EQ(sync_wait(ex::then(make(), left)), std::tuple(0));
@@ -486,7 +486,7 @@ struct counting_allocator {
 };
 
 // [task.promise], operator new and get_env.
-TEST(task_sender, frames_come_from_the_allocator_that_is_passed) {
+TEST(task_sender, frames_come_from_the_allocator_that_is_passed_to_the_coroutine) {
     struct counted {
         using allocator_type = counting_allocator<std::byte>;
     };
@@ -500,7 +500,7 @@ TEST(task_sender, frames_come_from_the_allocator_that_is_passed) {
 }
 
 // P3980R0: the frame's allocator is of any type, and is not the environment's.
-TEST(task_sender, frames_come_from_any_allocator_also_without_one_in_the_environment) {
+TEST(task_sender, frames_come_from_a_passed_allocator_of_any_type) {
     int count = 0;
     auto body = [](std::allocator_arg_t, counting_allocator<int>, int i) -> task<int> {
         co_return i;
@@ -508,7 +508,7 @@ TEST(task_sender, frames_come_from_any_allocator_also_without_one_in_the_environ
     EXPECT_EQ(sync_wait(body(std::allocator_arg, counting_allocator<int>(count), 7)),
               std::tuple(7));
     EXPECT_EQ(count, 101);
-    // A lambda is the object that the coroutine is a member of; a function has none.
+    // A lambda is an object whose member function is the coroutine; a plain function has no object.
     struct maker {
         task<int> member(std::allocator_arg_t, counting_allocator<char>) { co_return 8; }
         static task<int> plain(std::allocator_arg_t, counting_allocator<char>) { co_return 9; }
@@ -519,13 +519,13 @@ TEST(task_sender, frames_come_from_any_allocator_also_without_one_in_the_environ
     EXPECT_EQ(sync_wait(maker::plain(std::allocator_arg, counting_allocator<char>(count))),
               std::tuple(9));
     EXPECT_EQ(count, 202);
-    // One that never runs is given back as well.
+    // The frame of a task that never runs is given back too.
     count = 0;
     static_cast<void>(maker::plain(std::allocator_arg, counting_allocator<char>(count)));
     EXPECT_EQ(count, 101);
 }
 
-TEST(task_sender, its_allocator_is_the_receivers) {
+TEST(task_sender, its_allocator_is_that_of_the_receiver) {
     struct counted {
         using allocator_type = counting_allocator<std::byte>;
     };
@@ -583,7 +583,7 @@ TEST(task_stack, a_million_ready_awaits_use_constant_stack) {
     EXPECT_EQ(sync_wait(await_inline_schedules(1'000'000)), std::tuple(1'000'000L));
 }
 
-TEST(task_stack, recursion_of_100_000_levels_is_frames_on_the_heap) {
+TEST(task_stack, recursion_of_100_000_levels_uses_constant_stack) {
     EXPECT_EQ(sync_wait(deep(100'000)), std::tuple(100'000L));
     auto stops = [](auto self, int n) -> task<> {
         if (n == 0) co_await ex::just_stopped();

@@ -1,4 +1,4 @@
-// Plan: a stop that leaves a task: whoever it reaches may end at once, and no await loses it.
+// Plan: a stop that leaves a task. Each object that it reaches may end at once; no await loses it.
 #include <coppice/task/task.hpp>
 
 #include <coppice/exec/connect.hpp>
@@ -21,7 +21,7 @@ namespace ex = coppice::execution;
 using coppice::task;
 using coppice::this_thread::sync_wait;
 
-// Destroys its own frame when what it awaits is stopped.
+// Destroys its own frame when the operation that it awaits is stopped.
 struct ends_when_stopped {
     struct promise_type {
         explicit promise_type(int& stops, auto&&...) noexcept : stopped(&stops) {}
@@ -46,7 +46,7 @@ task<int> stops() {
 task<int> stops_below() {
     co_return co_await stops();
 }
-// Leaves the coroutine to be resumed by the test.
+// Leaves it to the test to resume the coroutine.
 struct suspends : std::suspend_always {
     explicit suspends(std::coroutine_handle<>& to) noexcept : kept(&to) {}
     template <class Promise>
@@ -74,7 +74,7 @@ ends_when_stopped awaits_two_later(int&, std::coroutine_handle<>& kept) {
     co_await coppice::wait_for_tasks(stops(), stops_later(kept));
 }
 
-TEST(task_stop, a_coroutine_may_destroy_itself_when_what_it_awaits_is_stopped) {
+TEST(task_stop, a_coroutine_may_destroy_itself_when_its_await_is_stopped) {
     int stopped = 0;
     awaits_one(stopped, stops());
     awaits_one(stopped, stops_below());
@@ -91,7 +91,7 @@ TEST(task_stop, a_coroutine_may_destroy_itself_in_a_stop_after_a_suspension) {
     EXPECT_EQ(stopped, 2);
 }
 
-// Is destroyed by the receiver that it completes.
+// Destroyed by the receiver that it completes.
 struct awaitable {
     task<int> awaited;
     auto operator co_await() && { return std::move(awaited).operator co_await(); }
@@ -126,7 +126,7 @@ TEST(task_stop, a_receiver_may_destroy_the_operation_in_set_stopped) {
     EXPECT_EQ(stopped, 2);
 }
 
-// Gives the coroutine that a stop resumes, or resumes it.
+// Returns the coroutine that a stop resumes, or resumes it.
 struct stopped_by_its_awaiter {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -163,15 +163,15 @@ bool gives_a_value(task<int> (*make)()) {
     return inside;
 }
 
-TEST(task_stop, an_awaiter_that_gives_the_handle_of_a_stop_stops_the_task_on_every_scheduler) {
+TEST(task_stop, an_awaiter_that_returns_the_handle_of_a_stop_stops_the_task_on_any_scheduler) {
     EXPECT_FALSE(gives_a_value(&awaits<stopped_by_its_awaiter>));
     EXPECT_FALSE(gives_a_value(&awaits_an_l_value<stopped_by_its_awaiter>));
     EXPECT_FALSE(gives_a_value(&awaits<stopped_inside>));
     EXPECT_TRUE(gives_a_value(&awaits<resumed_by_its_awaiter>));
 }
 
-// The stop waits for the last child. Where that has no room on the stack to go on, the stop must
-// wait too: it ends the wait, which is then put off.
+// The stop waits for the last child. If that child has no room on the stack to continue, the stop
+// must be deferred too, because it ends the wait, which is deferred.
 task<int> ends_later(std::coroutine_handle<>& kept) {
     co_await suspends(kept);
     co_return 1;
@@ -197,7 +197,7 @@ ends_when_stopped awaits_the_last(int&, std::coroutine_handle<>& first,
                                   std::coroutine_handle<>& last) {
     co_await coppice::wait_for_tasks(stops_later(first), ends_later(last));
 }
-// Resumes below more than a loop's share of the stack, or below no loop at all.
+// Resumes at a depth beyond a loop's share of the stack, or without a loop.
 [[gnu::noinline]] void resume_far_down(std::coroutine_handle<> coroutine) {
     volatile char used[64 * 1024];
     used[0] = 0;
@@ -210,7 +210,7 @@ task<> resumes(std::coroutine_handle<>& coroutine) {
     co_return;
 }
 
-TEST(task_stop, waits_for_the_last_child_which_may_end_without_room_on_the_stack) {
+TEST(task_stop, a_stop_waits_for_the_last_child_even_if_that_has_no_room_on_the_stack) {
     using handle = std::coroutine_handle<>;
     const std::function<void(handle&)> ways[] = {
         [](handle& last) { last.resume(); },

@@ -1,4 +1,4 @@
-// task/task.hpp: laziness, results, exceptions, lifetime, allocation, stack.
+// task/task.hpp: laziness, results, exceptions, lifetimes, allocations, and stack use.
 #include <coppice/exec/as_awaitable.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
@@ -24,7 +24,7 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::task;
 
-// Drives a task to its end on this thread; the tests' tasks never wait for anything else.
+// Runs a task to its end on this thread. The tests' tasks never wait for anything else.
 struct driver {
     struct promise_type {
         std::exception_ptr error;
@@ -108,7 +108,7 @@ TEST(task, gives_its_value_a_move_only_value_a_reference_and_nothing) {
     run(nothing());
 }
 
-TEST(task, rethrows_where_it_was_awaited) {
+TEST(task, rethrows_its_exception_where_it_is_awaited) {
     EXPECT_THROW(run(thrower()), std::runtime_error);
     auto catcher = []() -> task<std::string> {
         try {
@@ -160,11 +160,11 @@ TEST(task, steady_state_allocates_nothing) {
     EXPECT_EQ(run(counted()), 0u);
 }
 
-TEST(task, recursion_nests_frames_not_stack_frames) {
+TEST(task, recursion_uses_coroutine_frames_not_the_stack) {
     EXPECT_EQ(run(deep(10'000)), 10'000);
 }
 
-TEST(task, frames_freed_on_another_thread_are_not_lost) {
+TEST(task, frames_freed_on_another_thread_are_reused_or_freed) {
     std::vector<task<int>> tasks;
     for (int i = 0; i != 2000; ++i) tasks.push_back(answer());
     std::thread other([&] { tasks.clear(); });
@@ -204,7 +204,7 @@ TEST(task, awaits_senders_and_is_one) {
     EXPECT_THROW(coppice::this_thread::sync_wait(thrower()), std::runtime_error);
 }
 
-// Waits until it is let go.
+// Waits until the test releases it.
 struct held : coppice::immovable {
     held() noexcept {}
     bool await_ready() const noexcept { return false; }
@@ -279,7 +279,7 @@ TEST(task, a_connected_task_may_be_destroyed_before_its_start_and_in_its_complet
     held::waiting.resume();
 }
 
-// A coroutine of another type whose frame its owner destroys.
+// A coroutine of another type, whose owner destroys the frame.
 struct owned_coroutine {
     struct promise_type : ex::with_awaitable_senders<promise_type> {
         owned_coroutine get_return_object() noexcept {

@@ -1,11 +1,11 @@
-// task/wait_for_tasks.hpp: results of l- and r-values, exceptions, stop, depth; on a pool in
+// task/wait_for_tasks.hpp: results of l- and r-values, exceptions, stops, and depth. For a pool see
 // tests/pool/task_test.cpp.
 #include <coppice/task/wait_for_tasks.hpp>
 
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/sync_wait.hpp>
-#include <coppice/task/task_join.hpp>
+#include <coppice/task/internal/task_join.hpp>
 
 #include "allocations.hpp"
 
@@ -38,7 +38,7 @@ task<int> thrower(const char* what) {
     co_return 0;
 }
 
-TEST(wait_for_tasks, gives_the_results_of_r_values_in_order) {
+TEST(wait_for_tasks, returns_the_results_of_r_values_in_order) {
     auto body = []() -> task<bool> {
         auto [a, b] = co_await wait_for_tasks(number(1), number(2));
         std::vector<int> order;
@@ -69,7 +69,7 @@ TEST(wait_for_tasks, mixes_l_and_r_values) {
     EXPECT_EQ(sync_wait(body()), std::tuple(1234));
 }
 
-TEST(wait_for_tasks, runs_them_in_order_off_a_pool) {
+TEST(wait_for_tasks, off_a_pool_runs_the_tasks_in_order) {
     std::vector<int> order;
     auto body = [&]() -> task<> {
         co_await wait_for_tasks(note(order, 1), note(order, 2), note(order, 3));
@@ -78,7 +78,7 @@ TEST(wait_for_tasks, runs_them_in_order_off_a_pool) {
     EXPECT_EQ(order, (std::vector{1, 2, 3}));
 }
 
-TEST(wait_for_tasks, the_first_exception_of_an_r_value_leaves_it_after_all_have_ended) {
+TEST(wait_for_tasks, throws_the_first_exception_of_an_r_value_after_all_have_ended) {
     std::vector<int> order;
     auto body = [&]() -> task<std::string> {
         try {
@@ -115,7 +115,7 @@ TEST(wait_for_tasks, a_failure_that_was_caught_is_forgotten) {
     EXPECT_EQ(sync_wait(body()), std::tuple(std::vector{0, 123, 0, 0, 123, 127}));
 }
 
-TEST(wait_for_tasks, results_beside_a_failure_are_destroyed) {
+TEST(wait_for_tasks, results_of_the_siblings_of_a_failed_task_are_destroyed) {
     auto counted = std::make_shared<int>(7);
     auto gives = [&]() -> task<std::shared_ptr<int>> { co_return counted; };
     auto body = [&]() -> task<int> {
@@ -136,7 +136,7 @@ task<int, refusing_env> never_runs(std::shared_ptr<int>) {
     co_return 1;
 }
 
-TEST(wait_for_tasks, whose_environment_cannot_be_made_destroys_them) {
+TEST(wait_for_tasks, destroys_the_tasks_if_the_environment_cannot_be_made) {
     const auto counted = std::make_shared<int>(0);
     auto refused = [&](bool two) -> task<bool> {
         try {
@@ -155,7 +155,7 @@ TEST(wait_for_tasks, whose_environment_cannot_be_made_destroys_them) {
     EXPECT_EQ(counted.use_count(), 1);
 }
 
-TEST(wait_for_tasks, the_exception_of_an_l_value_waits_for_whoever_reads_it) {
+TEST(wait_for_tasks, the_exception_of_an_l_value_is_thrown_when_its_result_is_read) {
     auto body = []() -> task<bool> {
         task<int> fails = thrower("kept");
         task<int> works = number(1);
@@ -198,7 +198,7 @@ TEST(wait_for_tasks, an_l_value_that_ended_with_an_error_keeps_it) {
     EXPECT_EQ(sync_wait(body()), std::tuple(1));
 }
 
-TEST(wait_for_tasks, off_a_pool_a_task_that_waits_lets_the_next_one_start) {
+TEST(wait_for_tasks, off_a_pool_a_task_that_suspends_lets_the_next_one_start) {
     std::vector<int> order;
     auto waits = [](std::vector<int>& o) -> task<> {
         o.push_back(1);
@@ -213,7 +213,7 @@ TEST(wait_for_tasks, off_a_pool_a_task_that_waits_lets_the_next_one_start) {
     EXPECT_EQ(order, (std::vector{1, 2, 3, 4}));
 }
 
-TEST(wait_for_tasks, a_task_that_was_waited_for_is_not_waited_for_again) {
+TEST(wait_for_tasks, a_task_that_was_waited_for_cannot_be_waited_for_again) {
     EXPECT_DEATH(
         {
             auto twice = []() -> task<> {
@@ -226,7 +226,7 @@ TEST(wait_for_tasks, a_task_that_was_waited_for_is_not_waited_for_again) {
         "waited for twice");
 }
 
-TEST(wait_for_tasks, reading_a_result_runs_nothing_again) {
+TEST(wait_for_tasks, reading_a_result_does_not_run_the_task_again) {
     std::vector<int> order;
     auto body = [&]() -> task<> {
         task<> once = note(order, 1);
@@ -261,7 +261,7 @@ task<long> chain(long n) {
     co_return rest + one;
 }
 
-TEST(wait_for_tasks, nests) {
+TEST(wait_for_tasks, waits_may_be_nested) {
     EXPECT_EQ(sync_wait(fib(15)), std::tuple(610L));
     EXPECT_EQ(sync_wait(chain(100'000)), std::tuple(100'000L));
 }

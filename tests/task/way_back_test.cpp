@@ -1,5 +1,5 @@
-// Plan: way_back: results, errors, stops and costs of awaiting what is no sender, in a task.
-#include <coppice/task/way_back.hpp>
+// Plan: way_back: results, errors, stops, and costs of awaiting something other than a sender.
+#include <coppice/task/internal/way_back.hpp>
 
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
@@ -32,7 +32,7 @@ struct immovable_result {
     immovable_result(immovable_result&&) = delete;
     int value = 5;
 };
-// Resumes at once, inside await_suspend; gives a reference to what cannot be moved.
+// Resumes at once, inside await_suspend, and returns a reference to an object that cannot move.
 struct gives_a_reference : coppice::immovable {
     explicit gives_a_reference(immovable_result& r) noexcept : result(r) {}
     bool await_ready() const noexcept { return false; }
@@ -41,7 +41,7 @@ struct gives_a_reference : coppice::immovable {
     immovable_result& result;
 };
 
-TEST(way_back, a_result_is_taken_from_the_awaiter_itself) {
+TEST(way_back, the_task_takes_the_result_directly_from_the_awaiter) {
     immovable_result result;
     auto body = [&]() -> task<bool> {
         immovable_result& got = co_await gives_a_reference(result);
@@ -95,7 +95,7 @@ struct transfers_back : coppice::immovable {
     void await_resume() const noexcept {}
 };
 
-TEST(way_back, what_goes_on_at_once_allocates_nothing_and_is_not_overtaken) {
+TEST(way_back, an_await_that_resumes_at_once_allocates_nothing_and_keeps_the_order) {
     ex::run_loop loop;
     int turns = 0;
     auto other = [&]() -> task<> {
@@ -125,7 +125,7 @@ TEST(way_back, what_goes_on_at_once_allocates_nothing_and_is_not_overtaken) {
     EXPECT_EQ(seen, 0);
 }
 
-TEST(way_back, a_million_awaits_that_go_on_at_once_use_constant_stack) {
+TEST(way_back, a_million_awaits_that_resume_at_once_use_constant_stack) {
     auto body = []() -> task<int> {
         for (int i = 0; i != 1'000'000; ++i) {
             co_await stays();
@@ -159,7 +159,7 @@ struct throws_at : coppice::immovable {
     int at;
 };
 
-TEST(way_back, an_exception_of_the_awaiter_is_the_awaits) {
+TEST(way_back, an_exception_of_the_awaiter_leaves_the_await) {
     auto body = []() -> task<int> {
         int caught = 0;
         for (int at = 0; at != 3; ++at) {
@@ -174,7 +174,7 @@ TEST(way_back, an_exception_of_the_awaiter_is_the_awaits) {
     EXPECT_EQ(sync_wait(body()), std::tuple(3));
 }
 
-// Stops its coroutine, on another thread.
+// Stops its coroutine on another thread.
 struct stops : coppice::immovable {
     stops() noexcept {}
     bool await_ready() const noexcept { return false; }
@@ -205,7 +205,7 @@ TEST(way_back, a_stop_ends_the_task_on_its_scheduler) {
     EXPECT_EQ(outer, home);
 }
 
-// Says where it completes.
+// Declares on which scheduler it completes.
 class at_home : coppice::immovable {
 public:
     explicit at_home(ex::task_scheduler sch, int& others) noexcept
@@ -235,7 +235,7 @@ private:
     int& others_;
 };
 
-TEST(way_back, is_left_out_for_what_completes_at_home) {
+TEST(way_back, is_omitted_for_awaits_that_complete_on_the_tasks_scheduler) {
     ex::run_loop other;
     auto body = [&]() -> task<int> {
         const ex::task_scheduler home = co_await ex::read_env(ex::get_scheduler);

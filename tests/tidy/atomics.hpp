@@ -4,7 +4,7 @@
 // comment on the operation's line, or alone on the line directly above it. Where the operation is
 // inside of what is called there, the comment ends with `; the load is in sleep_while`.
 
-#include "source.hpp"
+#include "house.hpp"
 
 #include <map>
 #include <set>
@@ -13,12 +13,13 @@ namespace tidy {
 
 // The seam itself may name std's atomics; users' programs may too, so may those that show one.
 inline bool behind_the_seam(const source_file& file) {
-    return file.under("include/coppice/base/atomic") || file.under("examples/") ||
+    return file.under("include/coppice/base/internal/atomic") || file.under("examples/") ||
            file.under("apps/") || file.under("tests/package/") || file.under("tests/names/");
 }
 
 inline void atomics_outside_the_seam(const tree& files, findings& out) {
-    static constexpr std::string_view message = "only base/atomic.hpp names the language's atomics";
+    static constexpr std::string_view message =
+        "only base/internal/atomic.hpp names the language's atomics";
     for (const source_file& file : files) {
         if (behind_the_seam(file)) continue;
         for (const include& i : file.includes) {
@@ -154,9 +155,8 @@ inline void operators_on_atomics(const tree& files, findings& out) {
         std::set<std::string> names = atomic_names(file);
         for (const source_file& header : files) {
             // The fields used in src/room/x.cpp are declared in include/coppice/room/x.hpp.
-            if (file.under("src/") && header.path == "include/coppice/" +
-                                                         file.path.substr(4, file.path.size() - 7) +
-                                                         "hpp")
+            if (file.under("src/") && header.under("include/") && stem(header) == stem(file) &&
+                room_of(header) == room_of(file))
                 names.merge(atomic_names(header));
         }
         for (std::size_t i = 0; i != file.tokens.size(); ++i) {
@@ -177,9 +177,10 @@ inline void operators_on_atomics(const tree& files, findings& out) {
     }
 }
 
-// base/asymmetric.hpp makes its two fences out of ordinary ones; their users name the edges.
+// base/internal/asymmetric.hpp makes its two fences out of ordinary ones; their users name the
+// edges.
 inline bool makes_fences(const source_file& file) {
-    return behind_the_seam(file) || file.path.find("/base/asymmetric.") != std::string::npos;
+    return behind_the_seam(file) || (room_of(file) == "base" && stem(file) == "asymmetric");
 }
 
 struct edge_mention {

@@ -8,7 +8,7 @@ namespace tidy {
 inline const std::vector<example> atomics_examples = {
     {"atomics_outside_the_seam",
      "in the seam",
-     {{"include/coppice/base/atomic.hpp", "#include <atomic>\nstd::atomic<int> x;\n"}},
+     {{"include/coppice/base/internal/atomic.hpp", "#include <atomic>\nstd::atomic<int> x;\n"}},
      {}},
     {"atomics_outside_the_seam",
      "in a room",

@@ -38,7 +38,7 @@ static_assert(
                    ex::completion_signatures<ex::set_value_t(int), ex::set_error_t(std::error_code),
                                              ex::set_stopped_t()>>);
 
-TEST(use_await, gives_the_result_where_it_is_awaited) {
+TEST(use_await, the_await_returns_the_result) {
     test::system os;
     int got = 0;
     auto wait = [&]() -> detached {
@@ -81,7 +81,7 @@ TEST(use_await, throws_an_error_as_system_error) {
     EXPECT_EQ(caught, std::errc::broken_pipe);
 }
 
-TEST(use_await, puts_an_error_into_the_code_it_was_given) {
+TEST(use_await, stores_an_error_in_the_given_code) {
     test::system os;
     std::error_code ec = std::make_error_code(std::errc::io_error);
     auto wait = [&]() -> detached {
@@ -103,8 +103,8 @@ TEST(use_await, a_million_completions_inside_the_initiation_use_constant_stack) 
     EXPECT_EQ(std::get<0>(sync_wait(loop()).value()), 1'000'000);
 }
 
-// A task that is affine to no scheduler; any other comes home.
-TEST(use_await, a_coroutine_goes_on_where_the_operation_completes) {
+// A task with an inline scheduler continues there; any other task comes home.
+TEST(use_await, a_coroutine_continues_where_the_operation_completes) {
     struct anywhere {
         using scheduler_type = coppice::execution::inline_scheduler;
     };
@@ -116,7 +116,7 @@ TEST(use_await, a_coroutine_goes_on_where_the_operation_completes) {
     EXPECT_TRUE(std::get<0>(sync_wait(wait()).value()));
 }
 
-TEST(use_await, a_completion_elsewhere_may_come_before_the_initiation_has_returned) {
+TEST(use_await, a_completion_on_another_thread_may_come_before_the_initiation_returns) {
     auto handed_over = [](int value) {
         return completion_token_transform<void(std::error_code, int)>(
             use_await, [value](completion<int> done) noexcept {
@@ -133,7 +133,7 @@ TEST(use_await, a_completion_elsewhere_may_come_before_the_initiation_has_return
     EXPECT_EQ(std::get<0>(sync_wait(loop()).value()), 200);
 }
 
-TEST(use_await, gives_a_tuple_of_several_results_and_moves_them) {
+TEST(use_await, several_results_are_moved_into_a_tuple) {
     auto two = [] {
         return completion_token_transform<void(std::error_code, std::unique_ptr<int>, std::string)>(
             use_await, [](completion<std::unique_ptr<int>, std::string> done) noexcept {
@@ -181,7 +181,7 @@ TEST(use_await, sends_an_error_as_error_code) {
     EXPECT_THROW(sync_wait(failing()), std::system_error);
 }
 
-// A stop request, whatever the kind of token, ends a sender with set_stopped.
+// A stop request ends a sender with set_stopped, whatever the type of the token.
 TEST(use_await, a_stopped_operation_sends_stopped) {
     // finite_inplace_stop_token: the first result stops the other operation.
     EXPECT_TRUE(sync_wait(ex::when_any(until_stopped(), ex::just())));
@@ -197,7 +197,7 @@ TEST(use_await, a_stopped_operation_sends_stopped) {
     stopper.join();
 }
 
-TEST(use_await, an_operation_cancelled_by_nobody_sends_an_error) {
+TEST(use_await, a_cancellation_without_a_stop_request_is_sent_as_an_error) {
     auto cancelled = [] {
         return completion_token_transform<void(std::error_code)>(
             use_await, [](completion<> done) noexcept {
@@ -277,7 +277,7 @@ stoppable<inplace_stop_token> awaits_with_code(bool&, inplace_stop_token, std::e
     co_await until_stopped(use_await[ec]);
 }
 
-TEST(use_await, a_stop_is_an_error_for_who_asked_for_the_code) {
+TEST(use_await, a_stop_is_stored_as_an_error_in_the_given_code) {
     bool stopped = false;
     std::error_code ec;
     inplace_stop_source source;

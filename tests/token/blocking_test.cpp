@@ -23,12 +23,12 @@ static_assert(std::is_same_v<decltype(failing(use_future)), std::future<void>>);
 static_assert(std::is_same_v<decltype(at_once(1, use_future)), std::future<int>>);
 static_assert(std::is_void_v<decltype(failing(block))>);
 
-TEST(block, gives_the_result_of_another_thread_or_of_the_initiation) {
+TEST(block, returns_the_result_of_another_thread_or_of_the_initiation) {
     for (int i = 0; i != 200; ++i) EXPECT_EQ(elsewhere(i, block), i);
     EXPECT_EQ(at_once(5, block), 5);
 }
 
-TEST(block, throws_or_puts_the_error_into_the_code) {
+TEST(block, throws_the_error_or_stores_it_in_the_code) {
     EXPECT_THROW(failing(block), std::system_error);
     std::error_code ec;
     failing(block[ec]);
@@ -37,7 +37,7 @@ TEST(block, throws_or_puts_the_error_into_the_code) {
     EXPECT_FALSE(ec);
 }
 
-TEST(block, gives_what_cannot_be_copied) {
+TEST(block, returns_a_move_only_result) {
     const auto results =
         completion_token_transform<void(std::error_code, std::unique_ptr<int>, std::string)>(
             block, [](completion<std::unique_ptr<int>, std::string> done) noexcept {
@@ -75,7 +75,7 @@ TEST(block, lets_the_initiation_drive_the_operation) {
     EXPECT_EQ((completion_token_transform<void(std::error_code, int)>(block, driven())), 3);
 }
 
-TEST(use_future, gives_the_result_later) {
+TEST(use_future, the_future_gets_the_result_later) {
     test::system os;
     std::future<int> first = os.echo(1, use_future);
     std::future<int> second = os.echo(2, use_future);
@@ -86,9 +86,9 @@ TEST(use_future, gives_the_result_later) {
     EXPECT_EQ(at_once(4, use_future).get(), 4);
 }
 
-TEST(use_future, throws_the_error) {
-    // On one thread: the reference count of exceptions is in libstdc++, which ThreadSanitizer does
-    // not see into.
+TEST(use_future, the_future_throws_the_error) {
+    // On one thread, because ThreadSanitizer does not see the reference count of exceptions, which
+    // is inside libstdc++.
     test::system os;
     std::future<int> f = os.echo(-EIO, use_future);
     os.run();
@@ -118,7 +118,7 @@ TEST(use_future, a_stop_is_an_error) {
     EXPECT_THROW(f.get(), std::system_error);
 }
 
-// A user's token: counts completions into an int that lives longer.
+// A user's token: counts completions in an int that outlives the operation.
 struct counting {
     int* count;
     template <class... R, class Initiation>
@@ -139,7 +139,7 @@ struct counting {
     }
 };
 
-TEST(completion_token_transform, takes_a_users_token) {
+TEST(completion_token_transform, accepts_a_user_defined_token) {
     test::system os;
     int count = 0;
     os.echo(1, counting{&count});

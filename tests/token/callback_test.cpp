@@ -51,12 +51,12 @@ TEST(callback, may_be_move_only_an_lvalue_or_a_function) {
     EXPECT_EQ(sum, 1311);
 }
 
-// More than operator new aligns to, and more than a frame.
+// A callback with a larger alignment and size than operator new and a frame provide.
 template <std::size_t Align>
 struct alignas(Align) aligned {
     int value = 5;
     bool is_in_place() const noexcept {
-        // volatile: the compiler knows what it ought to be
+        // volatile, because the compiler assumes that the address is right
         const volatile std::uintptr_t place = reinterpret_cast<std::uintptr_t>(this);
         return place % Align == 0;
     }
@@ -75,13 +75,13 @@ void captures_aligned() {
     EXPECT_EQ(sum, 100);
 }
 
-TEST(callback, may_capture_what_is_aligned_to_more_than_an_allocation) {
+TEST(callback, may_capture_an_overaligned_object) {
     captures_aligned<32>();
     captures_aligned<64>();
     captures_aligned<256>();
 }
 
-TEST(callback, more_memory_than_can_be_counted_is_refused) {
+TEST(callback, an_allocation_whose_size_overflows_throws) {
     recycling_allocator<long> allocator;
     EXPECT_THROW((void)allocator.allocate(~std::size_t{0} / sizeof(long) + 2), std::bad_alloc);
     EXPECT_THROW((void)allocator.allocate(~std::size_t{0}), std::bad_alloc);
@@ -182,7 +182,7 @@ TEST(callback, a_million_completions_inside_their_initiations_use_constant_stack
     EXPECT_EQ(c.left, 0);
 }
 
-TEST(callback, one_that_is_ready_inside_another_runs_after_it) {
+TEST(callback, a_callback_that_becomes_ready_inside_another_runs_after_it) {
     std::vector<int> order;
     at_once(1, [&](std::error_code, int) {
         at_once(2, [&](std::error_code, int) { order.push_back(2); });
@@ -192,7 +192,7 @@ TEST(callback, one_that_is_ready_inside_another_runs_after_it) {
     EXPECT_EQ(order, (std::vector{1, 2, 3}));
 }
 
-TEST(callback, blocking_inside_one_does_not_wait_for_those_queued_behind_it) {
+TEST(callback, blocking_inside_a_callback_runs_those_queued_behind_it) {
     int got = 0;
     at_once(1, [&](std::error_code, int) {
         completion<int> kept;
@@ -251,7 +251,7 @@ TEST(callback, is_called_on_its_scheduler) {
     EXPECT_EQ(called, 3);
 }
 
-TEST(callback, waiting_inside_one_for_a_scheduler_brings_what_is_called_there) {
+TEST(callback, a_callback_that_runs_a_scheduler_runs_callbacks_that_are_called_there) {
     ex::run_loop loop;
     const auto env = ex::prop(ex::get_scheduler, loop.get_scheduler());
     bool called = false;
@@ -266,7 +266,7 @@ TEST(callback, waiting_inside_one_for_a_scheduler_brings_what_is_called_there) {
     EXPECT_TRUE(called);
 }
 
-TEST(callback, a_million_on_an_inline_scheduler_use_constant_stack) {
+TEST(callback, a_million_callbacks_on_an_inline_scheduler_use_constant_stack) {
     struct chain {
         int left = 1'000'000;
         void next() {
@@ -280,7 +280,7 @@ TEST(callback, a_million_on_an_inline_scheduler_use_constant_stack) {
     EXPECT_EQ(c.left, 0);
 }
 
-TEST(callback, may_hold_and_destroy_what_it_was_called_for) {
+TEST(callback, may_own_and_destroy_the_object_of_its_operation) {
     auto os = std::make_unique<test::system>();
     test::system& kept = *os;
     bool called = false;

@@ -1,8 +1,10 @@
-// Initiations that are templates and find their completion again by where they lie: for every
-// token, with and without members of their own, inside the initiation, later and elsewhere.
+// Initiations that are templates and find their completion by their own address: for every token,
+// with and without members, inside the initiation, later, and on another thread.
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
+#include <coppice/token/completion.hpp>
+#include <coppice/token/signature.hpp>
 
 #include "allocations.hpp"
 #include "detached.hpp"
@@ -22,7 +24,7 @@ using namespace coppice::test;
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-// Gives its parameter back, from the queue; a negative one is an errno. Keeps no completion.
+// Returns its parameter through the queue; a negative one is an errno. Keeps no completion.
 class queued_initiation : system_context {
 public:
     queued_initiation(test::system& s, int value) noexcept : system_(&s) { parameter = value; }
@@ -47,14 +49,14 @@ public:
     using queued_initiation::queued_initiation;
 };
 
-// Has no members, so that it takes no room.
+// Has no members, so it takes no space.
 struct empty_initiation {
     template <class Completion>
     void operator()(Completion) noexcept {
         Completion::of (*this)(no_error, 5);
     }
 };
-// The same on a thread of its own, and movable only.
+// The same on a thread of its own, and move-only.
 struct elsewhere_initiation {
     explicit elsewhere_initiation(int n) : number(std::make_unique<int>(n)) {}
     template <class Completion>
@@ -63,7 +65,7 @@ struct elsewhere_initiation {
     }
     std::unique_ptr<int> number;
 };
-// Keeps what it was called with as a completion<int>.
+// Keeps its argument as a completion<int>.
 struct converting_initiation {
     template <class Completion>
     void operator()(Completion done) noexcept {
@@ -186,13 +188,13 @@ TEST(direct, completes_on_another_thread) {
     }
 }
 
-TEST(direct, becomes_a_completion) {
+TEST(direct, converts_to_a_completion) {
     EXPECT_EQ(start<converting_initiation>(block), 9);
     EXPECT_EQ(sync_wait(start<converting_initiation>(use_await)), std::tuple(9));
     auto wait = [&]() -> task<int> { co_return co_await start<converting_initiation>(use_await); };
     EXPECT_EQ(sync_wait(wait()), std::tuple(9));
 
-    // A generic lambda's stays valid when it is kept.
+    // The completion of a generic lambda stays valid when it is kept.
     std::vector<completion<int>> kept;
     int got = 0;
     completion_token_transform<void(std::error_code, int)>(
@@ -227,7 +229,7 @@ private:
     ex::stop_registration<inplace_stop_token, on_stop> registration_;
 };
 
-TEST(direct, hears_of_a_stop) {
+TEST(direct, sees_a_stop_request) {
     inplace_stop_source source;
     std::error_code heard;
     start<stopping_initiation>(bind_env(ex::prop(get_stop_token, source.get_token()),

@@ -1,5 +1,5 @@
-// Operations that say they never complete inside their initiation: on this thread later, on
-// another, and what becomes of one that does not keep its word.
+// Operations that declare they never complete inside their initiation: later on this thread, on
+// another thread, and what happens if one does so anyway.
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
@@ -20,7 +20,7 @@ using namespace coppice::test;
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-// Whatever the operation does, it says so.
+// Makes the declaration, whatever the operation does.
 template <class Initiation>
 struct promising : Initiation {
     explicit promising(Initiation&& given) noexcept
@@ -91,7 +91,7 @@ TEST(later, calls_back_and_allocates_nothing) {
     EXPECT_EQ(allocations.so_far(), 0u);
 }
 
-TEST(later, may_be_on_another_thread) {
+TEST(later, may_complete_on_another_thread) {
     for (int i = 0; i != 200; ++i) {
         auto wait = [&]() -> task<int> { co_return co_await on_a_thread(i); };
         EXPECT_EQ(sync_wait(wait()), std::tuple(i));
@@ -99,7 +99,7 @@ TEST(later, may_be_on_another_thread) {
     }
 }
 
-TEST(later, a_broken_word_costs_stack_and_nothing_else) {
+TEST(later, completing_inside_after_all_costs_only_stack) {
     int got = 0;
     auto wait = [&]() -> task<int> {
         for (int i = 0; i != 20; ++i) got += co_await inside_after_all(1);

@@ -1,4 +1,4 @@
-// An operating system to test tokens with: takes operations, and completes them when it is told to.
+// A simulated operating system for tests of tokens: takes operations, and completes them when told.
 #pragma once
 
 #include <coppice/base/intrusive.hpp>
@@ -13,14 +13,14 @@ namespace coppice::test {
 
 using namespace coppice::internal;
 
-// What the stand-in needs while an operation runs; completes through a function pointer.
+// What the system needs while an operation runs. Completes through a function pointer.
 struct system_context {
     void (*function)(int result, system_context*) = nullptr;
     int parameter = 0;
     system_context* next = nullptr;
 };
 
-// Threads: one. Completes in order.
+// Threads: one. Completes operations in order.
 class system {
 public:
     void start(system_context& context) {
@@ -40,8 +40,8 @@ public:
     }
     int pending() const { return pending_; }
 
-    // An operation of a user: gives its parameter back; a negative one is an errno. The initiation
-    // holds what the system needs, so nothing is allocated.
+    // A user's operation: returns its parameter; a negative one is an errno. The initiation holds
+    // what the system needs, so nothing is allocated.
     class initiation : system_context {
     public:
         initiation(system& s, int value) noexcept : system_(&s) { parameter = value; }
@@ -89,7 +89,7 @@ auto elsewhere(int value, Token&& token = {}) {
         });
 }
 
-// Fails, later.
+// Fails later.
 template <class Token = use_await_t>
 auto failing(Token&& token = {}) {
     return completion_token_transform<void(std::error_code)>(

@@ -3,7 +3,7 @@
 // One thread owns a container, or the user guards it. An object must outlive its membership, and
 // can be in one container per hook. All operations are O(1) unless noted.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 // sleeping_workers.hpp has the protocol.
 
 #include <coppice/base/clock.hpp>
-#include <coppice/base/options.hpp>
-#include <coppice/base/put_off.hpp>
+#include <coppice/base/internal/options.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/contract/group.hpp>
 #include <coppice/stop/inplace.hpp>

@@ -20,8 +20,8 @@
 // Source: the talk's work contracts; PROTOCOL.md says what is ours.
 
 #include <coppice/contract/batch.hpp>
-#include <coppice/contract/scheduler.hpp>
-#include <coppice/contract/thread_rounds.hpp>
+#include <coppice/contract/internal/scheduler.hpp>
+#include <coppice/contract/internal/thread_rounds.hpp>
 #include <coppice/contract/work_contract.hpp>
 
 namespace coppice {

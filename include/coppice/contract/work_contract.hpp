@@ -1,8 +1,8 @@
 // work_contract: the handle of a contract in a group; its holder may schedule the contract.
 #pragma once
 
-#include <coppice/contract/completion.hpp>
-#include <coppice/contract/core.hpp>
+#include <coppice/contract/internal/completion.hpp>
+#include <coppice/contract/internal/core.hpp>
 
 #include <utility>
 

@@ -1,9 +1,9 @@
 // affine: complete on the scheduler on which the operation was started.
 #pragma once
-// The draft writes it as continues_on(child, unstoppable start scheduler). Here the way back is
-// left out where it is not needed: at compile time for a sender with a member affine() (just,
-// read_env), at run time when the child's completion scheduler equals the start scheduler, which
-// costs one comparison when the sender is connected. Source: [exec.affine].
+// The draft writes it as continues_on(child, unstoppable start scheduler). Here the transfer back
+// is left out where it is not needed. At compile time: for a sender with a member affine(), as just
+// and read_env have. At run time: if the child's completion scheduler equals the start scheduler,
+// which costs one comparison when the sender is connected. Source: [exec.affine].
 
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/continues_on.hpp>
@@ -18,7 +18,7 @@ using unstoppable_data = prop<get_stop_token_t, never_stop_token>;
 template <class Sch>
 using unstoppable_schedule_t = write_env_sender<unstoppable_data, schedule_result_t<const Sch&>>;
 
-// The child's own completions, if the way back cannot fail.
+// The child's own completions, if the transfer back cannot fail.
 template <class Sigs, class Sch, class Env>
 struct affine_signatures {
     using type =
@@ -39,7 +39,8 @@ struct affine_signatures<completion_signatures<Fns...>, Sch, Env> {
 template <class ScheduleSender, class Sigs, class Rcvr>
 class affine_state : public transfer_state<ScheduleSender, Sigs, Rcvr> {
 public:
-    // Where says, per kind of completion, that the child completes where it should.
+    // where(tag) returns true if the child's completions with that tag already arrive on the start
+    // scheduler.
     template <class Where>
     affine_state(ScheduleSender&& sndr, Where where, Rcvr r) noexcept(
         std::is_nothrow_constructible_v<transfer_state<ScheduleSender, Sigs, Rcvr>, ScheduleSender,
@@ -86,7 +87,7 @@ private:
     }
 };
 
-// Whether a sender with these attributes completes with Tag on sch.
+// Returns true if a sender with these attributes completes with Tag on sch.
 template <class Tag, class Attrs, class Env, class Sch>
 bool completes_on(const Attrs& attrs, const Env& env, const Sch& sch) noexcept {
     using ask = get_completion_scheduler_t<Tag>;
@@ -113,7 +114,7 @@ template <class Env>
 using start_scheduler_of_t =
     std::remove_cvref_t<internal::call_result_t<get_start_scheduler_t, Env>>;
 
-// Completes where it was started.
+// Completes on the scheduler on which the operation was started.
 struct affine_t : sender_adaptor_closure<affine_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const;

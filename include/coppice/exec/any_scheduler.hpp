@@ -1,22 +1,23 @@
-// any_scheduler: a scheduler of any type; for interfaces, and as the draft's task_scheduler.
+// any_scheduler: a scheduler of any type, for interfaces; the draft's task_scheduler.
 #pragma once
-// Holds any scheduler whose schedule can only be stopped, not fail. Copies allocate nothing and do
-// not throw: a small scheduler is copied, a larger one is shared. Scheduling allocates nothing if
-// the operation is small. It is timed if what it holds is, which only the program that runs can
-// say: has_timers().
+// Holds any scheduler whose schedule operation cannot fail, though it may be stopped. Copies
+// allocate nothing and do not throw: a small scheduler is copied, a larger one is shared.
+// Scheduling allocates nothing if the operation is small. has_timers() says at run time if the held
+// scheduler has timers.
 //
-// bulk that follows it runs on the scheduler within. A scheduler whose domain says nothing calls
-// one index after the other, so what it needs for bulk is here; the rest, which programs without
-// bulk need not see, is in task_scheduler_bulk.hpp, which bulk.hpp includes.
+// A bulk that follows it runs on the held scheduler. This header has only what a bulk needs on a
+// scheduler without a domain of its own, where one index is called after the other. The rest is in
+// task_scheduler_bulk.hpp, which bulk.hpp includes, so that programs without bulk do not compile
+// it.
 //
-// Source: [exec.task.scheduler], with parallel bulk as by P3927R2; timers, teams and the implicit
+// Source: [exec.task.scheduler], with parallel bulk as in P3927R2; timers, teams, and the implicit
 // conversion are ours.
 
-#include <coppice/base/check.hpp>
-#include <coppice/exec/allocate.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/any_sender.hpp>
 #include <coppice/exec/domain.hpp>
-#include <coppice/exec/receiver_proxy.hpp>
+#include <coppice/exec/internal/allocate.hpp>
+#include <coppice/exec/internal/receiver_proxy.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
 #include <concepts>
@@ -28,15 +29,15 @@
 
 namespace coppice::internal {
 
-class fork_team;  // base/fork_deque.hpp
+class fork_team;  // base/internal/fork_deque.hpp
 
 }  // namespace coppice::internal
 
 namespace coppice::execution {
 
-// Asks a scheduler for the team of its workers, const fork_team*, if it has one: what runs on that
-// scheduler may be forked to them. Asks an environment that names no scheduler for the team of the
-// pool that its tasks were given to; nullptr: of none. Ours.
+// Returns the fork team of a scheduler's workers, or nullptr if it has none. Work that runs on that
+// scheduler may fork calls to the team. An environment that names no scheduler answers with the
+// team of the pool that its tasks were submitted to. Ours.
 struct get_fork_team_t {
     template <class Env>
     constexpr const internal::fork_team* operator()(const Env& env) const noexcept {
@@ -49,7 +50,7 @@ struct get_fork_team_t {
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
 };
 
-// The team of the pool that a scheduler belongs to, or nullptr. Ours.
+// Returns the team of the pool that a scheduler belongs to, or nullptr. Ours.
 template <class Sch>
 const internal::fork_team* team_of(const Sch& sch) noexcept {
     if constexpr (requires { sch.query(get_fork_team_t()); }) {
@@ -63,14 +64,14 @@ class parallel_scheduler;
 struct bulk_chunked_t;
 struct bulk_unchunked_t;
 
-// Defined in task_scheduler_bulk.hpp: starts a bulk on a Sch that has a domain of its own; and what
-// a bulk sender becomes that follows a task_scheduler.
+// Defined in task_scheduler_bulk.hpp. The first starts a bulk on a Sch that has a domain of its
+// own. The second is what a bulk sender that follows a task_scheduler becomes.
 template <class Sch>
 struct bulk_in_place;
 template <class Sndr, class Env>
 struct task_scheduler_bulk;
 
-// Sends bulk_chunked and bulk_unchunked to the scheduler in an any_scheduler.
+// Hands bulk_chunked and bulk_unchunked to the scheduler held by an any_scheduler.
 struct task_scheduler_domain {
     template <class Sndr, class Env>
         requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>) &&
@@ -81,13 +82,13 @@ struct task_scheduler_domain {
     }
 };
 
-// Whether a task_scheduler may hold a Sch. The schedule of a parallel_scheduler fails if its
-// backend does; in a task_scheduler that stops the process.
+// True if a task_scheduler may hold a Sch. A parallel_scheduler is allowed although scheduling on
+// it fails if its backend does; in a task_scheduler such a failure ends the process.
 template <class Sch>
 concept holdable_scheduler =
     infallible_scheduler<Sch, any_env> || std::same_as<Sch, parallel_scheduler>;
 
-// An operation that frees itself by a copy of an allocator.
+// An operation that frees itself with a copy of an allocator.
 template <class Operation, class Allocator>
 class allocated_operation final : public any_operation_base {
 public:
@@ -104,14 +105,14 @@ private:
     Operation operation_;
 };
 
-// Where an erased operation is to be: in the storage, or in memory of the allocator.
+// Where an erased operation goes: into the storage, or into memory from the allocator.
 template <class Storage, class Allocator>
 class operation_place {
 public:
     operation_place(Storage& storage, const Allocator& allocator) noexcept
         : storage_(&storage), allocator_(&allocator) {}
-    // Constructs an Operation from what make() returns. Errors: what that and allocation throw;
-    // then nothing is there.
+    // Constructs an Operation from what make() returns. Errors: what make() or allocation throws;
+    // nothing is constructed then.
     template <class Operation, class Make>
     void emplace(Make make) const {
         using std_allocator = std::allocator<typename std::allocator_traits<Allocator>::value_type>;
@@ -137,7 +138,7 @@ class any_scheduler {
 
     class concept_base;
     using storage_type = internal::small_object<concept_base, 4 * sizeof(void*)>;
-    // Room for a timer of this library's schedulers.
+    // Bytes for an operation of schedule_after; enough for the schedulers of this library.
     static constexpr std::size_t timer_size = 240;
     using timer_storage = any_storage<timer_size>;
     class concept_base {
@@ -158,7 +159,7 @@ class any_scheduler {
         virtual void schedule_after_into(timer_storage& storage, schedule_receiver rcvr,
                                          time_span span) const = 0;
     };
-    // Whether timers of Sch can only be stopped, not fail.
+    // Returns true if Sch has timers that can only be stopped, not fail.
     template <class Sch>
     static consteval bool has_usable_timers() noexcept {
         if constexpr (timed_scheduler<Sch>) {
@@ -173,7 +174,7 @@ class any_scheduler {
                       "a timer was asked of a scheduler that has none: name one, "
                       "write_env(sender, prop(get_timed_scheduler, loop.get_scheduler()))");
     }
-    // Of a scheduler whose schedule is not to fail, but may.
+    // For a scheduler that should not fail to schedule, but can.
     class unfailing_receiver : public schedule_receiver {
     public:
         explicit unfailing_receiver(schedule_receiver rcvr) noexcept : schedule_receiver(rcvr) {}
@@ -181,10 +182,10 @@ class any_scheduler {
         void set_error(Error&&) && noexcept {
             COPPICE_CHECK(false,
                           "the backend of a parallel_scheduler in a task_scheduler failed to "
-                          "schedule: a task has no place to go on");
+                          "schedule: the task cannot continue");
         }
     };
-    // Tells types apart. Visible whatever -fvisibility says, if Sch is.
+    // Its address identifies the type. Visible under -fvisibility=hidden if Sch is.
     template <class Sch>
     [[gnu::visibility("default")]] static constexpr char type_mark = 0;
 
@@ -196,7 +197,7 @@ class any_scheduler {
         [[no_unique_address]] Sch scheduler;
         [[no_unique_address]] Allocator allocator;
     };
-    // Held: Content, or a std::shared_ptr to it.
+    // Held is Content, or a std::shared_ptr to it.
     template <class Sch, class Content, class Held>
     class model final : public concept_base {
     public:
@@ -228,7 +229,7 @@ class any_scheduler {
                 return operation(execution::schedule(sch()), receiver_type(rcvr));
             });
         }
-        // The completion may end this.
+        // The completion may destroy *this.
         void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
                         bool chunked) const noexcept override {
             using domain = decltype(get_completion_domain<set_value_t>(
@@ -239,8 +240,8 @@ class any_scheduler {
             } else {
                 static_assert(
                     requires { sizeof(bulk_in_place<Sch>); },
-                    "a scheduler with a domain of its own is put into a task_scheduler: include "
-                    "<coppice/exec/bulk.hpp> before, which its bulk needs");
+                    "a task_scheduler is given a scheduler with a domain of its own: include "
+                    "<coppice/exec/bulk.hpp> first, which its bulk needs");
                 bulk_in_place<Sch>::start(sch(), n, r, chunked, place(storage));
             }
         }
@@ -305,16 +306,16 @@ class any_scheduler {
 public:
     using scheduler_concept = scheduler_tag;
 
-    // Holds a copy of `sch`. One with a domain of its own needs exec/bulk.hpp to be included.
+    // Holds a copy of `sch`. If `sch` has a domain of its own, include exec/bulk.hpp before.
     // Errors: what copying it, and allocation, throw.
-    // Cost: an allocation if it takes more than three pointers, or if copying it may throw.
+    // Cost: an allocation if it is larger than three pointers, or if copying it may throw.
     template <class Sch>
         requires(!std::same_as<std::decay_t<Sch>, any_scheduler>) &&
                 holdable_scheduler<std::decay_t<Sch>>
     any_scheduler(Sch&& sch) {
         hold(static_cast<Sch&&>(sch), std::allocator<void>());
     }
-    // The same; what it allocates, and operations of it that are large, by a copy of `allocator`.
+    // As above. A copy of `allocator` allocates the scheduler and its large operations.
     template <class Sch, class Allocator>
         requires(!std::same_as<std::decay_t<Sch>, any_scheduler>) &&
                 holdable_scheduler<std::decay_t<Sch>> &&
@@ -322,10 +323,10 @@ public:
     explicit any_scheduler(Sch&& sch, Allocator allocator) {
         hold(static_cast<Sch&&>(sch), allocator);
     }
-    // There is no move: what was moved from would be no scheduler.
+    // There is no move: a moved-from object would hold no scheduler.
     any_scheduler(const any_scheduler& other) noexcept { other.sch_.get()->copy_to(sch_); }
     any_scheduler& operator=(const any_scheduler& other) noexcept {
-        const any_scheduler copy(other);  // `other` may be inside what this holds
+        const any_scheduler copy(other);  // `other` may be inside the scheduler that *this holds
         copy.sch_.get()->copy_to(sch_);
         return *this;
     }
@@ -334,8 +335,8 @@ public:
     class sender;
     sender schedule() const;
 
-    // Whether it holds a timed scheduler, whose timers can only be stopped. Without: now() and
-    // schedule_after() stop the process.
+    // Returns true if the held scheduler has timers, and these can only be stopped. If it returns
+    // false, now() and schedule_after() end the process.
     bool has_timers() const noexcept { return sch_.get()->has_timers(); }
     class timed_sender;
     timed_sender schedule_after(time_span span) const;
@@ -348,8 +349,8 @@ public:
     task_scheduler_domain query(get_domain_t) const noexcept { return {}; }
     task_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept { return {}; }
 
-    // For task_scheduler_bulk.hpp: on an agent of this scheduler, lets it execute [0, n) and
-    // complete r, which may end *this. An exception is an error of r.
+    // For task_scheduler_bulk.hpp. Called on an agent of this scheduler: the held scheduler
+    // executes [0, n) and completes r, which may destroy *this. An exception becomes an error of r.
     void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
                     bool chunked) const noexcept {
         sch_.get()->start_bulk(storage, n, r, chunked);
@@ -357,7 +358,7 @@ public:
     friend bool operator==(const any_scheduler& a, const any_scheduler& b) noexcept {
         return a.sch_.get()->equals(*b.sch_.get());
     }
-    // Whether a holds a scheduler equal to b.
+    // Returns true if a holds a scheduler equal to b.
     template <class Sch>
         requires(!std::same_as<Sch, any_scheduler>) && coppice::execution::scheduler<Sch>
     friend bool operator==(const any_scheduler& a, const Sch& b) noexcept {
@@ -369,10 +370,10 @@ private:
     storage_type sch_;  // never empty
 };
 
-// A scheduler of any type, as tasks have it. Source: [exec.task.scheduler].
+// The scheduler type of tasks. Source: [exec.task.scheduler].
 using task_scheduler = any_scheduler;
 
-// What both senders of it are: they complete on the scheduler, and hold a copy of it.
+// Base of both senders: they complete on the scheduler, and hold a copy of it.
 class any_scheduler::sender_base {
 public:
     using sender_concept = sender_tag;
@@ -428,7 +429,7 @@ public:
     }
 };
 
-// The same, not before its time. Cost: no allocation for timers of this library's schedulers.
+// Completes on the scheduler after its time span. Cost: no allocation on this library's schedulers.
 class any_scheduler::timed_sender : public sender_base {
 public:
     timed_sender(const any_scheduler& sch, time_span span) : sender_base(sch), span_(span) {

@@ -1,16 +1,15 @@
 // any_sender: a sender of any type with given completion signatures; for interfaces.
 #pragma once
-// The sender and, when it is connected, its operation are kept in small buffers and on the heap if
-// they do not fit. What of the receiver's environment passes through the erased interface is the
-// stop token, as an inplace_stop_token, and the deadline. Move-only. Source: ours.
-//
-// A receiver's token of another type is adapted by a linked_stop.
+// The sender is kept in a small buffer, and so is its operation once connected; each goes to the
+// heap if it does not fit. Two parts of the receiver's environment pass through the erased
+// interface: the stop token, as an inplace_stop_token, and the deadline. A linked_stop converts a
+// stop token of another type. Move-only. Source: ours.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
-#include <coppice/exec/linked_stop.hpp>
+#include <coppice/exec/internal/linked_stop.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/stop/inplace.hpp>
 
@@ -21,7 +20,7 @@ namespace coppice::execution {
 
 namespace internal {
 
-// Holds one object derived from Base, inside if it fits into Size bytes and else on the heap.
+// Holds one object derived from Base: in place if it fits into Size bytes, otherwise on the heap.
 template <class Base, std::size_t Size>
 class small_object {
 public:
@@ -39,8 +38,8 @@ public:
     template <class T>
     static constexpr bool fits = sizeof(T) <= Size && alignof(T) <= alignof(std::max_align_t);
 
-    // Constructs a T from what make() returns. Cost: no allocation if fits<T>, and if it may be
-    // moved along inside.
+    // Constructs a T from what make() returns. Cost: no allocation if fits<T> and MayBeInside,
+    // which says that the object can be moved together with its holder.
     template <class T, bool MayBeInside = true, class Make>
     T& emplace_with(Make&& make) {
         reset();
@@ -53,7 +52,7 @@ public:
         object_ = made;
         return *made;
     }
-    // Holds an object on the heap, and ends it by `delete`.
+    // Takes an object on the heap, and destroys it later with `delete`.
     void adopt(Base* object) noexcept {
         reset();
         object_ = object;
@@ -74,7 +73,7 @@ private:
         const auto* const at = reinterpret_cast<const std::byte*>(object);
         return !(at < storage_) && at < storage_ + Size;
     }
-    // A Base that is to be moved has relocate(small_object&): move-constructs itself there.
+    // A Base that is to be moved has relocate(small_object&), which move-constructs itself there.
     void take(small_object& other) noexcept {
         if (other.object_ == nullptr) return;
         if (other.is_inside(other.object_)) {
@@ -91,7 +90,7 @@ private:
 
 }  // namespace internal
 
-// The deadline of a receiver's environment, and what nobody watches of it.
+// A receiver's deadline, and its unwatched deadline, which no stop request enforces (deadline.hpp).
 class any_deadline {
 public:
     any_deadline(instant when, instant unwatched) noexcept : when_(when), unwatched_(unwatched) {}
@@ -103,7 +102,7 @@ private:
     instant unwatched_;
 };
 
-// What passes of a receiver's environment.
+// The part of a receiver's environment that passes through the erased interface.
 class any_env {
 public:
     // Asks `of` for its deadline.
@@ -129,7 +128,7 @@ protected:
     ~any_completion() = default;
 };
 
-// A receiver of any type; the concrete one derives from it.
+// A receiver of any type. The concrete receiver derives from it.
 template <class... Fns>
 class any_receiver_base : public any_completion<Fns>... {
 public:
@@ -140,8 +139,8 @@ protected:
     ~any_receiver_base() = default;
 };
 
-// Whether Base can be completed with Tag(Args...): the arguments convert to one of its signatures.
-// A conversion that may throw needs a signature to tell so.
+// True if Base can be completed with Tag(Args...): the arguments convert to one of its signatures.
+// If the conversion may throw, Base also needs a signature that takes the exception.
 template <class Base, bool SendsExceptions, class Tag, class... Args>
 concept completes_erased = requires(Base& base, Args&&... args) {
     base.complete(Tag(), static_cast<Args&&>(args)...);
@@ -176,7 +175,7 @@ public:
     any_env get_env() const noexcept { return base_->get_any_env(); }
 
 private:
-    // What a conversion throws, it throws before the completion.
+    // A conversion that throws does so before the completion.
     template <class Tag, class... Args>
     void complete(Tag tag, Args&&... args) noexcept {
         if constexpr (noexcept(base_->complete(tag, static_cast<Args&&>(args)...))) {
@@ -195,17 +194,17 @@ private:
 
 namespace internal {
 
-// Stands for the completion that an any_sender lacks, where it lacks none.
+// The result of the search below if no completion is missing.
 struct nothing_missing {};
 template <class Missing>
 inline constexpr bool is_nothing_missing = std::is_same_v<Missing, nothing_missing>;
-// What the compiler says of a sender that an any_sender does not hold: Missing is the first of its
-// completions that is not among those of the any_sender, nor converts to one; or the exception_ptr
-// for what such a conversion may throw.
+// Names, in the compiler's message, why an any_sender cannot hold a sender. Missing is the sender's
+// first completion that is not among those of the any_sender and converts to none of them; or it is
+// the exception_ptr completion that such a conversion needs.
 template <class Missing>
 concept any_sender_declares = is_nothing_missing<Missing>;
 
-// Fn, unless only the signature for what its conversion throws is missing.
+// Fn; or set_error_t(exception_ptr) if Fn converts and only the exception's signature is missing.
 template <class Rcvr, class Fn>
 struct missing_completion;
 template <class... Fns, class Tag, class... Args>
@@ -250,14 +249,14 @@ private:
     connect_result_t<Sndr, Rcvr> operation_;
 };
 
-// The stop token of a receiver as an inplace_stop_token, passed on by a callback if it is another.
-// Threads: one calls listen(), then one reset(), which may be inside the callback.
+// A receiver's stop token as an inplace_stop_token. For a token of another type, a callback passes
+// the stop on. Threads: listen(), then reset(), each once; reset() may run inside the callback.
 template <class Token>
 class inplace_token_of {
 public:
     explicit inplace_token_of(const Token&) noexcept {}
     void listen(Token token) noexcept { link_.engage(static_cast<Token&&>(token)); }
-    // Before the receiver is completed. Blocks: while another thread passes a stop on.
+    // Called before the receiver is completed. Blocks: while another thread passes a stop on.
     void reset() noexcept { link_.reset(); }
     inplace_stop_token get() const noexcept { return link_.token(); }
 
@@ -284,7 +283,7 @@ public:
     inplace_stop_token get() const noexcept { return {}; }
 };
 
-// The concrete end of an erased connection: completes Rcvr. Derived, one level per signature.
+// The concrete end of an erased connection: completes Rcvr. One level of derivation per signature.
 template <class Derived, class Base, class... Fns>
 class any_completions;
 template <class Derived, class Base>
@@ -305,8 +304,8 @@ protected:
     ~any_completions() = default;
 };
 
-// Sent are those of Fns that Rcvr may be completed with; the others cannot happen. Size: of the
-// room for the erased operation.
+// Sent lists those of Fns that Rcvr may be completed with; the others cannot happen. Size is the
+// room for the erased operation in bytes.
 template <std::size_t Size, class Rcvr, class Sent, class... Fns>
 class any_sender_operation final : any_completions<any_sender_operation<Size, Rcvr, Sent, Fns...>,
                                                    any_receiver_base<Fns...>, Fns...> {
@@ -350,13 +349,14 @@ private:
 template <class Sigs>
 class any_sender;
 
-// A sender that completes in the ways of Fns. Holds any sender whose completions, in an environment
-// with an inplace_stop_token and a deadline, are among them. Cost: no allocation for a sender of up
-// to sender_size bytes that moves without exceptions and an operation of up to operation_size
-// bytes, both without the word that says how to use them; one each otherwise. A moved-from
-// any_sender can be assigned to and destroyed. Values and errors convert to those of Fns; what a
-// conversion throws is sent as an exception_ptr, and a sender whose conversions may throw is not
-// held where Fns has none.
+// A sender that completes with one of Fns. Holds any sender whose completions are among them, in an
+// environment with an inplace_stop_token and a deadline. Values and errors convert to those of Fns.
+// An exception from a conversion is sent as an exception_ptr; if Fns has no such signature, a
+// sender whose conversions may throw is rejected at compile time.
+// Cost: no allocation for a sender of up to sender_size bytes that moves without exceptions, else
+// one; none for an operation of up to operation_size bytes, else one. Neither limit includes the
+// pointer to the virtual functions.
+// Lifetime: a moved-from any_sender can be assigned to and destroyed.
 template <class... Fns>
 class any_sender<completion_signatures<Fns...>> {
 public:

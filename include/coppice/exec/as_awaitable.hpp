@@ -1,21 +1,21 @@
 // as_awaitable, with_awaitable_senders: awaiting a sender in a coroutine of any type.
 #pragma once
-// A sender that completes inside start() does not resume its coroutine from there: await_suspend
-// returns false and the coroutine simply goes on, so a loop that awaits a million immediate senders
-// uses constant stack with every compiler and optimisation level. Nothing is allocated: the
+// A sender that completes inside start() does not resume the coroutine from there. await_suspend
+// returns false and the coroutine continues. A loop that awaits a million such senders therefore
+// uses constant stack with every compiler and optimization level. Nothing is allocated: the
 // operation lives in the coroutine's frame. Source: [exec.as.awaitable],
 // [exec.with.awaitable.senders].
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/as_exception.hpp>
 #include <coppice/exec/connect.hpp>
-#include <coppice/exec/starting.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
+#include <coppice/exec/internal/starting.hpp>
 #include <coppice/exec/value_types.hpp>
 
 namespace coppice::execution {
 
-// The result of an awaited sender, until the coroutine reads it.
+// Holds the result of an awaited sender until the coroutine reads it.
 template <class Value>
 class awaited_result : immovable {
 public:
@@ -63,7 +63,8 @@ struct no_value {};  // the result of a sender that sends nothing
 
 }  // namespace internal
 
-// Resumes from a completion. A promise may want to know that it is no transfer (task/transfer.hpp).
+// Resumes the coroutine from a completion. Promise::resume_from_outside, if it exists, tells the
+// promise that this resumption is no symmetric transfer (task/internal/transfer.hpp).
 template <class Promise>
 void resume_awaiting(std::coroutine_handle<> coroutine) {
     if constexpr (requires { Promise::resume_from_outside(coroutine); }) {
@@ -117,12 +118,12 @@ public:
     sender_awaitable(sender_awaitable&&) = delete;
 
     static constexpr bool await_ready() noexcept { return false; }
-    // False: it has completed already, and the coroutine goes on at once.
+    // Returns false if the operation has completed already and the coroutine continues at once.
     bool await_suspend(std::coroutine_handle<Promise>) noexcept {
         {
             internal::starting start_call(this, mark_);
             execution::start(operation_);
-            if (!start_call.has_completed()) return true;  // this may be gone
+            if (!start_call.has_completed()) return true;  // *this may be gone
         }
         if (!result_.stopped()) return false;
         resume_stopped();
@@ -137,7 +138,7 @@ public:
     }
 
 private:
-    // Called by the receiver; when it goes on, the coroutine may destroy this.
+    // Called by the receiver. The resumed coroutine may destroy *this.
     void completed() noexcept {
         if (internal::starting::takes_completion_of(this, mark_)) return;
         if (result_.stopped()) {
@@ -152,7 +153,7 @@ private:
     }
 
     Promise* promise_;
-    const internal::starting* mark_;  // of the start; written before it
+    const internal::starting* mark_;  // set before the start; see starting.hpp
     awaited_result<result_type> result_;
     connect_result_t<Sndr, awaitable_receiver> operation_;
 };
@@ -165,7 +166,7 @@ concept awaitable_sender =
         { promise.unhandled_stopped() } -> std::convertible_to<std::coroutine_handle<>>;
     };
 
-// What an awaited sender wants to be turned into first. Source: [exec.as.awaitable] p8.
+// Applies the adaptor that a sender asks for when it is awaited. Source: [exec.as.awaitable] p8.
 template <class Sndr>
 constexpr decltype(auto) adapt_for_await(Sndr&& sndr) {
     if constexpr (requires {
@@ -184,13 +185,13 @@ template <class Sndr, class Promise>
 concept can_be_awaited = sender_in<Sndr, env_of_t<Promise>> &&
                          requires { typename single_sender_value_type<Sndr, env_of_t<Promise>>; };
 
-// An awaitable for expr in a coroutine with promise p. Source: [exec.as.awaitable] p7.
+// Returns an awaitable for expr in a coroutine with this promise. Source: [exec.as.awaitable] p7.
 struct as_awaitable_t {
     template <class T, class Promise>
     [[gnu::always_inline]] decltype(auto) operator()(T&& expr, Promise& promise) const {
         if constexpr (requires { static_cast<T&&>(expr).as_awaitable(promise); }) {
             using Result = decltype(static_cast<T&&>(expr).as_awaitable(promise));
-            // Not is_awaitable: that would ask await_transform, which calls this.
+            // is_awaitable would be wrong here: it asks await_transform, which calls this function.
             static_assert(is_awaiter<decltype(awaiter_of(std::declval<Result>())), Promise>,
                           "as_awaitable must return an awaitable");
             return static_cast<T&&>(expr).as_awaitable(promise);
@@ -235,7 +236,7 @@ private:
 };
 inline constexpr as_awaitable_t as_awaitable{};
 
-// Whether an awaitable gives an awaiter for this coroutine once as_awaitable was asked.
+// True if as_awaitable turns T into an awaiter for a coroutine with this promise.
 template <class AsAwaitable, class T, class Promise>
 concept awaited_by = requires(T&& value, Promise& promise) {
     {
@@ -249,14 +250,15 @@ template <class T, class Env>
     requires is_sender<std::remove_cvref_t<T>> && sender_in<T, Env>
 inline constexpr bool sends_several_kinds<T, Env> = !single_sender<T, Env>;
 
-// Whether a coroutine with this promise may await T; if it may not, there may be a reason.
+// awaited_in: a coroutine with this promise may await T. refused_in: it may not, for a reason that
+// can be told.
 template <class T, class Promise>
 concept awaited_in = awaited_by<as_awaitable_t, T, Promise>;
 template <class T, class Promise>
 concept refused_in = sends_several_kinds<T, env_of_t<Promise>> ||
                      (std::is_lvalue_reference_v<T> && is_sender<std::remove_cvref_t<T>> &&
                       awaited_in<std::remove_reference_t<T>, Promise>);
-// Of one that is refused.
+// Returns the explanation for a refused T.
 template <class T, class Promise>
 auto refused_await_of() noexcept {
     if constexpr (sends_several_kinds<T, env_of_t<Promise>>) {
@@ -266,7 +268,8 @@ auto refused_await_of() noexcept {
     }
 }
 
-// Awaits an awaiter through a reference: g++ 12 copies an awaiter that is given as an xvalue.
+// Awaits an awaiter through a reference. Needed because g++ 12 copies an awaiter given as an
+// xvalue.
 template <class Awaiter>
 class awaiter_reference {
 public:
@@ -274,7 +277,8 @@ public:
     decltype(auto) await_ready() noexcept(noexcept(std::declval<Awaiter&>().await_ready())) {
         return awaiter_.await_ready();
     }
-    // What the awaiter returns may depend on the compiler, and so this function's name does too.
+    // Result is in the signature because await_suspend's type may depend on the compiler: the two
+    // then have different mangled names.
     template <class Promise, class Result = decltype(std::declval<Awaiter&>().await_suspend(
                                  std::declval<std::coroutine_handle<Promise>>()))>
     Result await_suspend(std::coroutine_handle<Promise> h) noexcept(
@@ -289,7 +293,7 @@ private:
     Awaiter& awaiter_;
 };
 
-// What a promise's await_transform gives for a value that as_awaitable may know.
+// Returns what a promise's await_transform returns for a value that as_awaitable may handle.
 template <class Value, class Promise>
 [[gnu::always_inline]] inline decltype(auto) awaited_as_it_is(Value&& value, Promise& promise) {
     using Result = internal::call_result_t<as_awaitable_t, Value, Promise&>;
@@ -307,9 +311,8 @@ template <class Value, class Promise>
     }
 }
 
-// A base for promises in whose coroutines senders are awaited. A sender that completes with
-// set_stopped is like an uncatchable exception: unhandled_stopped() of the caller's promise goes
-// on.
+// Base of promises whose coroutines await senders. A sender that completes with set_stopped acts
+// like an uncatchable exception: unhandled_stopped() of the caller's promise takes over.
 template <internal::class_type Promise>
 class with_awaitable_senders {
 public:

@@ -1,7 +1,7 @@
-// associate: make a sender part of an async scope, so that the scope's join waits for it.
+// associate: makes a sender part of an async scope, whose join then waits for it.
 #pragma once
-// The association is made when associate is called and travels with the sender; a scope that
-// refuses it yields a sender that completes with set_stopped. Source: [exec.associate].
+// The association is made when associate is called, and moves with the sender. If the scope refuses
+// it, the sender completes with set_stopped. Source: [exec.associate].
 
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/scope.hpp>
@@ -10,7 +10,7 @@ namespace coppice::execution {
 
 struct associate_t;
 
-// The sender and its association; no sender if the scope refused.
+// Holds the sender and its association; holds no sender if the scope refused.
 template <scope_token Token, class Wrapped>
 class associate_data {
 public:
@@ -39,7 +39,7 @@ public:
         if (assoc_) sndr_.destroy();
     }
 
-    // The association, which leaves this without one; take the sender before.
+    // Returns the association and leaves *this without one. Take the sender before.
     association release() noexcept { return static_cast<association&&>(assoc_); }
     bool associated() const noexcept { return static_cast<bool>(assoc_); }
     Wrapped& sndr() noexcept { return sndr_.get(); }
@@ -140,7 +140,7 @@ struct associate_sender {
     }
 };
 
-// Associates sndr with token's scope.
+// Associates sndr with token's scope. Errors: what token.wrap() and moving the sender throw.
 template <sender Sndr, scope_token Token>
 auto associate_t::operator()(Sndr&& sndr, Token token, std::source_location where) const {
     using wrapped = std::remove_cvref_t<decltype(token.wrap(static_cast<Sndr&&>(sndr)))>;

@@ -1,36 +1,36 @@
 // bulk, bulk_chunked, bulk_unchunked: call a function for every index below a bound.
 #pragma once
-// Without a domain's help the calls happen one after the other where the child completes; a
-// scheduler with many agents customises bulk_chunked and bulk_unchunked (parallel_scheduler.hpp).
-// bulk becomes bulk_chunked when it is connected. An exception of the function ends the rest and is
-// the error. Source: [exec.bulk]. With a bound of zero or below nothing is called.
+// By default the calls happen one after the other, where the child completes. A scheduler with many
+// agents customizes bulk_chunked and bulk_unchunked (parallel_scheduler.hpp). bulk becomes
+// bulk_chunked when it is connected. If the function throws, the remaining calls are skipped and
+// the exception is the error. A bound of zero or less calls nothing. Source: [exec.bulk].
 
-#include <coppice/exec/bulk_sender.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/execution_policy.hpp>
-#include <coppice/exec/task_scheduler_bulk.hpp>
+#include <coppice/exec/internal/bulk_sender.hpp>
+#include <coppice/exec/internal/task_scheduler_bulk.hpp>
 
 #include <concepts>
 #include <cstdint>
 
 namespace coppice::execution {
 
-// Never true: what the compiler says of `bulk(shape, f)`. P2300 had it so, P3481 put an execution
-// policy before the shape.
+// Never satisfied: its name is the compiler's message for `bulk(shape, f)`. P2300 had that form;
+// P3481 put an execution policy before the shape.
 template <class Tag>
 concept policy_comes_first_as_in_bulk_of_par_shape_f = internal::always_false<Tag>;
 
-// A policy that cannot be copied is kept by reference.
+// A policy that cannot be copied is held by reference.
 template <class Policy>
 using bulk_policy_t = std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
 
-// How many calls: up to 64 bits, as schedulers count them. Wider integers would be cut off there.
+// The number of calls: an integer of up to 64 bits, because schedulers count in 64 bits.
 template <class Shape>
 concept bulk_shape = std::integral<Shape> && sizeof(Shape) <= sizeof(std::uint64_t);
 
 template <class Tag>
 struct bulk_adaptor {
-    // The sender; and without one, what a sender is piped into.
+    // Returns the sender. The overload without a sender returns a closure.
     template <sender Sndr, class Policy, bulk_shape Shape, class F>
         requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
                  std::copy_constructible<std::decay_t<F>>
@@ -48,7 +48,7 @@ struct bulk_adaptor {
         return execution::bind_adaptor(Tag(), static_cast<Policy&&>(policy), shape,
                                        static_cast<F&&>(f));
     }
-    // Without a policy: no call, and a reason.
+    // Calls without a policy are rejected, with a reason.
     template <class Sndr, std::integral Shape, class F>
         requires(!is_execution_policy_v<std::remove_cvref_t<Sndr>>) &&
                     policy_comes_first_as_in_bulk_of_par_shape_f<Tag>
@@ -60,7 +60,8 @@ struct bulk_adaptor {
 
 // Calls f(begin, end, values...) for ranges that together are [0, shape).
 struct bulk_chunked_t : bulk_adaptor<bulk_chunked_t> {};
-// Calls f(i, values...) for every i in [0, shape), each on its own agent if there are many.
+// Calls f(i, values...) for every i in [0, shape), each on an agent of its own if there are
+// several.
 struct bulk_unchunked_t : bulk_adaptor<bulk_unchunked_t> {};
 inline constexpr bulk_chunked_t bulk_chunked{};
 inline constexpr bulk_unchunked_t bulk_unchunked{};

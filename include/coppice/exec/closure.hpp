@@ -1,10 +1,11 @@
-// Sender adaptor closures: what stands on the right of `|`; every adaptor uses it.
+// Sender adaptor closures, which stand on the right of `|`; every adaptor uses them.
 #pragma once
-// `sender | closure` is closure(sender); `closure | closure` is a closure. A user's own closure
-// derives from sender_adaptor_closure and takes a sender. An adaptor of one argument is a closure
-// itself: `sender | into_variant`; `into_variant()` is one, too. Source: [exec.adapt.obj].
+// `sender | closure` is closure(sender), and `closure | closure` is a closure. A user's closure
+// derives from sender_adaptor_closure and can be called with a sender. An adaptor without arguments
+// is itself a closure: `sender | into_variant` equals `sender | into_variant()`.
+// Source: [exec.adapt.obj].
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/sender.hpp>
 
 namespace coppice::execution {
@@ -21,7 +22,7 @@ concept is_closure =
 
 }  // namespace internal
 
-// An adaptor with all arguments but the sender. Decays and keeps them.
+// An adaptor and all its arguments except the sender, decayed and stored.
 template <class Adaptor, class... Args>
 struct bound_adaptor : sender_adaptor_closure<bound_adaptor<Adaptor, Args...>> {
     template <class... Inits>
@@ -47,7 +48,7 @@ private:
     [[no_unique_address]] internal::product<Args...> args_;
 };
 
-// What adaptor(args...) returns when it lacks its sender.
+// Returns the closure for adaptor(args...) without a sender.
 template <class Adaptor, class... Args>
 constexpr auto bind_adaptor(Adaptor, Args&&... args) noexcept(nothrow_decay_copyable<Args...>) {
     return bound_adaptor<Adaptor, std::decay_t<Args>...>(internal::construct_each(),
@@ -56,7 +57,7 @@ constexpr auto bind_adaptor(Adaptor, Args&&... args) noexcept(nothrow_decay_copy
 
 namespace internal {
 
-// First, then Second.
+// Applies First, then Second.
 template <class First, class Second>
 struct closure_pair : sender_adaptor_closure<closure_pair<First, Second>> {
     template <class A, class B>

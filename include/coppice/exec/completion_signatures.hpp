@@ -1,12 +1,13 @@
-// Completion signatures: the set of ways in which a sender completes, as a type; and its errors.
+// Completion signatures: the ways in which a sender completes, as a type; and errors about them.
 #pragma once
-// An algorithm computes its set from its child's in one place. When it cannot, it returns a
-// pipeline_error instead, which travels up the pipeline as if it were a set and is reported by the
-// first one who needs a real one: one static_assert that names the algorithm, what it got and what
-// it wanted. Source: [exec.cmplsig]; the errors are ours (C++20 cannot throw at compile time).
+// An algorithm computes its signatures from its child's in one place. If it cannot, it returns a
+// pipeline_error instead. The error passes up the pipeline as if it were a set of signatures. The
+// first user that needs a real set reports it, by one static_assert that names the algorithm, what
+// it got, and what it wanted. Source: [exec.cmplsig]; the errors are ours (C++20 cannot throw at
+// compile time).
 
-#include <coppice/base/internal.hpp>
-#include <coppice/exec/meta.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/exec/internal/meta.hpp>
 
 #include <exception>
 
@@ -96,7 +97,7 @@ inline constexpr bool is_completion_signatures<completion_signatures<Fns...>> = 
 template <class Sigs>
 concept valid_completion_signatures = is_completion_signatures<Sigs>;
 
-// Thrown, in the draft, by a sender that needs an environment to know its signatures.
+// In the draft, thrown by a sender that needs an environment to know its signatures.
 struct dependent_sender_error : std::exception {};
 
 // Stands for the signatures of a sender that needs an environment to know them.
@@ -105,7 +106,7 @@ struct dependent_signatures {};
 // Stands for the signatures of a pipeline that does not type-check.
 template <class Algorithm, class Got, class Wanted>
 struct pipeline_error {};
-// The vocabulary of pipeline errors; each appears in a compiler's message.
+// The words of pipeline errors. Each appears in a compiler's message.
 template <class Algorithm>
 struct in_algorithm {};
 template <class... Ts>
@@ -136,7 +137,7 @@ inline constexpr bool signature_has_value = signature_has_tag<set_value_t, Fn>;
 
 namespace internal {
 
-// Reports an error, once per program and error.
+// Reports an error. Each error is reported once per translation unit.
 template <class Error>
 struct diagnosis {
     static_assert(always_false<Error>,
@@ -147,8 +148,8 @@ struct diagnosis {
 
 }  // namespace internal
 
-// Sigs, unless it is no set of signatures: then itself, so that the first error is the one
-// reported.
+// Applies Transform to Sigs if Sigs is a set of signatures. Otherwise returns Sigs, so that the
+// first error is the one reported.
 template <template <class...> class Transform, class Sigs, class... Args>
 consteval auto transform_if_valid() noexcept {
     if constexpr (is_completion_signatures<Sigs>) {
@@ -158,7 +159,7 @@ consteval auto transform_if_valid() noexcept {
     }
 }
 
-// All given sets as one, or the first that is no set.
+// The union of the given sets, or the first argument that is not a set.
 template <class... Sets>
 struct signatures_union;
 template <>
@@ -173,7 +174,7 @@ struct signatures_union<Sets...> {
 template <class Set, class... Sets>
     requires(!(is_completion_signatures<Set> && ... && is_completion_signatures<Sets>))
 struct signatures_union<Set, Sets...> {
-    // An error outranks the lack of an environment: it will not go away.
+    // A pipeline_error wins over dependent_signatures: an environment will not repair it.
     using rest = typename signatures_union<Sets...>::type;
     using type = std::conditional_t<is_completion_signatures<Set> ||
                                         (!is_pipeline_error<Set> && is_pipeline_error<rest>),
@@ -195,13 +196,13 @@ struct value_signature<T> {
 template <class T>
 using value_signature_t = typename value_signature<T>::type;
 
-// set_error_t(exception_ptr) if something can throw, else nothing.
+// set_error_t(exception_ptr) if CanThrow, otherwise nothing.
 template <bool CanThrow>
 using exception_signature =
     std::conditional_t<CanThrow, completion_signatures<set_error_t(std::exception_ptr)>,
                        completion_signatures<>>;
 
-// META-APPLY: makes a template that takes a fixed number of arguments usable with a pack.
+// META-APPLY of the draft: passes a pack to a template with a fixed number of parameters.
 template <bool>
 struct indirect_apply {
     template <template <class...> class T, class... As>
@@ -261,7 +262,7 @@ template <class Tag, valid_completion_signatures Completions, template <class...
           template <class...> class Variant>
 using gather_signatures = typename internal::gathered<Tag, Completions, Tuple, Variant>::type;
 
-// Whether every result of every signature can be stored; and without an exception.
+// True if every result of the signature can be stored; the second: without an exception.
 template <class Signature>
 inline constexpr bool stores_results = false;
 template <class Tag, class... Args>

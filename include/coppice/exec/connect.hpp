@@ -1,20 +1,21 @@
-// connect and start: from a sender and a receiver to an operation, and setting it going.
+// connect makes an operation from a sender and a receiver; start begins it.
 #pragma once
-// Operations are immovable and live where the caller puts them. Whoever starts one must keep it
-// until it has completed, and must start it once; an operation may be destroyed from within its own
-// completion, so code that completes touches nothing afterwards.
+// Operations are immovable and live where the caller puts them. The caller starts an operation once
+// and keeps it until it has completed. An operation may be destroyed inside its own completion, so
+// code that completes an operation touches nothing of it afterwards.
 // Source: [exec.opstate], [exec.connect].
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/sender.hpp>
 
 namespace coppice::execution {
 
-// What an operation state names as its operation_state_concept. Source: [exec.opstate.general].
+// The type that an operation state names as operation_state_concept.
+// Source: [exec.opstate.general].
 struct operation_state_tag {};
 
-// Sets an operation going. Source: [exec.opstate.start].
+// Begins an operation. Source: [exec.opstate.start].
 struct start_t {
     template <class Op>
         requires requires(Op& op) { op.start(); }
@@ -81,14 +82,15 @@ private:
     Rcvr& rcvr_;
 };
 
-// Awaited last: completes the receiver, which may destroy the coroutine, after it has suspended.
+// Awaited last. Completes the receiver after the coroutine has suspended, because the receiver may
+// destroy the coroutine.
 template <class Complete>
 class suspend_and_complete {
 public:
     explicit suspend_and_complete(Complete complete) noexcept : complete_(complete) {}
     static constexpr bool await_ready() noexcept { return false; }
     void await_suspend(std::coroutine_handle<>) noexcept {
-        Complete complete = complete_;  // this awaiter dies with the coroutine
+        Complete complete = complete_;  // this awaiter is destroyed with the coroutine
         complete();
     }
     [[noreturn]] void await_resume() noexcept { std::terminate(); }
@@ -122,7 +124,7 @@ awaitable_operation<Awaitable, Rcvr> connect_awaitable(Awaitable awaitable, Rcvr
     co_await suspend_and_complete(complete);
 }
 
-// Stands for the operation of a pipeline whose error has been reported.
+// The operation type of a pipeline whose error has been reported.
 struct no_operation {
     using operation_state_concept = operation_state_tag;
     void start() & noexcept {}
@@ -138,8 +140,8 @@ concept connects_by_awaiting =
 
 namespace internal {
 
-// A concept, which looks no further than it must: how a sender with a connect member would be
-// awaited may itself depend on how it connects.
+// A concept, so that evaluation stops at the first true part: how a sender with a connect member
+// would be awaited may itself depend on how it connects.
 template <class Sndr, class Rcvr>
 concept connects = is_pipeline_error<signatures_of<Sndr, env_of_t<Rcvr>>> ||
                    has_connect_member<transformed_t<Sndr, env_of_t<Rcvr>>, Rcvr> ||
@@ -197,12 +199,12 @@ private:
 };
 inline constexpr connect_t connect{};
 
-// The operation state that connecting the two gives. Source: [exec.connect].
+// The operation state that connecting the two returns. Source: [exec.connect].
 template <class Sndr, class Rcvr>
 using connect_result_t = decltype(connect(std::declval<Sndr>(), std::declval<Rcvr>()));
 
-// A sender that can be connected to this receiver. By this name in P2300R10; for exposition only in
-// the draft. Source: [exec.snd.concepts].
+// True if a Sndr can be connected to this receiver. Has this name in P2300R10; the draft has it for
+// exposition only. Source: [exec.snd.concepts].
 template <class Sndr, class Rcvr>
 concept sender_to = sender_in<Sndr, env_of_t<Rcvr>> &&
                     receiver_of<Rcvr, completion_signatures_of_t<Sndr, env_of_t<Rcvr>>> &&
@@ -210,7 +212,7 @@ concept sender_to = sender_in<Sndr, env_of_t<Rcvr>> &&
                         connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr));
                     };
 
-// A receiver that exists only to ask whether a connection in an environment can throw.
+// A receiver for compile-time questions only: may connecting in this environment throw?
 template <class Env>
 class probe_receiver {
 public:

@@ -1,18 +1,18 @@
-// continues_on, schedule_from: complete on another scheduler than the child does.
+// continues_on, schedule_from: complete on a given scheduler instead of the child's.
 #pragma once
 // The child's results are stored, the scheduler's operation is started, and its completion delivers
-// them. Both operations are built when the sender is connected, so nothing is allocated and a
-// failure to build one is an exception out of connect. If scheduling fails or is stopped, that is
-// how the whole completes. Source: [exec.continues.on], [exec.schedule.from].
+// them. Both operations are made when the sender is connected, so nothing is allocated. If making
+// one throws, connect throws. If the scheduler's operation fails or is stopped, the whole operation
+// completes the same way. Source: [exec.continues.on], [exec.schedule.from].
 
-#include <coppice/exec/adaptor.hpp>
-#include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
 
-// Passes its child through; a domain replaces it to control how its resource is left.
+// Passes its child through. A domain replaces it to control how its execution resource is left.
 struct schedule_from_t {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const;
@@ -59,7 +59,7 @@ inline constexpr schedule_from_t schedule_from{};
 
 struct continues_on_t;
 
-// A set of signatures without its value completions: how a schedule sender may fail.
+// The signatures without the value completions: the ways in which a schedule sender fails.
 template <class Sigs>
 struct failure_signatures;
 template <class... Fns>
@@ -81,7 +81,7 @@ struct continues_on_signatures<completion_signatures<Fns...>, ScheduleSigs> {
         pipeline_error<in_algorithm<continues_on_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
-// What waits for the schedule operation: the receiver, and the child's results.
+// What the schedule operation delivers: the receiver, and the child's results.
 template <class Sigs, class Rcvr>
 struct transfer_results : immovable {
     explicit transfer_results(Rcvr r) noexcept : rcvr(static_cast<Rcvr&&>(r)) {}
@@ -96,7 +96,7 @@ public:
     void set_value() && noexcept { this->state_->results.deliver(this->state_->rcvr); }
 };
 
-// Keeps the child's results while the schedule operation runs, then delivers them.
+// Stores the child's results while the schedule operation runs, then delivers them.
 template <class ScheduleSender, class Sigs, class Rcvr>
 class transfer_state : public transfer_results<Sigs, Rcvr> {
 public:
@@ -173,7 +173,8 @@ struct continues_on_sender {
         std::is_nothrow_constructible_v<Child, ChildInit>)
         : data(static_cast<SchInit&&>(s)), child(static_cast<ChildInit&&>(c)) {}
 
-    // Whether all completions with Tag come on the scheduler: its own failures need not.
+    // Returns true if all completions with Tag arrive on the scheduler. Completions of the schedule
+    // operation itself may arrive elsewhere.
     template <class Tag, class Env>
     static consteval bool moves_over() noexcept {
         using Schedule = signatures_of<schedule_result_t<const Sch&>, fwd_env_t<Env>>;
@@ -184,7 +185,7 @@ struct continues_on_sender {
             return false;
         }
     }
-    // Completions come on the scheduler, wherever the child was.
+    // Completions arrive on the scheduler, wherever the child completes.
     class attrs {
     public:
         constexpr explicit attrs(const continues_on_sender& sndr) noexcept : sndr_(&sndr) {}

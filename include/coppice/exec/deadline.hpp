@@ -1,8 +1,8 @@
-// Points and spans of monotonic time, and get_deadline: until when an operation matters.
+// Points and spans of monotonic time; get_deadline: the time until which an operation matters.
 #pragma once
-// Nanoseconds of the monotonic clock in 64 bits, convertible from and to the durations and time
-// points of <chrono>, which is not included. A deadline is an environment query beside the stop
-// token: whoever waits may give up when it has passed, and timeout narrows it for its child.
+// Times are 64-bit nanoseconds of the monotonic clock. They convert from and to the durations and
+// time points of <chrono>, which is not included. A deadline is an environment query, like the stop
+// token: an operation may give up when it has passed, and timeout narrows it for its child.
 
 #include <coppice/base/saturating_cast.hpp>
 #include <coppice/exec/queries.hpp>
@@ -24,8 +24,9 @@ concept chrono_time_point = requires(const T& t) {
     { t.time_since_epoch() } -> chrono_duration;
 };
 
-// A length of time. Units: nanoseconds; saturates at about 292 years, from any duration and into
-// any. A duration that is not a number counts as zero: a timeout of it is over.
+// A length of time. Units: nanoseconds; saturates at about 292 years in both directions, and when
+// converted to a smaller type. A duration that is NaN counts as zero, so a timeout of it has
+// passed.
 class time_span {
 public:
     constexpr time_span() noexcept = default;
@@ -52,9 +53,10 @@ private:
         using rep = typename Duration::rep;
         if constexpr (coppice::internal::saturating_integer<rep> && Duration::period::num == 1 &&
                       Duration::period::den == 1'000'000'000) {
-            return saturating_cast<std::int64_t>(static_cast<rep>(d.count()));  // exactly
+            return saturating_cast<std::int64_t>(static_cast<rep>(d.count()));  // exact
         } else {
-            // By a whole number, where there is one, else by a quotient: whole nanoseconds stay so.
+            // Multiplies by a whole number if there is one, otherwise divides: a whole number of
+            // nanoseconds stays exact.
             const long double wide = static_cast<long double>(d.count()) * Duration::period::num;
             constexpr std::int64_t second = 1'000'000'000;
             if constexpr (second % Duration::period::den == 0) {
@@ -66,7 +68,7 @@ private:
     }
     static constexpr std::int64_t saturated(long double wide) noexcept {
         constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-        if (wide != wide) return 0;  // not a number
+        if (wide != wide) return 0;  // NaN
         if (wide >= static_cast<long double>(most)) return most;
         if (wide <= -static_cast<long double>(most)) return -most;
         return static_cast<std::int64_t>(wide);
@@ -75,7 +77,7 @@ private:
     std::int64_t nanoseconds_ = 0;
 };
 
-// A point of monotonic time; never() is later than all others.
+// A point of monotonic time. never() is later than all others.
 class instant {
 public:
     constexpr instant() noexcept = default;
@@ -95,7 +97,7 @@ public:
     constexpr bool operator==(const instant&) const noexcept = default;
     constexpr auto operator<=>(const instant&) const noexcept = default;
 
-    // With time points of a monotonic <chrono> clock, std::chrono::steady_clock's for one.
+    // Compares with time points of a monotonic <chrono> clock, such as std::chrono::steady_clock.
     template <chrono_time_point TimePoint>
     friend constexpr bool operator==(const instant& a, const TimePoint& b) noexcept {
         return a == instant(b);
@@ -105,7 +107,7 @@ public:
         return a <=> instant(b);
     }
 
-    // Saturates.
+    // Saturates, as operator- does.
     friend constexpr instant operator+(instant t, time_span d) noexcept {
         std::int64_t sum = 0;
         if (!__builtin_add_overflow(t.nanoseconds_, d.nanoseconds(), &sum)) return instant(sum);
@@ -124,12 +126,12 @@ private:
     std::int64_t nanoseconds_ = 0;
 };
 
-// CLOCK_MONOTONIC, now. Cost: one vDSO call.
+// Returns the current CLOCK_MONOTONIC time. Cost: one vDSO call.
 instant monotonic_now() noexcept;
 
-// The time after which nobody needs the operation's result; instant::never() if nobody says. The
-// loop that runs the operation looks at it: no thread and no static object stands behind it, so it
-// holds in destructors of static objects, too.
+// Returns the time after which the operation's result is not needed; instant::never() if the
+// environment does not say. The loop that runs the operation enforces it. No thread and no static
+// object is involved, so deadlines also hold in destructors of static objects.
 struct get_deadline_t {
     template <class Env>
     constexpr instant operator()(const Env& env) const noexcept {
@@ -144,17 +146,18 @@ struct get_deadline_t {
 };
 inline constexpr get_deadline_t get_deadline{};
 
-// An answer to get_deadline that says more than an instant: unwatched(), the deadline at which
-// nobody stops the operation. It converts to an instant.
+// An answer to get_deadline that says more than an instant: unwatched() is the deadline that no
+// stop request enforces. The answer converts to an instant.
 template <class Answer>
 concept partly_watched_deadline = requires(const Answer& answer) {
     { answer.unwatched() } noexcept -> std::same_as<instant>;
 };
 
-// The deadline at which nobody stops the operation, so that it has to look at the clock itself:
-// what operations of loops look at, and what a task hands down. The end of a timeout is none: it
-// comes as a stop, and an operation that ended before that would seem to have stopped by itself. An
-// environment that answers get_deadline in front of the timeout's is not the timeout's.
+// Returns the deadline that no stop request enforces, so that the operation must watch the clock
+// itself. The operations of loops use it, and a task passes it to what it awaits. The end of a
+// timeout is not such a deadline: it arrives as a stop request, and an operation that ended by
+// itself before that would look as if it had been stopped by itself. If an environment in front of
+// the timeout's answers get_deadline, its answer counts.
 struct get_unwatched_deadline_t {
     template <class Env>
     constexpr instant operator()(const Env& env) const noexcept {

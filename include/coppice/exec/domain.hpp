@@ -1,16 +1,16 @@
 // Domains: how an execution resource replaces the implementation of an algorithm.
 #pragma once
-// Before a sender is connected it is transformed twice: by the domain on which it completes (tag
-// set_value), then by the domain on which it starts (tag start). default_domain asks the sender's
-// own algorithm, which is how starts_on, on, bulk and others are written in terms of simpler ones.
-// connect skips all this when neither domain nor algorithm has anything to say.
+// Before a sender is connected it is transformed twice: by the domain where it completes (tag
+// set_value), then by the domain where it starts (tag start). default_domain asks the sender's own
+// algorithm; starts_on, on, bulk, and others are written this way in terms of simpler algorithms.
+// connect skips the transformations when neither domain nor algorithm defines one.
 // Source: [exec.domain.default], [exec.domain.indeterminate], [exec.snd.transform],
 // [exec.snd.apply].
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/completion_signatures.hpp>
+#include <coppice/exec/internal/sender_parts.hpp>
 #include <coppice/exec/queries.hpp>
-#include <coppice/exec/sender_parts.hpp>
 
 namespace coppice::execution {
 
@@ -23,7 +23,7 @@ concept algorithm_transforms = requires(Sndr&& sndr, const Env& env) {
 template <class Sndr, class Tag, class Env>
 concept self_transforming = has_tag<Sndr> && algorithm_transforms<tag_of_t<Sndr>, Tag, Sndr, Env>;
 
-// What applies where nobody customised anything.
+// Used where nothing is customized.
 struct default_domain {
     template <class Tag, class Sndr, internal::queryable Env>
     static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) noexcept(
@@ -60,8 +60,8 @@ concept domain_transforms = requires(Sndr&& sndr, const Env& env) {
     Domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
 };
 
-// The domain of a sender that may complete in any of several; transforms as the default one, which
-// each of them must agree with.
+// The domain of a sender that may complete in any of several domains. Transforms as default_domain
+// does; each of the domains must agree with that.
 template <class... Domains>
 struct indeterminate_domain {
     indeterminate_domain() = default;
@@ -72,7 +72,7 @@ struct indeterminate_domain {
     static constexpr decltype(auto) transform_sender(Tag, Sndr&& sndr, const Env& env) noexcept(
         noexcept(default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env))) {
         static_assert((agrees<Domains, Tag, Sndr, Env>() && ...),
-                      "a sender that may complete in several domains is customised by one of them");
+                      "a sender that may complete in several domains is customized by one of them");
         return default_domain().transform_sender(Tag(), static_cast<Sndr&&>(sndr), env);
     }
 
@@ -127,14 +127,14 @@ using completion_domain_of_t =
 template <class Env>
 using start_domain_of_t = std::decay_t<internal::call_result_t<get_domain_t, const Env&>>;
 
-// Who transforms this sender: Domain, or default_domain if it has nothing to say about it.
+// Domain if it can transform this sender, otherwise default_domain.
 template <class Domain, class Tag, class Sndr, class Env>
 using transformer_t =
     std::conditional_t<domain_transforms<Domain, Tag, Sndr, Env>, Domain, default_domain>;
 
 namespace internal {
 
-// Transforms again and again, until the type stays the same.
+// Transforms repeatedly until the type stays the same.
 template <class Domain, class Tag, class Sndr, class Env>
 struct transformation {
     using transformer = transformer_t<Domain, Tag, Sndr, Env>;
@@ -171,7 +171,7 @@ struct transformation {
 
 }  // namespace internal
 
-// By the domain on which the sender completes, then by the one on which it starts.
+// Transformations by the domain where the sender completes, then by the domain where it starts.
 template <class Sndr, class Env>
 using completion_transformation =
     internal::transformation<completion_domain_of_t<Sndr, Env>, set_value_t, Sndr, Env>;
@@ -182,7 +182,7 @@ using start_transformation =
                                  std::declval<Sndr>(), std::declval<const Env&>())),
                              Env>;
 
-// The sender that is connected in place of this one. Source: [exec.snd.transform].
+// Returns the sender that is connected in place of this one. Source: [exec.snd.transform].
 template <class Sndr, internal::queryable Env>
 constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) noexcept(
     completion_transformation<Sndr, Env>::is_nothrow() &&
@@ -191,12 +191,12 @@ constexpr decltype(auto) transform_sender(Sndr&& sndr, const Env& env) noexcept(
         completion_transformation<Sndr, Env>::apply(static_cast<Sndr&&>(sndr), env), env);
 }
 
-// A domain other than the default one, or the unknown one, has something to say about this sender.
+// True if a domain, other than the default or an unknown one, transforms this sender.
 template <class Domain, class Tag, class Sndr, class Env>
 concept may_transform = (!internal::one_of<Domain, default_domain, indeterminate_domain<>>) &&
                         domain_transforms<Domain, Tag, Sndr, Env>;
 
-// Whether transform_sender would do anything but move the sender.
+// True if transform_sender would do more than move the sender.
 template <class Sndr, class Env>
 concept needs_transform =
     self_transforming<Sndr, set_value_t, Env> || self_transforming<Sndr, start_t, Env> ||
@@ -218,7 +218,7 @@ struct transformed<Sndr, Env> {
 
 }  // namespace internal
 
-// The type of what is connected in place of a Sndr.
+// The type of the sender that is connected in place of a Sndr.
 template <class Sndr, class... Env>
 using transformed_t = typename internal::transformed<Sndr, Env...>::type;
 
@@ -230,7 +230,7 @@ template <class Domain, class Tag, class Sndr, class... Args>
 using applier_t =
     std::conditional_t<domain_applies<Domain, Tag, Sndr, Args...>, Domain, default_domain>;
 
-// Gives a consuming algorithm to a domain. Source: [exec.snd.apply].
+// Lets a domain run a consuming algorithm. Source: [exec.snd.apply].
 template <class Domain, class Tag, class Sndr, class... Args>
     requires domain_applies<applier_t<Domain, Tag, Sndr, Args...>, Tag, Sndr, Args...>
 constexpr decltype(auto) apply_sender(Domain domain, Tag, Sndr&& sndr, Args&&... args) noexcept(
@@ -246,7 +246,7 @@ constexpr decltype(auto) apply_sender(Domain domain, Tag, Sndr&& sndr, Args&&...
 
 }  // namespace coppice::execution
 
-// [exec.domain.indeterminate] p4: what is known of several domains together.
+// The common type of indeterminate domains. Source: [exec.domain.indeterminate] p4.
 template <class... Ds, class... Es>
 struct std::common_type<coppice::execution::indeterminate_domain<Ds...>,
                         coppice::execution::indeterminate_domain<Es...>> {

@@ -1,15 +1,15 @@
 // Environments: prop, env, get_env, and how adaptors pass a receiver's environment to their child.
 #pragma once
 // An environment answers queries: env.query(tag, args...). Environments are small values or hold
-// pointers; asking never throws. Source: [exec.queryable], [exec.envs], [exec.snd.expos].
+// pointers. Queries do not throw. Source: [exec.queryable], [exec.envs], [exec.snd.expos].
 
-#include <coppice/exec/product.hpp>
+#include <coppice/exec/internal/product.hpp>
 
 #include <exception>
 
 namespace coppice {
 
-// Asks a query object whether adaptors pass it on. Source: [exec.fwd.env].
+// Returns true if adaptors pass this query on. Source: [exec.fwd.env].
 struct forwarding_query_t {
     template <class Query>
     constexpr bool operator()(const Query& query) const noexcept {
@@ -39,11 +39,11 @@ concept has_query = requires(const Env& env, Query query, Args&&... args) {
 
 template <class ValueType>
 struct prop_like {
-    // Never called; defined because asking for the type of a query may define the query.
+    // Never called. Defined because naming the type of a query may instantiate the query.
     const ValueType& query(auto) const noexcept { std::terminate(); }
 };
 
-// A queryable with one answer. Source: [exec.prop].
+// A queryable object with one answer. Source: [exec.prop].
 template <class QueryTag, class ValueType>
 struct prop {
     [[no_unique_address]] QueryTag query_tag;
@@ -65,7 +65,7 @@ struct prop {
 template <class QueryTag, class ValueType>
 prop(QueryTag, ValueType) -> prop<QueryTag, std::unwrap_reference_t<ValueType>>;
 
-// Several queryables as one; the first that knows the answer gives it. Source: [exec.env].
+// Joins several queryable objects. The first that knows an answer gives it. Source: [exec.env].
 template <internal::queryable... Envs>
 struct env {
     constexpr explicit(sizeof...(Envs) == 1)
@@ -105,8 +105,8 @@ struct env<> {
 template <class... Envs>
 env(Envs...) -> env<std::unwrap_reference_t<Envs>...>;
 
-// A sender's attributes or a receiver's environment; env<>{} when it has none. The answer is valid
-// while the object is. Source: [exec.get.env].
+// Returns a sender's attributes or a receiver's environment; env<>{} if it has none.
+// Lifetime: the answer is valid as long as the object. Source: [exec.get.env].
 struct get_env_t {
     template <class T>
     constexpr decltype(auto) operator()(const T& object) const noexcept {
@@ -126,7 +126,8 @@ inline constexpr get_env_t get_env{};
 template <class T>
 using env_of_t = decltype(get_env(std::declval<T>()));
 
-// What of an environment passes through an adaptor: the forwarding queries. FWD-ENV of the draft.
+// The part of an environment that passes through an adaptor: forwarding queries. FWD-ENV of the
+// draft.
 template <class Env>
 class fwd_env {
 public:
@@ -144,7 +145,7 @@ private:
 };
 
 template <class Env>
-inline constexpr bool forwards_all = false;  // nothing would be held back
+inline constexpr bool forwards_all = false;  // true if every query passes
 template <>
 inline constexpr bool forwards_all<env<>> = true;
 template <class Env>
@@ -161,7 +162,7 @@ constexpr decltype(auto) forward_env(Env&& base) noexcept {
 template <class Env>
 using fwd_env_t = decltype(execution::forward_env(std::declval<Env>()));
 
-// The environment that an adaptor's child sees when the adaptor changes nothing.
+// The environment that a child sees if its adaptor changes nothing.
 template <class Rcvr>
 using child_env_t = fwd_env_t<env_of_t<const Rcvr&>>;
 template <class Rcvr>
@@ -169,7 +170,7 @@ constexpr child_env_t<Rcvr> child_env(const Rcvr& rcvr) noexcept {
     return execution::forward_env(execution::get_env(rcvr));
 }
 
-// First's answers before Second's. JOIN-ENV of the draft.
+// First answers before Second. JOIN-ENV of the draft.
 template <class First, class Second>
 using join_env_t = env<First, Second>;
 

@@ -1,4 +1,4 @@
-// Execution policies for bulk: how much freedom the iterations have. Never <execution>'s.
+// Execution policies for bulk: how much freedom the iterations have. Not those of <execution>.
 #pragma once
 // Source: [execpol].
 
@@ -25,7 +25,7 @@ public:
     constexpr unsequenced_policy() noexcept = default;
 };
 
-// In order on one thread; on several; on several and interleaved; interleaved on one.
+// In order on one thread; on several threads; interleaved on several; interleaved on one.
 inline constexpr sequenced_policy seq{};
 inline constexpr parallel_policy par{};
 inline constexpr parallel_unsequenced_policy par_unseq{};
@@ -35,7 +35,7 @@ inline constexpr unsequenced_policy unseq{};
 
 namespace coppice {
 
-// Whether T is one of the four policies: [execpol.type].
+// True if T is one of the four policies. Source: [execpol.type].
 template <class T>
 struct is_execution_policy : std::false_type {};
 template <>
@@ -46,7 +46,7 @@ template <>
 struct is_execution_policy<execution::parallel_unsequenced_policy> : std::true_type {};
 template <>
 struct is_execution_policy<execution::unsequenced_policy> : std::true_type {};
-// The same, as a value.
+// is_execution_policy as a value.
 template <class T>
 inline constexpr bool is_execution_policy_v = is_execution_policy<T>::value;
 

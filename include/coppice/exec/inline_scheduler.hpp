@@ -1,8 +1,8 @@
-// inline_scheduler: runs what is scheduled at once, where start is called.
+// inline_scheduler: runs what is scheduled inside start().
 #pragma once
 // Source: [exec.inline.scheduler].
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
@@ -37,7 +37,7 @@ struct inline_scheduler_attrs {
     }
 };
 
-// Any two are equal. Threads: any.
+// Any two compare equal. Threads: any.
 class [[gnu::visibility("default")]] inline_scheduler : public inline_scheduler_attrs {
 public:
     using scheduler_concept = scheduler_tag;

@@ -1,10 +1,10 @@
-// into_variant: several value completions become one, a variant of tuples.
+// into_variant: turns several value completions into one, a variant of tuples.
 #pragma once
 // Source: [exec.into.variant].
 
-#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
 #include <coppice/exec/value_types.hpp>
 
 namespace coppice::execution {
@@ -44,7 +44,7 @@ struct into_variant_signatures<completion_signatures<Fns...>> {
         pipeline_error<in_algorithm<into_variant_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
-// What becomes of the child's completions: values may become an exception.
+// Maps the child's completions: a value completion may become an exception.
 struct into_variant_map {
     template <class... Fns>
     static consteval bool throws(completion_signatures<Fns...>) noexcept {

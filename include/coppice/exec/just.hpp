@@ -2,13 +2,13 @@
 #pragma once
 // Source: [exec.just].
 
-#include <coppice/base/check.hpp>
-#include <coppice/exec/allocator_aware.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/exec/internal/allocator_aware.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
 
-// An operation that completes in its start. Misuse: a second start stops the process.
+// An operation that completes inside start(). Misuse: a second start ends the process.
 template <class Complete, class Values, class Rcvr>
 class just_operation {
 public:
@@ -76,7 +76,7 @@ struct just_sender {
     }
 };
 
-// Sends its arguments as values. Errors: none of its own. Cost: no allocation.
+// Sends its arguments as values. Errors: none. Cost: no allocation.
 struct just_t {
     template <movable_value... Ts>
     constexpr auto operator()(Ts&&... ts) const noexcept(nothrow_decay_copyable<Ts...>) {
@@ -92,7 +92,7 @@ struct just_error_t {
             internal::construct_each(), static_cast<Error&&>(error));
     }
 };
-// Completes as if stopped.
+// Completes with set_stopped.
 struct just_stopped_t {
     constexpr auto operator()() const noexcept {
         return just_sender<just_stopped_t, set_stopped_t>(internal::construct_each());

@@ -1,16 +1,16 @@
 // let_value, let_error, let_stopped: the results of one sender choose the next.
 #pragma once
-// The results are kept in the operation for as long as the second sender runs, and given to the
-// function as lvalues. The two operations share their storage: the first is destroyed once its
-// results are kept. The second sees, as its start scheduler, where the first completed.
-// Source: [exec.let].
+// The first sender's results stay in the operation while the second sender runs, and the function
+// gets them as lvalues. The two senders' operations share their storage: the first is destroyed
+// once its results are stored. The second sender sees, as its start scheduler, where the first
+// completed. Source: [exec.let].
 
-#include <coppice/base/check.hpp>
-#include <coppice/exec/adaptor.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/invoke.hpp>
-#include <coppice/exec/let_attrs.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/invoke.hpp>
+#include <coppice/exec/internal/let_attrs.hpp>
 
 namespace coppice::execution {
 
@@ -19,7 +19,8 @@ struct let_callable {
     using type = pipeline_error<in_algorithm<Tag>, got<F>,
                                 wanted<callable_returning_a_sender_with_arguments<Ts&...>>>;
 };
-// The completions of one handled completion of the first sender, given the second's environment.
+// The completions that one handled completion of the first sender leads to. Env is the second
+// sender's environment.
 template <class Tag, class F, class Signature, class... Env>
 struct let_signature;
 template <class Tag, class F, class Handled, class... Args, class... Env>
@@ -61,7 +62,7 @@ struct let_signatures<completion_signatures<Fns...>, Tag, Handled, F, Env...> {
 
 template <class LetEnv, class Rcvr>
 struct let_context {
-    // make_env is called with the receiver in its place and returns the environment.
+    // make_env is called with the receiver, in its final place, and returns the environment.
     template <class MakeEnv>
     let_context(Rcvr r, MakeEnv make_env) noexcept
         : rcvr(static_cast<Rcvr&&>(r)), env(make_env(std::as_const(rcvr))) {}
@@ -69,7 +70,7 @@ struct let_context {
     LetEnv env;
 };
 
-// Receives what the second sender sends.
+// Receives the completion of the second sender.
 template <class LetEnv, class Rcvr>
 class let_second_receiver : public passing_receiver<let_context<LetEnv, Rcvr>, Rcvr> {
 public:
@@ -80,7 +81,7 @@ public:
     }
 };
 
-// The types of one handled completion: what is kept, and the operation that follows.
+// The types for one handled completion: what is kept, and the operation that follows.
 template <class F, class SecondRcvr, class Handled, class... Args>
 struct let_step_of {
     using kept = internal::type_list<internal::product<std::decay_t<Args>...>>;
@@ -180,14 +181,14 @@ private:
             }
         }
     }
-    // Keeps the results, makes the second operation in place of the first, and starts it. What
-    // throws does so before the start.
+    // Stores the results, makes the second operation in place of the first, and starts it. All that
+    // may throw comes before the start.
     template <class Second, class... Args>
     void follow(Args&&... args) {
         using operation = connect_result_t<Second, second_receiver>;
         auto& kept = kept_.template emplace<internal::product<std::decay_t<Args>...>>(
             internal::construct_each(), static_cast<Args&&>(args)...);
-        operations_.clear();  // the arguments may have lived in the first operation
+        operations_.clear();  // after the store: the arguments may live in the first operation
         operation& second = operations_.template emplace_with<operation>([this, &kept] {
             return execution::connect(kept.apply([this](auto&... values) -> Second {
                 return execution::internal::invoke(static_cast<F&&>(function_), values...);
@@ -245,7 +246,7 @@ struct let_sender {
     }
 };
 
-// let_stopped takes what can be called without arguments, and nothing else.
+// let_stopped takes only functions that can be called without arguments.
 template <class F, class Handled>
 concept let_function = movable_value<F> &&
                        (!std::is_same_v<Handled, set_stopped_t> || std::invocable<std::decay_t<F>>);
@@ -264,11 +265,11 @@ struct let_adaptor {
     }
 };
 
-// Calls f with lvalues of the values, and runs the sender it returns. Cost: no allocation.
+// Calls f with lvalues of the values, then runs the sender that f returns. Cost: no allocation.
 struct let_value_t : let_adaptor<let_value_t, set_value_t> {};
-// Calls f with an lvalue of the error, and runs the sender it returns.
+// Calls f with an lvalue of the error, then runs the sender that f returns.
 struct let_error_t : let_adaptor<let_error_t, set_error_t> {};
-// Calls f when stopped, and runs the sender it returns.
+// Calls f when stopped, then runs the sender that f returns.
 struct let_stopped_t : let_adaptor<let_stopped_t, set_stopped_t> {};
 inline constexpr let_value_t let_value{};
 inline constexpr let_error_t let_error{};

@@ -1,26 +1,26 @@
 // let_async_scope, scoped: a scope for nested work that is joined on every path.
 #pragma once
-// The function is called with a scope token, and with lvalues of the first sender's values. It
-// returns a sender, the body, or nothing. The whole completes with the body's result, but not
-// before everything that was spawned into the scope has ended, whether the function throws, the
-// body fails, or a stop comes. The first error, of the function, of the body or of what was
-// spawned, stops the rest and is the result. Written as let_value, which keeps the values, to a
-// sender that opens the scope:
+// The function gets a scope token and lvalues of the first sender's values. It returns a sender,
+// the body, or nothing. The operation completes with the body's result, but only after everything
+// spawned into the scope has ended, whether the function throws, the body fails, or a stop arrives.
+// The first error wins, whether it comes from the function, the body, or spawned work: it stops the
+// rest and is the result. The implementation is a let_value, which keeps the values, of a sender
+// that opens the scope:
 //
-//   who                 does
-//   a stop              is passed to the scope, which is held meanwhile
-//   nested work         keeps its error if it is the first, stops the scope, leaves
-//   the body            keeps its result; an error stops the scope; joins
-//   the last to leave   completes, where it is
+//   actor               action
+//   a requester         passes the stop to the scope, and holds the scope meanwhile
+//   nested work         stores its error if it is the first, and stops the scope; leaves
+//   the body            stores its result; an error stops the scope; joins
+//   the last to leave   completes the receiver, on its own thread
 //
-// The token is a scope_token that adds two things for spawn: the receiver's environment, behind the
-// one that spawn is given, and that errors are taken. spawn_future and associate leave the errors
-// to their consumers.
+// The token is a scope_token that adds two things for spawn: the receiver's environment, which
+// answers after the one given to spawn, and a consumer for errors. spawn_future and associate leave
+// errors to their own consumers.
 // Source: P3296R3; scoped is ours. Cost: no allocation; one callback on the receiver's stop token.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
-#include <coppice/exec/as_exception.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/scope.hpp>
@@ -30,23 +30,24 @@ namespace coppice::execution {
 
 template <class... Errors>
 struct let_async_scope_with_error_t;
-struct noexcept_function {};  // wanted of the function of a scope whose errors lack exception_ptr
+struct noexcept_function {};  // the function must be noexcept if Errors has no exception_ptr
 
-// The scope, and the first error in it. Threads: any that run nested work, and the body's.
+// The scope, and the first error in it. Threads: those that run nested work or the body.
 template <class... Errors>
 class nested_failure : immovable {
 public:
     using signatures = delivered_signatures_t<completion_signatures<set_error_t(Errors)...>>;
-    // Whether every error becomes an exception_ptr.
+    // True if every error becomes an exception_ptr.
     static constexpr bool converts = std::is_same_v<void(Errors...), void(std::exception_ptr)>;
 
-    // True for the first error of all, by whoever has it.
+    // Returns true to the first caller, which has the first error.
     [[nodiscard]] bool claim() noexcept {
-        // relaxed: only decides who stores; leaving the scope orders the store before the delivery
+        // relaxed: only decides which thread stores; leaving the scope orders the store before the
+        // delivery
         return !claimed_.exchange(true, internal::relaxed) ||
                internal::planted("let_async_scope.no_claim");
     }
-    // Of nested work, which leaves the scope afterwards. Stops the rest.
+    // Called by failed nested work before it leaves the scope. Stops the rest.
     template <class Error>
     void fail(Error&& error) noexcept {
         if (!claim()) return;
@@ -58,7 +59,7 @@ public:
         }
         scope.request_stop();
     }
-    // After the join.
+    // Called after the join, as is deliver().
     bool has_error() const noexcept { return !first_.empty(); }
     template <class Rcvr>
     void deliver(Rcvr& rcvr) noexcept {
@@ -68,10 +69,11 @@ public:
     counting_scope scope;
 
 private:
-    completion_store<completion_signatures<set_error_t(Errors)...>> first_;  // of who claimed
+    completion_store<completion_signatures<set_error_t(Errors)...>>
+        first_;  // written by the thread whose claim() succeeded
     internal::atomic<bool> claimed_{false};
 };
-// The same, and what nested work can ask the receiver, whose environment is Env.
+// A nested_failure that also answers nested work's queries. Env is the receiver's environment.
 template <class Env, class... Errors>
 struct nested_scope : nested_failure<Errors...> {
     explicit nested_scope(fwd_env_t<Env>&& base) noexcept
@@ -79,7 +81,7 @@ struct nested_scope : nested_failure<Errors...> {
     const fwd_env_t<Env> env;
 };
 
-// Takes the error of spawned work. Called with other errors, the program is refused.
+// Consumes the error of spawned work. An error of any other type does not compile.
 template <class... Errors>
 class takes_only {
 public:
@@ -95,8 +97,8 @@ private:
     nested_failure<Errors...>* failure_;
 };
 
-// Associates nested work with the scope. Copied freely. Lifetime: until the last work of the scope
-// has ended; so work in the scope may spawn more of it, from any thread.
+// Associates nested work with the scope. Cheap to copy. Lifetime: until the last work of the scope
+// has ended, so work in the scope may spawn more into it, from any thread.
 template <class Env, class... Errors>
 class let_async_scope_token {
 public:
@@ -109,8 +111,8 @@ public:
     counting_scope::association try_associate() const noexcept {
         return scope_->scope.get_token().try_associate();
     }
-    // For spawn: what it connects, and the environment behind the one that it is given. The stop
-    // token comes with the scope.
+    // For spawn: what it connects, and an environment that answers after the one given to spawn.
+    // The stop token is the scope's.
     template <sender Sndr>
     sender auto wrap_spawned(Sndr&& sndr) const {
         return wrap(upon_error(static_cast<Sndr&&>(sndr), takes_only<Errors...>(*scope_)));
@@ -124,7 +126,7 @@ private:
     nested_scope<Env, Errors...>* scope_;
 };
 
-// Calls the function for the body; nothing is a sender of nothing.
+// Calls the function to get the body. A function that returns nothing has the body just().
 template <class F, class Token, class... Vs>
     requires std::invocable<F, Token, Vs&...>
 constexpr sender auto call_for_body(F&& f, Token token, Vs&... values) noexcept(
@@ -179,7 +181,7 @@ class open_scope_operation<F, Rcvr, let_async_scope_token<env_of_t<const Rcvr&>,
     private:
         open_scope_operation* op_;
     };
-    // What is kept until the join; what throws before the body starts included.
+    // What is kept until the join, including an exception thrown before the body starts.
     using kept_signatures =
         signatures_union_t<completion_signatures_of_t<body_type, scope_body_env_t<Env>>,
                            completion_signatures<set_error_t(std::exception_ptr)>>;
@@ -236,10 +238,10 @@ private:
     template <class Tag, class... Args>
     void ended(Tag tag, Args&&... args) noexcept {
         result_.keep(tag, static_cast<Args&&>(args)...);
-        body_.clear();  // it may hold an association, for which the join would wait
-        if (nested_.scope.start_join(*this)) complete();  // else it may be gone
+        body_.clear();  // the body may hold an association, for which the join would wait
+        if (nested_.scope.start_join(*this)) complete();  // else *this may be gone
     }
-    // The scope has ended.
+    // Called when the scope has been joined.
     void complete() noexcept override {
         on_stop_.reset();
         phase_ = phase::over;
@@ -251,13 +253,13 @@ private:
     [[no_unique_address]] F function_;
     internal::product<Vs*...> values_;
     internal::alternatives<body_operation> body_;
-    completion_store<kept_signatures> result_;  // the body's
+    completion_store<kept_signatures> result_;  // the body's result
     [[no_unique_address]] stop_registration<stop_token_of_t<Env>, request_stop_of<counting_scope>>
         on_stop_;
     phase phase_ = phase::idle;
 };
 
-// Opens a scope and runs the body; made by let_async_scope for the values of its first sender.
+// Opens a scope and runs the body. Made by let_async_scope for the values of its first sender.
 template <class ErrorList, class F, class... Vs>
 class open_scope_sender;
 template <class... Errors, class F, class... Vs>
@@ -271,7 +273,7 @@ public:
                                Vs&... values) noexcept(std::is_nothrow_move_constructible_v<F>)
         : function_(static_cast<F&&>(function)), values_(internal::construct_each(), &values...) {}
 
-    // The token's type, and with it the body's, depends on the environment.
+    // Dependent: the token's type depends on the environment, and the body's on the token's.
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         if constexpr (sizeof...(Env) == 0) {
@@ -319,7 +321,7 @@ private:
     internal::product<Vs*...> values_;
 };
 
-// The function of let_value that opens the scope.
+// The function, given to let_value, that opens the scope.
 template <class ErrorList, class F>
 class scope_opener {
 public:
@@ -336,7 +338,7 @@ private:
     [[no_unique_address]] F function_;
 };
 
-// What let_async_scope_with_error<Errors...> is.
+// The type of let_async_scope_with_error<Errors...>.
 template <class... Errors>
 struct let_async_scope_with_error_t {
     template <sender Sndr, movable_value F>
@@ -350,20 +352,21 @@ struct let_async_scope_with_error_t {
         return execution::bind_adaptor(*this, static_cast<F&&>(f));
     }
 };
-// let_async_scope where nested work may end with Errors and no other error.
+// As let_async_scope, if nested work can fail only with Errors.
 template <class... Errors>
 inline constexpr let_async_scope_with_error_t<Errors...> let_async_scope_with_error{};
 
-// Calls f with a scope token and lvalues of the values, runs the sender that it returns, if it
-// returns one, and completes when all work in the scope has ended. Errors of any type become an
+// Calls f with a scope token and lvalues of the values, and runs the sender that f returns, if it
+// returns one. Completes when all work in the scope has ended. Errors of any type become an
 // exception_ptr.
-// Lifetime: the body's result is kept until the scope has ended, so it must not hold the scope: a
-// future of spawn_future or an associated sender in it is an association, for which the join waits
-// for ever. Let the body await it, and send what it sends.
+// Lifetime: the body's result is kept until the scope has ended, so it must not hold the scope. A
+// future of spawn_future or an associated sender in the result is an association, and the join
+// would wait for it forever. Let the body await the future and send its value instead.
 inline constexpr let_async_scope_with_error_t<std::exception_ptr> let_async_scope{};
 
-// The same for coroutines, after no sender: `co_await scoped([&x](auto scope) -> task<int> {...})`.
-// The function is kept until the scope has ended, so a coroutine lambda may capture.
+// As let_async_scope, without a first sender; for coroutines:
+// `co_await scoped([&x](auto scope) -> task<int> {...})`. The function is kept until the scope has
+// ended, so a coroutine lambda may capture.
 struct scoped_t {
     template <movable_value F>
     constexpr auto operator()(F&& f) const {

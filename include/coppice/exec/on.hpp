@@ -1,7 +1,7 @@
-// on: run a sender, or a piece of a pipeline, on a scheduler and come back.
+// on: runs a sender, or a part of a pipeline, on a scheduler and returns.
 #pragma once
-// Written as starts_on and continues_on when it is connected, because only then is it known where
-// "back" is: the environment's start scheduler, or where the child completes.
+// Rewritten as starts_on and continues_on when it is connected, because only then is it known where
+// to return to: the environment's start scheduler, or the scheduler on which the child completes.
 // Source: [exec.on].
 
 #include <coppice/exec/closure.hpp>
@@ -70,7 +70,7 @@ struct on_sender {
                                                 std::is_nothrow_constructible_v<Child, ChildInit>)
         : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
-    // Whether it is known, in an environment, where to return.
+    // True if the environment says where to return to.
     template <class Env>
     static constexpr bool returns =
         scheduler<Data> ? internal::callable<get_start_scheduler_t, const Env&>
@@ -102,7 +102,8 @@ struct on_sender {
     };
     constexpr attrs get_env() const noexcept { return attrs(*this); }
 
-    // Asked only if it was not transformed: without an environment, or in one that cannot say.
+    // Called only for an on that was not transformed: without an environment, or with one that does
+    // not say where to return to.
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         if constexpr (sizeof...(Env) == 0) {

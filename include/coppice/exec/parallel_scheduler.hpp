@@ -1,18 +1,19 @@
-// parallel_scheduler: the process's pool of threads, whose implementation can be replaced.
+// parallel_scheduler: the process's pool of threads, with a replaceable implementation.
 #pragma once
-// The scheduler talks to a backend through two proxies, so that backends are ordinary code:
+// The scheduler hands two kinds of proxies to a backend, so that backends are ordinary code:
 //
 //   receiver_proxy             completes one schedule or bulk operation
 //   bulk_item_receiver_proxy   also runs ranges of a bulk operation's indices
 //
-// and lends it storage inside the operation, so that scheduling allocates nothing. The backend is
-// what query_parallel_scheduler_backend() returns: the one given to set_parallel_scheduler_backend,
-// or else a simple pool of this library. A program may also define the function itself and thereby
-// replace it. Source: [exec.par.scheduler], [exec.parschedrepl]; set_... is ours.
+// It also lends the backend storage inside the operation, so that scheduling allocates nothing. The
+// backend is what query_parallel_scheduler_backend() returns: the one given to
+// set_parallel_scheduler_backend, otherwise a simple pool of this library. A program may instead
+// define query_parallel_scheduler_backend() itself. Source: [exec.par.scheduler],
+// [exec.parschedrepl]; set_parallel_scheduler_backend is ours.
 
 #include <coppice/exec/bulk.hpp>
-#include <coppice/exec/parallel_bulk.hpp>
-#include <coppice/exec/receiver_proxy.hpp>
+#include <coppice/exec/internal/parallel_bulk.hpp>
+#include <coppice/exec/internal/receiver_proxy.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -22,10 +23,10 @@
 
 namespace coppice::execution::parallel_scheduler_replacement {
 
-// What runs the work. The proxy and the storage live until the proxy was completed.
-// Lifetime: kept by each scheduler, sender and operation that refers to it, and during each call
-// of schedule and schedule_bulk_*. The last of them may end where the backend completes it, so the
-// destructor may run on a thread of the backend, which must not wait for itself there.
+// Runs the work. The proxy and the storage live until the proxy is completed.
+// Lifetime: kept alive by each scheduler, sender, and operation that refers to it, and during each
+// call of schedule and schedule_bulk_*. The last of these may end inside a completion, so the
+// destructor may run on a thread of the backend. It must not wait for that thread.
 struct parallel_scheduler_backend {
     virtual ~parallel_scheduler_backend() = default;
     // Completes r on one of its threads.
@@ -38,15 +39,16 @@ struct parallel_scheduler_backend {
                                          std::span<std::byte> storage) noexcept = 0;
 };
 
-// Replaceable: a program may define it. What it returns last is not destroyed when the process
-// exits: destructors of static objects may still schedule, and the work may call std::exit.
+// Returns the current backend. Replaceable: a program may define it. The backend that it returned
+// last is not destroyed when the process exits, because destructors of static objects may still
+// schedule, and the work may call std::exit.
 std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend();
-// Makes `backend` what query_parallel_scheduler_backend() returns from now on; null stands for a
-// new pool of this library. Schedulers, senders and operations that exist already stay with the
-// backend they have, and keep it alive. Threads: any.
+// Sets what query_parallel_scheduler_backend() returns from now on; null sets a new pool of this
+// library. Existing schedulers, senders, and operations keep their backend and keep it alive.
+// Threads: any.
 void set_parallel_scheduler_backend(std::shared_ptr<parallel_scheduler_backend> backend);
 
-// What an operation lends its backend. Enough for an intrusive item and some counters.
+// Bytes that an operation lends its backend: enough for an intrusive item and some counters.
 inline constexpr std::size_t backend_storage_size = 64;
 
 }  // namespace coppice::execution::parallel_scheduler_replacement
@@ -55,7 +57,7 @@ namespace coppice::execution {
 
 struct parallel_scheduler_domain;
 
-// What an operation lends its backend.
+// The storage that an operation lends its backend.
 class backend_storage {
 public:
     std::span<std::byte> get() noexcept { return bytes_; }
@@ -65,15 +67,15 @@ private:
         std::max_align_t) std::byte bytes_[parallel_scheduler_replacement::backend_storage_size];
 };
 
-// Refers to a backend. Copies compare equal if they refer to the same one.
+// Refers to a backend. Two compare equal if they refer to the same backend.
 class parallel_scheduler {
     using backend = parallel_scheduler_replacement::parallel_scheduler_backend;
 
 public:
     using scheduler_concept = scheduler_tag;
 
-    // Of a backend that is there, not null; it is kept alive by each copy, and by the senders and
-    // operations that come of it.
+    // `implementation` must not be null. Each copy keeps it alive, and so do the senders and
+    // operations made from it.
     explicit parallel_scheduler(std::shared_ptr<backend> implementation) noexcept
         : backend_(std::move(implementation)) {}
 
@@ -89,7 +91,7 @@ public:
         void start() & noexcept {
             this->begin();
             if (this->stop_requested()) return this->set_stopped();
-            // The completion may destroy *this, while the call is still on.
+            // The completion may destroy *this before the call has returned.
             const std::shared_ptr<backend> kept = backend_;
             kept->schedule(*this, storage_.get());
         }
@@ -145,7 +147,7 @@ public:
     }
     parallel_scheduler_domain query(get_domain_t) const noexcept;
     parallel_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept;
-    // What it refers to. Lifetime: that of this scheduler and its copies.
+    // Returns the backend. Lifetime: until this scheduler and its copies are destroyed.
     backend& get_backend() const noexcept { return *backend_; }
     bool operator==(const parallel_scheduler& other) const noexcept {
         return backend_ == other.backend_;
@@ -155,7 +157,7 @@ private:
     std::shared_ptr<backend> backend_;
 };
 
-// Lets the backend of a parallel_scheduler make the calls of a bulk.
+// The Backend of a parallel_scheduler: its backend makes the calls of a bulk.
 class parallel_scheduler_calls {
 public:
     using scheduler_type = parallel_scheduler;
@@ -164,7 +166,7 @@ public:
     template <class Tag>
     void start(std::size_t items,
                parallel_scheduler_replacement::bulk_item_receiver_proxy& r) noexcept {
-        // The completion may destroy *this, while the call is still on.
+        // The completion may destroy *this before the call has returned.
         const parallel_scheduler kept = sch_;
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
             kept.get_backend().schedule_bulk_chunked(items, r, storage_.get());
@@ -174,11 +176,12 @@ public:
     }
 
 private:
-    parallel_scheduler sch_;  // keeps the backend
+    parallel_scheduler sch_;  // keeps the backend alive
     backend_storage storage_;
 };
 
-// In a task_scheduler: the backend makes the calls as it does without.
+// For a parallel_scheduler in a task_scheduler: the backend makes the calls, as without the
+// task_scheduler.
 template <>
 struct bulk_in_place<parallel_scheduler> {
     using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
@@ -211,7 +214,7 @@ struct bulk_in_place<parallel_scheduler> {
     }
 };
 
-// Whether a sender's child tells which parallel_scheduler it completes on.
+// True if a sender's child says on which parallel_scheduler it completes.
 template <class Sndr, class Env>
 concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) {
     {
@@ -219,8 +222,8 @@ concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) 
     } -> std::same_as<parallel_scheduler>;
 };
 
-// Sends bulk_chunked and bulk_unchunked to the backend. Where nobody can say which scheduler's, as
-// after a when_all, they are done where the child completes.
+// Hands bulk_chunked and bulk_unchunked to the backend. If the scheduler is not known, as after a
+// when_all, the calls are made where the child completes.
 struct parallel_scheduler_domain {
     template <class Sndr, class Env>
         requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>) &&
@@ -242,7 +245,8 @@ inline parallel_scheduler_domain parallel_scheduler::query(
     return {};
 }
 
-// The process's parallel scheduler. Misuse: a backend query that returns null stops the process.
+// Returns the process's parallel scheduler. Misuse: a backend query that returns null ends the
+// process.
 parallel_scheduler get_parallel_scheduler();
 
 }  // namespace coppice::execution

@@ -1,7 +1,7 @@
-// The query objects of [exec.queries]: what senders, receivers and schedulers can be asked.
+// The query objects of [exec.queries]: what senders, receivers, and schedulers can be asked.
 #pragma once
-// Each is a function object: query(object) calls object.query(tag), which must not throw. Those of
-// std are in coppice::, those of std::execution in coppice::execution::.
+// Each is a function object: query(object) calls object.query(tag), which must not throw. Queries
+// that the draft has in std are in coppice::, those of std::execution in coppice::execution::.
 
 #include <coppice/exec/env.hpp>
 #include <coppice/stop/concepts.hpp>
@@ -20,7 +20,7 @@ concept simple_allocator = requires(Alloc alloc, std::size_t n) {
 
 }  // namespace internal
 
-// The allocator to use for what an operation must allocate. Source: [exec.get.allocator].
+// Returns the allocator for what an operation allocates. Source: [exec.get.allocator].
 struct get_allocator_t : forwarding_query_t {
     template <class Env>
         requires execution::has_query<Env, get_allocator_t>
@@ -34,7 +34,7 @@ struct get_allocator_t : forwarding_query_t {
 };
 inline constexpr get_allocator_t get_allocator{};
 
-// The token through which an operation hears of a stop request; never_stop_token if the
+// Returns the token through which an operation learns of a stop request; never_stop_token if the
 // environment names none. Source: [exec.get.stop.token].
 struct get_stop_token_t {
     template <class Env>
@@ -52,7 +52,7 @@ struct get_stop_token_t {
 };
 inline constexpr get_stop_token_t get_stop_token{};
 
-// The stop token that an environment gives; never_stop_token if it has none.
+// The type of an environment's stop token; never_stop_token if it names none.
 template <class T>
 using stop_token_of_t = std::remove_cvref_t<decltype(get_stop_token(std::declval<T>()))>;
 
@@ -63,10 +63,10 @@ namespace coppice::execution {
 struct set_value_t;
 struct set_error_t;
 struct set_stopped_t;
-struct scheduler_tag {};  // what a scheduler names as its scheduler_concept
+struct scheduler_tag {};  // the type that a scheduler names as scheduler_concept
 struct default_domain;
 
-// default_domain, named so that it is looked at only once it is complete (domain.hpp).
+// Names default_domain, which is incomplete here, so that it is needed only later (domain.hpp).
 template <class>
 struct default_domain_for {
     using type = default_domain;
@@ -75,12 +75,12 @@ struct default_domain_for {
 template <class Tag>
 concept completion_tag = internal::one_of<Tag, set_value_t, set_error_t, set_stopped_t>;
 
-// What the scheduler concept requires of a type's declarations; enough to tell one in a query.
+// What the scheduler concept requires of a type's declarations; enough to recognize one in a query.
 template <class T>
 concept declares_scheduler =
     std::derived_from<typename std::remove_cvref_t<T>::scheduler_concept, scheduler_tag>;
 
-// TRY-QUERY: asks with the arguments if the object takes them, without if not.
+// TRY-QUERY: asks with the arguments if the object accepts them, otherwise without.
 template <class Q, class Tag, class... Args>
 concept try_queryable = has_query<Q, Tag, Args...> || has_query<Q, Tag>;
 template <class Tag, class Q, class... Args>
@@ -98,8 +98,8 @@ constexpr decltype(auto) try_query(const Q& object, const Args&... args) noexcep
 struct get_scheduler_t;
 struct get_domain_t;
 
-// HIDE-SCHED: an environment that does not say where it is, so that asking a scheduler about itself
-// with it comes to an end.
+// HIDE-SCHED: an environment without its scheduler and domain, so that asking a scheduler about
+// itself in this environment terminates.
 template <class Env>
 class hide_scheduler {
 public:
@@ -116,8 +116,8 @@ private:
     const Env& base_;
 };
 
-// The scheduler on which a sender completes with Tag, or a scheduler itself runs what is given to
-// it. Source: [exec.get.compl.sched].
+// Returns the scheduler on which a sender completes with Tag. Asked of a scheduler: the one on
+// which it runs its work. Source: [exec.get.compl.sched].
 template <class Tag>
 struct get_completion_scheduler_t {
     template <class Q, class... Envs>
@@ -136,7 +136,7 @@ struct get_completion_scheduler_t {
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
 
 private:
-    // RECURSE-QUERY: a scheduler may complete on another one; follow until one names itself.
+    // RECURSE-QUERY: a scheduler may complete on another one; follows them until one names itself.
     template <class Sch, class... Envs>
     static constexpr auto settle(Sch sch, const Envs&... envs) noexcept {
         using ask = get_completion_scheduler_t<set_value_t>;
@@ -156,12 +156,12 @@ private:
         }
     }
 };
-// The scheduler on which a sender completes with Tag. Source: [exec.get.compl.sched].
+// Returns the scheduler on which a sender completes with Tag. Source: [exec.get.compl.sched].
 template <class Tag>
 inline constexpr get_completion_scheduler_t<Tag> get_completion_scheduler{};
 
-// The domain whose customisations apply to what completes with Tag; void asks for the domain that
-// speaks for the sender as a whole. Source: [exec.get.compl.domain].
+// Returns the domain whose customizations apply to a sender where it completes with Tag; with void,
+// the domain of the sender as a whole. Source: [exec.get.compl.domain].
 template <class Tag = void>
 struct get_completion_domain_t {
     template <class Q, class... Envs>
@@ -217,7 +217,7 @@ private:
 template <class Tag = void>
 inline constexpr get_completion_domain_t<Tag> get_completion_domain{};
 
-// The scheduler an environment belongs to. Source: [exec.get.scheduler].
+// Returns the scheduler that an environment belongs to. Source: [exec.get.scheduler].
 struct get_scheduler_t {
     template <class Env>
         requires has_query<Env, get_scheduler_t>
@@ -231,7 +231,7 @@ struct get_scheduler_t {
 };
 inline constexpr get_scheduler_t get_scheduler{};
 
-// The domain of what starts in an environment. Source: [exec.get.domain].
+// Returns the domain of operations that start in an environment. Source: [exec.get.domain].
 struct get_domain_t {
     template <class Env>
     constexpr auto operator()(const Env& env) const noexcept {
@@ -249,7 +249,7 @@ struct get_domain_t {
 };
 inline constexpr get_domain_t get_domain{};
 
-// The scheduler on which an operation is started. Source: [exec.get.start.scheduler].
+// Returns the scheduler on which an operation is started. Source: [exec.get.start.scheduler].
 struct get_start_scheduler_t {
     template <class Env>
         requires has_query<Env, get_start_scheduler_t>
@@ -263,7 +263,8 @@ struct get_start_scheduler_t {
 };
 inline constexpr get_start_scheduler_t get_start_scheduler{};
 
-// A scheduler to which blocked work may be delegated. Source: [exec.get.delegation.scheduler].
+// Returns a scheduler to which blocked work may be delegated.
+// Source: [exec.get.delegation.scheduler].
 struct get_delegation_scheduler_t {
     template <class Env>
         requires has_query<Env, get_delegation_scheduler_t>
@@ -277,7 +278,8 @@ struct get_delegation_scheduler_t {
 };
 inline constexpr get_delegation_scheduler_t get_delegation_scheduler{};
 
-// What a sender wants applied to it when awaited. Source: [exec.get.await.adapt].
+// Returns the adaptor that a sender wants applied when it is awaited. Source:
+// [exec.get.await.adapt].
 struct get_await_completion_adaptor_t {
     template <class Env>
         requires has_query<Env, get_await_completion_adaptor_t>
@@ -289,10 +291,10 @@ struct get_await_completion_adaptor_t {
 };
 inline constexpr get_await_completion_adaptor_t get_await_completion_adaptor{};
 
-// From the strongest promise to the weakest. Source: [exec.get.fwd.progress].
+// From the strongest guarantee to the weakest. Source: [exec.get.fwd.progress].
 enum class forward_progress_guarantee { concurrent, parallel, weakly_parallel };
 
-// What a scheduler's execution agents promise; weakly_parallel from a scheduler that does not say.
+// Returns what a scheduler's execution agents guarantee; weakly_parallel if it does not say.
 // Source: [exec.get.fwd.progress].
 struct get_forward_progress_guarantee_t {
     template <declares_scheduler Sch>

@@ -1,13 +1,13 @@
-// read_env: a sender that completes with what the receiver's environment answers to a query.
+// read_env: a sender that completes with the environment's answer to a query.
 #pragma once
 // Source: [exec.read.env].
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
 
-// Sends query(get_env(receiver)).
+// Sends query(get_env(receiver)). Errors: what the query throws.
 struct read_env_t {
     template <class Query>
     constexpr auto operator()(Query query) const noexcept;

@@ -1,15 +1,15 @@
-// repeat_until, retry: run a sender again and again, on constant stack.
+// repeat_until, retry: run a sender repeatedly, on constant stack.
 #pragma once
-// Both connect a copy of the sender for each round, in the same place. A round that completes
-// inside its start is followed by the next in a loop, not by a call (starting.hpp), so a million of
-// them use no more stack than one. One that completes elsewhere is followed there. Between rounds a
-// requested stop ends the whole. Source: ours.
+// Each round connects a copy of the sender, in the same place. If a round completes inside its
+// start, the next one follows in a loop, not by a call (starting.hpp), so a million rounds use no
+// more stack than one. If a round completes elsewhere, the next one starts there. A stop that is
+// requested between rounds ends the operation. Source: ours.
 
-#include <coppice/base/check.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/starting.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/starting.hpp>
 
 namespace coppice::execution {
 
@@ -18,7 +18,7 @@ struct retry_t;
 struct values_that_convert_to_one_bool {};  // wanted by repeat_until
 struct copyable_sender {};                  // wanted by both
 
-// What ends a round, besides going on: the completions of the whole.
+// The completions of the operation: those of a round that end it.
 template <class Sigs, class Algorithm>
 struct repeat_signatures;
 template <class... Fns>
@@ -47,7 +47,7 @@ struct repeat_signatures<completion_signatures<Fns...>, retry_t> {
                            completion_signatures<Fns>>...>;
 };
 
-// A stop between rounds.
+// The completion for a stop between rounds.
 template <class Env>
 using repeat_stopped_t =
     std::conditional_t<unstoppable_token<stop_token_of_t<Env>>, completion_signatures<>,
@@ -101,14 +101,14 @@ public:
     }
 
 private:
-    // What ends the last round, and nothing else: the receiver need not take more.
+    // Only completions that end the operation: the receiver need not accept others.
     using Kept =
         typename repeat_signatures<completion_signatures_of_t<const Child&, child_env_t<Rcvr>>,
                                    Algorithm>::type;
     using round = connect_result_t<const Child&, child_receiver>;
     static constexpr bool nothrow = nothrow_connectable<const Child&, child_receiver>;
 
-    // Called by a round's completion.
+    // Called by a round's completion that ends the operation.
     template <class Tag, class... Args>
     void end_with(Tag tag, Args&&... args) noexcept {
         result_.keep(tag, static_cast<Args&&>(args)...);
@@ -134,13 +134,13 @@ private:
         }
     }
     void round_ended() noexcept {
-        // run() is in start(), and goes on
+        // run() is in start(), and continues there
         if (internal::starting::takes_completion_of(this, mark_)) return;
         if (finish_round()) return;
         run();
     }
 
-    // Rounds, until one does not complete at once, or completes the whole.
+    // Runs rounds until one does not complete inside its start, or the operation has completed.
     void run() noexcept {
         for (;;) {
             if (stop_requested()) {
@@ -150,11 +150,11 @@ private:
             if (!connect_round()) return;
             internal::starting start_call(this, mark_);
             execution::start(round_.get());
-            if (!start_call.has_completed()) return;  // may be gone
+            if (!start_call.has_completed()) return;  // *this may be gone
             if (finish_round()) return;
         }
     }
-    // True: that was the last round, the receiver was completed.
+    // Returns true if that was the last round; the receiver has been completed then.
     bool finish_round() noexcept {
         round_.destroy();
         running_ = false;
@@ -162,7 +162,7 @@ private:
         result_.deliver(rcvr_);
         return true;
     }
-    // False: it threw, the receiver was completed.
+    // Returns false if connecting threw; the receiver has been completed then.
     bool connect_round() noexcept {
         const auto make = [this]() noexcept(nothrow) {
             return execution::connect(std::as_const(child_), child_receiver(*this));
@@ -191,9 +191,9 @@ private:
 
     [[no_unique_address]] Rcvr rcvr_;
     [[no_unique_address]] Child child_;
-    completion_store<Kept> result_;  // empty: another round
-    manual_lifetime<round> round_;   // alive while running_
-    const internal::starting* mark_;  // of the round's start; written before it
+    completion_store<Kept> result_;   // empty while another round follows
+    manual_lifetime<round> round_;    // alive while running_
+    const internal::starting* mark_;  // of the round's start; set before it, see starting.hpp
     bool running_ = false;
     bool started_ = false;
 };
@@ -224,7 +224,7 @@ struct repeat_sender {
                 decltype(execution::transform_if_valid<repeat_signatures, Sigs, Algorithm>());
             using Delivered = decltype(execution::transform_if_valid<delivered_signatures, Ends>());
             if constexpr (sizeof...(Env) == 0) {
-                // Whether a stop can come between rounds, only an environment says.
+                // Only an environment says if a stop can arrive between rounds.
                 return signatures_union_t<Delivered, dependent_signatures>();
             } else {
                 return signatures_union_t<Delivered, repeat_stopped_t<Env>...,
@@ -268,9 +268,9 @@ struct repeat_adaptor : sender_adaptor_closure<Algorithm> {
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(Algorithm()); }
 };
 
-// Runs a sender of bool until it sends true; passes its errors and stops on.
+// Runs a sender of bool until it sends true. Errors and stops end the operation.
 struct repeat_until_t : repeat_adaptor<repeat_until_t> {};
-// Runs a sender until it does not send an error; passes its values and stops on.
+// Runs a sender until it completes without an error. Values and stops end the operation.
 struct retry_t : repeat_adaptor<retry_t> {};
 inline constexpr repeat_until_t repeat_until{};
 inline constexpr retry_t retry{};

@@ -1,51 +1,51 @@
-// run_loop: a first-in-first-out queue of operations that one thread runs; sync_wait drives one.
+// run_loop: a first-in-first-out queue of operations that one thread runs; sync_wait uses one.
 #pragma once
 // One word carries the protocol of the queue:
 //
 //   newest_    finishing bit | sleeping bit | pointer to the newest operation, linked to older ones
 //
-//   push_back  puts an operation in front of the chain, clears `sleeping`, wakes the sleeper if the
-//              bit was set.
-//   pop_front  takes the whole chain at once, turns it round, and then serves it without touching
-//              the word. With nothing to serve it sets `sleeping` and sleeps on the word, until the
-//              earliest timer at most, or leaves when `finishing` is set.
-//   finish     sets `finishing`, clears `sleeping`. It is the last thing the finishing thread does
-//              to the loop but for a wake by address: the loop may be gone already (sync_wait
-//              returns as soon as the word says so).
+//   push_back  puts an operation at the head of the chain and clears `sleeping`. If the bit was
+//              set, wakes the sleeper.
+//   pop_front  takes the whole chain at once and reverses it, then serves it without touching the
+//              word. With nothing to serve it leaves if `finishing` is set. Otherwise it sets
+//              `sleeping` and sleeps on the word, at most until the earliest timer.
+//   finish     sets `finishing` and clears `sleeping`. After that the finishing thread does no more
+//              than wake by address, because the loop may be gone already: sync_wait returns as
+//              soon as the word says so.
 //
-// Timers belong to the runner. An operation of schedule_after is queued to be armed, and its stop
-// callback queues a second item that disarms it; so the heap is only ever touched by the runner,
-// and the operation completes when none of its items is queued any more.
+// Timers belong to the runner, the thread in run(). An operation of schedule_after is queued to be
+// armed, and its stop callback queues a second item that disarms it. So only the runner touches the
+// heap, and the operation completes only when none of its items is queued.
 //
-// Threads: schedule, push and finish from any; run from one at a time. Source: [exec.run.loop];
-// timers are ours.
+// Threads: schedule, push, and finish from any thread; run from one at a time. Source:
+// [exec.run.loop]; timers are ours. Model: tests/model/run_loop_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/no_fork_context.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/base/no_fork_context.hpp>
-#include <coppice/base/put_off.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
+#include <coppice/exec/internal/timer_heap.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
-#include <coppice/exec/timer_heap.hpp>
 
 namespace coppice::execution {
 
 class [[gnu::visibility("default")]] run_loop : immovable {
 public:
-    // What the queue holds: derived from by the operations of schedule().
+    // What the queue holds. The operations of schedule() derive from it.
     class item : immovable {
     public:
         virtual void execute() noexcept = 0;
-        // the loop's: written by the pusher, then by the runner
+        // The loop's. Written by the pushing thread, then by the runner.
         internal::plain<item*> next{nullptr};
 
     protected:
         item() = default;
         ~item() = default;
     };
-    // What the timers hold. Executed when it is to be armed, expired when its time has come.
+    // A timer. execute() arms it; expire() is called when its time has come.
     class timer : public item, public internal::heap_timer {
     public:
         virtual void expire() noexcept = 0;
@@ -57,30 +57,31 @@ public:
     class scheduler;
 
     run_loop() noexcept = default;
-    // Misuse: a loop with operations in it, or one that is running, stops the process.
+    // Misuse: destroying a loop that is running or holds operations ends the process.
     ~run_loop() {
-        // edge run_loop.finish (acquire): sees the queue as whoever finished the loop left it
+        // edge run_loop.finish (acquire): sees the queue as the finishing thread left it
         COPPICE_CHECK(serving_ == nullptr && (newest_.load(internal::acquire) & ~finishing) == 0,
                       "a run_loop was destroyed with operations in its queue");
         COPPICE_CHECK(timers_.empty(), "a run_loop was destroyed with timers in it");
         COPPICE_CHECK(!running_, "a run_loop was destroyed while it was running");
     }
 
-    // Its handle. Threads: any. Lifetime: the loop outlives what is scheduled with it.
+    // Returns the loop's scheduler. Threads: any. Lifetime: the loop outlives what it schedules.
     scheduler get_scheduler() noexcept;
 
-    // Runs what is queued until finish() was called and the queue is empty. Blocks: until then.
-    // Threads: one at a time.
+    // Runs queued operations. Blocks: until finish() was called and the queue is empty. Threads:
+    // one at a time.
     void run() noexcept {
         COPPICE_CHECK(!running_, "run_loop::run() was called while the loop was running");
         running_ = true;
-        const internal::no_fork_context none;  // what is queued is not the caller's
+        const internal::no_fork_context
+            none;  // queued operations are not part of the caller's fork_join
         while (item* const next = pop_front()) next->execute();
         running_ = false;
     }
 
-    // Makes run() return once the queue is empty. The loop may be destroyed by the runner before
-    // this returns. Misuse: once is enough, and twice is a mistake.
+    // Makes run() return once the queue is empty. The runner may destroy the loop before this
+    // returns. Misuse: calling it twice.
     void finish() noexcept {
         std::uintptr_t seen = newest_.load(internal::relaxed);
         std::uintptr_t next;
@@ -105,7 +106,7 @@ public:
             internal::futex_wake_one(newest_);
     }
 
-    // For the timers' operations, on the runner's thread.
+    // For the operations of timers. Threads: the runner's.
     void arm(timer& t) noexcept { timers_.insert(t); }
     void disarm(timer& t) noexcept { timers_.remove(t); }
 
@@ -117,8 +118,8 @@ private:
         return reinterpret_cast<item*>(word & ~(finishing | sleeping));
     }
 
-    // The oldest operation, or nullptr once the loop is to end. Timers whose time has come expire
-    // in between, before each new chain.
+    // Returns the oldest operation, or nullptr when the loop should end. Before it takes a new
+    // chain, it expires the timers that are due.
     item* pop_front() noexcept {
         for (;;) {
             if (item* const oldest = serving_) {
@@ -144,7 +145,7 @@ private:
     }
     void sleep() noexcept {
         std::uintptr_t empty = 0;
-        // relaxed: the chain is taken, with acquire, only after waking.
+        // relaxed: the chain is taken, with acquire, only after the wake-up
         if (!newest_.compare_exchange_strong(empty, sleeping, internal::relaxed, internal::relaxed))
             return;
         // relaxed: as above
@@ -156,7 +157,7 @@ private:
             }
         }
     }
-    // False: the time has come.
+    // Returns false if the time has come.
     bool sleep_until(instant when) noexcept {
 #if defined(COPPICE_MODEL)
         static_cast<void>(when);  // the model has no clock, and arms no timers
@@ -177,9 +178,9 @@ private:
     }
 
     internal::atomic<std::uintptr_t> newest_{0};  // states above; written by all threads
-    item* serving_ = nullptr;           // the runner's: oldest first
-    internal::timer_heap timers_;       // the runner's
-    bool running_ = false;              // the runner's
+    item* serving_ = nullptr;                     // the runner's; oldest first
+    internal::timer_heap timers_;                 // the runner's
+    bool running_ = false;                        // the runner's
 };
 
 // Refers to its loop, which must outlive it and every operation. A timed scheduler.
@@ -280,7 +281,7 @@ public:
             timed_operation* op_;
         };
 
-        // All three run on the loop.
+        // The next three run on the loop.
         void execute() noexcept override {
             if (cancelled_) {
                 complete_stopped();
@@ -294,16 +295,16 @@ public:
             if (std::exchange(armed_, false)) {
                 loop_.disarm(*this);
             } else if (!expired_) {
-                return;  // to be armed yet: execute() completes
+                return;  // execute() has not armed it yet, and will complete it
             }
             complete_stopped();
         }
         void expire() noexcept override {
             armed_ = false;
             expired_ = true;
-            // From here on the callback has run, or never will.
+            // After this, the stop callback has run or will never run.
             on_stop_.reset();
-            if (cancel_pushed_.read()) return;  // cancel() is queued, and completes
+            if (cancel_pushed_.read()) return;  // cancel() is queued, and will complete it
             phase_ = phase::over;
             set_value(static_cast<Rcvr&&>(rcvr_));
         }
@@ -319,9 +320,9 @@ public:
         [[no_unique_address]] Rcvr rcvr_;
         cancel_item cancel_;
         time_span after_;
-        // the stop callback's; read after it was deregistered
+        // Written by the stop callback; read after that is deregistered.
         internal::plain<bool> cancel_pushed_{false};
-        bool armed_ = false;                // the runner's, like all that follow
+        bool armed_ = false;  // the runner's, like the fields that follow
         bool cancelled_ = false;
         bool expired_ = false;
         phase phase_ = phase::idle;
@@ -369,7 +370,7 @@ public:
 
     private:
         run_loop* loop_;
-        instant at_;  // never(): `after_` counts, from the start
+        instant at_;  // never() if `after_` counts, from the start
         time_span after_;
     };
 

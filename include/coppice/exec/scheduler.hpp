@@ -1,4 +1,4 @@
-// Schedulers: handles to an execution resource, and schedule, which makes a sender that runs there.
+// Schedulers are handles to an execution resource; schedule makes a sender that runs there.
 #pragma once
 // Source: [exec.sched], [exec.schedule].
 
@@ -6,7 +6,7 @@
 
 namespace coppice::execution {
 
-// A sender that completes on an agent of the scheduler's resource. Source: [exec.schedule].
+// Returns a sender that completes on an agent of the scheduler's resource. Source: [exec.schedule].
 struct schedule_t {
     template <class Sch>
         requires requires(Sch&& sch) { static_cast<Sch&&>(sch).schedule(); }
@@ -29,7 +29,7 @@ concept scheduler = declares_scheduler<Sch> && internal::queryable<Sch> && requi
 template <scheduler Sch>
 using schedule_result_t = decltype(schedule(std::declval<Sch>()));
 
-// A scheduler whose schedule fails only by a stop request. Source: [exec.sched] p11.
+// A scheduler whose schedule operation can be stopped but not fail. Source: [exec.sched] p11.
 template <class Sch, class Env>
 concept infallible_scheduler =
     scheduler<Sch> && (std::same_as<completion_signatures<set_value_t()>,
@@ -40,8 +40,8 @@ concept infallible_scheduler =
                          std::same_as<completion_signatures<set_stopped_t(), set_value_t()>,
                                       completion_signatures_of_t<schedule_result_t<Sch>, Env>>)));
 
-// The environment of what is started on a scheduler. SCHED-ENV of the draft, and the scheduler is
-// also the environment's own, so that read_env(get_scheduler) names where one is.
+// The environment of an operation that is started on a scheduler. SCHED-ENV of the draft. It also
+// answers get_scheduler, so that read_env(get_scheduler) says where the operation runs.
 template <class Sch>
 class scheduler_env {
 public:
@@ -58,7 +58,7 @@ private:
     [[no_unique_address]] Sch sch_;
 };
 
-// The attributes of a sender that completes where it starts with each of Tags.
+// The attributes of a sender whose completions with Tags happen where it is started.
 template <class... Tags>
 struct inline_attrs {
     constexpr inline_attrs() noexcept = default;
@@ -83,14 +83,14 @@ struct inline_attrs {
 };
 
 template <class Query>
-inline constexpr bool says_where = false;  // where does this complete?
+inline constexpr bool says_where = false;  // true if the query asks where a sender completes
 template <class Tag>
 inline constexpr bool says_where<get_completion_scheduler_t<Tag>> = true;
 template <class Tag>
 inline constexpr bool says_where<get_completion_domain_t<Tag>> = true;
 
-// Asks a sender's attributes. Attributes that are made for the question do not outlive it, so what
-// they answer by reference is copied.
+// Asks a sender's attributes. If get_env() returns them by value, they do not outlive the question,
+// and an answer by reference is copied.
 template <class Sndr, class Query, class... Args>
 constexpr decltype(auto) query_attrs(const Sndr& sndr, Query tag, Args&&... args) noexcept {
     using Attrs = env_of_t<const Sndr&>;
@@ -103,7 +103,7 @@ constexpr decltype(auto) query_attrs(const Sndr& sndr, Query tag, Args&&... args
     }
 }
 
-// An adaptor's attributes: its child's, and of the completion queries those for Tags.
+// An adaptor's attributes: those of its child, but of the completion queries only those for Tags.
 template <class Child, class... Tags>
 class child_attrs {
 public:

@@ -1,28 +1,30 @@
-// simple_counting_scope, counting_scope: know how many operations run, and wait until none does.
+// simple_counting_scope, counting_scope: count running operations, and wait until none is left.
 #pragma once
 // A scope outlives the operations associated with it: join() completes when the last of them has
-// ended. All of a scope's state is one word:
+// ended. The state of a scope is one word:
 //
 //   word_      count of associations | count of joins | joined | used | joining | closed
 //
-//   associate  count + 1, used;        refused when closed, joined or full
-//   leave      count - 1;              the last one out while joining: joined, and the joiners are
-//                                      taken along and completed
-//   join       count is zero: joined, at once. Else count + 1, joins + 1 and joining; the joiner is
-//              pushed and then leaves like everybody else, so the scope cannot end while it is
-//              being pushed. The count of joins only grows: that the word is the same as before
-//              means that no joiner came and left in between.
-//   close      closed
+//   associate  count + 1, sets used; refused if closed, joined, or full
+//   leave      count - 1. If that makes it 0 while joining: takes the joiners, sets joined, and
+//              completes the joiners.
+//   join       If the count is 0: sets joined at once. Otherwise count + 1, joins + 1, and sets
+//              joining; then pushes the joiner, and leaves like any other association. So the
+//              scope cannot end while the joiner is pushed. The count of joins only grows, so an
+//              unchanged word means that no joiner came and left in between.
+//   close      sets closed
 //
-// Whoever makes the word `joined` has taken the joiners before, and touches the scope no more: a
-// joiner's completion may destroy it. If the word changed meanwhile they are put back.
+// The thread that sets `joined` has taken the joiners before, and does not touch the scope
+// afterwards, because a joiner's completion may destroy it. If the word changed meanwhile, the
+// thread puts the joiners back and tries again.
 //
-// A scope made with record_outstanding keeps a list of who is associated through spawn,
-// spawn_future and associate, with the place in the source, for a join that does not end.
-// Source: [exec.scope.concepts], [exec.counting.scopes]; the listing is ours.
+// A scope made with record_outstanding lists the operations that spawn, spawn_future, and associate
+// have put into it, with their source locations; for debugging a join that does not end.
+// Source: [exec.scope.concepts], [exec.counting.scopes]; the listing is ours. Model:
+// tests/model/scope_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/stop_when.hpp>
@@ -61,11 +63,11 @@ concept scope_token = std::copyable<Token> && requires(const Token token) {
     { token.wrap(std::declval<scope_test_sender>()) } -> sender_in<env<>>;
 };
 
-// Asks a scope to remember where its operations were spawned. Costs a lock per operation.
+// Makes a scope record where its operations were spawned. Cost: a lock per operation.
 struct record_outstanding_t {};
 inline constexpr record_outstanding_t record_outstanding{};
 
-// One remembered operation; lives in the operation. Linked and unlinked by its scope.
+// The record of one operation; a part of the operation. Its scope links and unlinks it.
 class scope_record : public list_hook<> {
 public:
     explicit scope_record(std::source_location where) noexcept : where_(where) {}
@@ -75,65 +77,67 @@ private:
     std::source_location where_;
 };
 
-// What both scopes are. Threads: all members but constructor and destructor, any, at once.
+// The base of both scopes. Threads: any, concurrently, except the constructor and destructor.
 class scope_base : immovable {
 public:
-    // How many there can be at once. An association too many is refused as by a closed scope, a
-    // join too many stops the process.
+    // Upper limits at one time. An association above the limit is refused, as by a closed scope. A
+    // join above the limit ends the process.
     static constexpr std::size_t max_associations = (std::size_t(1) << 40) - 1;
     static constexpr std::size_t max_joins = (std::size_t(1) << 16) - 1;
 
-    // Who waits for the scope to end.
+    // A waiter for the end of the scope.
     class joiner : immovable {
     public:
         virtual void complete() noexcept = 0;
-        // the scope's: written by the pusher, read by who completes
+        // The scope's. Written by the pushing thread, read by the completing thread.
         internal::plain<joiner*> next{nullptr};
 
     protected:
         ~joiner() = default;
     };
 
-    // No association is made from here on.
+    // Refuses associations from now on.
     void close() noexcept {
-        word_.fetch_or(closed, internal::relaxed);  // relaxed: says nothing about other memory
+        word_.fetch_or(closed, internal::relaxed);  // relaxed: publishes nothing else
     }
-    // How many associations there are just now, joiners in the act of joining included.
+    // Returns the current count of associations, including joiners that are being pushed.
     std::size_t outstanding() const noexcept { return word_.load(internal::relaxed) / unit; }
 
-    // Calls visit with the place of each operation that runs, if the scope records them. Holds the
-    // scope's record lock meanwhile: visit must not start or end operations of this scope.
+    // Calls visit with the source location of each running operation, if the scope records them.
+    // Holds the scope's record lock meanwhile: visit must not start or end operations of this
+    // scope.
     template <class Visit>
     void for_each_outstanding(Visit visit) noexcept {
         lock_records();
         records_.for_each([&visit](scope_record& record) { visit(record.where()); });
         unlock_records();
     }
-    // Writes the same to stderr, one line each.
+    // Writes these locations to stderr, one line each.
     void print_outstanding() noexcept;
 
-    // For associations and joins; not for users.
+    // Adds an association. Returns false if the scope refuses. For associations and joins only.
     [[nodiscard]] bool associate() noexcept {
         std::size_t seen = word_.load(internal::relaxed);
         do {
             if ((seen & (closed | joined)) != 0 || seen / unit >= max_associations) return false;
-            // relaxed: an association alone makes nothing visible
+            // relaxed: an association publishes nothing
         } while (!word_.compare_exchange_weak(seen, (seen + unit) | used, internal::relaxed,
                                               internal::relaxed));
         return true;
     }
-    // For the end of an association: the last one completes the joiners. Touch nothing afterwards.
+    // Ends an association. The last one completes the joiners. The scope may be gone afterwards.
     void leave() noexcept;
-    // True: the scope is joined, the joiner completes itself. False: it will be completed.
+    // Returns true if the scope is joined and the caller must complete the joiner itself. Returns
+    // false if the joiner will be completed, which may already have happened.
     [[nodiscard]] bool start_join(joiner& waiting) noexcept;
     bool records() const noexcept { return recording_; }
-    // Of an operation that is associated from now on.
+    // Records an operation that has been associated.
     void add(scope_record& record) noexcept {
         lock_records();
         records_.push_back(record);
         unlock_records();
     }
-    // Of an operation that is associated no more.
+    // Removes the record of an operation that has ended.
     void remove(scope_record& record) noexcept {
         lock_records();
         intrusive_list<scope_record>::erase(record);
@@ -145,16 +149,17 @@ protected:
     explicit scope_base(record_outstanding_t) noexcept : recording_(true) {}
     ~scope_base() = default;
 
-    // The first thing of a scope's destructor: says what was forgotten before a member is missed.
+    // Called first by a scope's destructor, so that a missing join is reported before members die.
     void check_joined(const char* unless_joined) const noexcept {
-        // edge scope.leave (acquire): sees what all operations did
+        // edge scope.leave (acquire): what all operations did
         const std::size_t last = word_.load(internal::acquire);
         COPPICE_CHECK((last & joined) != 0 || (last & used) == 0, unless_joined);
         COPPICE_CHECK(last / unit == 0,
                       "a scope was destroyed during a call of its request_stop()");
     }
 
-    // Keeps a join from completing, but does not count as use. False: the scope is joined.
+    // Keeps joins from completing, without marking the scope as used. Returns false if it is
+    // joined.
     [[nodiscard]] bool hold() noexcept {
         std::size_t seen = word_.load(internal::relaxed);
         do {
@@ -174,15 +179,15 @@ private:
 
     void push_joiners(joiner* first, joiner* last) noexcept;
     void lock_records() noexcept {
-        // edge scope.records (acquire): sees the list as the last holder left it
+        // edge scope.records (acquire): the list as the last holder left it
         while (locked_.exchange(true, internal::acquire)) internal::spin_hint();
     }
     void unlock_records() noexcept {
         locked_.store(false, internal::release);  // edge scope.records (release): the list is whole
     }
 
-    internal::atomic<std::size_t> word_{0};       // states above
-    internal::atomic<joiner*> joiners_{nullptr};  // pushed by joiners, taken by the last one out
+    internal::atomic<std::size_t> word_{0};       // see above; written by all threads
+    internal::atomic<joiner*> joiners_{nullptr};  // pushed by joiners; taken by the last to leave
     internal::atomic<bool> locked_{false};        // guards records_
     bool recording_ = false;
     intrusive_list<scope_record> records_;
@@ -200,16 +205,16 @@ inline void scope_base::leave() noexcept {
     std::size_t seen = word_.load(internal::relaxed);
     for (;;) {
         if (seen / unit != 1 || (seen & joining) == 0) {
-            // edge scope.leave (release): what the operation did; pairs with the last one out
+            // edge scope.leave (release): what the operation did; pairs with the last to leave
             if (word_.compare_exchange_weak(seen, seen - unit, internal::release,
                                             internal::relaxed))
                 return;
             continue;
         }
-        // edge scope.joiner (acquire): sees the joiners
+        // edge scope.joiner (acquire): the joiners are linked
         joiner* const waiting = joiners_.exchange(nullptr, internal::acquire);
         const std::size_t next = ((seen - unit) | joined) & ~joining;
-        // edge scope.leave (release), edge scope.leave (acquire): sees what all operations did
+        // edge scope.leave (release), edge scope.leave (acquire): what all operations did
         if (word_.compare_exchange_strong(seen, next, internal::acq_rel, internal::relaxed)) {
             for (joiner* j = waiting; j != nullptr;) {
                 joiner* const following = j->next.read();
@@ -227,7 +232,7 @@ inline void scope_base::leave() noexcept {
 }
 
 inline bool scope_base::start_join(joiner& waiting) noexcept {
-    // edge scope.leave (acquire): sees what all operations did
+    // edge scope.leave (acquire): what all operations did
     std::size_t seen = word_.load(internal::acquire);
     for (;;) {
         if (seen / unit == 0) {
@@ -273,14 +278,14 @@ public:
         if (scope_ == nullptr || !scope_->associate()) return counting_association();
         return counting_association(*scope_);
     }
-    // The scope, for records; null if there is none.
+    // Returns the scope, for records; nullptr if there is no association.
     scope_base* base() const noexcept { return scope_; }
 
 private:
     Scope* scope_ = nullptr;
 };
 
-// Links an operation into its scope's list while it lives, if the scope keeps one.
+// Keeps an operation in its scope's list during its lifetime, if the scope keeps a list.
 class scope_listing : immovable {
 public:
     explicit scope_listing(std::source_location where) noexcept : record_(where) {}
@@ -326,7 +331,7 @@ public:
         COPPICE_CHECK(!started_, "an operation of a scope's join was started twice");
         started_ = true;
         waiting_ = true;
-        if (!scope_->start_join(*this)) return;  // may be gone
+        if (!scope_->start_join(*this)) return;  // *this may be gone
         waiting_ = false;
         set_value(static_cast<Rcvr&&>(state_.rcvr));
     }
@@ -384,9 +389,9 @@ private:
     }
 };
 
-// Counts operations. Misuse: destroying it before a join completed stops the process, unless it was
-// never used; so do more than max_joins joins at a time. Cost: one atomic operation to associate,
-// one to leave. Source: [exec.scope.simple.counting].
+// Counts operations. Misuse: destroying it before a join has completed ends the process, unless it
+// was never used; having more than max_joins joins at one time also ends the process. Cost: one
+// atomic operation to associate, one to leave. Source: [exec.scope.simple.counting].
 class simple_counting_scope : public scope_base {
 public:
     using association = counting_association<simple_counting_scope>;
@@ -414,16 +419,17 @@ public:
             "join() on every path, also when an exception leaves or a stop comes, or use "
             "scoped(...) or let_async_scope(...), which join by themselves");
     }
-    // Remembers where its operations were spawned; see for_each_outstanding().
+    // Records where its operations are spawned; see for_each_outstanding().
     explicit simple_counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
 
-    // What spawn(), spawn_future() and associate() take. Lifetime: the scope outlives it.
+    // Returns the token for spawn(), spawn_future(), and associate(). Lifetime: the scope outlives
+    // it.
     token get_token() noexcept { return token(*this); }
-    // A sender that completes once every operation has ended.
+    // Returns a sender that completes once every operation has ended.
     scope_join_sender join() noexcept { return scope_join_sender(*this); }
 };
 
-// The same, and its operations can be asked to stop. Source: [exec.scope.counting].
+// As simple_counting_scope, and can ask its operations to stop. Source: [exec.scope.counting].
 class counting_scope : public scope_base {
 public:
     using association = counting_association<counting_scope>;
@@ -452,15 +458,16 @@ public:
             "every path, also when an exception leaves or a stop comes, or use "
             "scoped(...) or let_async_scope(...), which join by themselves");
     }
-    // Remembers where its operations were spawned; see for_each_outstanding().
+    // Records where its operations are spawned; see for_each_outstanding().
     explicit counting_scope(record_outstanding_t listing) noexcept : scope_base(listing) {}
 
-    // What spawn(), spawn_future() and associate() take. Lifetime: the scope outlives it.
+    // Returns the token for spawn(), spawn_future(), and associate(). Lifetime: the scope outlives
+    // it.
     token get_token() noexcept { return token(*this); }
-    // A sender that completes once every operation has ended.
+    // Returns a sender that completes once every operation has ended.
     scope_join_sender join() noexcept { return scope_join_sender(*this); }
 
-    // Asks every operation to stop, those to come included. A join does not complete before this
+    // Asks all operations to stop, including those associated later. No join completes before this
     // returns, so the scope may be destroyed as soon as it has been joined.
     void request_stop() noexcept {
         const bool held = !internal::planted("scope.stop_without_hold") && hold();
@@ -468,7 +475,7 @@ public:
         if (held) leave();
     }
 
-    // What request_stop() stops. Lifetime: the scope outlives it.
+    // Returns the token that request_stop() stops. Lifetime: the scope outlives it.
     inplace_stop_token get_stop_token() const noexcept { return source_.get_token(); }
 
 private:

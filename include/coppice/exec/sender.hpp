@@ -1,15 +1,15 @@
-// Receivers and senders: their concepts, and how a sender's completion signatures are found.
+// Receivers and senders: the concepts, and how a sender's completion signatures are found.
 #pragma once
-// Source: [exec.recv], [exec.snd.concepts], [exec.getcomplsigs]. In C++20 a sender is dependent if
-// its get_completion_signatures is not a constant expression without an environment.
+// In C++20 a sender is dependent if its get_completion_signatures is not a constant expression
+// without an environment. Source: [exec.recv], [exec.snd.concepts], [exec.getcomplsigs].
 
-#include <coppice/exec/awaitable.hpp>
 #include <coppice/exec/domain.hpp>
-#include <coppice/exec/refused_await.hpp>
+#include <coppice/exec/internal/awaitable.hpp>
+#include <coppice/exec/internal/refused_await.hpp>
 
 namespace coppice::execution {
 
-// What a receiver names as its receiver_concept, and a sender as its sender_concept.
+// The types that a receiver names as receiver_concept, and a sender as sender_concept.
 struct receiver_tag {};
 struct sender_tag {};
 
@@ -36,12 +36,12 @@ template <class Rcvr, class... Sigs>
 inline constexpr bool has_completions<Rcvr, completion_signatures<Sigs...>> =
     (valid_completion_for<Sigs, Rcvr> && ...);
 
-// A receiver that can be completed in each of these ways. By this name in P2300R10; for exposition
-// only in the draft.
+// A receiver that can be completed in each of these ways. Has this name in P2300R10; the draft has
+// it for exposition only.
 template <class Rcvr, class Completions>
 concept receiver_of = receiver<Rcvr> && has_completions<Rcvr, Completions>;
 
-// A receiver that its child can make anew from where the child stands, and need not keep. Ours.
+// A receiver that its child can make from the child's own address, and so need not store. Ours.
 template <class Rcvr, class ChildOp>
 concept inlinable_receiver = receiver<Rcvr> && requires(ChildOp* child) {
     {
@@ -52,9 +52,9 @@ concept inlinable_receiver = receiver<Rcvr> && requires(ChildOp* child) {
 // [exec.snd.concepts]
 template <class Sndr>
 concept is_sender = std::derived_from<typename Sndr::sender_concept, sender_tag>;
-// A sender that is awaited as it is, by a promise that does not ask as_awaitable. What has an
-// awaiter of its own does not come here. (The default argument keeps away what is no class: clang
-// looks at the parameter's type before the constraint.)
+// The error for a sender that is awaited directly, in a coroutine whose promise does not call
+// as_awaitable. Not for senders that have an awaiter of their own. (The default argument excludes
+// types that are not classes: clang looks at the parameter's type before the constraint.)
 template <class Sndr, class = typename std::remove_cvref_t<Sndr>::sender_concept>
     requires is_sender<std::remove_cvref_t<Sndr>> &&
              (!requires(Sndr&& sndr) { static_cast<Sndr&&>(sndr).operator co_await(); }) &&
@@ -89,7 +89,7 @@ concept has_signatures_member = requires {
 
 struct connect_t;
 
-// What stands for the signatures of a sender that does not tell them.
+// Stands in for the signatures of a sender that does not declare them.
 template <class... Env>
 consteval auto unknown_signatures() noexcept {
     if constexpr (sizeof...(Env) == 0) {
@@ -100,7 +100,7 @@ consteval auto unknown_signatures() noexcept {
     }
 }
 
-// New is what is connected in place of the sender.
+// Returns the signatures of New, the sender that is connected in place of the original.
 template <class New, class... Env>
 consteval auto find_transformed_signatures() noexcept {
     using Plain = std::remove_reference_t<New>;
@@ -127,7 +127,7 @@ consteval auto find_transformed_signatures() noexcept {
     }
 }
 
-// What no environment can repair is not transformed, but reported as it is.
+// True if no environment can repair the sender's error. Such a sender is reported untransformed.
 template <class Sndr>
 inline constexpr bool is_beyond_repair =
     is_pipeline_error<decltype(execution::find_transformed_signatures<Sndr>())>;
@@ -144,11 +144,11 @@ consteval auto find_signatures() noexcept {
     }
 }
 
-// A sender's signatures, or what stands for them: dependent_signatures or a pipeline_error.
+// A sender's signatures; or what stands in for them, dependent_signatures or a pipeline_error.
 template <class Sndr, class... Env>
 using signatures_of = decltype(execution::find_signatures<Sndr, Env...>());
 
-// How a sender can complete, in an environment or in all. Source: [exec.getcomplsigs].
+// Returns how a sender can complete, in one environment or in all. Source: [exec.getcomplsigs].
 template <class Sndr, class... Env>
     requires(sizeof...(Env) <= 1) && valid_completion_signatures<signatures_of<Sndr, Env...>>
 consteval auto get_completion_signatures() noexcept -> signatures_of<Sndr, Env...> {
@@ -170,7 +170,7 @@ template <class Sndr, class Env = env<>>
 inline constexpr bool sends_stopped =
     completion_signatures_of_t<Sndr, Env>::count_of(set_stopped) != 0;
 
-// Reports the error of a pipeline that no environment can repair, when it is built: adaptors ask
+// Reports a pipeline error that no environment can repair, when the pipeline is built. Adaptors ask
 // for pipeline_check<result>::done.
 template <class Sndr, class Sigs = signatures_of<Sndr>>
 struct pipeline_check {

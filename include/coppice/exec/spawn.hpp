@@ -1,19 +1,19 @@
-// spawn: start a sender now, in a scope, and forget about it.
+// spawn: starts a sender in a scope now, and does not return its result.
 #pragma once
-// One allocation per spawn, from the allocator of the environment, of the sender, or
-// std::allocator, in this order. Where the sender was spawned is known to a scope that records it.
+// Each spawn makes one allocation, with the allocator of the environment, else of the sender, else
+// std::allocator. A scope that records its operations knows where each was spawned.
 //
-//   spawn(sender, scope)                 the sender has no errors, or the scope takes them
-//   spawn(sender, scope, env)            the same
-//   spawn(sender, scope, on_error)       its errors are on_error's
+//   spawn(sender, scope)                 the sender sends no errors, or the scope consumes them
+//   spawn(sender, scope, env)            as above, in the given environment
+//   spawn(sender, scope, on_error)       on_error is called with the errors
 //   spawn(sender, scope, on_error, env)
 //
-// A third argument is on_error if it can be called with one of the sender's errors, or has a call
-// operator of its own that is no template; else it is an environment.
-// Source: [exec.spawn]; on_error is ours.
+// The third argument is on_error if it can be called with one of the sender's errors, or if it is a
+// function pointer or has exactly one call operator that is not a template. Otherwise it is an
+// environment. Source: [exec.spawn]; on_error is ours.
 
-#include <coppice/exec/allocate.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/allocate.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>
@@ -38,7 +38,7 @@ private:
     spawn_state_base* state_;
 };
 
-// A spawned operation. Ends its own life.
+// A spawned operation. Destroys itself.
 template <class Allocator, class Token, class Sndr>
 class spawn_state final : public spawn_state_base {
     using association = decltype(std::declval<Token&>().try_associate());
@@ -60,7 +60,7 @@ public:
         }
     }
     void complete() noexcept override {
-        // The scope is left last: it may be destroyed then.
+        // Leaves the scope last, because the scope may be destroyed then.
         const association leaving = static_cast<association&&>(assoc_);
         execution::internal::delete_with(Allocator(allocator_), this);
     }
@@ -78,23 +78,25 @@ template <class... Fns>
 inline constexpr bool spawnable<completion_signatures<Fns...>> =
     (internal::one_of<Fns, set_value_t(), set_stopped_t()> && ...);
 
-// Says what to append to a sender that cannot be spawned as it is.
+// The compiler's message for a sender that cannot be spawned: says what to append.
 template <class Error, bool SendsErrors>
 struct spawn_diagnosis {
-    static_assert(internal::always_false<Error>,
-                  "coppice: this pipeline does not type-check: nobody takes the values of what is "
-                  "spawned; append then(...) that returns nothing, or use spawn_future");
+    static_assert(
+        internal::always_false<Error>,
+        "coppice: this pipeline does not type-check: no function takes the values of what is "
+        "spawned; append then(...) that returns nothing, or use spawn_future");
     static constexpr bool reported = true;
 };
 template <class Error>
 struct spawn_diagnosis<Error, true> {
-    static_assert(internal::always_false<Error>,
-                  "coppice: this pipeline does not type-check: nobody takes the errors of what is "
-                  "spawned; write spawn(sender, scope, on_error), or use spawn_future");
+    static_assert(
+        internal::always_false<Error>,
+        "coppice: this pipeline does not type-check: no function takes the errors of what is "
+        "spawned; write spawn(sender, scope, on_error), or use spawn_future");
     static constexpr bool reported = true;
 };
 
-// What is connected for a sender that is spawned: the token may take its errors.
+// Returns the sender that spawn connects. The token may add a consumer for errors.
 template <class Token, class Sndr>
 constexpr decltype(auto) wrap_spawned(const Token& token, Sndr&& sndr) {
     if constexpr (requires { token.wrap_spawned(static_cast<Sndr&&>(sndr)); }) {
@@ -103,7 +105,7 @@ constexpr decltype(auto) wrap_spawned(const Token& token, Sndr&& sndr) {
         return token.wrap(static_cast<Sndr&&>(sndr));
     }
 }
-// The environment of what is spawned: the given one, and behind it what the token adds, if it does.
+// Returns the environment of spawned work: the given one, then what the token adds, if it does.
 template <class Wrapped, class Token, class Env>
 constexpr auto spawned_env(const Wrapped& wrapped, const Token& token, Env env) {
     auto given = execution::spawned_env(wrapped, static_cast<Env&&>(env));
@@ -115,7 +117,7 @@ constexpr auto spawned_env(const Wrapped& wrapped, const Token& token, Env env) 
     }
 }
 
-// Calls on_error with an error of what is spawned. There is nobody to take what it throws.
+// Calls on_error with an error of spawned work. noexcept: no caller could handle its exception.
 template <class OnError>
 class spawn_error_handler {
 public:
@@ -141,7 +143,7 @@ inline constexpr bool takes_an_error_of<F, completion_signatures<Fns...>> =
 template <class F, class Error>
 inline constexpr bool takes_an_error_of<F, set_error_t(Error)> = std::is_invocable_v<F, Error>;
 
-// Whether F, the third argument of spawn, is on_error.
+// Returns true if F, the third argument of spawn, is on_error.
 template <class F, class Sndr, class Token>
 consteval bool is_spawn_error_handler() noexcept {
     if constexpr (std::is_same_v<F, env<>>) {
@@ -157,10 +159,10 @@ consteval bool is_spawn_error_handler() noexcept {
     }
 }
 
-// Starts sndr in token's scope; does nothing if the scope refuses. The sender must handle its
-// errors, unless the scope or on_error does, and send no values. on_error is called with each error
-// where it is sent, before the scope is left; what it returns is dropped, and it terminates the
-// program if it throws. Errors: what allocating or connecting throws. Cost: one allocation.
+// Starts sndr in token's scope; does nothing if the scope refuses. The sender must not send values.
+// It must handle its errors, unless the scope or on_error does. on_error is called with an error
+// where the error is sent, before the scope is left; its result is dropped. If on_error throws, the
+// process ends. Errors: what allocating or connecting throws. Cost: one allocation.
 struct spawn_t {
     template <sender Sndr, scope_token Token, internal::queryable Third = env<>>
     void operator()(Sndr&& sndr, Token token, Third third = Third(),

@@ -1,27 +1,30 @@
-// spawn_future: start a sender now, in a scope, and get a sender of its result.
+// spawn_future: starts a sender in a scope now, and returns a sender of its result.
 #pragma once
 // The spawned operation and its future share one allocation, the state. Two things can happen to it
 // from each side, in any order, and one word decides between them:
 //
-//   running    neither side has come
-//   stopped    the consumer's stop came before it could register; consume completes it as stopped
+//   running    neither side has acted
+//   stopped    the consumer's stop came before the consumer registered; consume() completes it as
+//              stopped
 //   waiting    a consumer is registered
-//   completed  the result is there
-//   over       nobody will consume any more; complete() just ends
+//   completed  the result is stored
+//   over       no consumer will come; complete() only ends
 //
-//   found by   complete        consume              try_set_stopped      abandon
+// The table has the next state and the action. "-" leaves the state, "never" cannot happen.
+//
+//   found      complete        consume              try_set_stopped      abandon
 //   running    completed       waiting              stopped              over
 //   stopped    completed       over, set_stopped    -                    over
 //   waiting    over, deliver   never                over, set_stopped    never
 //   completed  never           deliver              -                    -
 //   over       -               never                -                    never
 //
-// The state lives until all who hold it have let go: the operation when it has completed, the
-// future when it has been consumed or abandoned, and a stop callback while it runs, because the
-// operation may complete inside it. The scope is left after the state is gone. Source:
-// [exec.spawn.future].
+// The state has up to three holders: the operation until it has completed, the future until it has
+// been consumed or abandoned, and a stop callback while it runs, because the operation may complete
+// inside it. The last holder destroys the state, and then leaves the scope. Source:
+// [exec.spawn.future]. Model: tests/model/spawn_future_model.cpp.
 
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/stop/single.hpp>
 
@@ -33,13 +36,13 @@ struct spawn_future_t {
                     std::source_location where = std::source_location::current()) const;
 };
 
-// How the two sides of a spawn_future meet. Threads: one operation, one consumer, one stop
+// Where the two sides of a spawn_future meet. Threads: one operation, one consumer, one stop
 // callback.
 class future_meeting : immovable {
 public:
     enum class found : unsigned char { running, stopped, waiting, completed, over };
 
-    // Each returns the state that it found, after moving on from it as the table says.
+    // Each returns the state that it found, and moves on from it as the table says.
     [[nodiscard]] found complete() noexcept {
         return move_on([](found seen) {
             if (seen == found::running || seen == found::stopped) return found::completed;
@@ -62,12 +65,12 @@ public:
         return move_on([](found seen) { return seen == found::completed ? seen : found::over; });
     }
 
-    // One holder more; the caller is one already.
-    // relaxed: the caller's own keeps it
+    // Adds a holder. The caller is one already.
+    // relaxed: the caller's own share keeps the state
     void hold() noexcept { holders_.fetch_add(1, internal::relaxed); }
-    // True: that was the last holder, end the state.
+    // Returns true if that was the last holder; the caller must destroy the state.
     [[nodiscard]] bool let_go() noexcept {
-        // edge future.let_go (release), edge future.let_go (acquire): the last one sees all work
+        // edge future.let_go (release), edge future.let_go (acquire): the last sees all work
         return holders_.fetch_sub(1, internal::acq_rel) == 1;
     }
 
@@ -89,7 +92,7 @@ private:
 template <class Sigs>
 class future_state_base : public future_meeting {
 public:
-    // Who reads the result. Either call may end its life.
+    // The reader of the result. Either call may destroy it.
     class consumer {
     public:
         virtual void deliver(completion_store<Sigs>& result) noexcept = 0;
@@ -99,15 +102,15 @@ public:
         ~consumer() = default;
     };
 
-    // The spawned operation's: the result is stored.
+    // Called by the spawned operation after the result is stored.
     void operation_completed() noexcept {
         if (complete() == found::waiting) {
             consumer_->deliver(result);
-            release();  // the future's
+            release();  // the future's share
         }
         release();
     }
-    // The future's, once: registers a consumer or completes it.
+    // Called by the future, once: registers a consumer or completes it.
     void consume(consumer& reader) noexcept {
         consumer_ = &reader;
         const found seen = future_meeting::consume();
@@ -119,19 +122,19 @@ public:
         }
         release();
     }
-    // The future's, when nobody consumes it.
+    // Called by the future if there will be no consumer.
     void abandon() noexcept {
         if (future_meeting::abandon() != found::completed) stop_operation();
         release();
     }
-    // The consumer's stop callback's.
+    // Called by the consumer's stop callback.
     void try_cancel() noexcept {
         const bool held = !internal::planted("future.cancel_unheld");
         if (held) hold();
         stop_operation();
         if (try_set_stopped() == found::waiting) {
             consumer_->stopped();
-            release();  // the future's
+            release();  // the future's share
         }
         if (held) release();
     }
@@ -175,7 +178,7 @@ private:
     future_state_base<Sigs>* state_;
 };
 
-// What runs: the sender, stopped by the state's own source too, in the given environment.
+// What is connected: the sender, which the state's own source also stops, in the given environment.
 template <class Wrapped, class Env>
 using spawned_future_t = decltype(write_env(
     stop_when(std::declval<Wrapped>(), std::declval<single_inplace_stop_token>()),
@@ -225,7 +228,7 @@ private:
     scope_listing listing_;
 };
 
-// Owns the future's side of the state; abandons it if nobody consumes.
+// Owns the future's share of the state. Abandons it if it was not released to a consumer.
 template <class Sigs>
 class future_handle {
 public:
@@ -285,7 +288,7 @@ private:
     [[no_unique_address]] Rcvr rcvr_;
     future_handle<Sigs> handle_;
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>, cancel> on_stop_;
-    bool waiting_ = false;  // written before it is registered, and by who completes
+    bool waiting_ = false;  // written before it is registered, and by the completing thread
 };
 
 // Decomposes as [tag, data].
@@ -309,9 +312,9 @@ struct spawn_future_sender {
     }
 };
 
-// Starts sndr in token's scope and returns a sender of its result; set_stopped if the scope
-// refuses. Dropping the returned sender asks the operation to stop. Errors: what allocating or
-// connecting throws. Cost: one allocation.
+// Starts sndr in token's scope and returns a sender of its result, which completes with set_stopped
+// if the scope refuses. Destroying the returned sender asks the operation to stop. Errors: what
+// allocating or connecting throws. Cost: one allocation.
 template <sender Sndr, scope_token Token, internal::queryable Env>
 auto spawn_future_t::operator()(Sndr&& sndr, Token token, Env spawn_env,
                                 std::source_location where) const {

@@ -1,27 +1,28 @@
-// split: a sender that can be started many times; its child runs once, for all.
+// split: a sender that can be started many times, while its child runs once for all.
 #pragma once
-// The copies of a split sender share one state: the child's operation, its result, and the
-// consumers who wait. The first consumer to start, starts the child; each gets the results as const
-// lvalues. A stop request of any consumer reaches the child, through a tolerant_single_stop_source
-// (P3409R1).
+// The copies of a split sender share one state: the child's operation, its result, and the waiting
+// consumers. The first consumer to start also starts the child. Each consumer gets the results as
+// const lvalues. A stop request of any consumer reaches the child, through a
+// tolerant_single_stop_source (P3409R1).
 //
-//   waiting_   nobody | the newest of a list of consumers | done
+//   waiting_   nullptr | the newest of a list of consumers | done
 //
-//   add        nobody -> the consumer, who then starts the child; a list -> a longer list;
-//              done -> the result is there, the consumer completes at once
-//   finish     -> done; who finishes completes every consumer of the list
+//   add        nullptr -> the consumer, which then starts the child
+//              a list -> a longer list
+//              done -> stays; the result is stored, and the consumer completes at once
+//   finish     -> done; the finishing thread completes every consumer of the list
 //
-// The state is counted: by every sender and operation, by the child while it runs, and by a stop
-// request while it is on its way.
-// Source: P2300R10 [exec.split] (not in C++26), P3409R1 5.5.1. Cost: one allocation per split.
+// The holders of the state are counted: every sender and every operation, and the child while it
+// runs. Source: P2300R10 [exec.split] (not in C++26), P3409R1 5.5.1. Cost: one allocation per
+// split. Model: tests/model/split_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
-#include <coppice/exec/allocate.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/allocate.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/stop_registration.hpp>
 #include <coppice/stop/single.hpp>
 
 namespace coppice::execution {
@@ -32,7 +33,7 @@ struct split_t : sender_adaptor_closure<split_t> {
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }
 };
 
-// Who waits, and who is first. Threads: any number of add(), one finish().
+// Collects the waiting consumers. Threads: any number of add(), one finish().
 class split_meeting : immovable {
 public:
     class consumer : immovable {
@@ -45,9 +46,10 @@ public:
     };
     enum class added : unsigned char { first, later, too_late };
 
-    // first: start the child. later: complete() will be called. too_late: the result is there.
+    // Returns first if the caller must start the child, later if complete() will be called, and
+    // too_late if the result is stored.
     [[nodiscard]] added add(consumer& c) noexcept {
-        // edge split.done (acquire): sees the result
+        // edge split.done (acquire): the result is stored
         consumer* seen = waiting_.load(internal::acquire);
         do {
             if (seen == done()) return added::too_late;
@@ -56,9 +58,9 @@ public:
         } while (!waiting_.compare_exchange_weak(seen, &c, internal::release, internal::acquire));
         return seen == nullptr ? added::first : added::later;
     }
-    // The result is stored: completes all who wait. The consumers may end their lives.
+    // Called after the result is stored: completes all waiting consumers, which may destroy them.
     void finish() noexcept {
-        // edge split.add (acquire), edge split.done (release): sees who waits; the result is stored
+        // edge split.add (acquire), edge split.done (release): the consumers; the result is stored
         consumer* c = waiting_.exchange(done(), internal::acq_rel);
         while (c != nullptr) {
             consumer* const following = c->next.read();
@@ -67,22 +69,22 @@ public:
         }
     }
 
-    // relaxed: the caller holds already
+    // relaxed: the caller's own share keeps the state
     void hold() noexcept { holders_.fetch_add(1, internal::relaxed); }
     [[nodiscard]] bool let_go() noexcept {
-        // edge split.let_go (release), edge split.let_go (acquire): the last sees all others' work
+        // edge split.let_go (release), edge split.let_go (acquire): the last sees all work
         return holders_.fetch_sub(1, internal::acq_rel) == 1;
     }
 
 private:
-    // An address that no consumer has.
+    // Returns an address that no consumer has.
     consumer* done() noexcept { return reinterpret_cast<consumer*>(this); }
 
-    internal::atomic<consumer*> waiting_{nullptr};  // states above
+    internal::atomic<consumer*> waiting_{nullptr};  // see above; written by all threads
     internal::atomic<std::size_t> holders_{1};
 };
 
-// What the child sees: only that it may be stopped.
+// The child's environment: only a stop token.
 class split_env {
 public:
     explicit split_env(single_inplace_stop_token token) noexcept : token_(token) {}
@@ -112,16 +114,16 @@ struct split_signatures<completion_signatures<Fns...>> {
         pipeline_error<in_algorithm<split_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
-// The part of the state that consumers know.
+// The part of the state that consumers use.
 template <class Sigs>
 class split_state_base : public split_meeting {
 public:
     internal::tolerant_single_stop_source source;
     completion_store<Sigs> result;  // written by the child before finish()
 
-    // After add() said so.
+    // Called when add() returned first.
     void start_child() noexcept {
-        // The child's; the starter is a holder until then.
+        // The child's share. Until this call returns, the starter is a holder itself.
         if (!internal::planted("split.start_unheld")) hold();
         if (source.stop_requested()) {
             child_completed(set_stopped_t());
@@ -191,9 +193,9 @@ private:
     connect_result_t<Sndr, split_receiver<Sigs>> operation_;
 };
 
-// A consumer's stop reaches the child. The child may complete inside the request, and the last
-// holder of the state may let go of it before the request is over. That is safe: request_stop()
-// does not touch the source after its last callback has ended (stop/way_back.hpp).
+// Passes a consumer's stop to the child. The child may complete inside the request, and the last
+// holder may destroy the state before the request has returned. That is safe: request_stop() does
+// not touch the source after its last callback has ended (stop/internal/way_back.hpp).
 template <class Sigs>
 class split_stop {
 public:
@@ -204,7 +206,7 @@ private:
     split_state_base<Sigs>* state_;
 };
 
-// Counts one holder of a state.
+// Counts as one holder of a state.
 template <class Sigs>
 class split_handle {
 public:
@@ -247,13 +249,14 @@ public:
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), split_stop<Sigs>(*state_));
         switch (state_->add(*this)) {
             case split_meeting::added::first: {
-                // This may end before the child has started; the child holds the state itself.
+                // *this may be destroyed before the child has started. start_child() holds the
+                // state.
                 split_state_base<Sigs>& state = *state_;
                 state.start_child();
                 break;
             }
             case split_meeting::added::later:
-                break;  // may be gone
+                break;  // *this may be gone
             case split_meeting::added::too_late:
                 complete();
                 break;
@@ -273,7 +276,7 @@ private:
     split_handle<Sigs> state_;
     [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>, split_stop<Sigs>>
         on_stop_;
-    phase phase_ = phase::idle;  // written before add(), and by who completes
+    phase phase_ = phase::idle;  // written before add(), and by the completing thread
 };
 
 // Copyable. Decomposes as [tag, data].
@@ -301,7 +304,7 @@ struct split_sender {
     }
 };
 
-// Makes sndr shareable. The child sees an environment with a stop token and nothing else.
+// Makes sndr shareable. The child's environment has only a stop token.
 template <sender Sndr>
 auto split_t::operator()(Sndr&& sndr) const {
     using Child = std::decay_t<Sndr>;

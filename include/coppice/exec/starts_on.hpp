@@ -1,6 +1,6 @@
-// starts_on: start a sender on a scheduler, and complete wherever it completes.
+// starts_on: starts a sender on a scheduler; completes wherever the sender completes.
 #pragma once
-// The draft writes it as let_value over a schedule; here the child is connected together with the
+// The draft writes it as let_value over a schedule. Here the child is connected together with the
 // schedule operation, so connecting it cannot fail later. Source: [exec.starts.on].
 
 #include <coppice/exec/closure.hpp>
@@ -8,7 +8,7 @@
 
 namespace coppice::execution {
 
-// The environment of what starts on Sch.
+// The environment of a child that starts on Sch.
 template <class Sch, class Env>
 using started_env_t = join_env_t<scheduler_env<Sch>, fwd_env_t<Env>>;
 
@@ -91,7 +91,7 @@ struct starts_on_sender {
         std::is_nothrow_constructible_v<Child, ChildInit>)
         : data(static_cast<SchInit&&>(s)), child(static_cast<ChildInit&&>(c)) {}
 
-    // Whether scheduling may fail with Tag.
+    // Returns true if the schedule operation may complete with Tag.
     template <class Tag, class Env>
     static consteval bool schedule_sends() noexcept {
         if constexpr (std::is_same_v<Tag, set_value_t>) {
@@ -105,7 +105,7 @@ struct starts_on_sender {
             }
         }
     }
-    // The child completes where it would if it were started on the scheduler.
+    // The completions are where the child's would be if it were started on the scheduler.
     class attrs {
     public:
         constexpr explicit attrs(const starts_on_sender& sndr) noexcept : sndr_(&sndr) {}
@@ -115,7 +115,7 @@ struct starts_on_sender {
         constexpr decltype(auto) query(Query ask, Args&&... args) const noexcept {
             return execution::query_attrs(sndr_->child, ask, static_cast<Args&&>(args)...);
         }
-        // A failure of scheduling happens nobody says where.
+        // Not answered if scheduling may fail with Tag: it is not known where that would happen.
         template <template <class> class Query, completion_tag Tag, class Env>
             requires says_where<Query<Tag>> && (!schedule_sends<Tag, Env>()) &&
                      internal::callable<Query<Tag>, env_of_t<const Child&>,

@@ -1,10 +1,10 @@
-// stop_when: a sender that is stopped through a token of one's own as well as the receiver's.
+// stop_when: a sender that is stopped through a given token as well as the receiver's.
 #pragma once
-// Source: [exec.stop.when] (exposition-only there; counting_scope, spawn_future and others need
-// it).
+// Source: [exec.stop.when], which is for exposition only; counting_scope, spawn_future, and others
+// need it. Model: tests/model/stop_when_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/exec/stop_registration.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/write_env.hpp>
 
 namespace coppice::execution {
@@ -12,7 +12,7 @@ namespace coppice::execution {
 template <class First, class Second, class CallbackFn>
 class fused_stop_callback;
 
-// Stopped when either of two tokens is. One registration of it takes one of each.
+// A token that is stopped when either of two tokens is. Registering with it registers with both.
 template <class First, class Second>
 class fused_stop_token {
 public:
@@ -37,10 +37,10 @@ private:
     Second second_;
 };
 
-// Runs the function at most once, for whichever stop comes first. Its destructor waits for the
-// other one's request, if that is here too: it finds that it came second, and leaves without
-// touching the function. So nothing of this is in use when the destructor returns, on whatever
-// thread it runs.
+// Runs the function at most once, for the first of the two stops. The other stop's request finds
+// that it came second, and leaves without touching the function. The destructor waits for that
+// other request if it is inside. So nothing of this object is in use after the destructor has
+// returned, on whatever thread it runs.
 template <class First, class Second, class CallbackFn>
 class fused_stop_callback : immovable {
 public:
@@ -57,8 +57,8 @@ private:
     public:
         explicit fire(fused_stop_callback& self) noexcept : self_(&self) {}
         void operator()() noexcept {
-            // relaxed: only decides which of two calls runs; what the function reads was there
-            // before both registrations
+            // relaxed: only decides which of two calls runs the function; what the function reads
+            // was written before both registrations
             if (self_->fired_.exchange(true, internal::relaxed) &&
                 !internal::planted("fused.run_twice"))
                 return;
@@ -75,7 +75,7 @@ private:
     stop_callback_for_t<Second, fire> second_;
 };
 
-// The token that the child sees, given the receiver's.
+// The child's token type, given the receiver's token type.
 template <class Token, class Outer>
 using stop_when_token_t =
     std::conditional_t<unstoppable_token<Outer>, Token, fused_stop_token<Token, Outer>>;
@@ -152,7 +152,7 @@ struct stop_when_sender {
     }
 };
 
-// Stops sndr when `token` is stopped, too. A token that cannot be stopped changes nothing.
+// Also stops sndr when `token` is stopped. A token that cannot be stopped changes nothing.
 template <sender Sndr, stoppable_token Token>
 constexpr auto stop_when_t::operator()(Sndr&& sndr, Token token) const {
     if constexpr (unstoppable_token<Token>) {

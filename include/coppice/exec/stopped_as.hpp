@@ -1,11 +1,11 @@
-// stopped_as_optional, stopped_as_error: a stop becomes an empty optional, or an error.
+// stopped_as_optional, stopped_as_error: turn a stop into an empty optional, or into an error.
 #pragma once
-// Source: [exec.stopped.opt], [exec.stopped.err]. The draft composes both of let_stopped and just;
-// here they are receivers.
+// The draft composes both from let_stopped and just; here they are receivers.
+// Source: [exec.stopped.opt], [exec.stopped.err].
 
-#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
 #include <coppice/exec/value_types.hpp>
 
 #include <optional>
@@ -45,7 +45,7 @@ struct stopped_as_optional_signatures<completion_signatures<Fns...>> {
                                        typename of<Fns>::type...>;
 };
 
-// What becomes of the child's completions: a stop becomes Becomes, and values may throw.
+// Maps the child's completions: a stop becomes Becomes, and a value may become an exception.
 template <class Becomes>
 struct stopped_as_map {
     template <class Value, class Fn>
@@ -118,7 +118,7 @@ using stopped_as_optional_operation = adaptor_operation<
         typename single_value_of<completion_signatures_of_t<Child, child_env_t<Rcvr>>>::type,
         Rcvr>>;
 
-// Sends the value as an optional; an empty one when stopped.
+// Sends the value as an optional, which is empty if the child was stopped.
 struct stopped_as_optional_t : sender_adaptor_closure<stopped_as_optional_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const;
@@ -196,7 +196,7 @@ template <class Child, class Error, class Rcvr>
 using stopped_as_error_operation =
     adaptor_operation<Child, data_state<Error, Rcvr>, stopped_as_error_receiver<Error, Rcvr>>;
 
-// Sends `error` when stopped.
+// Sends `error` if the child was stopped.
 struct stopped_as_error_t {
     template <sender Sndr, movable_value Error>
     constexpr auto operator()(Sndr&& sndr, Error&& error) const;

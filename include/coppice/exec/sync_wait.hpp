@@ -1,10 +1,10 @@
-// sync_wait: starts a sender and blocks this thread until it has completed.
+// sync_wait: starts a sender and blocks this thread until the sender has completed.
 #pragma once
-// While it waits the thread drives a run_loop, whose scheduler the sender finds in its environment,
-// so work can be delegated back to the blocked thread. The loop and the result live on the caller's
-// stack: nothing is allocated. Source: [exec.sync.wait], [exec.sync.wait.var].
+// While it waits, the thread runs a run_loop. The sender finds the loop's scheduler in its
+// environment, so work can be delegated to the blocked thread. The loop and the result are on the
+// caller's stack: nothing is allocated. Source: [exec.sync.wait], [exec.sync.wait.var].
 
-#include <coppice/exec/as_exception.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
 #include <coppice/exec/into_variant.hpp>
 #include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/value_types.hpp>
@@ -63,7 +63,7 @@ public:
                 state_->error = std::current_exception();
             }
         }
-        state_->loop.finish();  // the waiter may be gone from here on
+        state_->loop.finish();  // the waiting thread may have returned after this
     }
     template <class Error>
     void set_error(Error&& error) && noexcept {
@@ -77,16 +77,17 @@ private:
     sync_wait_state<Result>* state_;
 };
 
-// What a sync_wait that does not type-check returns, so that its error stays alone.
+// Returned by a sync_wait that does not type-check, so that no further error follows.
 struct no_result {};
 
-// What completes where the sender does chooses the implementation.
+// The domain where the sender completes chooses the implementation.
 template <class Sndr>
 using sync_wait_domain = execution::completion_domain_of_t<Sndr, sync_wait_env>;
 
-// Blocks until the sender has completed. Returns the values, or nothing if it was stopped; throws
-// its error: an exception_ptr's exception, an error_code as system_error, anything else as it is.
-// Threads: any; while it blocks, this thread runs what is delegated to it. Cost: no allocation.
+// Blocks until the sender has completed. Returns the values, or nothing if it was stopped.
+// Errors: throws the sender's error: the exception of an exception_ptr, an error_code as a
+// system_error, any other error as it is. Threads: any; while blocked, the thread runs what is
+// delegated to it. Cost: no allocation.
 struct sync_wait_t {
     template <execution::sender Sndr>
     auto operator()(Sndr&& sndr) const {
@@ -125,7 +126,7 @@ struct sync_wait_t {
 };
 inline constexpr sync_wait_t sync_wait{};
 
-// The same for a sender with several value completions: returns a variant of tuples.
+// As sync_wait, for a sender with several value completions. Returns a variant of tuples.
 struct sync_wait_with_variant_t {
     template <execution::sender Sndr>
     auto operator()(Sndr&& sndr) const {

@@ -1,15 +1,15 @@
-// then, upon_error, upon_stopped: apply a function to one kind of completion, pass on the others.
+// then, upon_error, upon_stopped: apply a function to one kind of completion; pass the others on.
 #pragma once
 // Source: [exec.then].
 
-#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/invoke.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
+#include <coppice/exec/internal/invoke.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
 
 namespace coppice::execution {
 
-// The completions of `then`: those with Handled become the function's result or its exception.
+// The completions of `then`: a Handled completion becomes the function's result or its exception.
 template <class Sigs, class Tag, class Handled, class F>
 struct then_signatures;
 template <class... Fns, class Tag, class Handled, class F>
@@ -34,15 +34,15 @@ struct then_signatures<completion_signatures<Fns...>, Tag, Handled, F> {
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
 
-// Whether F, called with what Fn sends, may throw; false if Fn is not Handled: F is not meant for
-// such arguments, and to ask about them might not even compile.
+// True if F, called with what Fn sends, may throw. False if Fn is not Handled: F is not meant for
+// such arguments, and instantiating the call might not even compile.
 template <class Handled, class F, class Fn>
 inline constexpr bool then_throws = false;
 template <class Handled, class F, class... Args>
 inline constexpr bool then_throws<Handled, F, Handled(Args...)> =
     !std::is_nothrow_invocable_v<F, Args...>;
 
-// What becomes of the child's completions.
+// Maps the child's completions.
 template <class Handled, class F>
 struct then_map {
     template <class... Fns>
@@ -171,11 +171,11 @@ struct then_adaptor {
     }
 };
 
-// Applies f to the values; sends f's result, or its exception as an error.
+// Calls f with the values; sends f's result, or its exception as an error.
 struct then_t : then_adaptor<then_t, set_value_t> {};
-// Applies f to the error; sends f's result as a value.
+// Calls f with the error; sends f's result as a value.
 struct upon_error_t : then_adaptor<upon_error_t, set_error_t> {};
-// Calls f when stopped; sends f's result as a value.
+// Calls f if the child was stopped; sends f's result as a value.
 struct upon_stopped_t : then_adaptor<upon_stopped_t, set_stopped_t> {};
 inline constexpr then_t then{};
 inline constexpr upon_error_t upon_error{};

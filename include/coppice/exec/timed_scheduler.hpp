@@ -1,19 +1,19 @@
-// Timed schedulers: those that can run something later. What timeout needs.
+// Timed schedulers: schedulers that can run work later. timeout needs one.
 #pragma once
 // A scheduler is timed if it has
-//   now()                    an instant (or a <chrono> time point of its clock)
-//   schedule_after(span)     a sender that completes on the scheduler, at least span after its
-//   start
-// and may have schedule_at(instant); it takes time_span or std::chrono::nanoseconds. A stop request
-// ends the wait with set_stopped. run_loop and io::context have timed schedulers. One that may have
-// no timers says so by has_timers(): any_scheduler, which a task's scheduler is.
+//   now()                    an instant, or a <chrono> time point of its clock
+//   schedule_after(span)     a sender that completes on the scheduler, at least `span` after its
+//                            start; `span` is a time_span or std::chrono::nanoseconds
+// It may also have schedule_at(instant). A stop request ends the wait with set_stopped. run_loop
+// and io::context have timed schedulers. A scheduler type with timers in some objects and not in
+// others also has has_timers(): any_scheduler, the type of a task's scheduler.
 
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
 
-// Waits on a timed scheduler.
+// Waits for a time span on a timed scheduler.
 struct schedule_after_t {
     template <class Sch>
         requires requires(const Sch& sch, time_span span) { sch.schedule_after(span); }
@@ -25,7 +25,7 @@ struct schedule_after_t {
 };
 inline constexpr schedule_after_t schedule_after{};
 
-// The time of a timed scheduler's own clock.
+// Returns the time of a timed scheduler's own clock.
 struct now_t {
     template <class Sch>
         requires requires(const Sch& sch) { instant(sch.now()); }
@@ -35,7 +35,7 @@ struct now_t {
 };
 inline constexpr now_t now{};
 
-// Waits until a time of the scheduler's clock; at once if it has passed.
+// Waits until a time of the scheduler's clock. Does not wait if that time has passed.
 struct schedule_at_t {
     template <class Sch>
         requires requires(const Sch& sch, instant when) { sch.schedule_at(when); }
@@ -60,27 +60,29 @@ concept timed_scheduler = scheduler<Sch> && requires(const Sch& sch, time_span s
     { schedule_after(sch, span) } -> sender;
 };
 
-// One that is timed for certain, and need not be asked.
+// A timed scheduler that always has timers, so that has_timers() need not be asked.
 template <class Sch>
 concept certainly_timed_scheduler =
     timed_scheduler<Sch> && !requires(const Sch& sch) { sch.has_timers(); };
 
 class any_scheduler;
 
-// What tasks hand down to what they await, since their environment's type cannot say it.
+// A timed scheduler that tasks pass to what they await, because the type of their environment
+// cannot tell it.
 class inherited_timer {
 public:
     constexpr inherited_timer() noexcept = default;
-    // `sch` has timers; is_named: an environment above names it, it is not only where a task runs.
+    // `sch` has timers. `is_named`: an environment further out names it as its timed scheduler;
+    // false if it is only the scheduler of a task.
     constexpr inherited_timer(const any_scheduler& sch, bool is_named) noexcept
         : scheduler_(&sch), is_named_(is_named) {}
 
-    // nullptr: there is none. Lifetime: of the task that hands it down.
+    // Returns nullptr if there is none. Lifetime: that of the task that passes it on.
     constexpr const any_scheduler* scheduler() const noexcept { return scheduler_; }
-    // The same, where there has to be one; else the process is stopped with advice.
+    // Returns the scheduler. Ends the process, with advice, if there is none.
     const any_scheduler& required() const noexcept;
     constexpr bool is_named() const noexcept { return is_named_; }
-    // Whether it is used in place of a scheduler that may have no timers.
+    // Returns true if it is preferred to `sch`, a scheduler that may have no timers.
     template <class Sch>
     constexpr bool is_before(const Sch& sch) const noexcept {
         return is_named_ || (scheduler_ != nullptr && !sch.has_timers());
@@ -103,13 +105,19 @@ struct get_inherited_timer_t {
 };
 inline constexpr get_inherited_timer_t get_inherited_timer{};
 
-// The timed scheduler of an environment: the one it names, or else its start scheduler, its own
-// scheduler or its delegation scheduler, the first of them that is timed for certain. Or else the
-// first that may be, as a task's: before it comes one that was named around the task, or around
-// those that await it; behind it, if it has no timers, the nearest of those tasks' that has. So it
-// is, too, where the environment's own scheduler has no timers, but a task, or io::run, is around
-// it: starts_on(pool, timeout(...)) in a task. If there is none, that is known only when a timer is
-// asked for, and stops the process.
+// Returns the timed scheduler of an environment. The first rule that applies decides:
+//
+//   1. The environment answers this query.
+//   2. Its start scheduler, its scheduler, or its delegation scheduler, in this order, is of a type
+//      that always has timers.
+//   3. Its start scheduler or its scheduler may have timers, as a task's scheduler. A timer that
+//   was
+//      named around the task, or around a task that awaits it, is preferred. If the scheduler turns
+//      out to have no timers, the nearest scheduler of those tasks that has timers is used.
+//   4. A task or io::run passes a timer on: starts_on(pool, timeout(...)) in a task.
+//
+// Under rules 3 and 4 it may turn out only at run time that there is no timer; asking for one then
+// ends the process.
 struct get_timed_scheduler_t {
     template <class Env>
     static consteval auto find() noexcept {

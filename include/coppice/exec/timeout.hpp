@@ -1,54 +1,58 @@
-// timeout: give a sender a limited time, then stop it and send std::errc::timed_out.
+// timeout: gives a sender a limited time, then stops it and sends std::errc::timed_out.
 #pragma once
-// The sender and a timer run side by side; who completes first decides, and stops the other. The
-// sender finds the time of its end in its environment (get_deadline), or the receiver's deadline if
-// that comes sooner. The timer is that of the environment's timed scheduler, or, where it names
-// none for certain, that of the sender's attributes: an operation of an io::context names its
-// context's; or else what the task that awaits has: the one that was named around it, or around
-// those that await it, or its scheduler, if that has timers. The sender is started first, whatever
-// the limit: one that completes inside its start needs no timer, and is in time even with a limit
-// of 0 or less. The timer starts next: a start that computes or blocks for a while makes the end as
-// much later than the deadline says.
+// The sender and a timer run concurrently. The first to complete decides the outcome and stops the
+// other one.
 //
-//   outcome_   running -> finished | expired, by who is first
+//   outcome_   running -> finished | expired, by the first to complete
 //
-// The end comes to the sender as a stop, after the outcome is decided: whatever adaptors in the
-// sender make of that stop, the timeout has timed out. So operations of a loop, which end
-// themselves at a deadline, are not to do so at this one: they look at get_unwatched_deadline,
-// which is the receiver's.
+// Deadline. The sender's environment answers get_deadline with the end of the limit, or with the
+// receiver's deadline if that is earlier.
 //
-// A sender that stops while the outcome is still open does so on its own decision, for a stop from
-// outside, or because it looks at the deadline itself, as a user's sender may; only the last is a
-// timeout. A sender that never asked for the deadline, or stops before it, or under a stop from
-// outside, is passed on as stopped. One that did ask and stops after its end cannot be told from
-// one that keeps the deadline: that is a timeout.
+// Scheduler of the timer, first match: the environment's timed scheduler, if it is certain to have
+// timers; the one that the sender's attributes name, as an operation of an io::context names its
+// context's; what the awaiting task has, which is a timer named around it or around a task that
+// awaits it, or its own scheduler if that has timers.
 //
-// How the two meet, and what a stop from outside does, is in join.hpp.
-// Source: ours.
+// Order. The sender is started first, whatever the limit. A sender that completes inside its start
+// needs no timer, and is in time even if the limit is 0 or less. The timer is started next. If the
+// sender's start computes or blocks for a while, the end is later than the deadline by that time.
+//
+// The end arrives at the sender as a stop, after the outcome is decided. Whatever adaptors in the
+// sender make of that stop, the timeout has timed out. So an operation of a loop, which ends itself
+// at a deadline, must not do so at this one: it uses get_unwatched_deadline, which answers with the
+// receiver's.
+//
+// A sender may also stop while the outcome is open: by its own decision, because of a stop from
+// outside, or, in a user's sender, because it watches the deadline. Only the last is a timeout. The
+// stop is passed on as stopped if the sender never asked for the deadline, if it stops before the
+// end, or if a stop from outside was requested. If it did ask and stops after the end, it cannot be
+// told from a sender that keeps the deadline, and the result is a timeout.
+//
+// join.hpp says how the two meet, and what a stop from outside does. Source: ours.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/join.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
 #include <system_error>
 
 namespace coppice::execution {
 
-// Wanted by timeout: an environment, or a sender, that names a timed scheduler.
+// Wanted by timeout: an environment or a sender that names a timed scheduler.
 struct timed_scheduler_in_the_environment {};
 
-// What the sender (Index 0) and the timer (Index 1) see of their stop source.
+// The stop tokens of the sender (Index 0) and of the timer (Index 1).
 template <std::size_t Index>
 using timeout_token_t = finite_inplace_stop_token<2, Index>;
 
-// The deadline of the sender, and whether the sender has asked for it.
-// Threads: set() before the sender is started; the rest by any.
+// The sender's deadline, and whether the sender has asked for it.
+// Threads: set() before the sender is started; the rest from any thread.
 class timeout_deadline {
 public:
     void set(instant when) noexcept { when_ = when; }
-    // By the sender. Relaxed, both: what asks has done so before the sender completes.
+    // Called by the sender. relaxed, both: the sender asks before it completes.
     instant ask() const noexcept {
         asked_.store(true, internal::relaxed);
         return when_;
@@ -61,14 +65,14 @@ private:
     mutable internal::atomic<bool> asked_{false};
 };
 
-// What the sender sees as its deadline: asks for it when it is looked at.
-// Lifetime: the operation's.
+// The answer to the sender's get_deadline. Converting it to an instant counts as asking.
+// Lifetime: that of the operation.
 class told_deadline {
 public:
     told_deadline(const timeout_deadline& told, instant unwatched) noexcept
         : told_(&told), unwatched_(unwatched) {}
     operator instant() const noexcept { return told_->ask(); }
-    // The receiver's: one's own end comes as a stop.
+    // The receiver's unwatched deadline: the end of this timeout arrives as a stop.
     instant unwatched() const noexcept { return unwatched_; }
 
 private:
@@ -76,8 +80,8 @@ private:
     instant unwatched_;
 };
 
-// What the sender sees: its own stop token and deadline before the receiver's environment.
-// Lifetime: the operation's.
+// The sender's environment: its own stop token and deadline, then the receiver's environment.
+// Lifetime: that of the operation.
 template <class Env>
 class timeout_env {
 public:
@@ -99,7 +103,7 @@ private:
     const timeout_deadline* deadline_;
     [[no_unique_address]] Env base_;
 };
-// What the timer sees: only that it may be stopped.
+// The timer's environment: only a stop token.
 using timer_env = prop<get_stop_token_t, timeout_token_t<1>>;
 
 struct timeout_t {
@@ -110,7 +114,7 @@ struct timeout_t {
     }
 };
 
-// How a timer can fail, but for being stopped.
+// The ways in which a timer can fail; a stop is not one of them.
 template <class TimerSigs>
 struct timer_errors;
 template <class... Fns>
@@ -119,7 +123,7 @@ struct timer_errors<completion_signatures<Fns...>> {
         std::conditional_t<signature_has_tag<set_error_t, Fns>, completion_signatures<Fns>,
                            completion_signatures<>>...>;
 };
-// Everything that may have to be kept: the sender's completions and the timer's errors.
+// All completions that may have to be stored: the sender's, and the timer's errors.
 template <class Sigs, class TimerSigs>
 using timeout_kept_t =
     signatures_union_t<Sigs, decltype(execution::transform_if_valid<timer_errors, TimerSigs>())>;
@@ -135,13 +139,13 @@ struct timeout_signatures<completion_signatures<Fns...>> {
         pipeline_error<in_algorithm<timeout_t>, got<Fns...>, wanted<decay_copyable_results>>>;
 };
 
-// Whether Env names a timed scheduler, or has one that is timed for certain.
+// True if Env names a timed scheduler, or has one that always has timers.
 template <class Env>
 inline constexpr bool names_certain_timer =
     has_query<Env, get_timed_scheduler_t> ||
     certainly_timed_scheduler<internal::call_result_t<get_timed_scheduler_t, Env>>;
 
-// The environment's timed scheduler, or the sender's, or one of the environment that may be timed.
+// Returns the timer's scheduler; the comment at the top of this file has the order.
 template <class Child, class Env>
 constexpr auto timeout_scheduler(const Child& child, const Env& env) noexcept {
     if constexpr (!internal::callable<get_timed_scheduler_t, env_of_t<const Child&>>) {
@@ -175,13 +179,14 @@ public:
           sch_(execution::timeout_scheduler(sndr.child, outer_env())) {}
 
     auto timer() const { return schedule_after(sch_, limit_); }
-    // Before the sender is started.
+    // Called before the sender is started.
     void set_deadline() noexcept {
         const instant outer = get_deadline(outer_env());
         end_ = now(sch_) + limit_;
         deadline_.set(end_ < outer ? end_ : outer);
     }
-    // Once the sender is started. True: it has ended, and the starter has arrived for the timer.
+    // Called after the sender was started. Returns true if the outcome is decided; the starter has
+    // then arrived in place of the timer, which must not be started.
     bool arrive_for_timer() noexcept {
         if (outcome_.load(internal::relaxed) == outcome::running)
             return false;  // relaxed: reads nothing else
@@ -204,7 +209,8 @@ public:
     void error(Error&& error) noexcept {
         finish(set_error_t(), static_cast<Error&&>(error));
     }
-    // A sender that keeps the deadline by itself may stop before the timer comes: that is the same.
+    // A sender that keeps the deadline itself may stop before the timer fires. That is a timeout,
+    // too.
     void stopped(join_place<0>) noexcept {
         if (may_have_kept_the_deadline()) {
             expire();
@@ -226,18 +232,19 @@ private:
     enum class outcome : unsigned char { running, finished, expired };
 
     Env outer_env() const noexcept { return execution::get_env(std::as_const(this->rcvr_)); }
-    // While the outcome is open, only a stop from outside has stopped the source.
+    // True only after the end. While the outcome is open, only a stop from outside stops the
+    // source.
     bool may_have_kept_the_deadline() const noexcept {
         return deadline_.was_asked() && deadline_.when() == end_ &&
                !this->source_.stop_requested() && now(sch_) >= end_;
     }
     bool decide(outcome mine) noexcept {
         outcome expected = outcome::running;
-        // relaxed: says only who was first; arrive() publishes the result
+        // relaxed: only decides who was first; arrive() publishes the result
         return outcome_.compare_exchange_strong(expected, mine, internal::relaxed,
                                                 internal::relaxed);
     }
-    // The sender completed, or the timer failed.
+    // Called when the sender has completed, or the timer has failed.
     template <class Tag, class... Args>
     void finish(Tag tag, Args&&... args) noexcept {
         const bool first = decide(outcome::finished);
@@ -247,14 +254,14 @@ private:
     void expire() noexcept { this->arrive(decide(outcome::expired)); }
 
     internal::atomic<outcome> outcome_{outcome::running};
-    completion_store<Sigs> result_;  // written by who decided `finished`
+    completion_store<Sigs> result_;  // written by the thread that decided `finished`
     time_span limit_;
-    instant end_ = instant::never();  // of the limit; written before the sender is started
-    timeout_deadline deadline_;       // the same, or the receiver's, if that comes sooner
+    instant end_ = instant::never();  // end of the limit; written before the sender is started
+    timeout_deadline deadline_;       // holds end_, or the receiver's deadline if that is earlier
     [[no_unique_address]] Sch sch_;
 };
 
-// The type is asked of a function: an alias of an alias is mixed up with its neighbours by GCC 12.
+// The type is deduced from a function: GCC 12 confuses an alias of an alias with its neighbors.
 template <class Child, class Env>
 using timeout_scheduler_t = decltype(execution::timeout_scheduler(
     std::declval<const std::remove_cvref_t<Child>&>(), std::declval<Env>()));
@@ -343,11 +350,11 @@ private:
     }
 };
 
-// Stops sndr after `limit` and then sends std::errc::timed_out as an std::error_code. Whatever sndr
-// sends after that is dropped; it is waited for. What sndr does before that is passed on, a stop of
-// its own, too; with a limit of 0 or less, that is what it does inside its start. Cost: no
-// allocation, and no timer for a sender that completes inside its start. Units: any <chrono>
-// duration.
+// Stops sndr after `limit` and then sends std::errc::timed_out as an std::error_code. It still
+// waits for sndr, and drops what sndr sends after the limit. What sndr sends earlier is passed on,
+// including a stop of its own; if the limit is 0 or less, that is what sndr sends inside its start.
+// Cost: no allocation, and no timer for a sender that completes inside its start. Units: any
+// <chrono> duration.
 template <sender Sndr>
 constexpr auto timeout_t::operator()(Sndr&& sndr, time_span limit) const {
     return timeout_sender<std::decay_t<Sndr>>(limit, static_cast<Sndr&&>(sndr));

@@ -1,9 +1,9 @@
-// value_types_of_t and its relatives: a sender's results as the standard library's types.
+// value_types_of_t and its relatives: a sender's results as types of the standard library.
 #pragma once
-// Only what hands results to the user as tuples and variants includes this header.
+// Include this header only where results reach the user as tuples and variants.
 // Source: [execution.syn] p1 to p3, [exec.cmplsig].
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/sender.hpp>
 
 #include <tuple>
@@ -44,7 +44,7 @@ template <class Sndr, class Env = env<>, template <class...> class Variant = var
 using error_types_of_t = gather_signatures<set_error_t, completion_signatures_of_t<Sndr, Env>,
                                            std::type_identity_t, Variant>;
 
-// The one value a sender sends: void for none, the value for one, a tuple for several.
+// The type of the one value a sender sends: void for none, T for one, a tuple for several.
 template <class Values>
 struct single_value {};
 template <>

@@ -1,26 +1,26 @@
-// when_all: start several senders at once, complete with all their values when all have completed.
+// when_all: runs several senders concurrently; completes with all values when all have completed.
 #pragma once
-// The first failure asks the others to stop and decides how the whole completes. Each child has a
-// slot of one finite stop source (P3409R1): child I's token is finite_inplace_stop_token<N, I>.
-// How the children meet, and what a stop from outside does, is in join.hpp.
+// The first failure asks the others to stop and decides how the operation completes. Each child has
+// a slot of one finite stop source (P3409R1): child I's token is finite_inplace_stop_token<N, I>.
+// join.hpp says how the children meet, and what a stop from outside does.
 //
-//   outcome_   how it ends: see when_all_outcome
+//   outcome_   how the operation ends: see when_all_outcome
 //
 // Source: [exec.when.all], P3409R1 7.5.
 
-#include <coppice/exec/alternatives.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/join.hpp>
+#include <coppice/exec/internal/mapped_attrs.hpp>
+#include <coppice/exec/internal/when_all_outcome.hpp>
 #include <coppice/exec/into_variant.hpp>
-#include <coppice/exec/join.hpp>
-#include <coppice/exec/mapped_attrs.hpp>
 #include <coppice/exec/scheduler.hpp>
-#include <coppice/exec/when_all_outcome.hpp>
 
 namespace coppice::execution {
 
 struct when_all_t;
 
-// What one child contributes.
+// What one child's signature contributes.
 template <class Fn>
 struct when_all_child_signature {  // set_stopped
     using values = internal::type_list<>;
@@ -66,7 +66,7 @@ struct when_all_child<completion_signatures<Fns...>> {
     using failures = signatures_union_t<typename when_all_child_signature<Fns>::failures...>;
 };
 
-// All children's values together, or nothing if some child never sends any.
+// The values of all children together; nothing if some child never sends values.
 template <class... Values>
 struct when_all_values {
     static constexpr bool sends = false;
@@ -92,7 +92,7 @@ using when_all_signatures_t = signatures_union_t<
     typename when_all_values<typename when_all_child<Sigs>::values...>::signature,
     typename when_all_child<Sigs>::failures...>;
 
-// The values of one child, once it has sent them. Written by the child; read by the last to arrive.
+// Holds the values of one child. Written by the child; read by the last child to arrive.
 template <class Product>
 class when_all_slot : immovable {
 public:
@@ -111,7 +111,7 @@ private:
     bool full_ = false;
 };
 
-// Slots is a list of products, one per child; it is empty if values are never sent.
+// Slots is a list of products, one per child. It is empty if values are never sent.
 template <std::size_t Count, class Rcvr, class Sigs, class Slots>
 class when_all_state;
 template <std::size_t Count, class Rcvr, class Sigs, class... Products>
@@ -128,7 +128,7 @@ public:
     template <std::size_t Index, class... Args>
     void value(join_place<Index>, Args&&... args) noexcept {
         if constexpr (sizeof...(Products) != 0) {
-            if (outcome_.all_sent()) {  // else nobody will send them
+            if (outcome_.all_sent()) {  // otherwise they will not be sent
                 auto& slot = slots_.template get<Index>();
                 if constexpr (nothrow_decay_copyable<Args...>) {
                     slot.keep(static_cast<Args&&>(args)...);
@@ -158,7 +158,7 @@ public:
     }
 
 private:
-    // Which slot, and which value in it, the k-th value of all is.
+    // Maps k, the index among the values of all children, to a slot and a value in it.
     struct flat {
         static constexpr std::size_t sizes[sizeof...(Products) + 1] = {
             std::tuple_size_v<Products>..., 0};
@@ -210,7 +210,7 @@ template <class Rcvr, class... Children>
 using when_all_operation =
     join_operation<when_all_types<std::index_sequence_for<Children...>, Rcvr, Children...>>;
 
-// The domains in which the children of a when_all may end it with Tag.
+// The domains in which the children of a when_all may complete it with Tag.
 template <class Tag, class Env, class Indices, class... Children>
 struct when_all_domains;
 template <class Tag, class Env, std::size_t... Is, class... Children>
@@ -243,7 +243,8 @@ struct when_all_sender {
         (std::is_nothrow_constructible_v<Children, Inits> && ...))
         : children(internal::construct_each(), static_cast<Inits&&>(inits)...) {}
 
-    // Values are sent where one of the children sent its own; failures where any of them ended.
+    // Values are sent where one of the children sends its values; failures where any child
+    // completes.
     struct attrs {
         constexpr attrs() noexcept = default;
         template <completion_tag Tag, class Env>
@@ -287,8 +288,8 @@ private:
     }
 };
 
-// Sends all values together. At least one sender. Cost: no allocation, one atomic operation per
-// child.
+// Sends all values together. Takes at least one sender. Cost: no allocation, one atomic operation
+// per child.
 struct when_all_t {
     template <sender... Sndrs>
         requires(sizeof...(Sndrs) != 0)
@@ -317,7 +318,7 @@ struct when_all_with_variant_sender {
         : children(internal::construct_each(), static_cast<Inits&&>(inits)...) {}
 
     constexpr env<> get_env() const noexcept { return {}; }
-    // Without an environment it is not transformed.
+    // The signatures of the sender that this one is transformed to in an environment.
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Same = when_all_sender<into_variant_sender<Children>...>;
@@ -325,7 +326,7 @@ struct when_all_with_variant_sender {
     }
 };
 
-// The same for senders with several value completions: sends a variant of tuples for each.
+// As when_all, for senders with several value completions: sends a variant of tuples for each.
 struct when_all_with_variant_t {
     template <sender... Sndrs>
         requires(sizeof...(Sndrs) != 0)

@@ -1,15 +1,15 @@
-// when_all_range: when_all for a vector of senders, whose count is known when the program runs.
+// when_all_range: when_all for a vector of senders, whose number is known at run time.
 #pragma once
-// Sends nothing if the senders send nothing, and otherwise one vector of what they sent, in their
+// Sends nothing if the senders send nothing. Otherwise sends one vector of what they sent, in their
 // order: of the values, or of tuples if each sends several. The first error or stop asks the others
-// to stop, as in when_all. An empty vector completes at once. The starter arrives, too (join.hpp).
+// to stop, as in when_all. An empty vector completes at once. The starter also arrives (join.hpp).
 //
-//   outcome_   how it ends: see when_all_outcome
+//   outcome_   how the operation ends: see when_all_outcome
 //
-// Source: ours. Cost: one allocation when it is connected, for all operations, and one for the
-// vector that is sent; from the environment's allocator.
+// Cost: one allocation when it is connected, for all operations, and one for the vector that is
+// sent; the former from the environment's allocator. Source: ours.
 
-#include <coppice/exec/allocate.hpp>
+#include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/stop/inplace.hpp>
 
@@ -19,7 +19,7 @@ namespace coppice::execution {
 
 struct when_all_range_t;
 
-// What is sent for children that each send a product of values.
+// What is sent if each child sends a Product of values.
 template <class Product>
 struct range_result;
 template <>
@@ -50,9 +50,9 @@ template <class Sigs>
 struct range_signatures {
     using child = when_all_child<Sigs>;
     template <class Values>
-    struct of {  // never sends values
+    struct of {  // for a child that never sends values
         using product_type = internal::product<>;
-        using sent = completion_signatures<set_value_t()>;  // an empty range does
+        using sent = completion_signatures<set_value_t()>;  // sent by an empty range
     };
     template <class Product>
     struct of<internal::type_list<Product>> {
@@ -60,7 +60,7 @@ struct range_signatures {
         using sent = typename range_result<Product>::sent;
     };
     using values = of<typename child::values>;
-    // Moving the values together may throw, and so may the vector if the range was copied.
+    // Moving the values into the vector may throw; so may copying the range's vector.
     static constexpr bool throws =
         !std::is_same_v<typename values::product_type, internal::product<>>;
     using type = signatures_union_t<typename values::sent, typename child::failures,
@@ -110,7 +110,7 @@ public:
     void start() & noexcept {
         this->begin();
         for (std::size_t i = 0; i != count_; ++i) execution::start(children_[i].operation);
-        this->arrive();  // may end this
+        this->arrive();  // may destroy *this
     }
 
     range_env_t<Env> child_env(std::size_t) const noexcept {
@@ -174,7 +174,7 @@ private:
     }
 
     when_all_outcome<typename signatures::type> outcome_;
-    // Kept: the receiver has been moved from when the children are freed.
+    // Kept here, because the receiver has been moved from when the children are freed.
     [[no_unique_address]] typename child_traits::allocator_type allocator_;
     child* children_ = nullptr;
     std::size_t capacity_ = 0;
@@ -213,7 +213,7 @@ struct when_all_range_sender {
     }
 };
 
-// Runs all senders at once. Errors: what allocating throws, out of connect.
+// Runs all senders concurrently. Errors: what allocating throws, from connect.
 template <sender Sndr>
 auto when_all_range_t::operator()(std::vector<Sndr> sndrs) const {
     using result = when_all_range_sender<Sndr>;

@@ -1,18 +1,19 @@
-// when_any: start several senders at once, complete with the first result, after all have ended.
+// when_any: runs several senders concurrently; completes with the first result, after all ended.
 #pragma once
-// The first value or error decides; the others are asked to stop, and are waited for, because their
-// operations are part of this one. A child that completes with set_stopped is out of the race, and
-// when all are, or a stop was requested from outside before anyone won, that is the completion.
-// How the children meet, and what a stop from outside does, is in join.hpp.
+// The first value or error decides. The other children are asked to stop, and are waited for,
+// because their operations are part of this one. A child that completes with set_stopped cannot
+// win. If no child sends a value or an error, the operation completes with set_stopped; a stop from
+// outside has that effect if the children honor it. join.hpp says how the children meet, and what a
+// stop from outside does.
 //
-//   decided_   false -> true, by the first value or error; who turns it stores the result
+//   decided_   false -> true, by the first value or error; the child that sets it stores the result
 //
 // Source: ours; the stop source as in P3409R1.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/exec/alternatives.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/closure.hpp>
-#include <coppice/exec/join.hpp>
+#include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
@@ -47,14 +48,14 @@ public:
 private:
     template <class Tag, class... Args>
     void decide(Tag tag, Args&&... args) noexcept {
-        // relaxed: says only who stores; arrive() publishes the result
+        // relaxed: only decides which child stores the result; arrive() publishes it
         const bool first = !decided_.exchange(true, internal::relaxed);
         if (first) result_.keep(tag, static_cast<Args&&>(args)...);
         this->arrive(first);
     }
 
     internal::atomic<bool> decided_{false};
-    completion_store<Sigs> result_;  // written by who decided
+    completion_store<Sigs> result_;  // written by the child that set decided_
 };
 
 template <class Indices, class Rcvr, class... Children>
@@ -71,7 +72,7 @@ template <class Rcvr, class... Children>
 using when_any_operation =
     join_operation<when_any_types<std::index_sequence_for<Children...>, Rcvr, Children...>>;
 
-// Sends what the first child to complete with a value or an error sent. At least one sender.
+// Sends what the first child to complete with a value or an error sent. Takes at least one sender.
 // Cost: no allocation; the winning results are moved once.
 struct when_any_t {
     template <sender... Sndrs>

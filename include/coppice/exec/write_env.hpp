@@ -2,15 +2,15 @@
 #pragma once
 // Source: [exec.write.env], [exec.unstoppable].
 
-#include <coppice/exec/adaptor.hpp>
 #include <coppice/exec/closure.hpp>
+#include <coppice/exec/internal/adaptor.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
 
 struct write_env_t;
 
-// The environment that the child sees: Data's answers before the receiver's.
+// The child's environment: Data answers before the receiver's environment.
 template <class Data, class Env>
 using written_env_t = join_env_t<const Data&, fwd_env_t<Env>>;
 
@@ -28,7 +28,7 @@ template <class Child, class Data, class Rcvr>
 using write_env_operation =
     adaptor_operation<Child, data_state<Data, Rcvr>, write_env_receiver<Data, Rcvr>>;
 
-// Queries of `data` come first; what `data` does not know, the receiver answers.
+// Makes `data` answer queries first. The receiver's environment answers what `data` does not.
 struct write_env_t {
     template <sender Sndr, internal::queryable Data>
     constexpr auto operator()(Sndr&& sndr, Data&& data) const;
@@ -54,7 +54,7 @@ struct write_env_sender {
         std::is_nothrow_constructible_v<Child, ChildInit>)
         : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
 
-    // Where the child completes may depend on what data says.
+    // Where the child completes may depend on what data answers.
     class attrs {
     public:
         constexpr explicit attrs(const write_env_sender& sndr) noexcept : sndr_(&sndr) {}
@@ -105,7 +105,7 @@ constexpr auto write_env_t::operator()(Sndr&& sndr, Data&& data) const {
 }
 inline constexpr write_env_t write_env{};
 
-// Hides the receiver's stop token: the sender runs to its end.
+// Hides the receiver's stop token, so that the sender is not stopped.
 struct unstoppable_t : sender_adaptor_closure<unstoppable_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const {

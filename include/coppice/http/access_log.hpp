@@ -1,14 +1,16 @@
-// access_log: one line for each answered request, written by a thread of its own.
+// access_log: one line for each answered request, written by the log's own thread.
 #pragma once
-// Loops collect lines in their own buffers and hand them over, a batch at a time, after the answers
-// have been written. The thread writes batches to the file. If the file is slower than the server,
-// lines are dropped, and counted, rather than kept without bound: the log never holds up a request.
+// Loops collect lines in their own buffers and hand them over in batches, after the answers have
+// been written. The log's thread writes the batches to the file. If the file is slower than the
+// server, the log drops and counts lines instead of keeping them without bound: it never delays a
+// request.
 //
-// Rotation: rename the file, then reopen(). The thread goes on with a new file of that name between
-// two batches, so that each line is in one of the files, whole and once.
+// Rotation: rename the file, then call reopen(). The thread continues with a new file of that name
+// between two batches, so each line is in exactly one of the files, whole.
 //
-// A line: client address, time, request line, status, body bytes, seconds from the request's bytes
-// to its answer. Tests look into lines, so the format is stable:
+// A line has the client's address, the time, the request line, the status, the bytes of the body,
+// and the seconds from the request's bytes to its answer. Tests read lines, so the format is
+// stable:
 //
 //   127.0.0.1:40312 [21/Nov/2026:10:05:50 +0000] "GET /plaintext HTTP/1.1" 200 13 0.000042
 
@@ -24,40 +26,40 @@
 
 namespace coppice::http {
 
-// Threads: any. Lifetime: the destructor writes what has been handed over, and joins.
+// Threads: any. Lifetime: the destructor writes what has been handed over, and joins the thread.
 class access_log : immovable {
 public:
-    // What may wait to be written; lines beyond it are dropped, and counted.
+    // The most bytes that may wait to be written. Lines beyond it are dropped and counted.
     static constexpr std::size_t waiting_bytes_max = 4u << 20;
 
-    // Appends to the file, which is made if it is not there. Errors: std::system_error; also for a
-    // name with a NUL in it.
+    // Appends to the file, and creates it if it does not exist. Errors: std::system_error, also for
+    // a name with a NUL in it.
     explicit access_log(const std::string& path);
-    // Writes to an open file, which stays the caller's.
+    // Writes to an open file, which the caller still owns.
     explicit access_log(int file);
     ~access_log();
 
-    // Takes whole lines over, and leaves `lines` empty, maybe with another buffer.
-    // Blocks: for a lock held for the length of a swap or a copy. Cost: no allocation in steady
-    // state.
+    // Takes whole lines, and leaves `lines` empty, perhaps with another buffer. Blocks: for a lock
+    // held for the length of a swap or a copy. Cost: no allocation in steady state.
     void write(std::string& lines) noexcept;
-    // Opens the path again, for what is handed over from now on; the batch that the thread is
-    // writing still goes to the file that was open before. Blocks: for the opening.
-    // Errors: the system's, and then the file that is open is kept;
-    // std::errc::operation_not_supported for a log that was given an open file.
+    // Opens the path again, for what is handed over from now on. A batch that the thread is writing
+    // still goes to the old file. Blocks: while the file is opened. Errors: the system's, and the
+    // old file then stays in use; std::errc::operation_not_supported for a log that was given an
+    // open file.
     std::error_code reopen() noexcept;
-    // Lines that were dropped because too many waited, or because the file took no more.
+    // Returns how many lines were dropped because too many waited or because the file could not be
+    // written.
     std::uint64_t dropped() const noexcept;
 
 private:
     void run() noexcept;
 
     const std::string path_;    // "": the file is the caller's
-    int file_;                  // Owned by the thread from its start to its end.
+    int file_;                  // owned by the thread from its start to its end
     mutable std::mutex mutex_;  // guards what follows
     std::condition_variable changed_;
     std::string waiting_;
-    int reopened_ = -1;  // what the thread is to go on with; -1: what it has
+    int reopened_ = -1;  // the file for the thread to continue with; -1: no change
     std::uint64_t dropped_ = 0;
     bool ending_ = false;
     std::thread thread_;

@@ -6,14 +6,14 @@
 //       for (int i = 0; i != 1000; ++i) co_await out.write("a line\n");
 //   }));
 //
-// write() copies into a buffer of about 16 KiB. When that is full, write() waits until the kernel
-// has taken it: a client that does not read stops its producer, and memory stays bounded. If the
-// client goes away, or does not read for longer than the write timeout, what awaits write() is
-// stopped, as by a sender that completes with set_stopped: it ends without a result, and
-// destructors run. A producer that throws ends the connection without the body's proper end, so
-// that the client can tell that the answer is incomplete.
+// write() copies into a buffer of about 16 KiB. When the buffer is full, write() waits until the
+// kernel has taken it: a client that does not read makes its producer wait, and memory stays
+// bounded. If the client goes away, or does not read for longer than the write timeout, the
+// coroutine that awaits write() is stopped, as by a sender that completes with set_stopped: it ends
+// without a result, and destructors run. If a producer throws, the server ends the connection
+// without the proper end of the body, so that the client can tell that the answer is incomplete.
 //
-// The callable is kept until its coroutine has ended, so a lambda may capture.
+// The callable lives until its coroutine has ended, so a lambda may capture.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -28,68 +28,71 @@
 
 namespace coppice::http {
 
-// Where a producer writes. Threads: one at a time; write() and flush() may be awaited on any.
+// What a producer writes to. Threads: one at a time; write() and flush() may be awaited on any.
 class body_writer : immovable {
 public:
-    // Returns when the bytes have been copied, or sent. Stops the caller if nobody reads any more.
-    // Errors: more than the declared length is std::length_error.
+    // Completes when the bytes have been copied or sent. Stops the caller if the client no longer
+    // reads. Errors: std::length_error for more bytes than the declared length.
     virtual task<> write(std::string_view bytes) = 0;
-    // Returns when everything written so far has been taken by the kernel.
+    // Completes when the kernel has taken everything that was written so far.
     virtual task<> flush() = 0;
-    // A field behind the body. Sent only if the body is chunked, that is without a declared length
-    // and to an HTTP/1.1 client. Errors: std::invalid_argument, as response::add().
+    // Adds a field after the body. It is sent only if the body is chunked, which means without a
+    // declared length and to an HTTP/1.1 client. Errors: std::invalid_argument, as response::add().
     virtual void trailer(std::string_view name, std::string_view value) = 0;
-    // Requested when the client has gone away or the server cuts off.
+    // Returns the token that is requested when the client has gone away or the server cuts off.
     virtual inplace_stop_token stop_token() const noexcept = 0;
 
 protected:
     ~body_writer() = default;
 };
 
-// Where a handler that read_body() declares reads. Threads: one at a time; read() on any.
+// What a handler declared with read_body() reads from. Threads: one at a time; read() may be
+// awaited on any.
 class body_reader : immovable {
 public:
-    // The next piece, "" at the end; valid until the next call. Nothing is received in between, so
-    // a slow reader slows its client. Stops the caller if the client goes away.
-    // Errors: http::refused if the body is malformed, too large or too slow; the client is told.
-    // std::logic_error while another read() is under way: that one goes on.
+    // Gives the next piece, "" at the end; the view is valid until the next call. The server
+    // receives nothing between two calls, so a slow handler slows its client. Stops the caller if
+    // the client goes away. Errors: http::refused if the body is malformed, too large, or too slow;
+    // the client is told. std::logic_error while another read() waits; that one goes on.
     virtual task<std::string_view> read() = 0;
-    // For a handler that gathers what it reads: counts `bytes` more among what the server keeps for
-    // its clients (server_options::buffered_bytes_max), until the handler has ended. Errors:
-    // http::refused, 503, if that is too much; nothing is counted then. Bodies of one's own count
-    // nothing. Threads: as read(). Cost: no allocation.
+    // Counts `bytes` more toward what the server keeps for its clients
+    // (server_options::buffered_bytes_max), until the handler has ended. For a handler that
+    // collects what it reads. Errors: http::refused, 503, if that exceeds the limit; nothing is
+    // counted then. A body_reader that is not the server's counts nothing. Threads: as read().
+    // Cost: no allocation.
     virtual void keep(std::size_t bytes) { (void)bytes; }
-    // Whether read() has given a piece, or the end. read_json(), read_multipart() and
-    // multipart_reader need the whole body, and throw std::logic_error where it has.
+    // Returns true if read() has given a piece, or the end. read_json(), read_multipart(), and
+    // multipart_reader need the whole body, and throw std::logic_error if it has.
     virtual bool has_begun() const noexcept { return false; }
 
 protected:
     ~body_reader() = default;
 };
 
-// A request that cannot be served, thrown out of body_reader::read() and keep(). A handler lets it
-// pass: the connection answers with the status and closes.
+// The refusal of a request, thrown by body_reader::read() and keep(). A handler must let it
+// propagate: the connection answers with the status and closes.
 struct refused {
     int status;
-    const char* reason;  // static
+    const char* reason;  // static text
 };
 
-// An open file and the part of it that is to be sent.
+// An open file, and the part of it to send, in bytes.
 struct file_part {
     int file;
     std::uint64_t offset;
     std::uint64_t size;
 };
 
-// A body that is not in the response. One response sends it, once.
+// A body that is not in the response. It can be sent once, by one response.
 class body_source : immovable {
 public:
     virtual ~body_source() = default;
-    // Nothing: not known beforehand.
+    // Returns the length in bytes, or nothing if it is not known beforehand.
     virtual std::optional<std::uint64_t> length() const noexcept = 0;
-    // Writes all of it. Errors: what it throws ends the connection.
+    // Writes the whole body. Errors: an exception ends the connection.
     virtual task<> write_to(body_writer& out) = 0;
-    // If it is a file, which part: the connection sends it without copying it through memory.
+    // Returns the part of a file that is the body, if it is one. The connection sends it without
+    // copying it through memory.
     virtual std::optional<file_part> file() const noexcept { return std::nullopt; }
 };
 
@@ -107,8 +110,8 @@ private:
     std::optional<std::uint64_t> length_;
 };
 
-// A body that a task<>(body_writer&) writes. Without a length it is chunked, or to an HTTP/1.0
-// client ended by the connection's end. Cost: one allocation.
+// Makes a body that a task<>(body_writer&) writes. Without a length, the body is chunked; for an
+// HTTP/1.0 client, the end of the connection ends it. Cost: one allocation.
 template <class Producer>
     requires std::is_invocable_r_v<task<>, std::decay_t<Producer>&, body_writer&>
 std::shared_ptr<body_source> stream(Producer&& producer,

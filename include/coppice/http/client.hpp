@@ -1,54 +1,61 @@
-// client: HTTP/1.1 requests over connections that are kept and used again; on one loop.
+// client: sends HTTP/1.1 requests over connections that it keeps and reuses; on one loop.
 #pragma once
-// A request is a task: it takes a kept connection to the endpoint, or makes one, sends, and ends
-// when the answer's body has ended, in memory or piece by piece in a sink. It can be stopped at any
-// moment, from any thread: by what awaits it (timeout, when_any, a scope, a deadline) and by a
-// token of its own; then it ends as stopped, and its connection is closed. The server may have
-// acted on it, docs/stopping.md. Being stoppable allocates nothing.
+// A request is a task. It takes a kept connection to the endpoint, or makes one, and sends. It ends
+// when the answer's body has ended, either in memory or piece by piece in a sink. It can be stopped
+// at any moment and from any thread: by its awaiter (timeout, when_any, a scope, a deadline), or by
+// a token of its own. It then completes as stopped, and its connection is closed. The server may
+// nevertheless have acted on it; see docs/stopping.md. Being stoppable costs no allocation.
 //
-// A request has an endpoint and a target, or a URL: its host is looked up, and its addresses raced
-// (io/connecting.hpp). https is errc::protocol_not_supported: there is no TLS here.
+// A request has either an endpoint and a target, or a URL. The host of a URL is looked up, and its
+// addresses are raced (io/internal/connecting.hpp). An https URL gives
+// errc::protocol_not_supported, since there is no TLS here.
 //
-// Nothing is sent unless it is exactly one request. Method, target, host and fields may come from a
-// stranger: what would be malformed or would end the request elsewhere is errc::invalid_argument.
+// The client sends only what is exactly one request. Method, target, host, and fields may come from
+// an untrusted source: a text that would be malformed, or would end the request elsewhere, gives
+// errc::invalid_argument.
 //
-// A large or streamed body is sent while the answer is received. An answer of 300 or more that
-// comes before the body's end stops the sending and its source, and is the result; with one below,
-// the rest is still sent, unless the server closes, and is timed_out if the server does not take it
-// in time. So is an answer never lost to a failed send.
+// The client sends a large or streamed body while it receives the answer. An answer of 300 or more
+// that arrives before the body has been sent stops the sending and the body's source, and is the
+// result. After an answer below 300 the client still sends the rest, unless the server closes; if
+// the server does not take the rest in time, the request ends as timed_out. A failed send therefore
+// never loses an answer.
 //
-// A kept connection may have been closed by the server meanwhile. A request that finds that out
-// before any byte of an answer has come is sent once more, on a new connection, if its method is
-// idempotent and its body is not streamed (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
+// The server may have closed a kept connection in the meantime. If that shows before any byte of an
+// answer has arrived, the client sends the request once more, on a new connection, provided that
+// its method is idempotent and its body is not streamed (RFC 9110 section 9.2.2, RFC 9112 section
+// 9.3.1).
 //
-// Four things end a request in time. Each wait has a limit, and so has the whole if `total` is set:
-// both are timed_out. A deadline of the environment ends it as stopped. A timeout around it comes
-// as a stop when its time is up, which the client does not know before.
+// Four things bound the duration of a request. Each wait has a limit, and the whole request has one
+// if `total` is set: both give timed_out. A deadline in the environment ends the request as
+// stopped. A timeout around the request arrives as a stop when its time is up; the client does not
+// know that time beforehand.
 //
-// If it is told so, a client follows redirects (RFC 9110 section 15.4). 303 asks for the other URL
-// with GET, as 301 and 302 do after POST; 307 and 308 repeat the request. Authorization, Cookie and
-// Proxy-Authorization go to no other scheme, host or port. A streamed body cannot be repeated: then
-// the redirect is the answer, as it is without a Location. One redirect more than allowed is
-// errc::too_many_links; a Location that is no URL is bad_message.
+// A client follows redirects if redirects_max allows it (RFC 9110 section 15.4). 303 asks for the
+// other URL with GET, and so do 301 and 302 after POST; 307 and 308 repeat the request.
+// Authorization, Cookie, and Proxy-Authorization are not sent to another scheme, host, or port. A
+// streamed body cannot be repeated, so the redirect is then the answer, as it is without a
+// Location. One redirect more than allowed gives errc::too_many_links. A Location that is not a URL
+// gives bad_message.
 //
-// If it is told so, it tries again what is idempotent and has no streamed body: when no connection
-// can be made, when one is lost before a byte of an answer, and after 429, 502, 503 and 504, not
-// before the time that Retry-After says. Never when that would be after `total` or the deadline of
-// the environment; then, and when it has tried often enough, the last answer or error is the
-// result. The end of a timeout around the request comes during that wait.
+// A client retries if `retries` allows it, and only requests that are idempotent and have no
+// streamed body. It retries when no connection can be made, when one is lost before a byte of an
+// answer, and after 429, 502, 503, and 504, not before the time that Retry-After gives. It does not
+// retry if that would be after `total` or after the deadline in the environment. In that case, and
+// when no retries are left, the last answer or error is the result. A timeout around the request
+// may expire during the wait.
 //
-// Answers are read as strictly as the server reads requests: what two programs could read
+// The client reads answers as strictly as the server reads requests: what two programs could read
 // differently is an error. Errors are thrown as std::system_error: those of the sockets; timed_out;
-// bad_message for an answer that is no HTTP/1.1; message_size for one beyond a limit;
-// connection_aborted for one that ends too early, by a reset too if only the connection's end ends
-// its body.
+// bad_message for an answer that is not HTTP/1.1; message_size for an answer beyond a limit;
+// connection_aborted for an answer that ends too early. A reset counts as too early also where the
+// end of the connection ends the body.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/starts_on.hpp>
-#include <coppice/http/client_call.hpp>
 #include <coppice/http/client_message.hpp>
+#include <coppice/http/internal/client_call.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/stop/concepts.hpp>
@@ -69,23 +76,24 @@ namespace coppice::http {
 // A request whose answer is read piece by piece, in memory of its own.
 struct client_opened;
 
-// Ends it on its loop, now or in a coming turn, which resets its connection unless all was read.
+// Ends the request on its loop, in this turn or a later one. That resets its connection unless all
+// was read.
 struct client_opened_end {
     void operator()(client_opened* opened) const noexcept;
 };
 
-// An answer whose body is read as far as it is wanted. Nothing is received while nobody reads, so a
+// An answer whose body the caller reads as far as it wants. Nothing is received between reads, so a
 // slow reader slows its server. Threads: any, one at a time; the loop receives. Lifetime: the loop
-// outlives it, and the client its reading; it may be moved and destroyed at any time but while
-// read() is awaited. Destroyed before the body's end it resets the connection.
+// outlives it, and the client outlives its reading. It may be moved and destroyed at any time,
+// except while read() is awaited. Destroying it before the body's end resets the connection.
 class client_answer : public client_head {
 public:
     client_answer(client_answer&&) noexcept = default;
     client_answer& operator=(client_answer&&) noexcept = default;
 
-    // Gives the next piece of the body, "" at its end and from then on; valid until the next call.
-    // Errors: as those of the client, and then always; client_options::body limits each wait. Cost:
-    // allocates only where the input grows.
+    // Gives the next piece of the body, "" at its end and from then on. The view is valid until the
+    // next call. Errors: as those of the client, and then the same on every further call.
+    // client_options::body limits each wait. Cost: allocates only where the input grows.
     task<std::string_view> read();
 
 private:
@@ -97,18 +105,21 @@ private:
     std::unique_ptr<client_opened, client_opened_end> opened_;
 };
 
-// Threads: any may await a request. One that begins off the loop is posted to it and runs there,
-// its source and its sink too; its awaiter goes on on its own scheduler, or on the loop if it has
-// none, as a handler's task. All else is for the loop's thread, but for the stop tokens' sources.
-// Lifetime: outlives its requests; the loop outlives it.
+// Threads: any may await a request. A request that begins on another thread is posted to the loop
+// and runs there, with its source and its sink. Its awaiter resumes on its own scheduler, or on the
+// loop if it has none, as a handler's task has none. Everything else is for the loop's thread,
+// except the sources of stop tokens. Lifetime: the client outlives its requests; the loop outlives
+// the client.
 class client : immovable {
 public:
-    // Connects to nobody yet. Errors: std::invalid_argument for an option out of its range.
+    // Makes a client without connections. Errors: std::invalid_argument for an option out of its
+    // range.
     explicit client(io::context& loop, client_options options = {});
     ~client();
 
-    // Errors: see above; a request stopped by its token ends as by set_stopped. Cost: off the loop,
-    // a frame more and what posting costs; with a URL, what its text and its look-up allocate.
+    // Sends a request and gives its answer. Errors: see above; a request that its token stops
+    // completes with set_stopped. Cost: off the loop, one more frame and what posting costs; with a
+    // URL, what its text and its look-up allocate.
     template <stoppable_token Token = never_stop_token>
     task<client_response> send(client_request r, Token token = {});
     template <stoppable_token Token = never_stop_token>
@@ -124,7 +135,7 @@ public:
         r.url = url;
         return send(std::move(r), token);
     }
-    // Asks with POST. Lifetime: `target` and `body` outlive the task.
+    // Sends a POST request. Lifetime: `target` and `body` outlive the task.
     template <stoppable_token Token = never_stop_token>
     task<client_response> post(const io::endpoint& to, std::string_view target,
                                std::string_view body, Token token = {}) {
@@ -143,10 +154,10 @@ public:
         r.body = body;
         return send(std::move(r), token);
     }
-    // Gives the answer once its head has come; its body is read from it. A body of the request that
-    // is streamed, or larger than 16 KiB, is sent before that, unless the answer refuses it.
-    // Lifetime: the request's views outlive the answer. Errors: as send(); invalid_argument for a
-    // sink. Cost: allocates the call.
+    // Sends a request and gives its answer once the head has arrived; read() then gives the body. A
+    // request body that is streamed, or larger than 16 KiB, is sent before that, unless the answer
+    // refuses it. Lifetime: the request's views outlive the answer. Errors: as send();
+    // invalid_argument for a sink. Cost: allocates the call.
     template <stoppable_token Token = never_stop_token>
     task<client_answer> open(client_request r, Token token = {});
     template <stoppable_token Token = never_stop_token>
@@ -156,8 +167,8 @@ public:
         return open(std::move(r), token);
     }
 
-    // Closes the kept connections; the destructor does too, and so belongs to the loop's thread
-    // while any are kept and the loop runs.
+    // Closes the kept connections. The destructor does so too, and therefore must run on the loop's
+    // thread while any are kept and the loop runs.
     void close_idle() noexcept { idle_.clear(); }
     std::size_t idle_connections() const noexcept { return idle_.size(); }
     std::size_t connections_made() const noexcept { return made_; }
@@ -185,7 +196,7 @@ private:
     std::vector<std::unique_ptr<client_connection>> idle_;  // oldest first
     std::size_t made_ = 0;
     std::uint64_t random_;
-    std::shared_ptr<client_hosts> hosts_;  // if the connections to each are limited
+    std::shared_ptr<client_hosts> hosts_;  // if the connections to each host are limited
 };
 
 template <stoppable_token Token>
@@ -214,7 +225,7 @@ task<client_answer> client::open(client_request r, Token token) {
     co_return client_answer(std::move(opened), std::move(call.answer()));
 }
 
-// Asks, stopped by the token too, until the call has its answer.
+// Performs the call until it has its answer. The token stops it too.
 template <class Token>
 task<> client::finish(client_call& call, Token token) {
     bool answered = false;

@@ -1,4 +1,4 @@
-// What a client is told and what it gives: options, requests, and the answers' heads.
+// What a client takes and gives: options, requests, and the heads of answers.
 #pragma once
 
 #include <coppice/base/clock.hpp>
@@ -19,51 +19,56 @@
 
 namespace coppice::http {
 
-// Times and limits of a client, for each of its requests.
+// Times and limits of a client; they apply to each request.
 struct client_options {
-    internal::duration connect = std::chrono::seconds(10);  // until connected
-    // from connected, or all sent, to the head
+    internal::duration connect = std::chrono::seconds(10);  // limit for connecting
+    // from connected, or from all sent, to the head
     internal::duration answer = std::chrono::seconds(60);
-    internal::duration body = std::chrono::seconds(60);  // without a byte of a body, either way
-    // For all of a request, from its beginning to the end of its answer's body: redirects, tries,
-    // the waits between them and for a turn, the source and the sink. A read() of open()'s answer
-    // that would wait for longer is timed_out too.
+    // without a byte of a body, in either direction
+    internal::duration body = std::chrono::seconds(60);
+    // For a whole request, from its beginning to the end of its answer's body. It includes
+    // redirects, retries, the waits between them and for a turn, the source, and the sink. A read()
+    // of open()'s answer that would wait beyond it gives timed_out too.
     internal::duration total = internal::duration::max();
-    internal::duration idle = std::chrono::seconds(20);  // older connections are not used again
-    std::size_t idle_connections_max = 64;               // kept; beyond, the oldest is closed
-    http::limits limits = {};  // of an answer's head, and of a collected body
-    // In use and kept, to one host and port; 0: as many as there are requests. Further requests
-    // wait, first come first; only their stop and their deadline end that.
+    // connections idle for longer are not used again
+    internal::duration idle = std::chrono::seconds(20);
+    std::size_t idle_connections_max = 64;  // kept; beyond this the oldest is closed
+    http::limits limits = {};               // for an answer's head, and for a collected body
+    // Connections in use and kept, to one host and port. 0: no limit. Further requests wait, first
+    // come first served. Only a stop or a deadline ends that wait early.
     std::size_t connections_per_host_max = 0;
-    std::size_t redirects_max = 0;  // followed for one request; 0: a redirect is the answer
-    // How often a request is tried again; client.hpp says which. Between two tries passes a random
-    // time: up to `retry_delay`, twice as much each time, up to `retry_delay_max`, and at least
-    // half of that. A Retry-After that asks for more than `retry_after_max` is not waited for.
+    std::size_t redirects_max = 0;  // per request; 0: a redirect is the answer
+    // How often a request is retried; client.hpp says which requests are. The delay before a retry
+    // is random, between half of a bound and the bound. The bound is `retry_delay` at first,
+    // doubles each time, and stops at `retry_delay_max`. The client does not wait for a Retry-After
+    // that asks for more than `retry_after_max`.
     std::size_t retries = 0;
     internal::duration retry_delay = std::chrono::milliseconds(100);
     internal::duration retry_delay_max = std::chrono::seconds(10);
     internal::duration retry_after_max = std::chrono::seconds(60);
 };
 
-// Takes a streamed body, piece by piece; nothing is received while its task runs.
+// Takes a streamed body, piece by piece. Nothing is received while its task runs.
 using body_sink = std::function<task<>(std::string_view piece)>;
 
-// What to ask. Views: they outlive the request.
+// What to ask. Lifetime: the texts that it views outlive the request.
 struct client_request {
     io::endpoint to;
     std::string_view target = "/";
     std::string_view method = "GET";
     std::string_view host = {};  // the Host field; "": the endpoint's text
-    // More lines, each ended by CRLF; see response::add() to make them. Not those that only the
-    // client writes: Host, Content-Length, Transfer-Encoding, Upgrade, Connection but for close.
+    // More field lines, each ended by CRLF; response::add() makes such lines. Fields that only the
+    // client writes are refused: Host, Content-Length, Transfer-Encoding, Upgrade, and Connection
+    // except for close.
     std::string_view fields = {};
     std::string_view body = {};
-    std::shared_ptr<body_source> source = nullptr;  // in place of `body`
+    std::shared_ptr<body_source> source = nullptr;  // instead of `body`
     body_sink sink = nullptr;                       // empty: the body is collected
-    // "http://host:port/path?query", in place of `target` and `host`, which stay as they are. The
-    // host is looked up, unless `to` says where to ask it: a Unix socket, for one.
+    // "http://host:port/path?query", instead of `target` and `host`, which must keep their
+    // defaults. The host is looked up, unless `to` says where to send the request, for example to a
+    // Unix socket.
     std::string url = {};
-    // In place of the client's options of these names.
+    // Override the client's options of these names.
     std::optional<std::size_t> redirects_max = std::nullopt;
     std::optional<std::size_t> retries = std::nullopt;
     std::optional<internal::duration> total = std::nullopt;
@@ -72,18 +77,18 @@ struct client_request {
 // The head of an answer.
 class client_head {
 public:
-    // The code, 100 to 599. Lifetime: views are the answer's.
+    // Returns the code, 100 to 599. Lifetime: views are valid as long as the answer.
     int status() const noexcept { return status_; }
-    // The first field of that name, whatever its case.
+    // Returns the value of the first field of that name. Case is ignored.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
-    // All of that name, in their order: Set-Cookie. Cost: allocates.
+    // Returns the values of all fields of that name, in order; for Set-Cookie. Cost: allocates.
     std::vector<std::string_view> find_all(std::string_view name) const;
-    // All of them, in their order. Cost: allocates.
+    // Returns all fields, in order. Cost: allocates.
     std::vector<field> fields() const;
-    // Behind a chunked body, once that has ended.
+    // Returns a trailer field, once a chunked body has ended.
     std::optional<std::string_view> trailer(std::string_view name) const noexcept;
-    // Who has answered: the request's URL, or that of its last redirect. "" for a request without a
-    // URL that was not redirected.
+    // Returns the URL that has answered: the request's, or that of its last redirect. "" for a
+    // request without a URL that was not redirected.
     std::string_view url() const noexcept { return url_; }
 
 private:

@@ -1,6 +1,6 @@
 // Forms without files: application/x-www-form-urlencoded bodies, with values as types.
 #pragma once
-// Values are those of query parameters: see request::query() for the types, of one's own too.
+// Values have the types of query parameters, including your own types; see request::query().
 
 #include <coppice/http/message.hpp>
 #include <coppice/http/parameters.hpp>
@@ -14,44 +14,48 @@
 
 namespace coppice::http {
 
-// The fields of a request's body. Lifetime: views into the body, which outlives this.
+// The fields of a request's body. Lifetime: it holds views into the body, which outlives it.
 class urlencoded_form {
 public:
-    // How many fields a form may have where nothing else is said.
+    // The most fields that a form may have by default.
     static constexpr std::size_t fields_max_default = 1000;
 
-    // For handlers that get the body whole. Errors: status_error: 415 unless the media type is
-    // application/x-www-form-urlencoded; 413 for more fields than `fields_max`; 400 for a malformed
-    // escape or a NUL, in any of them, and for two Content-Type fields. Cost: O(bytes), no
-    // allocation.
+    // Reads the form, for handlers that get the body whole. Errors: status_error: 415 unless the
+    // media type is application/x-www-form-urlencoded; 413 for more than `fields_max` fields; 400
+    // for a malformed escape or a NUL in any field, and for two Content-Type fields. Cost:
+    // O(bytes), no allocation.
     explicit urlencoded_form(const request& r, std::size_t fields_max = fields_max_default);
 
-    // The number of fields, also of those that have a name in common.
+    // Returns the number of fields. Fields with the same name count separately.
     std::size_t size() const noexcept { return size_; }
-    // The first value of that name as sent; "" for a name without '='; nothing if it is absent.
+    // Returns the first value of that name as sent: "" for a name without '=', nothing if it is
+    // absent.
     std::optional<std::string_view> find(std::string_view name) const noexcept {
         return query_value(text_, name);
     }
-    // The same as a T. Nothing if it is absent or is no T; find() tells which.
+    // Returns the first value of that name as a T, or nothing if it is absent or not a T; find()
+    // tells which.
     template <class T = std::string>
     std::optional<T> get(std::string_view name) const {
         const std::optional<std::string_view> raw = find(name);
         if (!raw) return std::nullopt;
         return internal::parse_value<T>(*raw, internal::plus_sign::space);
     }
-    // The same for a field that must be there. Errors: status_error, 400, if it is absent or no T.
+    // Returns the value of a field that must be present. Errors: status_error, 400, if it is absent
+    // or not a T.
     template <class T = std::string>
     T require(std::string_view name) const {
         return checked<T>(name, find(name));
     }
-    // The same for one that may be absent: nothing. Errors: status_error, 400, if it is no T.
+    // Returns the value of a field that may be absent, or nothing. Errors: status_error, 400, if it
+    // is not a T.
     template <class T = std::string>
     std::optional<T> get_optional(std::string_view name) const {
         const std::optional<std::string_view> raw = find(name);
         if (!raw) return std::nullopt;
         return checked<T>(name, raw);
     }
-    // Every value of that name, in order. Errors: status_error, 400, if one is no T.
+    // Returns every value of that name, in order. Errors: status_error, 400, if one is not a T.
     template <class T = std::string>
     std::vector<T> get_all(std::string_view name) const {
         std::vector<T> all;

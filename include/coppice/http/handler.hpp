@@ -1,4 +1,4 @@
-// handler, filter and router: what answers requests, and which handler answers which.
+// handler, filter, and router: what answers a request, and how it is chosen.
 #pragma once
 
 #include <coppice/http/message.hpp>
@@ -19,10 +19,10 @@
 
 namespace coppice::http {
 
-// What a handler declares about itself.
+// What a handler needs in order to run.
 struct handler_needs {
-    bool pool = false;  // it computes for long, or blocks: not on a loop if there is a pool
-    bool body = false;  // it reads the body itself, through request::incoming()
+    bool pool = false;  // computes for long, or blocks: runs on the pool if there is one
+    bool body = false;  // reads the body itself, through request::incoming()
     friend constexpr handler_needs operator|(handler_needs a, handler_needs b) noexcept {
         return {a.pool || b.pool, a.body || b.body};
     }
@@ -46,26 +46,29 @@ auto declare(F&& function, handler_needs needs) {
         return declared_handler<std::decay_t<F>>{std::forward<F>(function), needs};
     }
 }
-// The handler is CPU-heavy, or blocks: it runs on the pool in every model but `single`, which has
-// none. There it may fork, by wait_for_tasks too: such tasks run side by side.
+// Declares a handler that computes for long or blocks. It runs on the pool in every model except
+// `single`, which has no pool. On the pool it may fork, also through wait_for_tasks: such tasks run
+// side by side.
 template <class F>
 auto offload(F&& function) {
     return http::declare(std::forward<F>(function), {.pool = true});
 }
-// The handler, which returns a task<response>, starts when the head is there, and reads the body
-// piece by piece. It may answer without having read all of it; the connection is closed then.
+// Declares a handler that reads the body piece by piece, through request::incoming(). It must
+// return a task<response>. It starts when the head has arrived. It may answer before it has read
+// the whole body; the connection is then closed.
 template <class F>
 auto read_body(F&& function) {
     return http::declare(std::forward<F>(function), {.body = true});
 }
 
-// A callable that takes a request& and returns a response, or a task<response>.
-// Threads: a server with several threads calls it on all of them at once. The request and its views
-// stay valid until the answer is made; a task may end on another thread than it began on.
+// A callable that takes a request& and returns a response or a task<response>.
+// Threads: a server with several threads calls it on all of them at once. A task may end on another
+// thread than it began on. Lifetime: the request and its views stay valid until the answer is made.
 class handler {
 public:
-    // Errors: std::invalid_argument for an empty function, and when a handler that reads its body
-    // returns no task; what copying the callable, and allocation, throw. Cost: one allocation.
+    // Errors: std::invalid_argument for an empty function, and for a handler that reads its body
+    // but returns no task; what copying the callable throws; what allocation throws. Cost: one
+    // allocation.
     template <class F>
     handler(declared_handler<F> declared) : handler(std::move(declared.function)) {
         needs_ = declared.needs;
@@ -89,18 +92,20 @@ public:
         }
     }
 
-    // Where it runs, and when it starts: what offload() and read_body() have declared.
+    // Returns what offload() and read_body() have declared.
     handler_needs needs() const noexcept { return needs_; }
-    // Whether to call start() (true) or answer() (false).
+    // Returns true if start() is to be called, false if answer() is.
     bool is_asynchronous() const noexcept { return callable_->asynchronous; }
-    // Whether the callable returns a response, whatever is before it.
+    // Returns true if the callable returns a response and no task, even behind filters that are
+    // tasks.
     bool is_plain() const noexcept { return callable_->plain; }
-    // Whether the head alone is enough for it, or for a filter of its group.
+    // Returns true if the handler, or a filter of its group, starts as soon as the head has
+    // arrived.
     bool starts_early() const noexcept { return starts_early_; }
-    // The filters of its group; nullptr: there are none.
+    // Returns the filters of its group, or nullptr if it has none.
     const internal::filter_chain* chain() const noexcept { return chain_; }
     response answer(request& r) const { return callable_->answer(r); }
-    // Through the filters of its group that are tasks.
+    // Runs the filters of its group that are tasks, and then the handler.
     task<response> start(request& r) const { return callable_->start(r); }
 
 private:
@@ -129,10 +134,10 @@ private:
         static task<response> completed(const F& f, request& r) { co_return f(r); }
         F function;
     };
-    // It has these filters, which outlive it. `tasks`: some of them are, or are about to be.
-    // Errors: std::bad_alloc, and no change.
+    // Puts the handler behind these filters, which must outlive it. `tasks`: some of them are
+    // tasks, or are about to be. Errors: std::bad_alloc, and no change.
     void put_behind(const internal::filter_chain& chain, bool tasks);
-    // The chain has changed.
+    // Called when the chain has changed.
     void refresh() noexcept;
 
     std::unique_ptr<internal::answerer> callable_;
@@ -142,19 +147,20 @@ private:
     bool behind_tasks_ = false;
 };
 
-// Looks at requests before their handlers do, and at answers before they are sent; for what routes
-// have in common and what needs no waiting. A filter that waits is a function, see next.hpp.
-// Threads: as handlers. Errors: as those of handlers.
+// Looks at requests before their handlers do, and at answers before they are sent. For what routes
+// have in common and what needs no waiting. A filter that waits is a function; see next.hpp.
+// Threads: as for handlers. Errors: as for handlers.
 class filter {
 public:
     virtual ~filter() = default;
-    // An answer in place of the handler's, or nothing. Called once for each request, when its head
-    // is there: body() is "", and what has not been received is not waited for.
+    // Returns an answer to send instead of the handler's, or nothing. Called once for each request,
+    // when its head has arrived. body() is "" then, and the server does not wait for it.
     virtual std::optional<response> before(const request&) const { return std::nullopt; }
-    // May change the answer, also one that another filter or the server gave to this request. What
-    // is no request, because its head or its body is malformed, is refused without filters. So is
-    // what the connection cuts off: a chunked body over the limit that it receives for a handler
-    // (413), and a handler that goes on when it was stopped since its time was up (503).
+    // May change the answer, including one that another filter or the server gave. Not called for
+    // what the connection answers by itself: the refusal of a malformed head or body, which is no
+    // request; the 413 for a chunked body that exceeds the limit while the server receives it for a
+    // handler; the 503 for a request that there is no memory to receive; and the 503 for a handler
+    // that does not end after its time is up and it was stopped.
     virtual void after(const request&, response&) const {}
 };
 
@@ -162,21 +168,22 @@ class route_group;
 
 namespace internal {
 
-// One router or group, as its routes see it.
+// A router or a group, as its routes see it.
 struct route_scope {
     std::string prefix;
-    std::size_t parent;  // less than its own number, but for the router's, which is 0
+    std::size_t parent;  // less than its own number; 0 for the router, which is number 0
     filter_chain chain;
 };
 
-// The functions by which routers and groups take handlers and filters. They return what a chain of
-// calls goes on with: a router itself, and a group by value, since it may be a temporary one.
-// Errors: std::invalid_argument for a malformed pattern, one that exists, or a filter that is null
-// or an empty function; what allocation throws. Then nothing has changed.
+// The functions by which routers and groups take handlers and filters. They return the object on
+// which a chain of calls continues: a router by reference, and a group by value, since it may be a
+// temporary. Errors: std::invalid_argument for a malformed pattern, a pattern that exists, or a
+// filter that is null or an empty function; what allocation throws. Nothing has changed then.
 template <class Self, class Chained>
 class route_adder {
 public:
-    // A handler of one method at the pattern. GET's also answers HEAD where that has none.
+    // Adds a handler for one method at the pattern. A handler for GET also answers HEAD where HEAD
+    // has none.
     Chained get(std::string_view pattern, handler h) {
         return self().add(method::get, pattern, std::move(h));
     }
@@ -198,14 +205,14 @@ public:
     Chained head(std::string_view pattern, handler h) {
         return self().add(method::head, pattern, std::move(h));
     }
-    // Every method that has no handler of its own there.
+    // Adds a handler for every method that has no handler of its own at the pattern.
     Chained any(std::string_view pattern, handler h) {
         return self().add(std::nullopt, pattern, std::move(h));
     }
 
-    // A filter that is a task: a callable that takes (request&, next_handler) and returns a
-    // task<response>, see next.hpp. It is for the requests that a handler answers, of routes that
-    // were added before as well. The first that was given is the outermost.
+    // Adds a filter that is a task: a callable that takes (request&, next_handler) and returns a
+    // task<response>; see next.hpp. It filters the requests that a handler answers, including those
+    // of routes that were added earlier. The filter that was added first is the outermost.
     template <filtering_function F>
     Chained use(F&& function) {
         std::shared_ptr<const filter_task_of<std::decay_t<F>>> made;
@@ -216,18 +223,19 @@ public:
         self().add_filter(std::shared_ptr<const filter_task>(std::move(made)));
         return self();
     }
-    // A filter that looks at heads, before any that is a task begins, and at answers, after all of
-    // those have ended. Before in the order in which they were given, after in the opposite order.
+    // Adds a filter that looks at heads before any filter that is a task begins, and at answers
+    // after all of those have ended. before() is called in the order in which filters were added,
+    // after() in the opposite order.
     Chained use(std::shared_ptr<const filter> f) {
         self().add_filter(std::move(f));
         return self();
     }
 
-    // Routes that have a prefix in common, parameters included, and filters of their own. "" is a
-    // group at the same place. Errors: std::invalid_argument for a prefix that is not empty and
-    // does not begin with '/', or ends with it.
+    // Makes a group: routes with a common prefix, which may have parameters, and with filters of
+    // their own. The prefix "" makes a group at the same place. Errors: std::invalid_argument for a
+    // prefix that is not empty and does not begin with '/', or ends with it.
     auto group(std::string_view prefix) { return self().make_group(prefix); }
-    // A group at the same place with these filters: `routes.with(a, b).get("/x", handler)`.
+    // Makes a group at the same place with these filters: `routes.with(a, b).get("/x", handler)`.
     template <class... Filters>
     auto with(Filters&&... filters) {
         auto made = self().make_group({});
@@ -244,15 +252,16 @@ private:
 // Collects handlers before a server starts. Patterns: see router.hpp.
 class router : public internal::route_adder<router, router&> {
 public:
-    // Filters for every request, also those that no handler answers, in the order of use().
+    // Returns the filters for every request, in the order of use(). They also see requests that no
+    // handler answers.
     const std::vector<std::shared_ptr<const filter>>& filters() const noexcept { return filters_; }
-    // Whether a filter that is no task was given to this or to a group.
+    // Returns true if a filter that is not a task was added to this router or to a group.
     bool has_filters() const noexcept { return has_filters_; }
-    // Whether a handler was declared with offload().
+    // Returns true if a handler was declared with offload().
     bool wants_pool() const noexcept { return wants_pool_; }
 
-    // The handler of such a request, or why there is none. Lifetime: `path` and this router outlive
-    // the result.
+    // Returns the handler for a request, or why there is none. Lifetime: `path` and this router
+    // outlive the result.
     internal::route_match<handler> match(method verb, std::string_view path) const noexcept {
         return routes_.match(verb, path);
     }
@@ -271,7 +280,7 @@ private:
     }
     route_group make_group(std::string_view prefix);
 
-    // The scopes are numbered; 0 is this router.
+    // Scopes are numbered; 0 is this router.
     void make_own_scope();
     std::size_t make_scope(std::size_t parent, std::string_view prefix);
     void add_to(std::size_t scope, std::optional<method> verb, std::string_view pattern,
@@ -283,7 +292,7 @@ private:
     void insert_filter(std::size_t scope, bool is_task, std::shared_ptr<const Filter> f,
                        std::vector<std::shared_ptr<const Filter>> internal::filter_chain::* list);
 
-    // Handlers refer to the chains in it: so the routes go first.
+    // Handlers refer to the chains in the scopes, so the routes are destroyed first.
     std::vector<std::unique_ptr<internal::route_scope>> scopes_;
     internal::route_table<handler> routes_;
     std::vector<std::size_t> scope_of_;  // by route
@@ -292,10 +301,10 @@ private:
     bool has_filters_ = false;
 };
 
-// Routes of a router with a common prefix and filters for them alone; those of the router and of
-// the groups around it come first. A request that none of its handlers answers (404, 405, the
-// answer to OPTIONS) passes only the filters of the router that are no tasks.
-// Lifetime: the router outlives it, and is not moved before it was last used.
+// Routes of a router with a common prefix and filters of their own. The filters of the router and
+// of the enclosing groups come first. A request that no handler of the group answers (404, 405, the
+// answer to OPTIONS) passes only the filters of the router that are not tasks. Lifetime: the router
+// outlives the group, and is not moved before the group's last use.
 class route_group : public internal::route_adder<route_group, route_group> {
 private:
     friend class router;

@@ -1,15 +1,15 @@
-// Requests as handlers see them, responses as they make them, and responses as bytes.
+// Requests as handlers see them, responses as handlers make them, and responses as bytes.
 #pragma once
-// A response cannot be made to lie about its framing: names and values with CR, LF or NUL are
-// refused, and the fields that frame it (Content-Length, Transfer-Encoding, Connection, Date) are
-// written by serialize() alone.
+// A response cannot contradict its own framing. Names and values with CR, LF, or NUL are refused.
+// Only serialize() writes the fields that frame it: Content-Length, Transfer-Encoding, Connection,
+// and Date.
 
 #include <coppice/base/clock.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/http/date.hpp>
+#include <coppice/http/internal/request_values.hpp>
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
-#include <coppice/http/request_values.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/stop/inplace.hpp>
 
@@ -44,26 +44,26 @@ class body_source;
 class next_handler;
 class peer_address;
 
-// Where a request came from, and how long its answer is wanted; lent by the connection.
+// Where a request came from, and how long its answer is wanted. The connection owns it.
 struct request_origin {
     io::context* loop = nullptr;  // the loop that owns the connection
-    int connection = -1;          // its file
-    inplace_stop_token stop;      // requested when the client is gone, or the deadline has passed
+    int connection = -1;          // its file descriptor
+    inplace_stop_token stop;      // requested when the client is gone or the deadline has passed
     internal::time_point deadline = internal::time_point::max();
-    body_reader* body = nullptr;            // only for handlers that read_body() declares
-    const std::string* trailers = nullptr;  // the field lines behind a chunked body
-    peer_address* peer = nullptr;           // of the client
+    body_reader* body = nullptr;            // only for handlers declared with read_body()
+    const std::string* trailers = nullptr;  // the field lines after a chunked body
+    peer_address* peer = nullptr;           // the client's
     thread_pool* pool = nullptr;            // where its handler runs; nullptr: on the loop
 };
 
-// One `{name}` of a route and the part of the path it matched, not decoded.
+// One `{name}` of a route, and the part of the path that it matched, not decoded.
 struct path_parameter {
     std::string_view name;
     std::string_view raw;
 };
 
 // The parameters of a matched route: views into the route table and the path, in a fixed array.
-// Copies cost what is in it, most often nothing.
+// Cost: a copy copies only the parameters that are set, usually none.
 class path_parameters {
 public:
     static constexpr std::size_t capacity = 8;
@@ -80,11 +80,11 @@ public:
     std::size_t size() const noexcept { return count_; }
     const path_parameter* begin() const noexcept { return items_; }
     const path_parameter* end() const noexcept { return items_ + count_; }
-    // The part of the path that `name` matched, as sent.
+    // Returns the part of the path that `name` matched, as sent.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
 
     void clear() noexcept { count_ = 0; }
-    // Stops the process when full: routes cannot have more (see router.hpp).
+    // Stops the process if the array is full; no route has more parameters (see router.hpp).
     void push_back(path_parameter) noexcept;
     void pop_back() noexcept { --count_; }
     path_parameter& operator[](std::size_t index) noexcept { return items_[index]; }
@@ -92,85 +92,90 @@ public:
 private:
     std::size_t count_ = 0;
     union {
-        path_parameter items_[capacity];  // the first count_ are alive; the type is trivial
+        path_parameter
+            items_[capacity];  // only the first count_ are initialized; the type is trivial
     };
 };
 
-// What a handler gets. Lifetime: views; the head, the body and the route table outlive it. It is
-// moved, not copied, since it owns what filters have set.
+// What a handler gets. It can be moved but not copied, since it owns the values that filters have
+// set. Lifetime: it holds views; the head, the body, and the route table outlive it.
 class request {
 public:
-    // Of a parsed head, which may lack a body, a route and a server, as in a test.
+    // Makes a request of a parsed head. A test may leave out the body, the route, and the server.
     request(const request_head& head, std::string_view body, const path_parameters& parameters = {},
             const request_origin* origin = nullptr) noexcept
         : head_(&head), origin_(origin), body_(body), parameters_(parameters) {}
 
-    // What was sent: the head and its parts, see request_head, and the body.
+    // What was sent: the head, its parts (see request_head), and the body.
     const request_head& head() const noexcept { return *head_; }
     method verb() const noexcept { return head_->verb(); }
     std::string_view target() const noexcept { return head_->target(); }
     std::string_view path() const noexcept { return head_->path(); }
     std::string_view body() const noexcept { return body_; }
-    // The first field of that name, whatever its case.
+    // Returns the value of the first field of that name. Case is ignored.
     std::optional<std::string_view> find(std::string_view name) const noexcept {
         return head_->find(name);
     }
-    // What the route's pattern has captured.
+    // Returns what the route's pattern has captured.
     const path_parameters& parameters() const noexcept { return parameters_; }
 
-    // Requested when the client has gone away, the deadline has passed, or the server cuts off.
-    // It is requested on the loop's thread. Never for a request that came from no server.
+    // Returns the token that is requested when the client has gone away, when the deadline has
+    // passed, or when the server cuts off. The request is made on the loop's thread. It is never
+    // made for a request that came from no server.
     inplace_stop_token stop_token() const noexcept {
         return origin_ == nullptr ? inplace_stop_token() : origin_->stop;
     }
-    // When the answer must be there. A read() of incoming() moves it later by the time for which it
-    // has waited for the client: so no other thread may ask for it during a read().
+    // Returns the time at which the answer must be made. A read() of incoming() moves it later by
+    // the time that it has waited for the client. Threads: not during a read() on another thread.
     internal::time_point deadline() const noexcept {
         return origin_ == nullptr ? internal::time_point::max() : origin_->deadline;
     }
-    // The loop that owns the connection. Errors: a request that came from no server stops the
-    // process.
+    // Returns the loop that owns the connection. Errors: a request that came from no server stops
+    // the process.
     io::context& loop() const noexcept;
-    // The time of day where its server runs: in a simulation, the simulation's. Threads: any.
+    // Returns the time of day of the server, which is the simulation's time in a simulation.
+    // Threads: any.
     std::chrono::sys_seconds wall_time() const noexcept;
-    // The client's address, also after it is gone if somebody has asked before; unspecified if it
-    // was gone then, or if the request came from no server. Threads: any. Cost: a lock, and for the
-    // first that asks a system call.
+    // Returns the client's address. After the client is gone it returns the address only if it was
+    // asked for before; otherwise, and for a request that came from no server, the address is
+    // unspecified. Threads: any. Cost: a lock; the first call also makes a system call.
     io::endpoint peer() const noexcept;
-    // The body as it arrives, for handlers that read_body() declares; body() is "" there.
+    // Returns the body as it arrives, for handlers declared with read_body(); body() is "" there.
     // Errors: any other request stops the process.
     body_reader& incoming() const noexcept;
-    // The first field of that name behind a chunked body that has been read to its end.
-    // A trailer never changes what a field of the head says (RFC 9110 section 6.5.1).
+    // Returns the first trailer field of that name, after a chunked body that has been read to its
+    // end. A trailer never changes what a field of the head says (RFC 9110 section 6.5.1).
     std::optional<std::string_view> trailer(std::string_view name) const noexcept;
 
-    // The query parameter as sent; "" for a name without a value; nothing if it is absent.
+    // Returns the query parameter as sent: "" for a name without a value, nothing if it is absent.
     std::optional<std::string_view> query(std::string_view name) const noexcept {
         return query_value(head_->query(), name);
     }
-    // The first query parameter of that name as a T: std::string (decoded, '+' is a space),
+    // Returns the first query parameter of that name as a T: std::string (decoded, '+' is a space),
     // std::string_view (as sent), an integer, bool ("true", "1", "false", "0"), a finite
     // floating-point number, or a type with `bool parse_parameter(std::string_view, T&)` in its
-    // namespace, which gets the decoded text. Nothing if it is absent or is no T; query(name) tells
-    // which, and so do the two below.
+    // namespace, which gets the decoded text. Returns nothing if the parameter is absent or is not
+    // a T. query(name), require_query() and optional_query() tell the two apart.
     template <class T>
     std::optional<T> query(std::string_view name) const {
         return convert<T>(query(name), internal::plus_sign::space);
     }
-    // The same for a parameter that must be there.
-    // Errors: status_error, 400 with the parameter's name, if it is absent or is no T.
+    // Returns a parameter that must be present. Errors: status_error, 400 with the parameter's
+    // name, if it is absent or is not a T.
     template <class T>
     T require_query(std::string_view name) const {
         return require<T>("query", name, query(name), internal::plus_sign::space);
     }
-    // The same for one that may be absent: nothing. Errors: status_error, 400, if it is no T.
+    // Returns a parameter that may be absent, or nothing. Errors: status_error, 400, if it is not a
+    // T.
     template <class T>
     std::optional<T> optional_query(std::string_view name) const {
         const std::optional<std::string_view> raw = query(name);
         if (!raw) return std::nullopt;
         return require<T>("query", name, raw, internal::plus_sign::space);
     }
-    // Every query parameter of that name, in order. Errors: status_error, 400, if one is no T.
+    // Returns every query parameter of that name, in order. Errors: status_error, 400, if one is
+    // not a T.
     template <class T = std::string>
     std::vector<T> query_all(std::string_view name) const {
         std::vector<T> all;
@@ -180,13 +185,14 @@ public:
         }
         return all;
     }
-    // The path parameter as a T, see query(). Nothing if the route has none of that name or it is
-    // no T.
+    // Returns the path parameter as a T; see query(). Returns nothing if the route has no parameter
+    // of that name, or if it is not a T.
     template <class T = std::string>
     std::optional<T> parameter(std::string_view name) const {
         return convert<T>(parameters_.find(name), internal::plus_sign::literal);
     }
-    // Errors: status_error, 400, if it is no T; std::out_of_range if the route has none.
+    // Returns the path parameter as a T. Errors: status_error, 400, if it is not a T;
+    // std::out_of_range if the route has no parameter of that name.
     template <class T = std::string>
     T require_parameter(std::string_view name) const {
         const std::optional<std::string_view> raw = parameters_.find(name);
@@ -194,16 +200,16 @@ public:
         return require<T>("path", name, raw, internal::plus_sign::literal);
     }
 
-    // Hands a value to what comes behind in this request: the next filters and the handler. One of
-    // each type; a second replaces the first. It is destroyed with the request, also when that is
-    // stopped; and before the producer of a streamed body begins, as are a filter's and a handler's
-    // locals: what the producer needs it owns. Errors: what moving it throws, and std::bad_alloc;
-    // then nothing has changed. Cost: one allocation.
+    // Hands a value to the later filters and the handler of this request. A request holds one value
+    // of each type; a second one replaces the first. The value is destroyed with the request, also
+    // if the request is stopped. It is destroyed before the producer of a streamed body begins, as
+    // are the locals of filters and handlers, so the producer must own what it needs. Errors: what
+    // moving the value throws, and std::bad_alloc; nothing has changed then. Cost: one allocation.
     template <class T>
     T& set(T value) {
         return values_.set<T>(std::move(value));
     }
-    // The value of that type; nullptr: none was set.
+    // Returns the value of that type, or nullptr if none was set.
     template <class T>
     T* find() noexcept {
         static_assert(std::is_same_v<T, std::decay_t<T>>, "values are kept by their plain type");
@@ -214,7 +220,7 @@ public:
         static_assert(std::is_same_v<T, std::decay_t<T>>, "values are kept by their plain type");
         return values_.find<T>();
     }
-    // The same for a value that a filter is known to have set. Errors: std::out_of_range if not.
+    // Returns a value that a filter must have set. Errors: std::out_of_range if none has.
     template <class T>
     T& get() {
         T* const value = find<T>();
@@ -251,21 +257,21 @@ private:
     internal::request_values values_;
 };
 
-// A std::string_view that is no constant, since it may change or is made here: what it shows may be
-// gone before the response is.
+// A std::string_view that is not const. It may change or was made here, so its text may be gone
+// before the response is.
 template <class View>
 concept passing_view =
     std::same_as<View, std::string_view> || std::same_as<View, std::string_view&>;
 
-// Text that outlives every response: a literal, or what a caller vouches for.
+// Text that outlives every response: a literal, or text whose lifetime the caller promises.
 class static_text {
 public:
     constexpr static_text() noexcept = default;
-    // Literals and other compile-time text; anything with a shorter life does not compile.
+    // Takes literals and other compile-time text. Text with a shorter lifetime does not compile.
     template <std::size_t N>
     consteval static_text(const char (&literal)[N]) noexcept : view_(literal, N - 1) {}
     consteval static_text(std::string_view text) noexcept : view_(text) {}
-    // Text whose owner outlives every response that uses it, by the caller's word.
+    // Takes text whose owner, as the caller promises, outlives every response that uses it.
     static constexpr static_text promised(std::string_view text) noexcept {
         static_text result;
         result.view_ = text;
@@ -277,14 +283,14 @@ private:
     std::string_view view_;
 };
 
-// What a handler answers. Movable and copyable. A static body is never copied, an owned one is
-// moved, a streamed one is shared and can be sent once.
+// What a handler answers. Movable and copyable. A static body is never copied, and an owned one is
+// moved. Copies share a streamed body, which can be sent once.
 class response {
 public:
-    // An empty answer. Errors: a code outside 100 to 599 stops the process.
+    // Makes an answer without a body. Errors: a code outside 100 to 599 stops the process.
     explicit response(int status = 200) noexcept;
 
-    // An answer of the media type that the name says, text/plain and text/html in UTF-8.
+    // Makes an answer of the media type that the name says; text/plain and text/html are in UTF-8.
     static response text(static_text body, int status = 200) noexcept;
     static response html(static_text body, int status = 200) noexcept;
     static response json(static_text body, int status = 200) noexcept;
@@ -300,8 +306,8 @@ public:
     static response json(String body, int status = 200) noexcept {
         return json({}, status).body(std::move(body));
     }
-    // What a view shows is copied, and need not outlive the call. A const view has to be a
-    // constant, and is not copied. Errors: std::bad_alloc.
+    // These copy the text of the view, which need not outlive the call. A const view must be a
+    // constant and is not copied. Errors: std::bad_alloc.
     template <passing_view View>
     static response text(View&& body, int status = 200) {
         return text(std::string(body), status);
@@ -314,18 +320,19 @@ public:
     static response json(View&& body, int status = 200) {
         return json(std::string(body), status);
     }
-    // A short text: the reason given or the code's standard phrase. No body if the code has none.
+    // Makes an answer with a short text: `reason`, or the code's standard phrase. It has no body if
+    // the code allows none.
     static response status(int code, static_text reason = {}) noexcept;
 
     int status() const noexcept { return status_; }
-    // "" if the body is streamed.
+    // Returns the body; "" if it is streamed.
     std::string_view body() const noexcept { return owns_ ? std::string_view(owned_) : static_; }
-    // The streamed body, or nullptr. See body.hpp.
+    // Returns the streamed body, or nullptr. See body.hpp.
     const std::shared_ptr<body_source>& source() const noexcept { return source_; }
     std::string_view content_type() const noexcept { return type_.view(); }
-    // The other fields as they will be sent: lines that end in CRLF.
+    // Returns the other fields as they will be sent: lines that end in CRLF.
     std::string_view fields() const noexcept { return fields_; }
-    // The value of the first of those fields with that name.
+    // Returns the value of the first of those fields that has this name.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
     bool closes() const noexcept { return close_; }
 
@@ -342,18 +349,18 @@ public:
         return body(std::string(text));
     }
     response& body(std::shared_ptr<body_source> source) & noexcept;
-    // The media type of the body. Errors: std::invalid_argument if it cannot be a field value.
+    // Sets the media type of the body. Errors: std::invalid_argument if it cannot be a field value.
     response& content_type(static_text type) &;
-    // Adds a field line. Errors: std::invalid_argument, and no change, if the name is no token, if
-    // the value has a control byte or whitespace around it, or if the field is one that serialize()
-    // or content_type() writes: Content-Length, Transfer-Encoding, Connection, Date, Content-Type.
+    // Adds a field line. Errors: std::invalid_argument, and no change, if the name is not a token,
+    // if the value has a control byte or whitespace around it, or if serialize() or content_type()
+    // writes the field: Content-Length, Transfer-Encoding, Connection, Date, Content-Type.
     response& add(std::string_view name, std::string_view value) &;
     // Ends the connection after this answer.
     response& close() & noexcept;
-    // Puts W/ before an ETag that was added and is strong: the body is another one, that means the
-    // same.
+    // Puts W/ before a strong ETag that was added: the bytes of the body differ, and its meaning
+    // does not.
     response& weaken_etag() &;
-    // Changes the code, and nothing else.
+    // Changes only the code.
     response& with_status(int code) & noexcept;
 
     response&& body(static_text text) && noexcept { return std::move(body(text)); }
@@ -385,22 +392,22 @@ private:
     std::shared_ptr<body_source> source_;  // the body if it is streamed
 };
 
-// "Not Found" for 404; "" for a code without a registered phrase.
+// Returns "Not Found" for 404; "" for a code without a registered phrase.
 std::string_view reason_phrase(int status) noexcept;
 
 namespace internal {
 
-// What an answer's code says of its content, before any field (RFC 9110 sections 6.4.1 and
-// 15.3.6). The server frames what it sends by it, the client what it receives.
+// What an answer's code says about its content, whatever the fields say (RFC 9110 sections 6.4.1
+// and 15.3.6). The server frames by it what it sends, and the client what it receives.
 enum class answer_content : unsigned char {
     any,     // framed by the fields
-    empty,   // framed by the fields, but the sender has nothing to send: 205
+    empty,   // framed by the fields, but the sender sends no content: 205
     absent,  // the answer ends with its head: 1xx, 204, 304
 };
 
 }  // namespace internal
 
-// The rule for answers with this code.
+// Returns the rule for answers with this code.
 constexpr internal::answer_content content_of(int status) noexcept {
     if (status == 200) [[likely]]
         return internal::answer_content::any;
@@ -410,7 +417,7 @@ constexpr internal::answer_content content_of(int status) noexcept {
 
 namespace internal {
 
-// Whether an answer with this code ends with its head: 1xx, 204, 304.
+// Returns true if an answer with this code ends with its head: 1xx, 204, 304.
 inline bool bodyless(int status) noexcept {
     return content_of(status) == answer_content::absent;
 }
@@ -421,21 +428,21 @@ inline bool bodyless(int status) noexcept {
 struct serialize_options {
     bool keep_alive = true;
     bool head_only = false;  // the request was HEAD: the same fields, no body
-    int minor_version =
-        1;  // the request's: a 1.0 client must be told that it may keep the connection
+    // the request's; a 1.0 client must be told that it may keep the connection
+    int minor_version = 1;
     std::string_view date = {};                // IMF-fixdate, see date_cache; "": no Date field
-    std::optional<std::uint64_t> length = {};  // of the body, if it is not in the response
-    bool chunked = false;                      // Transfer-Encoding goes in place of Content-Length
-    bool unframed = false;                     // neither: the end of the connection ends the body
+    std::optional<std::uint64_t> length = {};  // of a body that is not in the response
+    bool chunked = false;                      // write Transfer-Encoding instead of Content-Length
+    bool unframed = false;  // write neither: the end of the connection ends the body
 };
 
-// Appends the answer's bytes to `out`.
-// Cost: no allocation once `out` has the capacity; the body is copied once, into `out`.
+// Appends the answer's bytes to `out`. Cost: no allocation once `out` has the capacity; the body is
+// copied once, into `out`.
 void serialize(const response&, const serialize_options&, std::string& out);
 inline void serialize(const response& answer, bool keep_alive, bool head_only, std::string& out) {
     serialize(answer, {.keep_alive = keep_alive, .head_only = head_only}, out);
 }
-// The same without the body, for callers that send it from where it lies.
+// Appends the answer's head only, for callers that send the body from where it lies.
 void serialize_head(const response&, const serialize_options&, std::string& out);
 
 }  // namespace coppice::http

@@ -1,20 +1,21 @@
-// next_handler: what a filter that is a task calls to let its request pass; used by handler.hpp.
+// next_handler: what a filter that is a task calls to pass its request on; used by handler.hpp.
 #pragma once
-// A filter in the form of a function wraps the handler:
+// A filter that is a function wraps the handler:
 //
 //   [](request& r, next_handler next) -> task<response> {
 //       ...                                    // before the handler; may co_return an answer
 //       response answer = co_await next();     // the next filter, or the handler
-//       ...                                    // behind it
+//       ...                                    // after it
 //       co_return answer;
 //   }
 //
-// It begins where and when its handler would: on the loop or on the pool, with the whole body, or
-// with the head alone if the handler is declared with read_body(). Wherever the filter has gone
-// before it awaits next(), the handler begins where it would without filters. What the handler
-// throws passes through next(), and what is stopped stops the filter too.
+// The filter begins where and when its handler would: on the loop or on the pool, with the whole
+// body, or with the head alone if the handler is declared with read_body(). The filter may have
+// moved to another scheduler before it awaits next(); the handler still begins where it would
+// without filters. Exceptions of the handler pass through next(). A handler that is stopped stops
+// the filter too.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/task/task.hpp>
@@ -34,30 +35,31 @@ namespace internal {
 
 class filtered_answerer;
 
-// A handler's function, whatever its type; with the filters before it, if it has any.
+// A handler's function, whatever its type, together with the filters before it, if there are any.
 class answerer : immovable {
 public:
     answerer(bool is_async, bool is_plain) noexcept : asynchronous(is_async), plain(is_plain) {}
     virtual ~answerer() = default;
     virtual response answer(request&) const = 0;
     virtual task<response> start(request&) const = 0;
-    const bool asynchronous;  // start() is called, else answer()
-    const bool plain;         // the function behind the filters is no task
+    const bool asynchronous;  // call start(), otherwise answer()
+    const bool plain;         // the function behind the filters is not a task
 };
 
 }  // namespace internal
 
-// What is behind a filter: the next one, or the handler. Threads: the filter's. A filter takes it
-// by value, so that it lives as long as the filter's frame. Lifetime: shorter than the request.
+// What comes after a filter: the next filter or the handler. A filter takes it by value, so that it
+// lives as long as the filter's frame. Threads: the filter's. Lifetime: shorter than the request.
 class next_handler {
 public:
     next_handler(next_handler&&) noexcept = default;
     next_handler& operator=(next_handler&&) noexcept = default;
 
-    // Gives the answer of what is behind the filter. It starts when the task is awaited, and does
-    // not if it never is; a second call runs it again, without a body that a handler has read: one
-    // that calls read_json() or read_multipart() then fails with std::logic_error.
-    // Cost: one frame of the next filter; for the handler one more than its own.
+    // Gives the answer of the next filter or of the handler. It starts when the task is awaited,
+    // and never runs if the task is not awaited. A second call runs it again. A body that a handler
+    // has read is not available to that second run: a handler that calls read_json() or
+    // read_multipart() then fails with std::logic_error. Cost: one frame for the next filter; for
+    // the handler, one more than its own.
     task<response> operator()() const;
 
 private:
@@ -68,7 +70,7 @@ private:
 
     const internal::filtered_answerer* of_;
     request* request_;
-    std::size_t index_;  // of the filter that is called
+    std::size_t index_;  // of the filter to call
 };
 
 namespace internal {
@@ -83,7 +85,8 @@ public:
 template <class F>
 concept filtering_function = std::is_invocable_v<const std::decay_t<F>&, request&, next_handler>;
 
-// Whether a filter takes a reference to its next_handler, which is gone when its task starts.
+// True if a filter takes a reference to its next_handler, which is gone when the filter's task
+// starts.
 template <class F>
 inline constexpr bool refers_to_next =
     std::is_invocable_v<const F&, request&, const next_handler&> ||
@@ -94,7 +97,7 @@ inline constexpr bool refers_to_next<F> =
     std::is_invocable_v<const F&, request&, const next_handler&> ||
     std::is_same_v<decltype(&F::operator()), task<response> (F::*)(request&, next_handler&&) const>;
 
-// Whether it is a function pointer or a wrapper of a function, and has none.
+// Returns true if `function` is a null function pointer or an empty function wrapper.
 template <class F>
 bool is_empty_function(const F& function) noexcept {
     if constexpr (std::is_pointer_v<F> || std::is_assignable_v<F&, std::nullptr_t>) {
@@ -125,13 +128,14 @@ private:
     F function_;
 };
 
-// The filters of one group, those of the groups around it first. Lists grow before a server starts.
+// The filters of one group, after those of the enclosing groups. The lists grow only before a
+// server starts.
 struct filter_chain {
     std::vector<std::shared_ptr<const filter>> filters;  // not the router's own
     std::vector<std::shared_ptr<const filter_task>> tasks;
 };
 
-// A handler's function behind the tasks of a chain, which outlives this.
+// A handler's function behind the tasks of a chain. Lifetime: the chain outlives it.
 class filtered_answerer final : public answerer {
 public:
     filtered_answerer(std::unique_ptr<answerer> inner, const filter_chain& chain) noexcept

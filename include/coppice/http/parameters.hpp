@@ -1,4 +1,4 @@
-// Parameters as values, and status_error, the refusal of those that are none; used by requests.
+// Parameters as typed values, and status_error, which refuses malformed ones; used by requests.
 #pragma once
 
 #include <coppice/http/uri.hpp>
@@ -16,11 +16,11 @@
 
 namespace coppice::http {
 
-// Thrown by a handler or a filter: its request is answered with this status and text, as
-// text/plain. It is an answer and no fault: on_exception does not hear of it.
+// Thrown by a handler or a filter: the server answers the request with this status and text, as
+// text/plain. It is an answer and not a fault, so on_exception is not called for it.
 class status_error : public std::runtime_error {
 public:
-    // `text` is what the client reads. Errors: a status outside 200 to 599 stops the process.
+    // `text` is sent to the client. Errors: a status outside 200 to 599 stops the process.
     status_error(int status, const std::string& text);
     int status() const noexcept { return status_; }
 
@@ -28,13 +28,13 @@ private:
     int status_;
 };
 
-// A status_error with 400: `throw http::bad_request("the range is empty");`
+// Makes a status_error with 400: `throw http::bad_request("the range is empty");`
 status_error bad_request(const std::string& text);
 
 namespace internal {
 
-// A type of the user's own, with this function beside it: gives `value` what the decoded `text`
-// means, or returns false.
+// A user's type with this function in its namespace. The function sets `value` to what the decoded
+// `text` means, or returns false.
 template <class T>
 concept parsed_by_its_own = requires(std::string_view text, T& value) {
     { parse_parameter(text, value) } -> std::same_as<bool>;
@@ -63,11 +63,11 @@ constexpr value_form form_of() noexcept {
     }
 }
 
-// "true" or "1", "false" or "0".
+// Reads "true" or "1", "false" or "0"; returns nothing for other texts.
 std::optional<bool> parse_bool(std::string_view text) noexcept;
 
-// The finite number that all of `text` spells in decimal, "-1.5e3" for one. Nothing for an empty
-// text, a leading '+', a space, or a number that does not fit.
+// Returns the finite number that all of `text` spells in decimal, such as "-1.5e3". Returns nothing
+// for an empty text, a leading '+', a space, or a number that does not fit.
 template <std::floating_point Number>
 std::optional<Number> parse_number(std::string_view text) noexcept {
     Number value{};
@@ -78,7 +78,8 @@ std::optional<Number> parse_number(std::string_view text) noexcept {
     return value;
 }
 
-// The value that a parameter spells, or nothing. Integers and bools are read as sent.
+// Returns the value that a parameter spells, or nothing. Integers and bools are read as sent,
+// without percent-decoding.
 template <class T>
 std::optional<T> parse_value(std::string_view raw, plus_sign plus) {
     if constexpr (std::same_as<T, std::string_view>) {
@@ -108,8 +109,9 @@ std::optional<T> parse_value(std::string_view raw, plus_sign plus) {
     }
 }
 
-// Throws the status_error of a query or path parameter that is absent, or is no such value. What
-// the client has sent is quoted in part, without a byte that a terminal or a browser acts on.
+// Throws the status_error for a parameter or form field that is absent or does not have the
+// required form. The message quotes the beginning of what the client sent, without bytes that a
+// terminal or a browser acts on.
 [[noreturn]] void refuse_parameter(std::string_view kind, std::string_view name,
                                    std::optional<std::string_view> raw, const value_form&);
 // Throws std::out_of_range: the route's pattern has no such parameter.

@@ -1,22 +1,23 @@
 // HTTP/1.1 request heads and chunked bodies, from bytes to values; used by the server.
 #pragma once
-// Everything here is a function of bytes: no sockets, no clock, no allocation, nothing throws, but
-// for kept trailers. The grammar is that of RFC 9112 and RFC 9110 without their permissions to
-// repair: whatever two parsers could read differently is refused (docs/http-parsing.md lists each
+// Everything here is a function of bytes: no sockets, no clock, no allocation, and no exceptions,
+// except for kept trailers. The grammar is that of RFC 9112 and RFC 9110, without their permissions
+// to repair: what two parsers could read differently is refused (docs/http-parsing.md lists each
 // case).
 //
-// Two rules hold for every input, and the fuzzers check them.
+// Two rules hold for every input. The fuzzers check them.
 //
-// Prefixes decide. Each byte is judged when it is reached, each field line at its end. The shortest
-// prefix that is wrong, or that exceeds a limit, gives the error, and every longer input that
-// starts with it gives the same error. So one buffer, any split of it, and one byte at a time all
-// agree.
+// Prefixes decide. Each byte is judged when it is reached, and each field line at its end. The
+// shortest prefix that is wrong, or that exceeds a limit, gives the error. Every longer input that
+// starts with that prefix gives the same error. One buffer, any split of it, and one byte at a time
+// therefore all agree.
 //
-// `partial` means that some continuation may still be valid. Three judgements wait for more bytes
-// than they strictly need: a target's form for the space behind it, a field's value for the end of
-// its line, and what the whole head lacks (Host, a final chunked coding) for its end.
+// `partial` means that some continuation may still be valid. Three judgments wait for more bytes
+// than they strictly need. The form of a target waits for the space after it, the value of a field
+// waits for the end of its line, and what the whole head lacks (Host, a final chunked coding) waits
+// for the head's end.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 
 #include <array>
 #include <cstddef>
@@ -28,7 +29,7 @@
 
 namespace coppice::http {
 
-// What one request may cost. In bytes unless the name says otherwise.
+// What one request may take. In bytes, unless the name says otherwise.
 struct limits {
     std::size_t target_bytes_max = 8 * 1024;       // beyond: 414
     std::size_t header_bytes_max = 32 * 1024;      // all field lines with their CRLFs; beyond: 431
@@ -55,10 +56,10 @@ inline constexpr std::size_t method_count = 10;
 
 }  // namespace internal
 
-// "GET" for get; "" for other.
+// Returns "GET" for get; "" for other.
 std::string_view to_string(method) noexcept;
 
-// One field line; the value is without the whitespace around it.
+// One field line. The value is without the whitespace around it.
 struct field {
     std::string_view name;
     std::string_view value;
@@ -68,47 +69,52 @@ enum class parse_status : unsigned char { complete, partial, error };
 
 struct parse_result {
     parse_status status = parse_status::partial;
-    std::size_t consumed = 0;  // complete: bytes of the head, a leading empty line included; else 0
-    int error = 0;             // error: 400, 413, 414, 431, 501 or 505
-    const char* reason = "";   // error: one sentence, static
+    // if complete: bytes of the head, including a leading empty line; else 0
+    std::size_t consumed = 0;
+    int error = 0;            // if error: 400, 413, 414, 431, 501, or 505
+    const char* reason = "";  // if error: one sentence, static text
 };
 
-// What a request says before its body: views into the parsed bytes.
-// Lifetime: valid after `complete`, as long as the parsed bytes stay where they are.
-// Cost: fixed size, a few KiB; reusable, never allocates.
+// What a request says before its body: views into the parsed bytes. Lifetime: valid after
+// `complete`, as long as the parsed bytes stay where they are. Cost: a fixed size of a few KiB;
+// reusable, never allocates.
 class request_head {
 public:
     static constexpr std::size_t capacity = 100;  // fields
 
-    // The method; its name as sent, for those that are not known.
+    // Returns the method. method_text() is the name as sent, for methods that are `other`.
     method verb() const noexcept { return verb_; }
     std::string_view method_text() const noexcept { return method_text_; }
-    // The request target as sent.
+    // Returns the request target as sent.
     std::string_view target() const noexcept { return target_; }
-    // The path, not decoded: "*" for OPTIONS of the server itself, "" for CONNECT, else a text that
-    // starts with '/'. Every '%' in path and query is followed by two hexadecimal digits.
+    // Returns the path, not decoded: "*" for OPTIONS of the server itself, "" for CONNECT,
+    // otherwise a text that starts with '/'. Every '%' in path and query is followed by two
+    // hexadecimal digits.
     std::string_view path() const noexcept { return path_; }
-    // What follows the first '?', not decoded; "" if nothing does.
+    // Returns what follows the first '?', not decoded; "" if nothing does.
     std::string_view query() const noexcept { return query_; }
-    // 0 or 1: HTTP/1.2 and later are read as 1.1 (RFC 9110 section 2.5).
+    // Returns 0 or 1. HTTP/1.2 and later are read as 1.1 (RFC 9110 section 2.5).
     int minor_version() const noexcept { return minor_version_; }
     std::span<const field> fields() const noexcept { return {fields_.data(), count_}; }
-    // The first field of that name, whatever its case. O(fields).
+    // Returns the value of the first field of that name. Case is ignored. Cost: O(fields).
     std::optional<std::string_view> find(std::string_view name) const noexcept;
-    // The authority the request is for, with its port: the target's if it has one (RFC 9112 section
-    // 3.2.2), else the Host field's. "" only in HTTP/1.0.
+    // Returns the authority that the request is for, with its port: the target's if it has one (RFC
+    // 9112 section 3.2.2), otherwise the Host field's. "" only in HTTP/1.0.
     std::string_view host() const noexcept { return host_; }
-    // "http" or "https", in the sender's spelling, if the target is in absolute-form, else "".
+    // Returns "http" or "https", in the sender's spelling, if the target is in absolute-form;
+    // otherwise "".
     std::string_view scheme() const noexcept { return scheme_; }
-    // Whether the client allows another request behind this one (RFC 9112 section 9.3).
+    // Returns true if the client allows another request after this one (RFC 9112 section 9.3).
     bool keep_alive() const noexcept { return keep_alive_; }
-    // Whether the client waits for 100 (Continue) before it sends a body it has declared.
+    // Returns true if the client waits for 100 (Continue) before it sends a body that it has
+    // declared.
     bool expects_continue() const noexcept {
         return expects_continue_ && (chunked_ || length_.value_or(0) != 0);
     }
-    // Whether the body comes in chunks.
+    // Returns true if the body comes in chunks.
     bool chunked() const noexcept { return chunked_; }
-    // The declared length. Without it and without chunked() there is no body.
+    // Returns the declared length in bytes. There is no body if there is neither a length nor
+    // chunked().
     std::optional<std::uint64_t> content_length() const noexcept { return length_; }
 
 private:
@@ -132,14 +138,13 @@ private:
 };
 
 // Reads the head at the front of `bytes` (RFC 9112 sections 2 to 6). Pure: the same bytes give the
-// same answer. `out` is meaningful only after `complete`.
-// Cost: O(bytes), no allocation. Called again for every byte of a slow sender it is quadratic;
-// head_parser is not.
+// same result. `out` is meaningful only after `complete`. Cost: O(bytes), no allocation. Calling it
+// again for every byte of a slow sender is quadratic; head_parser is not.
 parse_result parse_head(std::string_view bytes, request_head& out, const limits&) noexcept;
 
 namespace internal {
 
-// The state a head_parser keeps between calls: where in the grammar the bytes so far ended.
+// The state that a head_parser keeps between calls: where in the grammar the bytes so far ended.
 struct head_state {
     enum class phase : unsigned char { start, verb, target, version, line, name, value };
     phase at = phase::start;
@@ -149,13 +154,13 @@ struct head_state {
     bool close_seen = false;
     bool keep_alive_seen = false;
     std::size_t token = 0;    // offset of the token that is being read
-    std::size_t scanned = 0;  // offset up to which its bytes are known to be good
+    std::size_t scanned = 0;  // offset up to which the token's bytes are known to be good
     std::size_t block = 0;    // offset of the first field line
     std::size_t query = 0;    // offset of the target's first '?', or 0
 };
 
-// The same machine over the instruction sets that this processor has, worst first, the one in use
-// last; for tests and benchmarks, which compare them. A fresh state begins a head.
+// The same state machine for each instruction set that this processor has, the slowest first; the
+// last one is in use. For tests and benchmarks, which compare them. A fresh state begins a head.
 struct named_machine {
     const char* name;
     parse_result (*run)(std::string_view bytes, head_state& state, request_head& out,
@@ -165,16 +170,17 @@ std::span<const named_machine> head_machines() noexcept;
 
 }  // namespace internal
 
-// parse_head for heads that arrive in pieces: each byte is looked at once.
+// parse_head for heads that arrive in pieces: looks at each byte once.
 class head_parser {
 public:
     explicit head_parser(const limits& limit) noexcept : limits_(limit) {}
 
-    // As parse_head(bytes, head(), limits). While the answer is `partial`, the next call's bytes
-    // must begin with this call's; if they have moved in memory, parsing starts over by itself.
+    // Parses as parse_head(bytes, head(), limits). While the result is `partial`, the next call's
+    // bytes must begin with this call's. If the bytes have moved in memory, parsing starts over
+    // automatically.
     parse_result parse(std::string_view bytes) noexcept;
     const request_head& head() const noexcept { return head_; }
-    // Forgets everything: the next bytes are another head's.
+    // Forgets everything: the next bytes begin another head.
     void reset() noexcept {
         base_ = nullptr;
         state_ = {};
@@ -187,29 +193,30 @@ private:
     request_head head_;
 };
 
-// Takes the framing out of a chunked body, in place (RFC 9112 section 7.1).
-// Chunk extensions and trailer fields are checked; together they may take header_bytes_max.
-// Extensions are dropped, and trailers too unless someone wants them.
-// Cost: O(bytes), no allocation but for trailers; a few words of state.
+// Removes the framing from a chunked body, in place (RFC 9112 section 7.1). Checks chunk extensions
+// and trailer fields; together they may take header_bytes_max. Drops extensions, and trailers
+// unless keep_trailers() was called. Cost: O(bytes), allocates only for trailers; a few words of
+// state.
 class chunk_decoder {
 public:
     explicit chunk_decoder(const limits& limit) noexcept
         : body_left_(limit.body_bytes_max), overhead_left_(limit.header_bytes_max) {}
 
-    // Trailer fields are appended to `lines` as sent, each with its CRLF. Lifetime: the decoder's.
+    // Appends trailer fields to `lines` as sent, each with its CRLF. Lifetime: `lines` outlives the
+    // decoder.
     void keep_trailers(std::string& lines) noexcept { trailers_ = &lines; }
 
     struct result {
         parse_status status = parse_status::partial;
         std::size_t consumed = 0;  // partial: all; complete: up to the body's end; error: up to it
-        std::size_t produced = 0;  // payload bytes, now at the front of the bytes given
-        int error = 0;             // error: 400, 413 or 431
-        const char* reason = "";   // error: one sentence, static
+        std::size_t produced = 0;  // payload bytes, now at the front of the given bytes
+        int error = 0;             // if error: 400, 413, or 431
+        const char* reason = "";   // if error: one sentence, static text
     };
     // Decodes the next bytes of the body, any number of them. Bytes from `consumed` on are
     // untouched; what lies between `produced` and `consumed` is unspecified. After `complete` or
-    // `error` every call gives that status again and consumes nothing.
-    // Errors: std::bad_alloc, only where trailers are kept; no further call then.
+    // `error`, every call gives that status again and consumes nothing. Errors: std::bad_alloc,
+    // only if trailers are kept; no further call is allowed then.
     result decode(std::span<char> bytes);
 
 private:
@@ -256,7 +263,8 @@ private:
         return false;
     }
 
-    std::uint64_t chunk_left_ = 0;  // the size being read, then the data bytes still to come
+    // the size being read, then the number of data bytes still to come
+    std::uint64_t chunk_left_ = 0;
     std::size_t body_left_;
     std::size_t overhead_left_;
     std::string* trailers_ = nullptr;

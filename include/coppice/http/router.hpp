@@ -1,4 +1,4 @@
-// Routes: from a method and a path to a handler and the path's parameters; used by the server.
+// Routes: map a method and a path to a handler and the path's parameters; used by the server.
 #pragma once
 // A pattern is '/' and segments: "/users", "/users/{id:int}", "/users/{name}", "/static/{path...}".
 //
@@ -7,19 +7,20 @@
 //   {name}        any segment that is not empty
 //   {name...}     only last: the rest of the path, maybe empty, but with the slash before it
 //
-// Where several patterns match, the earlier kind in this list wins, segment by segment from the
-// left; a pattern that fails further right gives way to the next. A pattern without the asked
-// method gives way too; only if none has it the answer is method_not_allowed, with every method
+// If several patterns match, the kind that is earlier in this list wins, segment by segment from
+// the left. If a pattern fails further right, or lacks the requested method, the next one is tried.
+// Only if no matching pattern has the method is the result method_not_allowed, with every method
 // that any of them has.
 //
-// Paths are not normalised: "/a//b" has an empty segment, "/a" and "/a/" are two paths. What would
-// need normalising to be safe is refused before any route is looked at (bad_path, for a 400): a
-// malformed escape, a NUL, and a segment "." or "..", also where escapes spell the dots or
-// the slashes beside them. So no parameter, decoded, leads upward or ends early.
+// Paths are not normalized: "/a//b" has an empty segment, and "/a" and "/a/" are two paths. Paths
+// that would be safe only after normalization are refused before any route is looked at (bad_path,
+// for a 400): a malformed escape, a NUL, and a segment "." or "..", also if escapes spell the dots
+// or the slashes next to them. No parameter, decoded, therefore leads upward or ends early.
 //
-// Threads: add() is not safe beside anything; match() may run on any number of threads.
+// Threads: add() must not run concurrently with any other call; match() may run on any number of
+// threads.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parse.hpp>
@@ -47,7 +48,7 @@ public:
         return *this;
     }
     friend constexpr bool operator==(method_set, method_set) noexcept = default;
-    // "GET, HEAD, POST": the members that have a name, in the order of the enumeration.
+    // Returns the members that have a name, in the order of the enumeration: "GET, HEAD, POST".
     std::string to_string() const;
 
 private:
@@ -59,15 +60,15 @@ private:
 
 enum class match_status : unsigned char { found, not_found, method_not_allowed, bad_path };
 
-// The part of a route table that does not depend on the handler's type: a tree of segments whose
+// The part of a route table that does not depend on the handler's type: a tree of segments. Its
 // leaves are numbers of routes.
 class route_tree {
 public:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-    // Adds a route for one method, or for every method that has none of its own there. Routes are
-    // numbered from 0 as they are added.
-    // Errors: std::invalid_argument, and no change, for a malformed pattern or a route that exists.
+    // Adds a route for one method, or for every method that has none of its own at the pattern.
+    // Routes are numbered from 0 as they are added. Errors: std::invalid_argument, and no change,
+    // for a malformed pattern or a route that exists.
     void add(method verb, std::string_view pattern) {
         insert(static_cast<std::size_t>(verb), pattern);
     }
@@ -76,17 +77,18 @@ public:
     struct match_result {
         match_status status = match_status::not_found;
         std::uint32_t route = none;
-        method_set allowed;  // method_not_allowed: what the path has
+        method_set allowed;  // if method_not_allowed: the methods of the path
         path_parameters parameters;
     };
-    // Cost: no allocation. A path that is a pattern without parameters: a look into a hash table;
-    // otherwise O(segments * log(siblings)) without ambiguity, O(nodes) at worst.
+    // Matches a path. Cost: no allocation. A path that is a pattern without parameters takes a
+    // look-up in a hash table. Other paths take O(segments * log(siblings)) without ambiguity,
+    // O(nodes) at worst.
     match_result match(method, std::string_view path) const noexcept;
 
 private:
     struct segment;
     struct search;
-    // Routes that end at one place, by method.
+    // The routes that end at one place, by method.
     static constexpr std::size_t any_slot = method_count;
     struct leaf {
         std::array<std::uint32_t, method_count + 1> routes;
@@ -94,8 +96,8 @@ private:
     };
     struct node {
         std::vector<std::pair<std::string, std::uint32_t>> literals;  // sorted; text -> node
-        std::uint32_t integer = none;                                 // node behind {:int}
-        std::uint32_t plain = none;                                   // node behind {}
+        std::uint32_t integer = none;                                 // node after {:int}
+        std::uint32_t plain = none;                                   // node after {}
         std::uint32_t rest = none;                                    // leaf of {...}
         std::uint32_t end = none;  // leaf of patterns that end here
     };
@@ -116,40 +118,42 @@ private:
 
     std::vector<node> nodes_ = std::vector<node>(1);
     std::vector<leaf> leaves_;
-    // Hashed, with linear probing: a power of two places, at most half of them used.
+    // A hash table with linear probing. Its size is a power of two, and at most half of it is used.
     std::vector<whole> wholes_ = std::vector<whole>(2);
     std::size_t whole_count_ = 0;
-    std::vector<std::vector<std::string>> names_;  // by route: its parameters' names, in order
+    std::vector<std::vector<std::string>>
+        names_;  // by route: the names of its parameters, in order
 };
 
 template <class Handler>
 struct route_match {
     match_status status = match_status::not_found;
-    const Handler* handler = nullptr;  // found: not null
-    method_set allowed;                // method_not_allowed: for the Allow field
-    path_parameters parameters;        // found: the route's, by name
+    const Handler* handler = nullptr;  // not null if found
+    method_set allowed;                // if method_not_allowed: for the Allow field
+    path_parameters parameters;        // if found: the route's, by name
 };
 
-// Routes with handlers of one type. Handlers stay where they are when routes are added.
+// Routes with handlers of one type. Adding routes does not move handlers.
 template <class Handler>
 class route_table {
 public:
-    // HEAD is answered by GET's handler unless it has its own.
-    // Errors: std::invalid_argument, and no change, for a malformed pattern or a route that exists.
+    // Adds a route. GET's handler also answers HEAD unless HEAD has its own. Errors:
+    // std::invalid_argument, and no change, for a malformed pattern or a route that exists.
     void add(method verb, std::string_view pattern, Handler handler) {
         handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
         scope_exit undo([this] { handlers_.pop_back(); });
         tree_.add(verb, pattern);
         undo.dismiss();
     }
-    // For every method, unknown ones included, that has no handler of its own there.
+    // Adds a route for every method, unknown ones included, that has no handler of its own there.
     void add_any(std::string_view pattern, Handler handler) {
         handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
         scope_exit undo([this] { handlers_.pop_back(); });
         tree_.add_any(pattern);
         undo.dismiss();
     }
-    // Lifetime: the answer points into the table and into `path`. Cost: see route_tree::match.
+    // Matches a path. Lifetime: the result points into the table and into `path`. Cost: see
+    // route_tree::match.
     route_match<Handler> match(method verb, std::string_view path) const noexcept {
         const route_tree::match_result found = tree_.match(verb, path);
         return {found.status,
@@ -157,7 +161,7 @@ public:
                 found.allowed, found.parameters};
     }
     std::size_t size() const noexcept { return handlers_.size(); }
-    // In the order in which they were added.
+    // Returns a handler by the number of its route; routes are numbered in the order of adding.
     Handler& handler_at(std::size_t route) noexcept { return *handlers_[route]; }
 
 private:

@@ -1,10 +1,10 @@
-// Percent-decoding, query parameters and strict integers; used by requests, routes and handlers.
+// Percent-decoding, query parameters, and strict integers; used by requests, routes, and handlers.
 #pragma once
-// A target stays as it was sent until a handler asks for a part of it: splitting after decoding
+// A target stays as it was sent until a handler asks for a part of it. Splitting after decoding
 // would let an escaped delimiter act as one (RFC 3986 section 2.4).
 
-#include <coppice/base/internal.hpp>
-#include <coppice/http/scan.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/http/internal/scan.hpp>
 
 #include <charconv>
 #include <concepts>
@@ -23,8 +23,8 @@ enum class plus_sign : unsigned char { literal, space };
 
 }  // namespace internal
 
-// Gives each byte of the decoded text to visit(byte), which returns whether to go on. False: it did
-// not, or a '%' is not followed by two hexadecimal digits. No allocation.
+// Calls visit(byte) with each byte of the decoded text until it returns false. Returns false if
+// visit did, or if a '%' is not followed by two hexadecimal digits. Cost: no allocation.
 template <class Visit>
 bool percent_decode_each(std::string_view text, internal::plus_sign plus,
                          Visit visit) noexcept(noexcept(visit('a'))) {
@@ -46,33 +46,35 @@ bool percent_decode_each(std::string_view text, internal::plus_sign plus,
     return true;
 }
 
-// Replaces what `out` holds by the decoded text. False, with `out` unspecified: a '%' is not
-// followed by two hexadecimal digits. Cost: no allocation once `out` has the capacity.
+// Replaces the content of `out` with the decoded text. Returns false, with `out` unspecified, if a
+// '%' is not followed by two hexadecimal digits. Cost: no allocation once `out` has the capacity.
 bool percent_decode(std::string_view text, std::string& out,
                     internal::plus_sign = internal::plus_sign::literal);
 
 namespace internal {
 
-// Whether `text`, percent-decoded, is `plain`. False also for a malformed escape. No allocation.
+// Returns true if `text`, percent-decoded, is `plain`. Returns false also for a malformed escape.
+// Cost: no allocation.
 bool decodes_to(std::string_view text, std::string_view plain,
                 plus_sign = plus_sign::literal) noexcept;
 
 }  // namespace internal
 
-// The value of the first `name=value` between '&'s, as sent; "" for a name without '='.
-// The name is compared decoded, with '+' as a space.
+// Returns the value of the first `name=value` between '&'s, as sent; "" for a name without '='. The
+// name is compared after decoding, with '+' as a space.
 std::optional<std::string_view> query_value(std::string_view query, std::string_view name) noexcept;
 
 namespace internal {
 
-// The same for each value in turn: `query` becomes what is behind the one that is returned.
+// Returns each such value in turn: sets `query` to what comes after the returned one.
 std::optional<std::string_view> next_query_value(std::string_view& query,
                                                  std::string_view name) noexcept;
 
 }  // namespace internal
 
-// The number that all of `text` spells in decimal: digits, for signed types a '-' before them.
-// Nothing for an empty text, a '+', a space, any other byte, or a number that does not fit.
+// Returns the number that all of `text` spells in decimal: digits, for signed types with an
+// optional '-' before them. Returns nothing for an empty text, a '+', a space, any other byte, or a
+// number that does not fit.
 template <std::integral Integer>
 std::optional<Integer> parse_integer(std::string_view text) noexcept {
     Integer value{};

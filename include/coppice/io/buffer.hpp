@@ -1,6 +1,6 @@
-// Receive buffers that a loop lends out only while there is data in them.
+// Receive buffers that a loop lends out only while they hold data.
 #pragma once
-// An idle connection holds no memory for its input: the loop's pool gives a buffer to an operation
+// An idle connection holds no memory for its input. The loop's pool lends a buffer to an operation
 // when bytes have arrived, and gets it back when they have been consumed.
 
 #include <coppice/base/lifetime.hpp>
@@ -14,13 +14,15 @@
 
 namespace coppice::io {
 
-// Threads: its loop's. Cost: take and give are a pop and a push; a slab is allocated when none is
-// free, and kept until the pool ends. What has never been taken has never been touched.
+// A pool of buffers of one size.
+// Threads: the loop's only. Cost: take() and give() are a pop and a push. The pool allocates a slab
+// when no buffer is free, and keeps it until the pool is destroyed. A buffer that was never taken
+// was never touched, so the kernel need not back it with memory.
 class buffer_pool : immovable {
 public:
     static constexpr std::size_t buffer_bytes = 4096;
 
-    // Errors: std::bad_alloc.
+    // Returns a buffer of buffer_bytes bytes. Errors: std::bad_alloc.
     std::byte* take() {
         if (free_ == nullptr) [[unlikely]]
             return take_fresh();
@@ -28,7 +30,7 @@ public:
         free_ = first->next;
         return reinterpret_cast<std::byte*>(first);
     }
-    // nullptr: there is no memory.
+    // Returns a buffer, or nullptr if there is no memory.
     std::byte* try_take() noexcept {
         try {
             return take();
@@ -42,21 +44,22 @@ public:
 
 private:
     static constexpr std::size_t slab_buffers = 32;
-    struct free_buffer {  // at the begin of its memory
+    struct free_buffer {  // stored at the start of a free buffer
         free_buffer* next;
     };
     std::byte* take_fresh();
 
     std::vector<std::unique_ptr<std::byte[]>> slabs_;
-    std::size_t fresh_ = 0;  // of the last slab, at its end: never taken
+    std::size_t fresh_ = 0;  // buffers at the end of the last slab that were never taken
     free_buffer* free_ = nullptr;
 };
 
-// Bytes in a buffer that goes back to its pool when this ends. Move-only. Threads: its loop's.
+// Bytes in a buffer that returns to its pool when this object is destroyed. Move-only. Threads: the
+// loop's only.
 class pooled_buffer {
 public:
     pooled_buffer() noexcept = default;
-    // `size` bytes in `data`, a buffer that pool.take() has given.
+    // Owns `data`, a buffer from pool.take(), whose first `size` bytes are the contents.
     pooled_buffer(buffer_pool& pool, std::byte* data, std::size_t size) noexcept
         : pool_(&pool), data_(data), size_(size) {}
     pooled_buffer(pooled_buffer&& other) noexcept
@@ -70,10 +73,10 @@ public:
     }
     ~pooled_buffer() { release(); }
 
-    // Lifetime: until release() or the end.
+    // Returns the contents. Lifetime: valid until release() or destruction.
     std::span<std::byte> bytes() const noexcept { return {data_, pool_ == nullptr ? 0 : size_}; }
     bool empty() const noexcept { return pool_ == nullptr || size_ == 0; }
-    // Gives the buffer back to its pool now; nothing happens without one.
+    // Returns the buffer to its pool now. Does nothing if there is no buffer.
     void release() noexcept {
         if (pool_ != nullptr) std::exchange(pool_, nullptr)->give(data_);
     }

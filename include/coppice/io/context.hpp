@@ -1,18 +1,19 @@
-// context: one event loop, run by one thread; everything that waits for the outside waits here.
+// context: an event loop, run by one thread. Operations that wait for the outside world wait here.
 #pragma once
-// A turn of the loop runs what was deferred and posted, expires timers, then waits in the ring for
-// completions. run() returns when stop() was called, or when nothing is pending and no work_guard
-// is held. Operations complete on the thread that runs the loop.
+// A turn of the loop runs deferred and posted operations, expires timers, and then waits in the
+// ring for completions. run() returns when stop() was called, or when nothing is pending and no
+// work_guard is held. Operations complete on the thread that runs the loop.
 //
-// Any thread may run a context, one at a time, and another one the next time. On io_uring a change
-// of threads makes a new ring and starts there what was pending, some 0.1 ms; a file operation that
-// is then under way in the kernel cannot move, and stops the process. The kernel interrupts the
-// thread that has run a ring when the ring ends: a blocking call of the program's own, recv() with
-// a time limit for one, may give EINTR there, as under a signal.
+// Any thread may run a context, one thread at a time, and a different one the next time. On
+// io_uring a change of threads makes a new ring and starts the pending operations again there,
+// which takes about 0.1 ms. A file operation that the kernel is executing at that moment cannot
+// move, and ends the process. When the old ring ends, the kernel interrupts the thread that ran it:
+// a blocking call in that thread, such as recv() with a time limit, may then fail with EINTR, as it
+// does after a signal.
 //
-// The end: the destructor ends whatever is still pending with operation_canceled, on the destroying
-// thread, before it returns; what those completions start ends the same way. Sockets end before
-// their context, or in those completions.
+// The destructor ends every pending operation with operation_canceled, on the destroying thread,
+// before it returns. Operations that those completions start end the same way. Destroy sockets
+// before their context, or inside those completions.
 
 #include <coppice/io/event_loop.hpp>
-#include <coppice/io/timer.hpp>  // its scheduler is timed wherever it is known
+#include <coppice/io/timer.hpp>  // the scheduler is timed wherever it is known

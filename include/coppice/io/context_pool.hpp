@@ -1,7 +1,8 @@
-// context_pool: one context per core, each run by a thread of its own.
+// context_pool: one context per core, each run by its own thread.
 #pragma once
-// Loops share nothing: what is accepted on a loop stays there, so handlers of one connection need
-// no lock. Listen on each loop with acceptor_options::share_port, or hand work out with next().
+// Loops share nothing. A connection stays on the loop that accepted it, so the handlers of one
+// connection need no lock. Listen on each loop with acceptor_options::share_port, or distribute
+// work with next().
 
 #include <coppice/io/context.hpp>
 
@@ -12,35 +13,37 @@
 
 namespace coppice::io {
 
-// Threads: members by any, except for the destructor.
+// Threads: any, for all members except the destructor and join().
 class context_pool : immovable {
 public:
-    // Starts the threads; 0: as many as this process may use cores. Errors: std::system_error;
-    // std::invalid_argument for more than 65,536.
+    // Starts the threads. 0 means one for each core that this process may use. Errors:
+    // std::system_error; std::invalid_argument for more than 65,536 threads.
     explicit context_pool(std::size_t threads = 0, backend kind = backend::automatic);
-    // Waits for what is pending, unless stop() or drain() was called before, and joins. Operations
-    // that nobody ends keep it waiting.
+    // Waits until nothing is pending, unless stop() or drain() was called before, and joins the
+    // threads. Blocks: for as long as an operation stays pending.
     ~context_pool();
 
-    // How many contexts there are, and each of them; `index` is less than size().
+    // Return the number of contexts, and one of them; `index` must be less than size().
     std::size_t size() const noexcept { return loops_.size(); }
     context& at(std::size_t index) noexcept { return loops_[index]->loop; }
-    // The contexts in turn; for work that may go anywhere.
+    // Returns the contexts in turn, for work that may run on any of them.
     context& next() noexcept {
         return at(turn_.fetch_add(1, internal::relaxed) % size());  // relaxed: only a number
     }
 
-    // Ends what is pending on every loop with operation_canceled. The first call of stop() and
-    // drain() counts. Blocks: never.
+    // Ends every pending operation on every loop with operation_canceled. Of all calls of stop()
+    // and drain(), only the first takes effect. Blocks: never.
     void stop() noexcept { drain(internal::duration::zero()); }
-    // Gives what is pending, and what it starts, `limit` to end by itself before that.
+    // Gives pending operations, and those that they start, `limit` to end by themselves, and then
+    // cancels the rest as stop() does. Blocks: never.
     void drain(internal::duration limit) noexcept;
-    // Waits until the threads have ended, as the destructor does: sockets, and what else handlers
-    // use, may be destroyed afterwards and before the pool. Called by one thread, none of its own.
+    // Waits until the threads have ended, as the destructor does. Sockets, and other objects that
+    // handlers use, may be destroyed between join() and the destruction of the pool.
+    // Threads: one caller, which must not be a thread of the pool.
     void join() noexcept;
 
 private:
-    // A loop, and what it takes to end it from outside.
+    // A loop, its thread, and what is needed to end it from another thread.
     struct running_loop : immovable {
         explicit running_loop(backend kind) : loop(kind), guard(loop), end(*this) {}
         void run() noexcept;
@@ -53,7 +56,7 @@ private:
         };
         context loop;
         std::optional<context::work_guard> guard;
-        // written before the end is posted
+        // Written before `end` is posted.
         internal::duration patience = internal::duration::max();
         end_request end;
         std::thread thread;
@@ -61,7 +64,7 @@ private:
 
     std::vector<std::unique_ptr<running_loop>> loops_;
     internal::atomic<std::size_t> turn_{0};
-    internal::atomic<bool> ending_{false};  // set by the first drain(); nothing rides on it
+    internal::atomic<bool> ending_{false};  // set by the first drain(); publishes nothing
 };
 
 }  // namespace coppice::io

@@ -1,20 +1,21 @@
-// copy: moves what one stream receives to another, one way or both ways, until the end.
+// copy: forwards what one stream receives to another, one way or both ways, until the end.
 #pragma once
-// What a proxy does, and an echo: copy(s, s). The next bytes are received when those before are
-// sent, so that a slow receiver holds its sender up, and no more than one buffer of the context
-// (4 KiB) is in use for each way; none while nothing comes. No allocation.
+// This is what a proxy does; copy(s, s) is an echo. The copy receives the next bytes only after it
+// has sent the previous ones, so a slow receiver slows its sender down. Each way uses at most one
+// buffer of the context (4 KiB), and none while it waits for bytes.
+// Cost: no allocation.
 //
 //   each way:  receiving -> sending -> receiving ...   until the end of the stream that it reads
-//              \-> failed, or idle for too long        both ways end; the error is the copy's
+//              \-> failed, or idle for too long        both ways end; the copy reports the error
 //
 // A stop, the deadline, or an error loses the bytes that were received and not yet sent, up to one
-// buffer for each way: afterwards the streams are of use only to end them.
+// buffer for each way. Afterwards the only use of the streams is to close them.
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/request.hpp>
+#include <coppice/io/internal/request.hpp>
 #include <coppice/io/stream.hpp>
 #include <coppice/stop/inplace.hpp>
 
@@ -28,12 +29,12 @@ namespace coppice::io {
 
 // When a copy gives up.
 struct copy_options {
-    // Without a byte received or sent, either way, for so long it ends with timed_out; 0 or less:
-    // at once; duration::max(): never.
+    // Ends the copy with timed_out if no byte was received or sent, either way, for this long. 0 or
+    // less: at once. duration::max(): never.
     internal::duration idle_max = internal::duration::max();
 };
 
-// How many bytes copy_both() has sent.
+// How many bytes copy_both() has sent each way.
 struct copied {
     std::uint64_t there = 0;  // to the second stream
     std::uint64_t back = 0;   // to the first
@@ -42,7 +43,7 @@ struct copied {
 
 namespace internal {
 
-// One way or both. Everything happens on the loop of the streams.
+// Copies one way or both. Threads: everything runs on the loop of the streams.
 class copying : public basic_request<operation> {
     using base = basic_request<operation>;
 
@@ -57,7 +58,8 @@ public:
     std::error_code error() const noexcept { return failure_ ? failure_ : base::error(); }
 
 protected:
-    // Streams of one context. `both`: the way back too, and the end of each way is passed on.
+    // Both streams belong to one context. `both`: also copies the way back, and passes the end of
+    // each way on.
     copying(const arguments& a, bool both) noexcept;
     ~copying();
     copied sent() const noexcept { return {there_.sent, back_.sent}; }
@@ -65,7 +67,7 @@ protected:
 private:
     struct way : immovable {
         way(copying& c, stream& f, stream& t) noexcept;
-        // Receives and sends, until something is pending or the way is over.
+        // Receives and sends until an operation is pending or this way is over.
         void run() noexcept;
         bool idle() const noexcept { return !pending_; }
 
@@ -103,7 +105,7 @@ private:
         stream* const target_;
         bool pending_ = false;
         pooled_buffer buffer_;
-        std::span<std::byte> left_;  // of the buffer, to be sent
+        std::span<std::byte> left_;  // the part of the buffer still to be sent
         manual_lifetime<receiving> receive_;
         manual_lifetime<sending> send_;
     };
@@ -120,9 +122,9 @@ private:
 
     const duration idle_max_;
     const bool both_;
-    bool halted_ = false;  // nothing more is begun
-    bool late_ = false;    // the deadline has come
-    bool cut_ = false;     // a way was over before its end
+    bool halted_ = false;  // once set, nothing further is started
+    bool late_ = false;    // the deadline has passed
+    bool cut_ = false;     // a way was over before the end of its stream
     time_point active_at_{};
     std::error_code failure_;
     inplace_stop_source halt_;
@@ -132,7 +134,7 @@ private:
 
 }  // namespace internal
 
-// Copies one way; gives how many bytes were sent, also after an error.
+// Copies one way. Its value is the number of bytes sent, also after an error.
 class copy_request : public internal::copying {
 public:
     using value_type = std::uint64_t;
@@ -144,7 +146,7 @@ protected:
     ~copy_request() = default;
 };
 
-// Copies both ways; gives how many bytes were sent each way, also after an error.
+// Copies both ways. Its value is the number of bytes sent each way, also after an error.
 class copy_both_request : public internal::copying {
 public:
     using value_type = copied;
@@ -156,11 +158,12 @@ protected:
     ~copy_both_request() = default;
 };
 
-// Sends to one stream what the other receives, until its end, which is not passed on: more may be
-// sent. Gives how many bytes. Both may be the same stream.
-// Threads: any. Errors: those of receiving and sending; timed_out. Lifetime: the streams are of one
-// context, and stay where they are until the operation has ended; nothing else receives from the
-// one, or sends to the other, meanwhile.
+// Sends to one stream what the other receives, until the end of that stream. Does not pass the end
+// on, so the caller may send more. The value is the number of bytes sent. Both arguments may be the
+// same stream.
+// Threads: any. Errors: those of receiving and sending; timed_out. Lifetime: both streams belong to
+// one context, and stay where they are until the operation has ended. Meanwhile no other operation
+// may receive from `from` or send to `to`.
 template <class Token = use_await_t>
 auto copy(stream& from, stream& to, const copy_options& options,
           Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -172,9 +175,10 @@ auto copy(stream& from, stream& to, Token&& token = {}) noexcept(nothrow_token<T
     return copy(from, to, copy_options(), static_cast<Token&&>(token));
 }
 
-// Copies both ways between two streams. The end of one is passed on to the other by
-// shutdown_send(), while the other way goes on; ends when both have ended. Gives a `copied`.
-// Threads, errors, lifetime: as copy(), of two different streams, both ways.
+// Copies both ways between two streams. When one way ends, its end is passed on with
+// shutdown_send() while the other way continues. Completes when both ways have ended; the value is
+// a `copied`.
+// Threads, errors, lifetime: as copy(), for both ways. The streams must be two different ones.
 template <class Token = use_await_t>
 auto copy_both(stream& one, stream& other, const copy_options& options,
                Token&& token = {}) noexcept(nothrow_token<Token>) {

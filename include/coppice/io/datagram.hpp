@@ -1,4 +1,4 @@
-// UDP sockets: whole datagrams, each with its sender.
+// UDP sockets: they send and receive whole datagrams, each with the address of its peer.
 #pragma once
 
 #include <coppice/io/endpoint.hpp>
@@ -6,9 +6,9 @@
 
 namespace coppice::io {
 
-// A datagram that has come: its size, and who sent it.
+// A received datagram: its size and its sender's address.
 struct received_datagram {
-    // Bytes of the datagram that were received; who has sent them.
+    // bytes received
     std::size_t size = 0;
     endpoint from;
 };
@@ -79,24 +79,25 @@ private:
     msghdr header_{};
 };
 
-// A socket that is bound to an endpoint. Errors: std::system_error.
+// Opens a UDP socket bound to an endpoint. Errors: std::system_error.
 internal::open_socket bind_datagrams(context& owner, const endpoint& at);
 
 namespace udp {
 
-// Sends and receives datagrams at an endpoint; port 0 lets the system choose one. One send and one
-// receive may be pending. Errors of the constructor: std::system_error, e.g. address_in_use.
+// Sends and receives datagrams at an endpoint; port 0 lets the system choose one. At most one send
+// and one receive may be pending.
+// Errors of the constructor: std::system_error, for example address_in_use.
 class socket : public internal::open_socket {
 public:
     socket(context& owner, const endpoint& at) : internal::open_socket(bind_datagrams(owner, at)) {}
 
-    // Sends `bytes` as one datagram; gives its size. Errors: message_size when it is too long.
+    // Sends `bytes` as one datagram; the value is its size. Errors: message_size if it is too long.
     template <class Token = use_await_t>
     auto send_to(std::span<const std::byte> bytes, const endpoint& to,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<send_to_request>({reference(), bytes, to}, static_cast<Token&&>(token));
     }
-    // Receives one datagram. Errors: message_size when it did not fit; the rest of it is lost.
+    // Receives one datagram. Errors: message_size if it did not fit; the rest of it is lost.
     template <class Token = use_await_t>
     auto receive_from(std::span<std::byte> bytes,
                       Token&& token = {}) noexcept(nothrow_token<Token>) {

@@ -1,19 +1,19 @@
-// The class context without the timed side of its scheduler; for context.hpp and what that needs.
+// The class context without its timed scheduler; for context.hpp and the headers that it needs.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
 #include <coppice/base/clock.hpp>
-#include <coppice/base/in_flight.hpp>
-#include <coppice/base/internal.hpp>
-#include <coppice/exec/scheduled_sender.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/in_flight.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/io/buffer.hpp>
-#include <coppice/io/mailbox.hpp>
-#include <coppice/io/operation.hpp>
-#include <coppice/io/ownership.hpp>
-#include <coppice/io/ring.hpp>
-#include <coppice/io/timer_wheel.hpp>
+#include <coppice/io/internal/mailbox.hpp>
+#include <coppice/io/internal/operation.hpp>
+#include <coppice/io/internal/ownership.hpp>
+#include <coppice/io/internal/ring.hpp>
+#include <coppice/io/internal/timer_wheel.hpp>
 
 #include <cerrno>
 #include <cstddef>
@@ -33,64 +33,70 @@ struct descriptor;
 
 }  // namespace internal
 
-// Threads: post(), stop(), drive(), adopt(), close(), work_guard, the scheduler, and the start of
-// operations by any; run() by any, one after the other; everything else by the thread that runs the
-// loop, or by one thread while none does.
+// An event loop; context.hpp describes it.
+// Threads: any, for post(), stop(), drive(), adopt(), close(), work_guard, the scheduler, and the
+// start of operations. run() by any thread, one at a time. Everything else by the thread that runs
+// the loop, or by one thread while none runs it.
 class [[gnu::visibility("default")]] context : immovable {
 public:
-    // Errors: std::system_error if the asked backend is missing or forbidden here; `automatic`
-    // takes io_uring where it works as we need it (kernel 6.1), and epoll elsewhere. `sim` has a
-    // simulation of its own, with seed 1.
+    // Makes a loop on the given backend. `automatic` takes io_uring where it works as needed
+    // (kernel 6.1), otherwise epoll. `sim` makes its own simulation with seed 1.
+    // Errors: std::system_error if the requested backend is missing or forbidden here.
     explicit context(backend kind = backend::automatic);
-    // For tests: where it takes io_uring, it does so by these calls, which outlive it.
+    // For tests: makes a loop that uses `calls` if it runs on io_uring. Lifetime: `calls` must
+    // outlive the context.
     explicit context(internal::uring_calls& calls, backend kind = backend::uring);
-    // Runs in a simulated world, which has one context at a time and outlives it.
+    // Runs in a simulated world. Lifetime: the world must outlive the context, and has one context
+    // at a time.
     explicit context(simulation& world);
     ~context();
 
-    // Blocks: as said above. Errors: none; exceptions must not leave completions.
+    // Runs turns until stop() was called, or until nothing is pending and no work_guard is held.
+    // Blocks: until then. Errors: none; completions must not throw.
     void run();
-    // Runs for `time` at most. True: the time ended it, and there is more to do.
+    // Runs for at most `time`. Returns true if the time ended it and there is more to do.
     bool run_for(internal::duration time);
-    // Runs until nothing is pending, for `limit` at most, then ends what is left, and what that
-    // starts, with operation_canceled. True: everything ended by itself. Ignores stop() and guards.
+    // Runs until nothing is pending, for at most `limit`. Then ends what is left, and what that
+    // starts, with operation_canceled. Returns true if everything ended by itself. Ignores stop()
+    // and guards.
     bool drain(internal::duration limit);
-    // Returns when `done` is set, by a completion of this context. Runs the loop meanwhile if the
-    // calling thread does so already (inside a completion) or nobody does; otherwise it sleeps, and
-    // takes over when whoever runs the loop leaves it. Ignores stop(). For block.
+    // Returns when a completion of this context has set `done`. Runs the loop meanwhile if the
+    // calling thread already runs it (the call is inside a completion) or if no thread does.
+    // Otherwise sleeps, and takes the loop over when the thread that runs it leaves. Ignores
+    // stop(). Used by block.
     void drive(block_latch& done) noexcept;
-    // Makes run() return after the completion that is under way. Sticky until restart().
+    // Makes run() return after the completion that is under way. Stays in effect until restart().
     void stop() noexcept;
     // Takes back stop(), also one that run() has not seen: for between two runs.
     void restart() noexcept { stopping_.store(false, internal::relaxed); }
     bool stopped() const noexcept { return stopping_.load(internal::relaxed); }
     backend kind() const noexcept { return ring_->kind(); }
 
-    // Keeps run() from returning for want of work.
+    // Keeps run() from returning when nothing is pending.
     class work_guard;
 
-    // Awaiting schedule() moves a coroutine to the loop.
+    // Completes its schedule() on the loop: awaiting that moves a coroutine there.
     class scheduler;
     scheduler get_scheduler() noexcept;
 
-    // The context that this thread runs, or nullptr.
+    // Returns the context that this thread runs, or nullptr.
     static context* current() noexcept { return internal::thread_slot<context, context*>(); }
     bool is_current() const noexcept { return current() == this; }
 
     // Runs op.complete() on the loop. Threads: any. Cost: one compare-exchange, and a system call
     // if the loop sleeps. No allocation.
     void post(operation& op) noexcept {
-        // op may run, and end the loop, before this returns
+        // op may run and end the loop before this returns
         const internal::in_flight::entry call(calls_);
         if (mailbox_.push(op) == mailbox<operation>::pushed::wake_the_loop) ring_->wake();
     }
     // Runs op.complete() in the next turn.
     void defer(operation& op) noexcept { deferred_.push_back(&op); }
 
-    // The time of the context's clock: CLOCK_MONOTONIC, or the simulation's. Threads: any.
+    // Returns the time of the context's clock: CLOCK_MONOTONIC, or the simulation's. Threads: any.
     internal::time_point now() const noexcept { return ring_clock_->now(); }
-    // A time since the loop last waited, the same until it waits again; up to a turn old. Cost:
-    // reads the clock when asked for the first time.
+    // Returns a time at or after the loop's last wait. It stays the same until the loop waits
+    // again, so it may be one turn old. Cost: reads the clock on the first call after a wait.
     internal::time_point turn_time() noexcept {
         if (!std::exchange(turn_time_known_, true)) turn_time_ = now();
         return turn_time_;
@@ -99,40 +105,43 @@ public:
     // `when`.
     void arm(timer_entry& entry, internal::time_point when) noexcept;
     void disarm(timer_entry& entry) noexcept { wheel_.cancel(entry); }
-    // True in completions that the destructor forces: they report operation_canceled.
+    // Returns true inside completions that the destructor or drain() forces; they report
+    // operation_canceled.
     bool ending() const noexcept { return ending_; }
 
-    // For sockets and files: takes an open, non-blocking file in, and owns it on success.
-    // `waits`: reading and writing it may have to wait, which regular files never do.
+    // For sockets and files: takes over an open, non-blocking file, and owns it on success.
+    // `waits`: reads and writes may have to wait until the file is ready; false for regular files.
     internal::result<internal::descriptor*> adopt(int fd, bool waits = true) noexcept;
-    // Starts an operation. True: it has ended, and complete() will not be called.
+    // Starts an operation. Returns true if it has ended already; complete() will then not be
+    // called.
     [[nodiscard]] bool start(ring_operation& op) noexcept;
-    // The same for who is known to be on the loop.
+    // Does the same for a caller that is known to be on the loop.
     [[nodiscard]] bool start_here(ring_operation& op) noexcept;
-    // Closes the file: at once, or, while another thread runs the loop, in its next turn. Its
-    // pending operations complete with operation_canceled in a coming turn.
+    // Closes the file: at once, or in the next turn of the thread that runs the loop. Pending
+    // operations on it complete with operation_canceled in a later turn.
     void close(internal::descriptor& d) noexcept;
-    // Ends a pending operation early, with operation_canceled, unless it ends by itself before.
+    // Ends a pending operation early with operation_canceled, unless it ends by itself first.
     void cancel(ring_operation& op) noexcept {
         if (op.on->is_pending(op)) ring_->cancel(op);
     }
-    // The operating system of this context's ring.
+    // Returns the operating system of this context's ring.
     internal::system_calls& system() noexcept { return *system_; }
     // See stream::is_quiet().
     bool is_quiet(int fd) noexcept { return !ring_->has_received(fd) && system_->is_quiet(fd); }
     buffer_pool& buffers() noexcept { return buffers_; }
 
-    // For rings: a pending operation has its result.
+    // Called by a ring when a pending operation has its result.
     void finish(ring_operation& op) noexcept;
-    // For rings: visits what is pending.
+    // Called by a ring: passes each pending operation to `begin`.
     void restart_pending(void (*begin)(ring_operation&, void*), void* ring) noexcept;
 
 private:
     enum class until_idle { with_guards, alone };
-    // Runs turns; true: `limit` ended it.
+    // Runs turns. Returns true if `limit` ended it.
     bool run_until(internal::time_point limit, until_idle guards);
     void cancel_everything() noexcept;
-    // False: nothing is left to do; with `done`, which counts instead of work: it is set.
+    // Runs one turn. Returns false if nothing is left to do, if the loop was told to stop, or,
+    // given `done`, if that is set.
     bool turn(internal::time_point limit, until_idle guards,
               const block_latch* done = nullptr) noexcept;
     void run_queued() noexcept;
@@ -150,20 +159,20 @@ private:
     void close_here(internal::descriptor& d) noexcept;
     void recycle(internal::descriptor& d) noexcept;
     friend struct internal::descriptor;
-    // Holds the lock meanwhile: `visit` takes no descriptor in and gives none back.
+    // Holds the lock meanwhile, so `visit` must not adopt or recycle a descriptor.
     template <class Visit>
     void for_each_descriptor(Visit visit);
 
-    // Operations that ended at once are completed inline so often in a row, then through a turn of
+    // How many operations in a row may complete inline. The next one completes through a turn of
     // the loop, so that a busy socket cannot starve the others.
     static constexpr unsigned inline_completions_max = 32;
     static constexpr std::size_t slab_descriptors = 64;
-    static constexpr unsigned tick_bits = 18;  // 2^18 ns
+    static constexpr unsigned tick_bits = 18;  // one tick is 2^18 ns
 
     context(std::unique_ptr<simulation> own, simulation* world, internal::uring_calls& calls,
             backend kind);
 
-    std::unique_ptr<simulation> world_;  // of backend::sim, when nobody else has it
+    std::unique_ptr<simulation> world_;  // the world of backend::sim, unless the caller gave one
     buffer_pool buffers_;                // outlives the ring, which lends its buffers to the kernel
     std::unique_ptr<internal::ring> ring_;
     internal::system_calls* system_;
@@ -173,25 +182,25 @@ private:
     bool turn_time_known_ = false;
     internal::timer_wheel wheel_;
     operation_queue deferred_;
-    operation_queue running_;  // of the turn under way
+    operation_queue running_;  // operations of the turn under way
     std::size_t pending_ = 0;  // operations that the ring has
     std::size_t files_ = 0;    // those of them on files
     unsigned inline_left_ = inline_completions_max;
     bool ending_ = false;
-    std::mutex descriptors_;  // guards the two below
+    std::mutex descriptors_;  // guards slabs_ and free_
     std::vector<std::unique_ptr<internal::descriptor[]>> slabs_;
-    operation* free_ = nullptr;  // descriptors
+    operation* free_ = nullptr;  // free descriptors
 
-    internal::atomic<bool> stopping_{false};  // set by stop(); nothing rides on it
+    internal::atomic<bool> stopping_{false};  // set by stop(); publishes nothing
     internal::atomic<int> guards_{0};         // work_guards held; the loop only compares with 0
-    mailbox<operation> mailbox_;    // filled by any thread
-    // posts, stops and guards that may still wake the ring
+    mailbox<operation> mailbox_;              // filled by any thread
+    // calls that may still wake the ring: posts, stops, and releases of guards
     internal::in_flight calls_;
     internal::ownership ownership_;
     internal::in_flight drivers_;  // threads in drive()
 };
 
-// Lifetime: released before the context ends.
+// Keeps run() from returning. Lifetime: released before the context is destroyed.
 class context::work_guard : immovable {
 public:
     explicit work_guard(context& owner) noexcept : owner_(owner) {
@@ -207,7 +216,8 @@ private:
     context& owner_;
 };
 
-// A handle to the loop; models execution::timed_scheduler. Lifetime: the context outlives its use.
+// A handle of the loop; models execution::timed_scheduler. Lifetime: the context must outlive its
+// use.
 class context::scheduler {
 public:
     using scheduler_concept = execution::scheduler_tag;
@@ -217,8 +227,8 @@ public:
     execution::scheduled_sender<scheduler> schedule() const noexcept {
         return execution::scheduled_sender<scheduler>(*this);
     }
-    // Complete on the loop, not before their time and at most about 0.3 ms after it; with
-    // set_stopped when the context ends.
+    // Complete on the loop, not before their time and at most about 0.3 ms after it; complete with
+    // set_stopped when the context is destroyed.
     timed_sender schedule_after(internal::duration time) const noexcept;
     timed_sender schedule_at(internal::time_point when) const noexcept;
     internal::time_point now() const noexcept { return owner_->now(); }

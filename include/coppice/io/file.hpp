@@ -1,15 +1,15 @@
-// file: reading and writing a regular file at offsets, without holding the loop.
+// file: reads and writes a regular file at offsets without holding the loop up.
 #pragma once
-// On io_uring the kernel's own threads do what cannot be done at once; on epoll the
-// process's workers for files do, eight operations at once (workers.hpp). Any number of operations
-// may be pending on one file. A stop request ends what has not begun; once the kernel reads or
-// writes the memory, the operation is waited for, and ends with its result.
+// On io_uring, the kernel's own threads perform what cannot be done at once. On epoll, the
+// process's workers for files do, eight operations at a time (workers.hpp). Any number of
+// operations may be pending on one file. A stop ends an operation that has not begun. Once the
+// kernel reads or writes the memory, the loop waits for the operation, and it ends with its result.
 
-#include <coppice/io/file_transfer.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/file_transfer.hpp>
+#include <coppice/io/internal/request.hpp>
+#include <coppice/io/internal/workers.hpp>
 #include <coppice/io/open_file.hpp>
-#include <coppice/io/request.hpp>
-#include <coppice/io/workers.hpp>
 
 #include <cerrno>
 #include <concepts>
@@ -20,17 +20,17 @@
 
 namespace coppice::io {
 
-// What to do with the file, and what if it is there or is not.
+// How to open the file, and what to do if it exists or does not.
 enum class open_mode {
     read_only,    // an existing file
     read_write,   // an existing file
-    create,       // to read and write; made if it does not exist
-    truncate,     // the same, and what was in it is gone
-    create_only,  // to read and write; file_exists is an error
+    create,       // for reading and writing; made if it does not exist
+    truncate,     // as create; existing contents are discarded
+    create_only,  // for reading and writing; fails with file_exists if it exists
 };
 
-// Reads or writes one piece of memory; gives how many bytes, which are fewer than asked for only at
-// the end of the file, on a full disk, or when a signal came.
+// Reads or writes one piece of memory. The value is the number of bytes: fewer than asked for only
+// at the end of the file, on a full disk, or after a signal.
 template <opcode What>
 class file_transfer_request : public descriptor_request<file_operation> {
 public:
@@ -58,7 +58,7 @@ protected:
 
 private:
     using base = descriptor_request<file_operation>;
-    // To io_uring the last offset would mean the position of the file itself.
+    // Rejects the last offset, which to io_uring would mean the file's own position.
     bool submit() noexcept final {
         if (offset <= offset_max) return base::submit();
         this->set_outcome(-EINVAL);
@@ -84,40 +84,42 @@ protected:
     ~file_sync_request() = default;
 };
 
-// A regular file. Opening, size() and resize() are done at once and may wait for the disk.
-// Errors of the constructor: std::system_error, which names the path; also for a name with a NUL in
-// it, and, invalid_seek, for what has no offsets: a pipe, a terminal. What operations throw names
-// the path as it was given: "read_at /data/x: Input/output error".
+// A regular file. Opening, size(), and resize() are done at once and may wait for the disk.
+// Errors of the constructor: std::system_error, which names the path; also for a path that contains
+// a NUL, and invalid_seek for a file without offsets (a pipe, a terminal). What operations throw
+// names the path as it was given: "read_at /data/x: Input/output error".
 class file : public open_file {
 public:
     file(context& owner, const std::string& path, open_mode mode, unsigned permissions = 0644);
 
-    // Reads from `offset`; gives how many bytes, 0 at the end of the file. Errors, here and of
-    // write_at(): the system's; invalid_argument if the offset is more than an int64_t holds.
+    // Reads from `offset`. The value is the number of bytes, 0 at the end of the file. Errors, also
+    // of write_at(): the system's; invalid_argument if the offset is more than an int64_t holds.
     template <class Token = use_await_t>
     auto read_at(std::uint64_t offset, std::span<std::byte> bytes,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<file_transfer_request<opcode::read_at>>({reference(), offset, bytes},
                                                                 static_cast<Token&&>(token));
     }
-    // Writes at `offset`; gives how many bytes.
+    // Writes at `offset`. The value is the number of bytes.
     template <class Token = use_await_t>
     auto write_at(std::uint64_t offset, std::span<const std::byte> bytes,
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<file_transfer_request<opcode::write_at>>({reference(), offset, bytes},
                                                                  static_cast<Token&&>(token));
     }
-    // Reads until `bytes` is full; gives how many, fewer only at the end of the file. Stopped in
-    // the middle, the memory has some. Errors: as read_at(); callbacks get what was read before.
+    // Reads until `bytes` is full. The value is the number of bytes, fewer only at the end of the
+    // file. After a stop, part of the memory may be filled.
+    // Errors: as read_at(). A callback also gets the number of bytes read before the error.
     template <class Token = use_await_t>
     auto read_all(std::uint64_t offset, std::span<std::byte> bytes,
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<fill_request>({reference(), offset, bytes}, static_cast<Token&&>(token));
     }
-    // Reads to the end of the file, wherever that is when it comes there: files that grow or
-    // shrink meanwhile, and those of /proc, which tell no size. Gives the bytes, as a std::string
-    // or the named container: file.read_all<std::vector<std::byte>>(). Errors: as read_at();
-    // file_too_large for more than options.size_max; not_enough_memory. Cost: allocates.
+    // Reads to the end of the file, wherever the end is when the read gets there. This covers files
+    // that grow or shrink meanwhile, and files in /proc, which report no size. The value is the
+    // bytes, as a std::string or as the container named: file.read_all<std::vector<std::byte>>().
+    // Errors: as read_at(); file_too_large for more than options.size_max; not_enough_memory. Cost:
+    // allocates.
     template <class Bytes = std::string, class Token = use_await_t>
     auto read_all(const read_options& options, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<read_all_request<Bytes>>({reference(), options},
@@ -128,24 +130,24 @@ public:
     auto read_all(Token&& token = {}) noexcept(nothrow_token<Token>) {
         return read_all<Bytes>(read_options(), static_cast<Token&&>(token));
     }
-    // Writes all of `bytes`. After an error, or stopped in the middle, it has written some.
+    // Writes all of `bytes`. After an error or a stop, some of them may be written.
     template <class Token = use_await_t>
     auto write_all(std::uint64_t offset, std::span<const std::byte> bytes,
                    Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<write_all_request>({reference(), offset, bytes},
                                            static_cast<Token&&>(token));
     }
-    // Data and size to the disk: fsync.
+    // Waits until data and size are on the disk (fsync).
     template <class Token = use_await_t>
     auto sync(Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<file_sync_request>(file_sync_request::arguments(reference()),
                                            static_cast<Token&&>(token));
     }
-    // In bytes. Blocks: maybe for the disk. Errors: the system's.
+    // Returns the size in bytes. Blocks: perhaps for the disk. Errors: the system's.
     internal::result<std::uint64_t> size() const noexcept {
         return owner().system().file_size(native());
     }
-    // Cuts the file off, or fills it up with zeros. Blocks, errors: as size().
+    // Truncates the file, or extends it with zeros. Blocks, errors: as size().
     std::error_code resize(std::uint64_t size) noexcept {
         return owner().system().resize(native(), size);
     }

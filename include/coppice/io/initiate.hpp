@@ -1,20 +1,20 @@
-// initiate: makes an operation of a loop of a request and any completion token.
+// initiate: makes an operation of a loop from a request and any completion token.
 #pragma once
-// A request is one kind of operation. Request::arguments is a small value; a Request is constructed
-// from it when the operation starts, and stays where it is until it has ended:
+// A request is one kind of operation. Request::arguments is a small value. A Request is constructed
+// from it when the operation starts, and stays where it is until the operation has ended:
 //
 //   bool begin(inplace_stop_token, time_point deadline) noexcept
 //                             any thread; true: it has ended, completed() will not be called
 //   virtual void completed() noexcept            otherwise, once, on the loop
-//   std::error_code error(); value_type take()   the outcome, then
-//   bool stopped()                               it ended because it was told to
-//   context& owner()                             whose loop completes it; may be protected
-//   arguments::owner, ::file.owner or ::target->owner()    the same, before it is constructed
+//   std::error_code error(); value_type take()   afterwards: the outcome
+//   bool stopped()                               it ended because of a stop or its deadline
+//   context& owner()                             the loop that completes it; may be protected
+//   arguments::owner, ::file.owner or ::target->owner()    the same loop, before construction
 //   static constexpr const char* name            for messages
-//   std::string subject()                        if there is: what it was for, asked on a failure
+//   std::string subject()                        optional: the operand, asked for on a failure
 
 #include <coppice/base/clock.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/token/transform.hpp>
 
@@ -38,7 +38,7 @@ struct request_results<void> {
 
 namespace internal {
 
-// The loop of an operation that has not begun.
+// Returns the loop of an operation that has not begun.
 template <class Arguments>
 auto* loop_of(const Arguments& arguments) noexcept {
     if constexpr (requires { arguments.file.owner; }) {
@@ -53,12 +53,12 @@ auto* loop_of(const Arguments& arguments) noexcept {
 template <class Request>
 concept has_subject = requires(const Request& request) { request.subject(); };
 
-// What an operation that has failed says: "read_at /etc/passwd". Nothing until it has, nor without
-// memory for it: then its name alone is said.
+// What an operation that has failed reports, for example "read_at /etc/passwd". Holds nothing
+// before a failure. If there is no memory for the text, the operation's name alone is reported.
 class failure_text {
 public:
     failure_text() noexcept = default;
-    failure_text(const failure_text&) noexcept {}  // copied before the operation begins
+    failure_text(const failure_text&) noexcept {}  // copied only before the operation begins
     template <class Request>
     [[gnu::cold, gnu::noinline]] void note(const Request& request) noexcept {
         try {
@@ -78,7 +78,8 @@ struct no_failure_text {};
 
 }  // namespace internal
 
-// What such an operation says as a sender: where timers are, for timeout where nobody else says it.
+// The attributes of such an operation as a sender: its loop's timers, which timeout uses where the
+// environment has none.
 template <class Loop>
 class loop_attributes {
 public:
@@ -89,7 +90,7 @@ private:
     Loop* loop_;
 };
 
-// Before it is called: the arguments. Afterwards: the request, in place, until it has ended.
+// Holds the arguments before the call, and afterwards the request, in place, until it has ended.
 template <class Request>
 class request_initiation {
     using arguments_type = typename Request::arguments;
@@ -99,7 +100,7 @@ class request_initiation {
     static constexpr bool tells = internal::has_subject<Request>;
     using text_type = std::conditional_t<tells, internal::failure_text, internal::no_failure_text>;
 
-    // Where a request that tells notes its failure.
+    // Where a request with a subject notes its failure.
     struct written_to {
         written_to(text_type& t) noexcept : text(&t) {}
         text_type& get() const noexcept { return *text; }
@@ -114,7 +115,7 @@ class request_initiation {
     public:
         running(const arguments_type& of, completion_type done, text_type& text) noexcept
             : Request(of), done_(done), text_(text) {}
-        // Last of all: ends this, and the memory that it is in may be gone.
+        // Called as the last access: destroys *this. The memory that it was in may then be freed.
         void deliver() noexcept {
             completion_type done = done_;
             const std::error_code error = Request::error();
@@ -157,7 +158,7 @@ public:
         }
     }
 
-    // For messages: the operation has failed.
+    // For messages: what the operation that failed reports.
     const char* failure() const noexcept
         requires(tells)
     {
@@ -165,7 +166,7 @@ public:
     }
     auto get_env() const noexcept { return loop_attributes(internal::loop_of(arguments_)); }
 
-    // Waits for the operation; runs the loop meanwhile if nobody else does.
+    // Waits for the operation. Runs the loop meanwhile if no other thread does.
     void drive(block_latch& done) noexcept { loop_->drive(done); }
 
 private:
@@ -177,7 +178,7 @@ private:
     manual_lifetime<running> request_;
 };
 
-// Threads: any. Blocks, errors, cost: as the token says.
+// Makes the operation as the token says. Threads: any. Blocks, errors, cost: as the token says.
 template <class Request, class Token>
 auto initiate(const typename Request::arguments& arguments,
               Token&& token) noexcept(nothrow_token<Token>) {

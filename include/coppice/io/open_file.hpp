@@ -1,20 +1,20 @@
-// open_file: the descriptor that a socket, an acceptor or a file owns, and what all of them can do.
+// open_file: owns the descriptor of a socket, an acceptor, or a file; what they have in common.
 #pragma once
 
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/io/internal/request.hpp>
 #include <coppice/io/option.hpp>
-#include <coppice/io/request.hpp>
 
 #include <utility>
 
 namespace coppice::io {
 
-// Owns a descriptor of a context, or none. Move-only. Threads: operations may be started by any,
-// everything else is for the context's thread, or for one while none runs it.
+// Owns a descriptor of a context, or none. Move-only. Threads: any thread may start operations.
+// Everything else is for the context's thread, or for one thread while none runs the context.
 class open_file {
 public:
-    // Takes over a descriptor of `owner`; nullptr: none.
+    // Takes over a descriptor of `owner`; nullptr means none.
     explicit open_file(context& owner, internal::descriptor* d = nullptr) noexcept
         : owner_(&owner), descriptor_(d) {}
     open_file(open_file&& other) noexcept
@@ -28,15 +28,15 @@ public:
     }
     ~open_file() { close(); }
 
-    // Ends pending operations with operation_canceled, in a coming turn; the memory that they were
-    // given is theirs until then.
+    // Closes the file. Pending operations end with operation_canceled in a later turn; the memory
+    // that they were given must live until then.
     void close() noexcept {
         if (descriptor_ != nullptr) owner_->close(*std::exchange(descriptor_, nullptr));
     }
     bool is_open() const noexcept { return descriptor_ != nullptr; }
-    // The context that completes the operations.
+    // Returns the context that completes the operations.
     context& owner() const noexcept { return *owner_; }
-    // The kernel's descriptor, -1 if none is open. It stays ours.
+    // Returns the kernel's descriptor, or -1 if none is open. This object still owns it.
     int native() const noexcept { return descriptor_ == nullptr ? -1 : descriptor_->fd; }
 
 protected:
@@ -49,18 +49,18 @@ private:
 
 namespace internal {
 
-// What sockets have besides. Errors of all: bad_file_descriptor when nothing is open.
+// What all sockets have besides. Errors of all functions: bad_file_descriptor if nothing is open.
 class open_socket : public open_file {
 public:
     using open_file::open_file;
 
-    // Sets an option: one of option.hpp, or one's own. Errors: the system's.
+    // Sets an option: one from option.hpp, or one that the program defines. Errors: the system's.
     template <socket_option Option>
     std::error_code set(const Option& option) noexcept {
         return owner().system().set_option(native(), Option::level, Option::name, option.data(),
                                            Option::size);
     }
-    // What the kernel says of an option now. Errors: the system's.
+    // Returns the option's current value in the kernel. Errors: the system's.
     template <socket_option Option>
     result<Option> get() const noexcept {
         Option option;
@@ -69,7 +69,7 @@ public:
         if (error) return error;
         return option;
     }
-    // The endpoints of this side and of the other. Errors: thrown as std::system_error.
+    // Return the endpoints of this side and of the peer. Errors: thrown as std::system_error.
     endpoint local() const { return owner().system().local(native()).value_or_throw("local"); }
     endpoint remote() const { return owner().system().remote(native()).value_or_throw("remote"); }
 };

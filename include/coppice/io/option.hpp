@@ -1,7 +1,7 @@
 // Socket options as typed values: socket.set(io::no_delay(true)), socket.get<io::linger>().
 #pragma once
-// An option is a type with level, name, its value as the kernel has it, and its value as users
-// have it. A program adds its own by the same shape.
+// An option is a type with a level, a name, its value in the kernel's form, and its value in the
+// user's form. A program may define its own options of the same shape.
 
 #include <coppice/base/saturating.hpp>
 
@@ -40,7 +40,7 @@ private:
     int kernels_;
 };
 
-// An option that is a number; its unit and range are said where it is defined.
+// An option that is a number. Its alias below states its unit and range.
 template <int Level, int Name>
 class number_option {
 public:
@@ -56,7 +56,7 @@ private:
     int kernels_;
 };
 
-using no_delay = flag_option<IPPROTO_TCP, TCP_NODELAY>;  // small segments are not held back
+using no_delay = flag_option<IPPROTO_TCP, TCP_NODELAY>;  // sends small segments at once
 using keep_alive = flag_option<SOL_SOCKET, SO_KEEPALIVE>;
 using keep_alive_idle = number_option<IPPROTO_TCP, TCP_KEEPIDLE>;       // seconds, from 1
 using keep_alive_interval = number_option<IPPROTO_TCP, TCP_KEEPINTVL>;  // seconds, from 1
@@ -66,29 +66,30 @@ using reuse_address = flag_option<SOL_SOCKET, SO_REUSEADDR>;
 using reuse_port = flag_option<SOL_SOCKET, SO_REUSEPORT>;
 using broadcast = flag_option<SOL_SOCKET, SO_BROADCAST>;
 using v6_only = flag_option<IPPROTO_IPV6, IPV6_V6ONLY>;
-// Bytes. The kernel doubles what is set, for its own needs, and says the doubled number.
+// In bytes. The kernel doubles the value that is set, for its own overhead, and reports the doubled
+// value.
 using receive_buffer_size = number_option<SOL_SOCKET, SO_RCVBUF>;
 using send_buffer_size = number_option<SOL_SOCKET, SO_SNDBUF>;
 
-// What closing does with bytes that are not yet sent: without a time they are sent in the
-// background; with 0 seconds they are dropped and the peer sees a reset.
+// What close() does with bytes that are not yet sent. Without a time, they are sent in the
+// background. With 0 seconds, they are dropped, and the peer sees a reset.
 class linger {
 public:
-    // What getsockopt and setsockopt take.
+    // The constants and the size that getsockopt and setsockopt take.
     static constexpr int level = SOL_SOCKET;
     static constexpr int name = SO_LINGER;
     static constexpr socklen_t size = sizeof(::linger);
     constexpr linger() noexcept = default;
-    // Waits that long in close(), in whole seconds, for what is unsent; less than 0 is 0, and more
-    // than the kernel can count is its most.
+    // Makes close() wait up to `time` for unsent bytes. Whole seconds: a negative time counts as 0,
+    // and one beyond the kernel's maximum counts as that maximum.
     constexpr explicit linger(std::chrono::seconds time) noexcept
         : kernels_{1, saturating_cast<int>(time.count() < 0 ? 0 : time.count())} {}
-    // The time, if there is one.
+    // Returns the time, if one is set.
     constexpr std::optional<std::chrono::seconds> value() const noexcept {
         if (kernels_.l_onoff == 0) return std::nullopt;
         return std::chrono::seconds(kernels_.l_linger);
     }
-    // The kernel's form, which get() writes and set() reads.
+    // Return the kernel's form, which get() writes and set() reads.
     void* data() noexcept { return &kernels_; }
     const void* data() const noexcept { return &kernels_; }
 

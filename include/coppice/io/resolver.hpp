@@ -1,13 +1,13 @@
-// resolver: the addresses of a name, asked from the system on a worker thread of the process.
+// resolver: looks up the addresses of a name through the system, on a worker thread of the process.
 #pragma once
 // The system's resolver (getaddrinfo) blocks, so it runs on a worker for names (workers.hpp): eight
-// names can be under way at once, others wait. It cannot be interrupted: a stopped request ends at
-// once, as do those of a context that is destroyed, and the worker drops the answer when it comes.
-// Literal addresses are answered without a worker. A simulation has hosts of its own
+// look-ups can run at once, and others wait. A look-up cannot be interrupted. A stopped request
+// ends at once, as does a request whose context is destroyed, and the worker drops the answer when
+// it comes. A literal address is answered without a worker. A simulation has its own hosts
 // (simulation::plant_host), and answers on the loop.
 
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/request.hpp>
+#include <coppice/io/internal/request.hpp>
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace coppice::io {
 
-// The errors of getaddrinfo, EAI_NONAME and its like, by their number.
+// Returns the category of getaddrinfo's errors, such as EAI_NONAME, by their number.
 const std::error_category& resolver_category() noexcept;
 
 class resolve_request : public basic_request<operation>, timer_entry {
@@ -52,20 +52,21 @@ private:
 
     std::string_view host_;
     std::uint16_t port_;
-    int failure_ = 0;               // of getaddrinfo
-    question* question_ = nullptr;  // with a worker, or on its way back
+    int failure_ = 0;               // the error of getaddrinfo
+    question* question_ = nullptr;  // held by a worker, or posted back by it
     std::vector<endpoint> found_;
 };
 
-// Threads: any may ask; several questions at once. Lifetime: the context
-// outlives it; the name that is asked for outlives the operation.
+// Looks up names. Threads: any; several look-ups at once are allowed. Lifetime: the context must
+// outlive the resolver, and the name must outlive the operation.
 class resolver {
 public:
-    // Its operations complete on `owner`'s loop.
+    // Makes a resolver whose operations complete on `owner`'s loop.
     explicit resolver(context& owner) noexcept : owner_(&owner) {}
 
-    // Gives the host's endpoints with the port, in the order in which they should be tried; at
-    // least one. Errors: of resolver_category(); not_enough_memory. Cost: allocates.
+    // Looks up `host`. The value is the host's endpoints with the port, at least one, in the order
+    // in which they should be tried.
+    // Errors: of resolver_category(); not_enough_memory. Cost: allocates.
     template <class Token = use_await_t>
     auto resolve(std::string_view host, std::uint16_t port,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {

@@ -1,33 +1,33 @@
 // run: makes a loop, runs work on it on the calling thread, and returns the result; for main().
 #pragma once
-// The work is a sender, a task, or a callable that takes the loop and returns one of them:
+// The work is a sender, a task, or a callable that takes the loop and returns one of these:
 //
 //   io::run([](io::context& loop) -> task<int> {...}, {.stop_on = {SIGINT, SIGTERM}})
 //
-// What happens, in this order, all of it on the calling thread but for what the work does
+// These steps happen in this order, all on the calling thread, except for what the work does
 // elsewhere:
 //
-//   a callable is called, and the work connected     what they throw leaves run()
+//   a callable is called, and the work is connected   exceptions leave run()
 //   the loop runs, and the work is started on it
-//   the work completes, on any thread                the loop is told; signals are let go
-//   the loop runs until nothing is pending there     what the work started and did not wait for
+//   the work completes, on any thread                 the loop is told; signals are released
+//   the loop runs until nothing is pending there      for what the work started and left behind
 //   the loop ends; the result is returned, or the error thrown
 //
-// In the work's environment every scheduler is the loop's: what a task awaits elsewhere, on a pool
-// for instance, comes back to the loop, and a timeout finds the loop's timers, also in a task that
-// runs where there are none.
+// In the work's environment every scheduler is the loop's. A task that awaits something elsewhere,
+// for instance on a pool, comes back to the loop. A timeout finds the loop's timers, even in a task
+// on a scheduler without timers.
 //
-// Stopping: the first signal of `stop_on` is a stop request to the work. At that moment the signals
-// get back the handlers that they had before run(), so a second one kills a program that does not
-// stop, if that is what it did before. Only a turn of the loop sees the first: while the work
-// computes or blocks on the loop's thread, signals of `stop_on` do nothing. context::stop() on the
-// loop is a stop request too; after it run() waits for the work alone, and ends the rest with
-// operation_canceled. The work does not call context::restart(): it would take back a stop() that
-// the loop has not seen.
+// Stopping: the first signal of `stop_on` is a stop request to the work. At that moment the
+// handlers that were installed before run() come back. A second signal therefore kills a program
+// that does not stop, if the signal killed it before. Only a turn of the loop sees the first
+// signal: while the work computes or blocks on the loop's thread, signals of `stop_on` do nothing.
+// context::stop() on the loop is a stop request too. After it, run() waits for the work alone, and
+// ends everything else with operation_canceled. The work must not call context::restart(): it takes
+// back a stop() that the loop has not seen.
 
 #include <coppice/exec/any_scheduler.hpp>
-#include <coppice/exec/as_exception.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/as_exception.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/exec/value_types.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/signal_set.hpp>
@@ -43,20 +43,22 @@
 
 namespace coppice::io {
 
-// How to run: when to stop, and on what loop.
+// How to run: what stops the work, and on which loop it runs.
 struct run_options {
-    // Signals that stop the work. Their handlers are replaced until the first has come or the work
-    // has ended.
+    // Signals that stop the work. Their handlers are replaced until the first signal has come or
+    // the work has ended.
     std::vector<int> stop_on = {};
     io::backend backend = io::backend::automatic;
-    // The world that the loop is in, instead of this machine: for tests. Lifetime: outlives run().
+    // For tests: the simulated world that the loop runs in, instead of this machine. Lifetime: must
+    // outlive run().
     io::simulation* simulation = nullptr;
 };
 
 namespace internal {
 
-// The loop of one io::run and the end of its work, without what depends on the type of the work.
-// Threads: the one in io::run(); end_work() by the one that completes the work.
+// The loop of one io::run and the end of its work: the part that does not depend on the type of the
+// work.
+// Threads: the thread in io::run(); end_work() is called by the thread that completes the work.
 class run_state : immovable {
 public:
     // Errors: std::system_error.
@@ -66,19 +68,20 @@ public:
     inplace_stop_token stop_token() const noexcept { return stop_.get_token(); }
     const execution::any_scheduler& timers() const noexcept { return timers_; }
 
-    // Starts the work by start.complete(), on the loop. Blocks: until the work has ended, and what
-    // it left on the loop. Errors: std::bad_alloc; then nothing was started.
+    // Starts the work on the loop by calling start.complete(). Blocks: until the work, and
+    // everything that it left on the loop, has ended. Errors: std::bad_alloc; nothing was started
+    // then.
     void run(operation& start);
-    // The result of the work is stored.
+    // Called when the result of the work is stored.
     void end_work() noexcept;
 
 private:
     void end_on_loop() noexcept;
 
-    inplace_stop_source stop_;  // outlives the loop, whose end may still use its token
+    inplace_stop_source stop_;  // outlives the loop, whose destruction may still use its token
     context loop_;
     const execution::any_scheduler timers_;
-    std::optional<context::work_guard> guard_;  // from the start of the work to its end
+    std::optional<context::work_guard> guard_;  // held from the start of the work to its end
     std::optional<signal_set> signals_;         // until a signal has come, or the work has ended
     block_latch ended_;
 
@@ -89,10 +92,10 @@ private:
         }
         run_state& state;
     };
-    end_request end_;  // posted once, if the work completes off the loop
+    end_request end_;  // posted once, if the work completes on another thread
 };
 
-// What the work sees.
+// The environment of the work.
 class run_env {
 public:
     run_env() noexcept = default;
@@ -106,7 +109,7 @@ public:
     context::scheduler query(execution::get_delegation_scheduler_t) const noexcept {
         return state_->loop().get_scheduler();
     }
-    // For tasks on schedulers without timers. Those on another loop have its timers.
+    // For tasks on schedulers without timers. A task on another loop uses that loop's timers.
     execution::inherited_timer query(execution::get_inherited_timer_t) const noexcept {
         return {state_->timers(), false};
     }
@@ -116,7 +119,8 @@ private:
     run_state* state_ = nullptr;
 };
 
-// No value: bool; one: an optional; several: an optional of a tuple.
+// The result for no value is a bool; for one value, an optional; for several, an optional of a
+// tuple.
 template <class... Ts>
 struct run_result {
     using type = std::optional<std::tuple<Ts...>>;
@@ -132,7 +136,7 @@ struct run_result<> {
 template <class... Ts>
 using run_result_of = typename run_result<std::decay_t<Ts>...>::type;
 
-// The result of work that completes with values in one way, or in none.
+// The result of work that has one value completion, or none.
 template <class Sndr>
 consteval auto run_result_type() noexcept {
     using Sigs = execution::signatures_of<Sndr, run_env>;
@@ -210,7 +214,7 @@ struct run_start : operation {
     Op& op;
 };
 
-// What a run that does not type-check returns, so that its error stays alone.
+// Returned by a run that does not type-check, so that no second error follows.
 struct no_run_result {};
 
 template <class F>
@@ -221,12 +225,13 @@ inline constexpr bool makes_work<F> = execution::sender<std::invoke_result_t<F, 
 
 }  // namespace internal
 
-// Returns std::optional<T> for work that sends a T, an optional of a tuple for several values, bool
-// for none: empty or false if the work was stopped. A callable lives until the work has ended.
-// Blocks: until the work has ended, and everything that it has left on the loop.
-// Errors: the work's: an exception_ptr's exception, an error_code as system_error, anything else
-// as it is; std::system_error if no loop can be made, or the signals not be received.
-// Threads: any that runs no loop. Cost: that of a context.
+// Returns std::optional<T> for work that sends a T, an optional of a tuple for several values, and
+// a bool for none. The result is empty, or false, if the work was stopped. A callable lives until
+// the work has ended.
+// Blocks: until the work, and everything that it left on the loop, has ended. Errors: the work's.
+// An exception_ptr is rethrown, an error_code is thrown as a std::system_error, and anything else
+// is thrown as it is. std::system_error if the loop cannot be made or the signals cannot be
+// received. Threads: any that runs no loop. Cost: that of a context.
 struct run_t {
     template <class Work>
     auto operator()(Work&& work, const run_options& options = {}) const {

@@ -1,10 +1,11 @@
 // signal_set: waits for POSIX signals as an operation of a loop.
 #pragma once
-// A handler notes the signal and wakes the loop, whichever thread the kernel takes: so a set works
-// beside threads that were made before it, and beside threads that block the signal. While a set
-// lives there is a thread of its own, coppice-signal, for the case that all others block it.
+// A handler notes the signal and wakes the loop, whichever thread the kernel runs the handler on. A
+// set therefore works in a program whose threads were started before it, or block the signal. While
+// a set lives, a thread of its own named coppice-signal exists, for signals that all other threads
+// block.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/io/stream.hpp>
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace coppice::io {
 
-// Gives the number of the signal that came.
+// Waits for a signal. The value is its number.
 class signal_request : public descriptor_request<> {
 public:
     using value_type = int;
@@ -40,7 +41,7 @@ private:
         COPPICE_CHECK(!is_second(), "two waits at once on one io::signal_set");
         return descriptor_request<>::submit();
     }
-    // One that has to end takes nothing from the next.
+    // A request that was stopped leaves the signal to the next request.
     int judge(int returned) noexcept final {
         if (returned < 0) return returned;
         if (stop_came()) {
@@ -56,19 +57,22 @@ private:
     int signal_ = 0;
 };
 
-// While it lives, the signals are received here: by each set that names them, in whatever context.
-// One that comes again before it was received is one; what was pending for the thread that makes
-// the set has come already. The handler that was installed before comes back with the end of the
-// last set of its signal, unless somebody has installed another one meanwhile; it is not called.
-// A child that fork() makes has the handlers from before, and receives nothing here. In a
-// simulation: what simulation::raise() sends, and the process is left alone.
-// Limits: not for SIGKILL, SIGSTOP and faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP). A signal
-// that is sent to one thread (pthread_kill) which blocks it stays there. System calls that do not
-// restart (poll, nanosleep) may end with EINTR on threads that do not block the signal.
+// Receives its signals as long as it lives. Every set that names a signal receives it, in any
+// context. A signal that comes again before it was received counts once. A signal that was pending
+// for the thread that makes the set counts as come. When the last set of a signal is destroyed, the
+// handler that was installed before comes back, unless the program has installed another one
+// meanwhile. The previous handler is not called for signals that came while a set lived. A child
+// made by fork() has the handlers from before the sets, and its copies of the sets receive nothing.
+// In a simulation, a set receives what simulation::raise() sends, and the process's own signals are
+// left alone.
+// Limits: SIGKILL, SIGSTOP, and faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP) cannot be
+// received. A signal sent with pthread_kill to a thread that blocks it stays with that thread.
+// System calls that do not restart (poll, nanosleep) may fail with EINTR on threads that do not
+// block the signal.
 // Errors: std::system_error.
 class signal_set : public open_file {
 public:
-    // Receives the signals from now on. Cost: a thread, for all sets together.
+    // Receives the signals from now on. Cost: one thread, shared by all sets.
     signal_set(context& owner, std::initializer_list<int> signals);
     signal_set(context& owner, std::span<const int> signals);
     signal_set(signal_set&& other) noexcept
@@ -82,14 +86,14 @@ public:
     }
     ~signal_set() { close(); }
 
-    // Ends pending waits with operation_canceled, and receives nothing any more.
+    // Ends pending waits with operation_canceled, and stops receiving.
     void close() noexcept {
         open_file::close();
         if (signals_ != nullptr) std::exchange(signals_, nullptr)->end();
     }
 
-    // One wait may be pending: a second one stops the process. A wait that is stopped has received
-    // nothing.
+    // Waits for a signal; the value is its number. At most one wait may be pending; a second one
+    // ends the process. A wait that is stopped has received nothing.
     template <class Token = use_await_t>
     auto wait(Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<signal_request>(signal_request::arguments(reference(), signals_),

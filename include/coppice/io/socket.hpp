@@ -1,10 +1,10 @@
-// TCP and Unix sockets and acceptors.
+// TCP and Unix sockets, and their acceptors.
 #pragma once
-// A socket belongs to one context. What a connected one does is in stream.hpp.
+// A socket belongs to one context. The operations of a connected socket are in stream.hpp.
 
-#include <coppice/base/internal.hpp>
-#include <coppice/io/connecting.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/internal/connecting.hpp>
 #include <coppice/io/stream.hpp>
 
 #include <concepts>
@@ -14,8 +14,8 @@
 
 namespace coppice::io {
 
-// Accepts a connection; gives its socket. A failure leaves the acceptor open: with too many files
-// open (EMFILE, ENFILE) wait before the next accept.
+// Accepts a connection. The value is its socket. A failure leaves the acceptor open. After EMFILE
+// or ENFILE (too many open files), wait before the next accept.
 template <class Socket>
 class accept_request : public descriptor_request<> {
 public:
@@ -48,50 +48,53 @@ private:
         return 0;
     }
 
-    internal::descriptor* accepted_ = nullptr;  // until it is taken
+    internal::descriptor* accepted_ = nullptr;  // until take()
 };
 
-// How an acceptor listens; the defaults are a server's.
+// How an acceptor listens. The defaults suit a server.
 struct acceptor_options {
-    // A server's.
+    // Makes the defaults.
     acceptor_options() noexcept {}
-    // Several acceptors may listen on the port, and the kernel spreads connections over them. The
-    // first of them is told so: it binds alone, so that a port in use is an error even if its owner
-    // shares it, and opens the port to the others afterwards.
+    // Lets several acceptors listen on the port; the kernel distributes connections among them. Set
+    // `first_sharer` on the first of them: it binds alone, so that a port in use is an error even
+    // if its owner shares it, and then opens the port to the others.
     bool share_port = false;
     bool first_sharer = false;
-    int backlog = 4096;  // connections that wait to be accepted
-    // A descriptor of this process that listens already, on a Unix endpoint for one: the acceptor
-    // takes connections from it too, through a copy of it. -1: none.
+    int backlog = 4096;  // how many connections may wait to be accepted
+    // A descriptor of this process that already listens, for example on a Unix endpoint. The
+    // acceptor takes connections from it too, through a duplicate. -1: none.
     int already_listening = -1;
 };
 
 namespace internal {
 
-// A socket that listens on an endpoint; for the acceptors below. Errors: std::system_error.
+// Opens a socket that listens on an endpoint; used by the acceptors below. Errors:
+// std::system_error.
 open_socket listen_at(context& owner, const endpoint& at, const acceptor_options& options);
 
 }  // namespace internal
 
 namespace tcp {
 
-// A TCP connection, over IPv4 or IPv6. A moved-from socket is closed. TCP_NODELAY is on.
+// A TCP connection, over IPv4 or IPv6. TCP_NODELAY is on. A moved-from socket is closed.
 class socket : public stream {
 public:
-    // Not yet open: connect() opens it.
+    // Makes a socket that is not open; connect() opens it.
     explicit socket(context& owner) noexcept : stream(owner) {}
 
-    // Connects to the endpoint; a socket that was open is closed first. The socket stays where it
-    // is until the operation has ended. Errors: besides the network's, those of opening a socket.
+    // Connects to the endpoint, after closing the socket if it was open.
+    // Errors: the network's, and those of opening a socket. Lifetime: the socket must stay where it
+    // is until the operation has ended.
     template <class Token = use_await_t>
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<connect_request>({*this, to}, static_cast<Token&&>(token));
     }
-    // Connects to a host by its name, or by its address as text: tries the addresses that the name
-    // has as connecting.hpp says. Errors: of resolver_category() if there are none; if all of them
-    // fail, the error of the first that says more than that this machine has no way to its family.
-    // Cost: allocates. Lifetime: as above; the name outlives the operation. What ends it early is a
-    // stop or a deadline: nothing is open that could be closed.
+    // Connects to a host by its name, or by its address as text. Tries the addresses of the name as
+    // connecting.hpp describes.
+    // Errors: of resolver_category() if the name has no address. If all attempts fail, the first
+    // error that says more than that this machine cannot reach the address family. Cost: allocates.
+    // Lifetime: as above, and the name must outlive the operation. To end it early, use a stop or a
+    // deadline; until it has connected there is nothing for close() to close.
     template <class Token = use_await_t>
         requires(!std::convertible_to<Token, const connect_options&>)
     auto connect(std::string_view host, std::uint16_t port,
@@ -104,8 +107,8 @@ public:
         return initiate<connect_race_request>({*this, host, port, options},
                                               static_cast<Token&&>(token));
     }
-    // The same for addresses that are known, in the order of preference; at least one. The list
-    // outlives the operation.
+    // Connects likewise to known addresses, at least one, in order of preference. Lifetime: the
+    // list must outlive the operation.
     template <class Token = use_await_t>
     auto connect(std::span<const endpoint> addresses, const connect_options& options = {},
                  Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -121,13 +124,13 @@ private:
 using io::acceptor_options;
 using io::connect_options;
 
-// Listens on an endpoint. Errors of the constructor: std::system_error, e.g. address_in_use.
+// Listens on an endpoint. Errors of the constructor: std::system_error, for example address_in_use.
 class acceptor : public internal::open_socket {
 public:
     acceptor(context& owner, const endpoint& at, const acceptor_options& options = {})
         : internal::open_socket(internal::listen_at(owner, at, options)) {}
 
-    // Gives the socket of a connection that has come in.
+    // Accepts a connection. The value is its socket.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = accept_request<socket>;
@@ -137,12 +140,13 @@ public:
 
 }  // namespace tcp
 
-// Unix sockets: connections within this machine. (`unix` is a macro of the compilers.)
+// Unix sockets: connections within this machine. The namespace is not named `unix` because
+// compilers define a macro of that name.
 namespace local {
 
 class socket : public stream {
 public:
-    // Not yet open: connect() opens it.
+    // Makes a socket that is not open; connect() opens it.
     explicit socket(context& owner) noexcept : stream(owner) {}
     template <class Token = use_await_t>
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -154,13 +158,13 @@ private:
     explicit socket(internal::open_socket&& accepted) noexcept : stream(std::move(accepted)) {}
 };
 
-// Listens on a Unix endpoint. The file of a path is made by the constructor, and is the user's to
-// remove; one that exists is an error, address_in_use.
+// Listens on a Unix endpoint. The constructor creates the file of a path; removing it is up to the
+// user. If the file exists, the error is address_in_use.
 class acceptor : public internal::open_socket {
 public:
     acceptor(context& owner, const endpoint& at, const acceptor_options& options = {})
         : internal::open_socket(internal::listen_at(owner, at, options)) {}
-    // Gives the socket of a connection that has come in.
+    // Accepts a connection. The value is its socket.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = accept_request<socket>;

@@ -1,17 +1,17 @@
-// stream: what a connected TCP or Unix socket does; receive, send, send_all, scatter and gather.
+// stream: the operations of a connected TCP or Unix socket, such as receive, send, and send_all.
 #pragma once
-// Each direction has at most one pending operation: one receive and one send may be under way
-// together. Errors of every operation: thrown as std::system_error, put into `ec` for
-// use_await[ec], or sent as std::error_code. bad_file_descriptor: nothing is open.
-// operation_canceled: the socket was closed, or its context ended, while the operation was pending.
-// A stop request or a passed deadline is no error: the operation is stopped.
+// At most one operation may be pending in each direction: one receive and one send at the same
+// time. Errors of every operation are thrown as std::system_error, stored in `ec` by use_await[ec],
+// or sent as a std::error_code. bad_file_descriptor: nothing is open. operation_canceled: the
+// socket was closed, or its context was destroyed, while the operation was pending. A stop request
+// or a passed deadline is not an error: the operation is stopped.
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/request.hpp>
 #include <coppice/io/open_file.hpp>
-#include <coppice/io/request.hpp>
 
 #include <sys/uio.h>
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace coppice::io {
 
-// One piece of memory in a list of them; as the kernel has it.
+// One piece of memory in a list, in the kernel's form.
 class mutable_buffer {
 public:
     mutable_buffer() noexcept = default;
@@ -59,7 +59,8 @@ struct transfer_arguments {
 
 }  // namespace internal
 
-// Receives or sends one piece of memory; gives how many bytes. An empty piece ends at once.
+// Receives or sends one piece of memory. The value is the number of bytes. An empty piece ends at
+// once.
 template <opcode What>
 class transfer_request : public descriptor_request<> {
 public:
@@ -86,7 +87,7 @@ private:
 using receive_request = transfer_request<opcode::receive>;
 using send_request = transfer_request<opcode::send>;
 
-// Sends all of one piece of memory, in as many sends as the kernel takes.
+// Sends all of one piece of memory, in as many sends as the kernel needs.
 class send_all_request : public descriptor_request<> {
 public:
     using value_type = void;
@@ -116,7 +117,7 @@ private:
     }
 };
 
-// Receives into a buffer of the context; gives the buffer, empty at the end of the stream.
+// Receives into a buffer of the context. The value is the buffer, empty at the end of the stream.
 class pooled_receive_request : public descriptor_request<> {
 public:
     using value_type = pooled_buffer;
@@ -136,7 +137,7 @@ protected:
     ~pooled_receive_request() = default;
 };
 
-// Receives into several pieces of memory, filled one after the other; gives how many bytes.
+// Receives into several pieces of memory, one after the other. The value is the number of bytes.
 class scatter_request : public descriptor_request<> {
 public:
     using value_type = std::size_t;
@@ -162,7 +163,8 @@ private:
     msghdr header_{};
 };
 
-// Sends several pieces of memory: some of them, and gives how many bytes, or all.
+// Sends several pieces of memory: all of them, or as much as the kernel takes at once; the value is
+// then the number of bytes.
 template <bool All>
 class gather_request : public descriptor_request<> {
 public:
@@ -184,7 +186,7 @@ protected:
     ~gather_request() = default;
 
 private:
-    static constexpr std::size_t pieces_max = 16;  // of one system call
+    static constexpr std::size_t pieces_max = 16;  // pieces in one system call
 
     bool submit() noexcept final {
         if (on != nullptr && !describe()) {
@@ -204,7 +206,7 @@ private:
         begun_ += bytes;
         return describe() ? -EAGAIN : 0;
     }
-    // Describes the next pieces to the kernel. False: nothing is left.
+    // Describes the next pieces to the kernel. Returns false if nothing is left.
     bool describe() noexcept {
         std::size_t count = 0;
         std::size_t bytes = 0;
@@ -215,7 +217,7 @@ private:
         if (count == 0) return false;
         pieces_[0].iov_base = static_cast<std::byte*>(pieces_[0].iov_base) + begun_;
         pieces_[0].iov_len -= begun_;
-        if (bytes == begun_) {  // sixteen empty pieces: look further
+        if (bytes == begun_) {  // all of these pieces are empty: look further
             begun_ = 0;
             left_ = left_.subspan(count);
             return describe();
@@ -226,38 +228,40 @@ private:
     }
 
     std::span<const const_buffer> left_;
-    std::size_t begun_ = 0;  // bytes of the first piece that are sent already
+    std::size_t begun_ = 0;  // bytes of the first piece that have been sent
     std::array<iovec, pieces_max> pieces_;
     msghdr header_{};
 };
 
-// The operations of a connected socket. The memory that an operation is given must live until it
-// has ended.
+// The operations of a connected socket. Lifetime: the memory given to an operation must live until
+// the operation has ended.
 class stream : public internal::open_socket {
 public:
     using open_socket::open_socket;
-    // Takes over a socket that is connected.
+    // Takes over a connected socket.
     explicit stream(internal::open_socket&& connected) noexcept
         : internal::open_socket(std::move(connected)) {}
 
-    // Receives into `bytes`; gives how many, 0 at the end of the stream or when `bytes` is empty.
+    // Receives into `bytes`. The value is the number of bytes: 0 at the end of the stream, or if
+    // `bytes` is empty.
     template <class Token = use_await_t>
     auto receive(std::span<std::byte> bytes, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<receive_request>({reference(), bytes}, static_cast<Token&&>(token));
     }
-    // The same into several pieces, in their order. The list lives as long as its pieces.
+    // Receives likewise into several pieces, in their order. The list must live as long as its
+    // pieces.
     template <class Token = use_await_t>
     auto receive(std::span<const mutable_buffer> pieces,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<scatter_request>({reference(), pieces}, static_cast<Token&&>(token));
     }
-    // Receives into a buffer lent by the context, so that waiting needs no memory.
+    // Receives into a buffer that the context lends, so that waiting uses no memory.
     template <class Token = use_await_t>
     auto receive_pooled(Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<pooled_receive_request>(pooled_receive_request::arguments(reference()),
                                                 static_cast<Token&&>(token));
     }
-    // Sends some of `bytes`; gives how many.
+    // Sends some of `bytes`. The value is the number of bytes.
     template <class Token = use_await_t>
     auto send(std::span<const std::byte> bytes, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<send_request>({reference(), bytes}, static_cast<Token&&>(token));
@@ -267,7 +271,7 @@ public:
               Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<gather_request<false>>({reference(), pieces}, static_cast<Token&&>(token));
     }
-    // Sends all of `bytes`. Stopped in the middle, it has sent some.
+    // Sends all of `bytes`. After a stop, some of them may have been sent.
     template <class Token = use_await_t>
     auto send_all(std::span<const std::byte> bytes,
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -278,16 +282,18 @@ public:
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<gather_request<true>>({reference(), pieces}, static_cast<Token&&>(token));
     }
-    // Whether it is connected and has nothing to receive: neither bytes, nor the end, nor an error.
-    // For a connection that is to be used again, whose peer has nothing to say meanwhile. What
-    // comes a moment later is not known. Cost: a system call.
+    // Returns true if the socket is connected and has nothing to receive: no bytes, no end, and no
+    // error. For a connection that is about to be reused, whose peer has nothing to send meanwhile.
+    // Cannot know what arrives a moment later.
+    // Cost: a system call.
     bool is_quiet() noexcept { return is_open() && owner().is_quiet(native()); }
-    // Says that nothing more will be sent, or received; at once. What is pending in that direction
-    // ends: a receive with 0, a send with broken_pipe. Errors: not_connected.
+    // Announces that nothing more will be sent, or received. Takes effect at once. Pending
+    // operations in that direction end: a receive with 0, a send with broken_pipe. Errors:
+    // not_connected.
     std::error_code shutdown(internal::shutdown_direction how) noexcept {
         return owner().system().shutdown(native(), how);
     }
-    // The same for sending, for those to whom a connection that is gone is no news.
+    // Shuts down sending, and ignores errors: for callers to which a lost connection is no news.
     void shutdown_send() noexcept { (void)shutdown(internal::shutdown_direction::send); }
 
 private:

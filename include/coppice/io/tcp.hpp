@@ -1,9 +1,9 @@
-// tcp: connecting and listening by text, "host:port".
+// tcp: connects and listens by text such as "host:port".
 #pragma once
 
 #include <coppice/io/authority.hpp>
-#include <coppice/io/connecting.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/connecting.hpp>
 #include <coppice/io/socket.hpp>
 
 #include <concepts>
@@ -15,7 +15,7 @@ namespace coppice::io {
 
 namespace internal {
 
-// Before the request that connects it.
+// A base class, so that the socket is constructed before the request that connects it.
 struct connected_socket {
     explicit connected_socket(context& owner) noexcept : made(owner) {}
     tcp::socket made;
@@ -23,7 +23,8 @@ struct connected_socket {
 
 }  // namespace internal
 
-// Parses where, looks the name up, connects to the first address that answers; gives the socket.
+// Parses the text, looks the name up, and connects to the first address that answers. The value is
+// the socket.
 class connect_text_request : internal::connected_socket, public connect_race_request {
 public:
     using value_type = tcp::socket;
@@ -53,11 +54,11 @@ private:
 
 namespace tcp {
 
-// Gives a connected socket: to "localhost:80", "127.0.0.1:80" or "[::1]:80", as authority::parse()
-// takes it. The addresses of a name are tried as connecting.hpp says.
-// Threads: any. Errors: invalid_argument for other text; else as socket::connect() of a name. What
-// is thrown says where to: "connect localhost:1: Connection refused".
-// Cost: allocates. Lifetime: the text outlives the operation.
+// Connects to "localhost:80", "127.0.0.1:80", or "[::1]:80", as authority::parse() accepts it. The
+// value is the connected socket. The addresses of a name are tried as connecting.hpp describes.
+// Threads: any. Errors: invalid_argument for other text; otherwise as socket::connect() of a name.
+// An exception names the target: "connect localhost:1: Connection refused". Cost: allocates.
+// Lifetime: the text must outlive the operation.
 template <class Token = use_await_t>
 auto connect(context& loop, std::string_view to, const connect_options& options,
              Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -70,8 +71,10 @@ auto connect(context& loop, std::string_view to,
     return tcp::connect(loop, to, connect_options(), static_cast<Token&&>(token));
 }
 
-// An acceptor at "0.0.0.0:8080" or "[::]:8080", as endpoint::parse() takes it: an address, no name.
-// Errors: std::system_error, which says where: invalid_argument for other text, address_in_use.
+// Returns an acceptor at "0.0.0.0:8080" or "[::]:8080", as endpoint::parse() accepts it: an
+// address, not a name.
+// Errors: std::system_error, which names the endpoint: invalid_argument for other text,
+// address_in_use.
 acceptor listen(context& loop, std::string_view at, const acceptor_options& options = {});
 
 }  // namespace tcp

@@ -1,18 +1,18 @@
-// timer: waits for a time to pass, on a context; and the timed side of a context's scheduler.
+// timer: waits on a context until a time has passed; also the timed part of a context's scheduler.
 #pragma once
 
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/event_loop.hpp>
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/request.hpp>
+#include <coppice/io/internal/request.hpp>
 
 #include <algorithm>
 #include <cerrno>
 
 namespace coppice::io {
 
-// Ends when its time has come; stopped, if its deadline comes first.
-// Cost: O(1), no allocation, no system call of its own.
+// Completes when its time has come, or as stopped if its deadline comes first. Cost: O(1), no
+// allocation, no system call of its own.
 class wait_request : public basic_request<operation>, timer_entry {
     using base = basic_request<operation>;
 
@@ -24,7 +24,8 @@ public:
         arguments(context& c, internal::time_point at) noexcept : owner(&c), when(at) {}
         context* owner;
         internal::duration time{};
-        internal::time_point when = internal::time_point::min();  // min: `time` from the start
+        // min: wait for `time`, counted from the start
+        internal::time_point when = internal::time_point::min();
     };
     explicit wait_request(const arguments& a) noexcept
         : base(*a.owner), timer_entry(&fire), time_(a.time), when_(a.when) {}
@@ -42,7 +43,7 @@ private:
         return false;
     }
     void interrupt() noexcept final {
-        if (!timer_entry::armed()) return;  // it is ending already
+        if (!timer_entry::armed()) return;  // already ending
         owner().disarm(*this);
         complete = &interrupted;
         owner().defer(*this);
@@ -63,19 +64,20 @@ private:
     internal::time_point when_;
 };
 
-// Threads: any may wait; several waits at once are several timers.
-// Lifetime: the context outlives it.
+// Waits for times. Threads: any thread may wait. Several waits at once count as several timers.
+// Lifetime: the context must outlive the timer.
 class timer {
 public:
-    // Waits on `owner`. Cost: nothing until it waits.
+    // Makes a timer on `owner`'s loop. Cost: nothing until it waits.
     explicit timer(context& owner) noexcept : owner_(&owner) {}
-    // Ends when `time` (nanoseconds; 0 or less: in the next turn) has passed, at most about 0.3 ms
-    // late by the wheel's tick. Errors: operation_canceled when the context ends.
+    // Completes when `time` (nanoseconds) has passed, at most about 0.3 ms late because of the
+    // wheel's tick. 0 or less: in the next turn. Errors: operation_canceled if the context is
+    // destroyed.
     template <class Token = use_await_t>
     auto wait_for(internal::duration time, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<wait_request>({*owner_, time}, static_cast<Token&&>(token));
     }
-    // The same, until a time of the context's clock.
+    // Waits likewise, until a time of the context's clock.
     template <class Token = use_await_t>
     auto wait_until(internal::time_point when, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<wait_request>({*owner_, when}, static_cast<Token&&>(token));
@@ -85,8 +87,8 @@ private:
     context* owner_;
 };
 
-// What the context's scheduler gives for a time: without an error, the end of the context is a
-// stop.
+// The sender of schedule_after() and schedule_at(). It has no errors: the end of the context
+// completes it as stopped.
 class timed_sender {
     template <class Rcvr>
     class operation_state final : wait_request {
@@ -120,7 +122,7 @@ public:
     using sender_concept = execution::sender_tag;
     explicit timed_sender(const wait_request::arguments& a) noexcept : arguments_(a) {}
 
-    // Completes on the context's scheduler, which is also the timer of a timeout.
+    // Completes on the context's scheduler, which also provides the timer of a timeout.
     class attrs {
     public:
         explicit attrs(context& owner) noexcept : owner_(&owner) {}

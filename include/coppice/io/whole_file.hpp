@@ -1,15 +1,15 @@
-// whole_file: read_file and write_file, a file by its name in one operation.
+// whole_file: read_file and write_file read or write a whole file by its name in one operation.
 #pragma once
-// Writing replaces the file as a whole: the bytes go into a new file in the same folder,
-// ".coppice-" and sixteen digits, which then takes the name. So whoever opens the name finds the
-// old bytes or the new ones, never a part, also after an error, a stop, or a crash of the process,
-// which may leave the new file behind. It takes the place of a symbolic link, not of its target;
-// its owner and permissions are those of a new file. Opening, renaming and removing are done at
-// once, on the loop, and may wait for the disk.
+// Writing replaces the file as a whole. The bytes go into a new file in the same folder, named
+// ".coppice-" and sixteen digits, which is then renamed over the old one. A program that opens the
+// name therefore finds the old bytes or the new ones, and never a mixture, even after an error, a
+// stop, or a crash of the process. A crash may leave the new file behind. The new file replaces a
+// symbolic link itself, not its target, and has the owner and permissions of a new file. Opening,
+// renaming, and removing happen at once, on the loop, and may wait for the disk.
 
 #include <coppice/io/event_loop.hpp>
-#include <coppice/io/file_transfer.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/file_transfer.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace coppice::io {
 
 namespace internal {
 
-// Opens a file, and lets the loop have it. `flags` are those of open(2). Errors: invalid_argument
-// for a NUL in the name; invalid_seek for what has no offsets: a pipe, a terminal.
+// Opens a file and hands it to the loop; `flags` are those of open(2). Errors: invalid_argument for
+// a NUL in the name; invalid_seek for a file without offsets (a pipe, a terminal).
 result<descriptor*> open_by_name(context& owner, std::string_view path, int flags,
                                  unsigned permissions) noexcept;
 result<descriptor*> open_to_read(context& owner, std::string_view path) noexcept;
@@ -72,13 +72,13 @@ private:
 
 // How a file is written.
 struct write_options {
-    // The operation ends when the bytes and the name are on the disk, and survive a power failure.
+    // Completes only when the bytes and the name are on the disk and survive a power failure.
     bool sync = false;
-    // Of the new file, without what the process's umask takes away.
+    // The permissions of the new file, less those that the process's umask removes.
     unsigned permissions = 0644;
 };
 
-// Writes a new file, and gives it the name.
+// Writes a new file, then renames it.
 class write_file_request : public write_all_request {
 public:
     static constexpr const char* name = "write_file";
@@ -98,7 +98,7 @@ public:
     std::string subject() const { return std::string(path_); }
 
 protected:
-    // Removes the new file, unless it has got the name.
+    // Removes the new file, unless it has been renamed.
     ~write_file_request();
 
 private:
@@ -115,15 +115,15 @@ private:
 
     const std::string_view path_;
     const write_options options_;
-    internal::descriptor* opened_ = nullptr;  // the new file, at last its folder
-    std::string new_file_;                    // while it exists
+    internal::descriptor* opened_ = nullptr;  // the new file; at the end, its folder
+    std::string new_file_;                    // its name, while it exists
     stage stage_ = stage::writing;
 };
 
-// Gives what is in a file, as a std::string or the named container of bytes, a
-// std::vector<std::byte> for one: io::read_file<std::vector<std::byte>>(loop, path).
-// Threads: any. Errors: those of opening and reading; invalid_seek for a pipe; file_too_large,
-// beyond options.size_max; not_enough_memory. Cost: allocates. Lifetime: the path outlives the
+// Reads a file. The value is its contents, as a std::string or as the container of bytes named:
+// io::read_file<std::vector<std::byte>>(loop, path).
+// Threads: any. Errors: those of opening and reading; invalid_seek for a pipe; file_too_large
+// beyond options.size_max; not_enough_memory. Cost: allocates. Lifetime: the path must outlive the
 // operation.
 template <class Bytes = std::string, class Token = use_await_t>
 auto read_file(context& loop, std::string_view path, const read_options& options,
@@ -137,11 +137,11 @@ auto read_file(context& loop, std::string_view path,
     return read_file<Bytes>(loop, path, read_options(), static_cast<Token&&>(token));
 }
 
-// Makes the bytes what the file holds, all of them or, after an error or a stop, none: the file is
-// then as it was. Once they are in, a stop is too late. (Only if options.sync fails at the folder
-// are they in after an error.)
-// Threads: any. Errors: the system's; invalid_argument if the path leads to something else than a
-// file; not_enough_memory. Cost: allocates. Lifetime: path and bytes outlive the operation.
+// Replaces the contents of a file with `bytes`. After an error or a stop, the file is as it was.
+// Once the file has been replaced, a stop comes too late. The one error that leaves the new
+// contents in place is a failure of options.sync at the folder.
+// Threads: any. Errors: the system's; invalid_argument if the path leads to something other than a
+// file; not_enough_memory. Cost: allocates. Lifetime: path and bytes must outlive the operation.
 template <class Token = use_await_t>
 auto write_file(context& loop, std::string_view path, std::span<const std::byte> bytes,
                 const write_options& options, Token&& token = {}) noexcept(nothrow_token<Token>) {

@@ -1,12 +1,13 @@
-// bulk on a pool: what follows a pool's schedule() calls its function side by side; used by pools.
+// bulk on a pool: calls its functions side by side after the pool's schedule(); used by pools.
 #pragma once
-// bulk, bulk_chunked and bulk_unchunked become a parallel_for (parallel.hpp) on the worker where
-// their child completes: no grain size, nothing allocated, and a worker that nobody helps runs a
-// plain loop. A policy that is not parallel gives one call, or calls in order. A stop request ends
-// the calls early, with set_stopped. Source: [exec.bulk], by completion domain.
+// bulk, bulk_chunked, and bulk_unchunked become a parallel_for (parallel.hpp) on the worker where
+// their child completes. There is no grain size and no allocation, and a worker that gets no help
+// runs a plain loop. With a policy that is not parallel, bulk_chunked makes one call, and the
+// others call in order. A stop request ends the calls early, with set_stopped. Source: [exec.bulk],
+// by completion domain.
 
 #include <coppice/exec/bulk.hpp>
-#include <coppice/exec/parallel_bulk.hpp>
+#include <coppice/exec/internal/parallel_bulk.hpp>
 #include <coppice/pool/parallel.hpp>
 
 #include <exception>
@@ -44,7 +45,7 @@ public:
     }
 
 private:
-    // False: stopped before all were called.
+    // Returns false if a stop request came before all indices were called.
     template <class... Args>
     bool call(Args&... args) {
         auto& data = this->state_->data;
@@ -90,7 +91,7 @@ struct pool_bulk_signatures {
                                          execution::set_stopped_t()>>;
 };
 
-// What bulk_chunked and bulk_unchunked become where a pool's scheduler completes.
+// The sender that replaces bulk_chunked or bulk_unchunked where a pool's scheduler completes.
 template <class Tag, class Data, class Child>
 class pool_bulk_sender {
 public:
@@ -122,7 +123,7 @@ private:
     Child child_;
 };
 
-// Names the pools in the completion domains of their schedulers.
+// The completion domain of the schedulers of pools.
 struct pool_domain {
     template <class Sndr, class Env>
         requires(execution::sender_for<Sndr, execution::bulk_chunked_t> ||

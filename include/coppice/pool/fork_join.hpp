@@ -1,21 +1,22 @@
 // fork_join: plain functions side by side on a pool, almost for the price of calling them.
 #pragma once
-// On a worker the first function is called at once, the others lie in the worker's fork_deque
-// meanwhile, and those that nobody stole are then called directly, in order: no coroutine, no
-// allocation, no ordered memory operation. Off the pool all are called in order by the caller.
+// On a worker, fork_join pushes all functions but the first to the worker's fork_deque, and calls
+// the first. Then it calls those that were not stolen directly, in order. There is no coroutine, no
+// allocation, and no ordered memory operation. Off the pool the caller calls all of them in order.
 //
-// Every function runs, whatever the others do; fork_join returns or throws when all have ended.
-// What is thrown is the exception of the first function, in the order of the arguments, that threw.
+// Every function runs, whatever happens to the others. fork_join returns or throws when all have
+// ended. It throws the exception of the first function that threw, in the order of the arguments.
 //
 // Stop: a function that takes an inplace_stop_token is given the one in force: that of the nearest
-// fork_join(token, ...) around it, on whichever thread it runs. fork_join_stop_token() asks for it.
-// What a pool, a loop or a group of contracts runs on the calling thread for its own sake has none.
+// fork_join(token, ...) around it, on whichever thread it runs. fork_join_stop_token() returns it.
+// Work that a pool, a loop, or a group of contracts runs on the calling thread for its own purposes
+// does not inherit it.
 //
-// Source: ours; measured against Lace, libfork and oneTBB's parallel_invoke in benchmarks/pool.
+// Source: ours; measured against Lace, libfork, and oneTBB's parallel_invoke in benchmarks/pool.
 
-#include <coppice/base/fork_deque.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <exception>
@@ -27,8 +28,8 @@
 
 namespace coppice {
 
-// The stop token in force for the forked function that this thread runs; one that never stops if
-// there is none. Threads: any.
+// Returns the stop token in force for the forked function that this thread runs. If there is none,
+// returns a token that never stops. Threads: any.
 inline inplace_stop_token fork_join_stop_token() noexcept {
     const void* const token = internal::fork_context::current();
     return token == nullptr ? inplace_stop_token() : *static_cast<const inplace_stop_token*>(token);
@@ -58,7 +59,7 @@ template <forkable F>
         return execution::internal::invoke(f, fork_join_stop_token());
     }
 }
-// What stands for the result in fork_join's tuple.
+// The type of a function's result in the tuple that fork_join returns.
 template <class F>
 using forked_value_t =
     std::conditional_t<std::is_void_v<forked_result_t<F>>, std::monostate, forked_result_t<F>>;
@@ -73,10 +74,10 @@ template <class F>
     }
 }
 
-// A small closure that its caller gives away, as the lambda written into the call, is forked as a
-// copy: then the compiler knows that nobody else sees the original, and keeps what it captured in
-// registers. What is called then is the copy, as the original would have been: not const, and once.
-// F as fork_join deduces it: a reference, if the caller keeps the function; that stays where it is.
+// A small closure that the caller gives away, such as a lambda written into the call, is forked as
+// a copy. The compiler then knows that no other code sees the original, and keeps its captures in
+// registers. The copy is called as the original would have been: once, and not const. F is deduced
+// by fork_join: it is a reference if the caller keeps the function, which then stays where it is.
 template <class F>
 inline constexpr bool forks_copy =
     std::is_trivially_copyable_v<F> && std::is_copy_constructible_v<F> &&
@@ -87,7 +88,7 @@ inline constexpr bool forks_copy<F> = false;
 template <class F>
 using fork_access = std::conditional_t<forks_copy<F>, F, F&>;
 
-// Calls g, whose exception is not the first: it is given to nobody.
+// Calls g and drops its exception, because an earlier function's exception is thrown instead.
 template <class G>
 void call_unheard(G& g) noexcept {
     std::exception_ptr later;
@@ -98,10 +99,11 @@ void call_unheard(G& g) noexcept {
     }
 }
 
-// Two functions side by side: the second while it lies in the deque, its outcome if a thief runs
-// it, which only then is written, and what the caller wants to know after the first has returned.
-// It is all kept here, where the caller reads it again, and nothing in registers: every call would
-// have to save those, also one that forks nothing. For that, the first's exception is caught.
+// Two functions that run side by side. The frame holds the second function while it is in the
+// deque; its outcome, which is written only if a thief runs it; and what the caller needs after the
+// first has returned. The caller reads all of this from the frame again. If it were in registers,
+// every call would have to save them, even one that forks nothing. For the same reason the
+// exception of the first function is caught.
 template <class F, class G>
 class fork_frame : immovable {
     using first_type = forked_value_t<F>;
@@ -113,12 +115,12 @@ class fork_frame : immovable {
 public:
     explicit fork_frame(G& second) noexcept : second_(second) {}
 
-    // False: the deque is full.
+    // Returns false if the deque is full.
     [[gnu::always_inline]] bool push(fork_deque& deque) noexcept {
         slot_ = deque.push(&run_stolen, this);
         return slot_ != nullptr;
     }
-    // Errors: what it throws: first_threw() must be called in its handler.
+    // Errors: what the first function throws. The handler must call first_threw().
     [[gnu::always_inline]] void call_first(F& first) {
         first_.construct_with([&first] { return first_value{forked_value(first)}; });
     }
@@ -128,7 +130,7 @@ public:
     void destroy_first() noexcept {
         if constexpr (!std::is_trivially_destructible_v<first_value>) first_.destroy();
     }
-    // Runs the second to its end, and keeps what the first has thrown for throw_first().
+    // Runs the second function to its end, and keeps the first one's exception for throw_first().
     [[gnu::noinline, gnu::cold]] void first_threw() noexcept {
         fork_deque& deque = *fork_deque::current();
         if (deque.pop(slot_)) {
@@ -139,13 +141,13 @@ public:
         }
         outcome_.construct().error = std::current_exception();
     }
-    // Named by its part: the frame's own address would be kept in a register.
+    // Passes the member, because the address of the frame would be kept in a register.
     [[noreturn, gnu::always_inline]] void throw_first() { rethrow(outcome_); }
-    // The deque is asked for again, here and below, since it would be kept in a register.
+    // Looks up the deque again, here and below, because it would be kept in a register.
     [[gnu::always_inline]] bool pop() noexcept { return fork_deque::current()->pop(slot_); }
     void join() noexcept { fork_deque::current()->join(slot_); }
     [[gnu::always_inline]] second_type call_second() { return forked_value(second_); }
-    // What the thief, who has finished, was given. Errors: what was thrown to it.
+    // Returns the second function's result after a thief has run it. Errors: what it threw.
     [[gnu::noinline]] second_type take_second() {
         if (outcome_.get().error) rethrow(outcome_);
         const scope_exit end([this]() noexcept { outcome_.destroy(); });
@@ -192,7 +194,7 @@ private:
     manual_lifetime<outcome> outcome_;  // constructed by the thief
 };
 
-// Both, one after the other, though the first may throw.
+// Calls both in order, the second even if the first throws.
 template <class F, class G>
 [[gnu::noinline]] std::tuple<forked_value_t<F>, forked_value_t<G>> both_in_order(fork_access<F> f,
                                                                                  fork_access<G> g) {
@@ -237,11 +239,11 @@ std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First&& fi
 
 }  // namespace internal
 
-// Calls all functions, maybe at the same time, and gives the tuple of their results, in order, with
-// std::monostate for void. Threads: any; see above. Blocks: until all have ended.
-// Errors: see above. Cost: two stores of an index and two of pointers for each function but the
-// first, unless it is stolen. Lifetime: named functions are called where they are; a temporary
-// may be copied first, if that is trivial.
+// Calls all functions, possibly at the same time. Returns the tuple of their results, in order,
+// with std::monostate for void. Threads: any; see above. Blocks: until all have ended. Errors: see
+// above. Cost: two stores of an index and two of pointers for each function but the first, unless
+// it is stolen. Lifetime: named functions are called in place; a temporary may be copied first, if
+// it is trivially copyable.
 template <internal::forkable... F>
 [[gnu::always_inline]] inline std::tuple<internal::forked_value_t<F>...> fork_join(F&&... f) {
     if constexpr (sizeof...(F) == 0) {
@@ -254,7 +256,7 @@ template <internal::forkable... F>
         return internal::fork_first(static_cast<F&&>(f)...);
     }
 }
-// The same; the functions that ask, and what they fork, are given `token`.
+// Calls all functions likewise. `token` is in force for them and for what they fork.
 template <internal::forkable... F>
 std::tuple<internal::forked_value_t<F>...> fork_join(inplace_stop_token token, F&&... f) {
     const internal::fork_context stop(&token);
@@ -263,7 +265,7 @@ std::tuple<internal::forked_value_t<F>...> fork_join(inplace_stop_token token, F
 
 namespace internal {
 
-// More than two: the first beside all the rest.
+// More than two functions: runs the first one beside all the others.
 template <class First, class... Rest>
 std::tuple<forked_value_t<First>, forked_value_t<Rest>...> fork_first(First&& first,
                                                                       Rest&&... rest) {

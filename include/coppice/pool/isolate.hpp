@@ -1,9 +1,9 @@
-// isolate: a region of forked calls whose joins run nothing from outside of it.
+// isolate: a region of forked calls whose joins run no call from outside the region.
 #pragma once
-// A worker that joins a stolen call helps meanwhile: it runs calls that were forked below the very
-// call that it waits for, and no others (leapfrogging). So every join is isolated by itself: a
-// function may hold a lock over a join if its own calls do not want that lock. isolate() says in
-// the program that a function relies on this, as oneTBB's this_task_arena::isolate does.
+// A worker that joins a stolen call helps while it waits. It runs only calls that were forked below
+// the call for which it waits (leapfrogging). Every join is therefore isolated by itself: a
+// function may hold a lock across a join, if its own calls do not want that lock. isolate() states
+// in the program that a function relies on this, as oneTBB's this_task_arena::isolate does.
 //
 // Source: leapfrogging, Wagner and Calder 1993; docs/decisions/0016-joins-leapfrog.md.
 
@@ -11,9 +11,9 @@
 
 namespace coppice {
 
-// Calls f, and returns what it returns: while f runs, no join in it, nor in what it calls on this
-// thread, runs a call that was not forked in it. f may take an inplace_stop_token, as for
-// fork_join. Threads: any. Errors: what f throws. Cost: none.
+// Calls f, and returns what it returns. While f runs, no join in f, or in what f calls on this
+// thread, runs a call that was not forked in f. f may take an inplace_stop_token, as for fork_join.
+// Threads: any. Errors: what f throws. Cost: none.
 template <internal::forkable F>
 internal::forked_result_t<std::remove_reference_t<F>> isolate(F&& f) {
     return internal::call_forked(f);

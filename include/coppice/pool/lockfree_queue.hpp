@@ -1,25 +1,26 @@
-// lockfree_queue: one queue for all workers without a lock; one of the thesis's four schedulers.
+// lockfree_queue: one lock-free queue for all workers; used by one of the thesis's four schedulers.
 #pragma once
-// A ring of cells. The index i of head and tail lies at i modulo the capacity, in lap i / capacity.
+// A ring of cells. Index i of head and tail is in the cell at i modulo the capacity, in lap i /
+// capacity.
 //
 //   cell    {lap, item}: waits for the item of that lap, or holds it
-//           (l, none) -> (l, item)        the push of index l * capacity + place
-//           (l, item) -> (l + 1, none)    the pop of it
-//   tail_   the next index to push, or one that has been pushed: anybody moves it on
-//   head_   the same for pop
+//           (l, none) -> (l, item)        push of index l * capacity + place
+//           (l, item) -> (l + 1, none)    pop of that index
+//   tail_   the next index to push, or one already pushed; any thread advances it
+//   head_   the next index to pop, or one already popped; any thread advances it
 //
-// A cell's lap says for which index an exchange would be, so a stale head or tail only fails. Who
-// finds one behind moves it on, so that no thread waits for another: lock-free. Laps are counted
-// modulo 2^16: an exchange can only be mistaken if its thread rests while the ring is used exactly
-// 65,536 times around, 2^28 items. What does not fit into the ring waits in an overflow under a
-// lock.
+// The lap in a cell says for which index an exchange would be, so a stale head or tail only makes
+// an exchange fail. A thread that finds head or tail behind advances it. So no thread waits for
+// another, and the ring is lock-free. Laps are counted modulo 2^16. An exchange can go wrong only
+// if its thread is suspended while the ring is used exactly 65,536 times around, which is 2^28
+// items. Items that do not fit into the ring wait in an overflow queue under a lock.
 //
 // Source: after Tsigas and Zhang 2001, with laps in the cells.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/pool/internal/work_item.hpp>
 #include <coppice/pool/mutex_queue.hpp>
-#include <coppice/pool/work_item.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -34,10 +35,11 @@ class lockfree_ring : immovable {
     static_assert((Capacity & (Capacity - 1)) == 0, "the capacity must be a power of two");
 
 public:
-    // False: it is full, and `item` is still the caller's.
+    // Returns false if the ring is full; `item` is then still the caller's.
     [[nodiscard]] bool push(T* item) noexcept {
         for (;;) {
-            const std::uint64_t index = tail_.load(relaxed);  // relaxed: the cell tells if stale
+            const std::uint64_t index =
+                tail_.load(relaxed);  // relaxed: the cell shows if it is stale
             atomic<std::uint64_t>& cell = cells_[index % Capacity];
             std::uint64_t seen = cell.load(relaxed);  // relaxed: only compared
             if (seen == empty(index)) {
@@ -49,16 +51,17 @@ public:
                 return true;
             }
             if (lap_of(seen) == lap(index)) {
-                move_on(tail_, index);  // pushed, but not yet counted
+                move_on(tail_, index);  // pushed, but the tail was not advanced yet
             } else if (lap_of(seen) == lap(index - Capacity) && tail_.load(relaxed) == index) {
                 return false;
             }
         }
     }
-    // The oldest item, or nullptr.
+    // Removes and returns the oldest item, or nullptr.
     T* pop() noexcept {
         for (;;) {
-            const std::uint64_t index = head_.load(relaxed);  // relaxed: the cell tells if stale
+            const std::uint64_t index =
+                head_.load(relaxed);  // relaxed: the cell shows if it is stale
             atomic<std::uint64_t>& cell = cells_[index % Capacity];
             std::uint64_t seen = cell.load(relaxed);  // relaxed: acquired by the exchange
             if (lap_of(seen) != lap(index)) {
@@ -76,7 +79,7 @@ public:
             }
         }
     }
-    // May be stale when it returns; a caller that must not miss an item fences first (parking.hpp).
+    // May be stale when it returns. A caller that must not miss an item fences first (parking.hpp).
     bool looks_empty() const noexcept {
         const std::uint64_t index = head_.load(relaxed);
         return cells_[index % Capacity].load(relaxed) == empty(index);
@@ -98,18 +101,19 @@ private:
         return reinterpret_cast<T*>(cell & ((std::uint64_t{1} << item_bits) - 1));
     }
     static void move_on(atomic<std::uint64_t>& end, std::uint64_t index) noexcept {
-        // Relaxed: where to look; what is there says the cell.
+        // Relaxed: it only says where to look; the cell says what is there.
         end.compare_exchange_strong(index, index + 1, relaxed, relaxed);
     }
 
-    alignas(64) atomic<std::uint64_t> head_{0};  // moved by any
-    alignas(64) atomic<std::uint64_t> tail_{0};  // moved by any
+    alignas(64) atomic<std::uint64_t> head_{0};  // moved by any thread
+    alignas(64) atomic<std::uint64_t> tail_{0};  // moved by any thread
     alignas(64) atomic<std::uint64_t> cells_[Capacity];
 };
 
 }  // namespace internal
 
-// First in, first out, but for what overflowed. Threads: any. Blocks: never, unless it overflows.
+// First in, first out, except for items that overflowed. Threads: any. Blocks: never, unless the
+// ring overflows.
 class lockfree_queue : immovable {
 public:
     void push(internal::work_item* item) noexcept {

@@ -1,10 +1,10 @@
 // mutex_queue: an unbounded queue of work items under a lock; for work from outside a pool.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/pool/work_item.hpp>
+#include <coppice/pool/internal/work_item.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace coppice {
 
-// First in, first out. Threads: any. Blocks: for the few instructions that another holds the lock.
+// First in, first out. Threads: any. Blocks: for the few instructions during which another thread
+// holds the lock.
 class alignas(64) mutex_queue : immovable {
 public:
     void push(internal::work_item* item) noexcept {
@@ -22,7 +23,7 @@ public:
         // relaxed: written under the mutex
         size_.store(size_.load(internal::relaxed) + 1, internal::relaxed);
     }
-    // The oldest item, or nullptr. Cost: one load when empty.
+    // Removes and returns the oldest item, or nullptr. Cost: one load if the queue is empty.
     internal::work_item* pop() noexcept {
         if (looks_empty()) return nullptr;
         const std::lock_guard lock(mutex_);
@@ -30,10 +31,11 @@ public:
         if (item != nullptr) size_.store(size_.load(internal::relaxed) - 1, internal::relaxed);
         return item;
     }
-    // The oldest items: the caller's share, if as many as `sharers` take one, and at most `most`;
-    // how many. They are cold: nobody waits for the lock while they are read, but nobody else finds
-    // the rest then either, so the caller tells of it as of new work if `rest`. Cost: as pop(), by
-    // which one alone is taken; else the lock twice.
+    // Removes the oldest items and returns how many: the caller's share if `sharers` threads take
+    // one each, but at most `most`. The items are cold in the cache, so they are read without the
+    // lock. Meanwhile no other thread finds the remaining ones. If `rest` is set, the caller must
+    // therefore announce them as it would new work. Cost: as pop() if `most` is 1; otherwise locks
+    // twice.
     std::size_t pop_share(internal::work_item** to, std::size_t most, std::size_t sharers,
                           bool& rest) noexcept {
         rest = false;
@@ -51,7 +53,7 @@ public:
         if (rest) put_back(std::move(items), left - share);
         return share;
     }
-    // May be stale when it returns; a caller that must not miss an item fences first (parking.hpp).
+    // May be stale when it returns. A caller that must not miss an item fences first (parking.hpp).
     bool looks_empty() const noexcept { return size_.load(internal::relaxed) == 0; }
 
 private:
@@ -62,7 +64,7 @@ private:
         size_.store(0, internal::relaxed);
         return std::move(items_);
     }
-    // Before what came since.
+    // Puts items back in front of those that were pushed since.
     void put_back(queue items, std::size_t size) noexcept {
         const std::lock_guard lock(mutex_);
         items.append(std::move(items_));
@@ -71,8 +73,8 @@ private:
     }
 
     std::mutex mutex_;
-    queue items_;                  // under mutex_
-    internal::atomic<std::size_t> size_{0};  // written under mutex_; read by any
+    queue items_;                            // guarded by mutex_
+    internal::atomic<std::size_t> size_{0};  // written under mutex_; read by any thread
 };
 
 }  // namespace coppice

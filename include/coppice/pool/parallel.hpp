@@ -1,19 +1,20 @@
 // parallel_for and parallel_reduce: loops over indices on a pool's workers, without a grain size.
 #pragma once
-// A loop of long iterations is cut in two by fork_join until one is left. A loop of short ones runs
-// as a plain loop, a chunk at a time, and is cut only when another worker is idle and asks for work
-// (fork_deque). So a loop that nobody helps costs what a plain one costs, and one that is helped is
-// cut as often as workers run dry. Which it is, and the chunk, is learnt from the time that chunks
-// take; a request is seen within some microseconds or an iteration.
+// A loop of long iterations is halved by fork_join until one iteration is left. A loop of short
+// iterations runs as a plain loop, a chunk at a time. It is cut only when another worker is idle
+// and asks for work (fork_deque). So a loop that gets no help costs what a plain loop costs, and
+// one that gets help is cut as often as workers run dry. The kind of loop and the size of a chunk
+// are learned from the time that chunks take. A request is seen within some microseconds or one
+// iteration.
 //
 // Off the pool the loops run in order, on the caller. A stop request (fork_join.hpp) or an
 // exception ends a loop early, between two chunks. Source: lazy binary splitting, Tzannes et al.
 // 2010.
 
-#include <coppice/base/atomic.hpp>
 #include <coppice/base/clock.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/saturating.hpp>
-#include <coppice/exec/invoke.hpp>
+#include <coppice/exec/internal/invoke.hpp>
 #include <coppice/pool/fork_join.hpp>
 
 #include <algorithm>
@@ -26,14 +27,14 @@ namespace coppice {
 
 namespace internal {
 
-// What loops count with: every integer type of up to 64 bits, of which bool is none. Some compilers
-// have wider ones, whose distances would be cut off.
+// The types of indices: every integer type of up to 64 bits, except bool. Some compilers have wider
+// integers, whose distances would be cut off.
 template <class Index>
 concept loop_index = std::integral<Index> && !std::same_as<std::remove_cv_t<Index>, bool> &&
                      sizeof(Index) <= sizeof(std::uint64_t);
 
-// How many indices there are from `first` to `last`, and the one that is `count` behind `first`:
-// also where the difference of two indices is more than an index can be.
+// Return how many indices there are from `first` to `last`, and the index `count` behind `first`.
+// They are correct even if the difference of two indices exceeds the range of an index.
 template <class Index>
 constexpr std::uint64_t distance(Index first, Index last) noexcept {
     return static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
@@ -43,24 +44,24 @@ constexpr Index behind(Index first, std::uint64_t count) noexcept {
     return static_cast<Index>(static_cast<std::uint64_t>(first) + count);
 }
 
-// What all parts of one loop share: how far they go at once, and whether they go on.
+// State shared by all parts of one loop: how far they go at once, and if they continue.
 class loop_state : immovable {
 public:
     loop_state() noexcept : stop_(fork_join_stop_token()) {}
-    // Relaxed, here and below: saves work; results and exceptions travel with the joins.
+    // Relaxed, here and below: it only saves work; joins order results and exceptions.
     bool is_over() const noexcept { return failed_.load(relaxed) || stop_.stop_requested(); }
-    // A part ended early, and left iterations out.
+    // Called when a part ended early and left iterations out.
     void leave_out() noexcept { incomplete_.store(true, relaxed); }
     bool is_complete() const noexcept { return !incomplete_.load(relaxed); }
 
-    // Whether what is left, `left` iterations, is better cut in two now.
+    // Returns true if the remaining `left` iterations should be cut in two now.
     bool wants_cut(std::uint64_t left) const noexcept {
         if (left <= 1) return false;
         const fork_deque* const deque = fork_deque::current();
         if (deque == nullptr) return false;
         return iterations_.load(relaxed) == 1 || deque->asked();
     }
-    // Runs chunk(n), 0 < n <= left, learns from its time, and returns n.
+    // Runs chunk(n), 0 < n <= left, learns from the time it takes, and returns n.
     template <class Chunk>
     std::uint64_t run(std::uint64_t left, Chunk&& chunk) {
         const std::uint64_t iterations = iterations_.load(relaxed);
@@ -80,7 +81,7 @@ public:
 private:
     static constexpr duration too_short{2'000};
     static constexpr duration too_long{8'000};
-    // Lets the other parts end early if `part` throws.
+    // Runs `part`. If it throws, lets the other parts end early.
     template <class Part>
     void guarded(Part&& part) {
         scope_exit failed([this]() noexcept { failed_.store(true, relaxed); });
@@ -90,8 +91,8 @@ private:
 
     const inplace_stop_token stop_;
     atomic<std::uint64_t> iterations_{1};  // of one chunk; changed by any part
-    atomic<bool> failed_{false};           // set by any part, read by all
-    atomic<bool> incomplete_{false};       // set by any part, read when all have ended
+    atomic<bool> failed_{false};           // set by any part; read by all
+    atomic<bool> incomplete_{false};       // set by any part; read when all have ended
 };
 
 template <class Index, class F>
@@ -131,10 +132,10 @@ private:
 }  // namespace internal
 
 // Calls f(i) for each index of [begin, end), or f(first, last) for ranges that make it up, in any
-// order and on any worker. True: all were called, even if a stop request came meanwhile. False: one
-// came before some were, and these were left out.
-// Threads: any; f is called by several at once. Blocks: until all calls have ended.
-// Errors: the exception of one call; no further calls begin then. Cost: no allocation.
+// order and on any worker. Returns true if all were called, even if a stop request came meanwhile.
+// Returns false if a stop request left some out. Threads: any; several threads call f at the same
+// time. Blocks: until all calls have ended. Errors: the exception of one call; no further calls
+// begin then. Cost: no allocation.
 template <internal::loop_index Index, class F>
     requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
@@ -187,9 +188,9 @@ private:
 
 }  // namespace internal
 
-// combine(... combine(identity, map(begin)) ..., map(end - 1)), where combine is associative and
-// identity is its neutral element; the order of operands is kept. After a stop request the result
-// is that of some of the indices. The rest as for parallel_for.
+// Returns combine(... combine(identity, map(begin)) ..., map(end - 1)). combine must be
+// associative, and identity its neutral element; the order of operands is kept. After a stop
+// request the result covers only some of the indices. Otherwise as parallel_for.
 template <internal::loop_index Index, class T, class Map, class Combine>
     requires std::invocable<Map&, Index> &&
              std::is_invocable_r_v<T, Combine&, T, std::invoke_result_t<Map&, Index>> &&

@@ -1,15 +1,15 @@
 // parallel_backend: parallel_scheduler on a thread_pool; for set_parallel_scheduler_backend.
 #pragma once
-// The items lie in the storage that the operations lend, so scheduling allocates nothing. Bulk work
-// is a parallel_for on the worker that takes the item. A stop request of the operation ends it
-// between two ranges; then it completes with set_stopped, and with set_value only if every index
-// was executed. Source: [exec.par.scheduler].
+// The items are placed in the storage that the operations lend, so scheduling allocates nothing.
+// Bulk work is a parallel_for on the worker that takes the item. A stop request of the operation
+// ends it between two ranges. It then completes with set_stopped; it completes with set_value only
+// if every index was executed. Source: [exec.par.scheduler].
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/pool/internal/work_item.hpp>
 #include <coppice/pool/parallel.hpp>
 #include <coppice/pool/thread_pool.hpp>
-#include <coppice/pool/work_item.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -18,7 +18,7 @@
 
 namespace coppice {
 
-// Lifetime: the pool outlives the backend and what is scheduled on it.
+// Lifetime: the pool outlives the backend and everything that is scheduled on it.
 class parallel_backend final
     : public execution::parallel_scheduler_replacement::parallel_scheduler_backend {
     using receiver_proxy = execution::parallel_scheduler_replacement::receiver_proxy;
@@ -62,7 +62,7 @@ private:
                 r.set_stopped();
                 return;
             }
-            // The operation's own token is in force, whatever is on this thread.
+            // The operation's own token applies, whichever token this thread has.
             const auto [all] = fork_join(token(r), [&r, count = static_cast<many*>(item)->count] {
                 return parallel_for(
                     std::size_t{0}, count,

@@ -1,6 +1,7 @@
-// queue_pool and stealing_pool: thread_pool with other queues, as the thesis compares them.
+// queue_pool and stealing_pool: like thread_pool with other queues, as the thesis compares them.
 #pragma once
-// One parameter chooses; workers, sleep, fork_join and schedulers are shared (basic_pool.hpp).
+// One template parameter chooses the queues. Workers, sleep, fork_join, and schedulers are shared
+// (basic_pool.hpp).
 //
 //   queue_pool<mutex_queue>           one queue under a lock
 //   queue_pool<lockfree_queue>        one queue without a lock
@@ -10,16 +11,16 @@
 //   stealing_pool<counted_deques>     the same, growing, old buffers counted and freed
 
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/growing_deque.hpp>
+#include <coppice/pool/internal/growing_deque.hpp>
+#include <coppice/pool/internal/mutex_deque.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/pool/lockfree_queue.hpp>
-#include <coppice/pool/mutex_deque.hpp>
 #include <coppice/pool/mutex_queue.hpp>
-#include <coppice/pool/work_queues.hpp>
 
 namespace coppice {
 
-// The thesis's work stealing: deques under mutexes, growing ones whose old buffers are kept until
-// the end, and growing ones that count references to them.
+// The deques of the thesis's work stealing: under mutexes; growing, with old buffers kept until the
+// end; growing, with references to old buffers counted.
 using mutex_deques = internal::mutex_deque<internal::work_item>;
 using kept_deques = internal::growing_deque<internal::work_item, internal::kept_buffers>;
 using counted_deques = internal::growing_deque<internal::work_item, internal::counted_buffers>;
@@ -34,14 +35,14 @@ extern template class basic_pool<stealing_queues<counted_deques>>;
 
 }  // namespace internal
 
-// Queue: mutex_queue or lockfree_queue.
+// Queue is mutex_queue or lockfree_queue.
 template <class Queue>
 class queue_pool : public internal::basic_pool<internal::shared_queue<Queue>> {
 public:
     using internal::basic_pool<internal::shared_queue<Queue>>::basic_pool;
 };
 
-// Deque: one of those above.
+// Deque is one of those above.
 template <class Deque>
 class stealing_pool : public internal::basic_pool<internal::stealing_queues<Deque>> {
 public:

@@ -1,11 +1,11 @@
-// thread_pool: work-stealing workers that sleep when idle; the default place to run.
+// thread_pool: work-stealing workers that sleep when idle; the default choice.
 #pragma once
 // Each worker has a bounded lock-free deque, and idle workers steal the oldest items of others.
-// What other threads submit, and what no longer fits into a deque, waits in a queue that all
-// workers look into. docs/decisions/0005-pool-queues.md says why.
+// Items that other threads submit, and those that do not fit into a deque, wait in the injector,
+// from which all workers take. docs/decisions/0005-pool-queues.md gives the reasons.
 
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/work_queues.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
 
 namespace coppice {
 

@@ -1,12 +1,12 @@
-// topology: the processors that a process may use, and the memory nodes they belong to; for pools.
+// topology: the processors that a process may use, and their memory nodes; for pools.
 #pragma once
-// A pool deals its workers along the processors of a topology, in their order: the first hardware
-// thread of every core, node by node, before the second one of any. So few workers share a node,
-// and no two share a core while another core is free.
+// A pool deals its workers to the processors of a topology, in its order: the first hardware thread
+// of every core, node by node, before the second one of any. A small number of workers therefore
+// shares a node, and no two share a core while another core is free.
 //
-// The machine's is read from sysfs. Where that is missing or makes no sense there is one node with
-// all processors that the process may use. Source: Documentation/ABI/stable/sysfs-devices-node and
-// sysfs-devices-system-cpu of Linux.
+// The topology of the machine is read from sysfs. Where that is missing or inconsistent, there is
+// one node with all processors that the process may use. Source:
+// Documentation/ABI/stable/sysfs-devices-node and sysfs-devices-system-cpu of Linux.
 
 #include <coppice/base/version.hpp>
 
@@ -18,7 +18,7 @@ namespace coppice {
 
 namespace internal {
 
-// One hardware thread. Numbers are the system's.
+// One hardware thread. The numbers are the system's.
 struct processor {
     unsigned id = 0;
     unsigned node = 0;
@@ -26,33 +26,36 @@ struct processor {
     friend bool operator==(const processor&, const processor&) = default;
 };
 
-// The processors that this process may use, ascending, never none: its affinity mask, in which
-// cpusets of containers are included (quotas of time are not). Threads: any. Cost: a system call.
+// Returns the processors that this process may use, ascending; at least one. They are those of its
+// affinity mask, which includes the cpusets of containers, but not quotas of time. Threads: any.
+// Cost: a system call.
 std::vector<unsigned> allowed_processors();
 
 }  // namespace internal
 
-// A value; use it on one thread at a time.
+// A value type. Threads: one at a time.
 class topology {
 public:
-    // Errors: std::invalid_argument if there is no processor, or one twice.
+    // Errors: std::invalid_argument if there is no processor, or one occurs twice.
     explicit topology(std::vector<internal::processor> processors);
 
-    // Of this process on this machine. Cost: reads some files per node and processor.
+    // Returns the topology for this process on this machine. Cost: reads some files per node and
+    // processor.
     static topology of_this_process();
-    // The same from a folder laid out as /sys/devices/system, for the processors `allowed`. Those
-    // that are offline there are left out, unless that would leave none; those that no node lists
-    // belong to the first. Errors: std::invalid_argument if `allowed` is empty or has one twice.
+    // Reads a topology from a folder laid out as /sys/devices/system, for the processors `allowed`.
+    // Leaves out those that are offline there, unless none would be left. Assigns processors that
+    // no node lists to the first node. Errors: std::invalid_argument if `allowed` is empty or has
+    // one twice.
     static topology read(const std::string& root, std::span<const unsigned> allowed);
 
-    // What is left of it with some nodes or processors only. Errors: std::invalid_argument, which
-    // names the culprit, if the list is empty or has one that is not in it.
+    // Both return a copy with only the given nodes or processors. Errors: std::invalid_argument if
+    // the list is empty, or names one that is not in the topology; the message says which.
     topology on_nodes(std::span<const unsigned> nodes) const;
     topology on_processors(std::span<const unsigned> ids) const;
 
-    // In the order in which they are given workers.
+    // The order in which they are given workers.
     const std::vector<internal::processor>& processors() const noexcept { return processors_; }
-    // The numbers of its nodes, ascending.
+    // Returns the numbers of the nodes, ascending.
     std::vector<unsigned> nodes() const;
 
 private:

@@ -29,7 +29,7 @@
 //
 // Source: the talk's selection bias; the round and the blocks are ours.
 
-#include <coppice/signal/directory.hpp>
+#include <coppice/signal/internal/directory.hpp>
 
 #include <algorithm>
 #include <array>

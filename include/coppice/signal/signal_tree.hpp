@@ -16,7 +16,7 @@
 // writes the root. Here, inner nodes are sticky marks, which busy threads only read.
 // select changes the root; here inner nodes are sticky marks that busy threads only read.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/signal/selection_bias.hpp>
 
 #include <limits>

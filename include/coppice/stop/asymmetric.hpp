@@ -2,9 +2,9 @@
 #pragma once
 // An opt-in for scopes in which callbacks come and go millions of times and a stop comes once.
 // Registering and removing are plain stores and loads; request_stop() pays for that with a
-// membarrier of some microseconds (base/asymmetric.hpp). Each of the N slots takes one callback at
-// a time. One thread at a time, the slot's owner, uses a slot; ownership is passed on with an
-// ordering of its own.
+// membarrier of some microseconds (base/internal/asymmetric.hpp). Each of the N slots takes one
+// callback at a time. One thread at a time, the slot's owner, uses a slot; ownership is passed on
+// with an ordering of its own.
 //
 // Two words per slot:
 //   callback_   nullptr, or the registered callback. Written by the slot's owner with plain stores.
@@ -34,15 +34,15 @@
 // A slot is watched only if its callback_ was read after the heavy fence. The remover of that
 // callback therefore sees the flag, comes to claim_, and finds the mark there.
 
-#include <coppice/base/asymmetric.hpp>
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/asymmetric.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/running.hpp>
-#include <coppice/stop/sleepers.hpp>
-#include <coppice/stop/slot.hpp>
-#include <coppice/stop/way_back.hpp>
+#include <coppice/stop/internal/running.hpp>
+#include <coppice/stop/internal/sleepers.hpp>
+#include <coppice/stop/internal/slot.hpp>
+#include <coppice/stop/internal/way_back.hpp>
 
 #include <bit>
 #include <concepts>

@@ -17,9 +17,9 @@
 // other. A child of fork() has no timer thread; its next request_stop_after() starts one, which
 // then also delivers inherited deadlines.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/stop/state.hpp>
+#include <coppice/stop/internal/state.hpp>
 
 #include <cstdint>
 

@@ -18,13 +18,13 @@
 // Source: P3409R1, [stopsource.finite], [stoptoken.finite], [stopcallback.finite]. The paper allows
 // an array of single sources, but then two racing requesters could both win.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/further.hpp>
-#include <coppice/stop/slot.hpp>
-#include <coppice/stop/way_back.hpp>
+#include <coppice/stop/internal/further.hpp>
+#include <coppice/stop/internal/slot.hpp>
+#include <coppice/stop/internal/way_back.hpp>
 
 #include <concepts>
 #include <cstddef>

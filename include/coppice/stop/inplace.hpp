@@ -8,9 +8,9 @@
 //
 // Source: [stopsource.inplace], [stoptoken.inplace], [stopcallback.inplace].
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/stop/list.hpp>
+#include <coppice/stop/internal/list.hpp>
 
 #include <concepts>
 #include <type_traits>

@@ -11,8 +11,8 @@
 
 #include <coppice/stop/cause.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/links.hpp>
-#include <coppice/stop/state.hpp>
+#include <coppice/stop/internal/links.hpp>
+#include <coppice/stop/internal/state.hpp>
 #include <coppice/stop/subscription.hpp>
 
 #include <chrono>

@@ -10,12 +10,12 @@
 // which accepts any number of callbacks. Tokens of both are of one type; the lowest bit of the
 // token's word tells them apart.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/further.hpp>
-#include <coppice/stop/slot.hpp>
-#include <coppice/stop/way_back.hpp>
+#include <coppice/stop/internal/further.hpp>
+#include <coppice/stop/internal/slot.hpp>
+#include <coppice/stop/internal/way_back.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -9,9 +9,9 @@
 // Source: .NET's CancellationTokenRegistration and its Unregister.
 
 #include <coppice/base/lifetime.hpp>
-#include <coppice/stop/list.hpp>
-#include <coppice/stop/running.hpp>
-#include <coppice/stop/state.hpp>
+#include <coppice/stop/internal/list.hpp>
+#include <coppice/stop/internal/running.hpp>
+#include <coppice/stop/internal/state.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -1,11 +1,11 @@
-// for_each_bounded: a task calls a function for each of many items, a few of them at a time.
+// for_each_bounded: a task calls a function for each of many items, for a few of them at a time.
 #pragma once
-// As many tasks as may be at work take the next item, one after the other, until there is none.
+// It makes at_once_max tasks. Each takes the next item, again and again, until no item is left.
 //
 // Source: ours; others call it buffer_unordered, or a semaphore around each call.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/options.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/options.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/when_all_range.hpp>
@@ -22,12 +22,12 @@ namespace coppice {
 
 namespace internal {
 
-// One of the tasks.
+// The body of each of the tasks.
 template <class Items, class F>
 task<> call_for_next_items(Items& items, std::size_t count, atomic<std::size_t>& next, F& f) {
     const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
     for (;;) {
-        // relaxed: only a number; the items were there before the task
+        // relaxed: only the number matters; the items exist since before the task was made
         const std::size_t i = next.fetch_add(1, relaxed);
         if (i >= count) co_return;
         if (stop.stop_requested()) co_await execution::just_stopped();
@@ -37,14 +37,14 @@ task<> call_for_next_items(Items& items, std::size_t count, atomic<std::size_t>&
 
 }  // namespace internal
 
-// Awaits f(item) for each item, at most `at_once_max` of them at a time, begun in their order. `f`
-// gives a task or another sender; its value is dropped. `items` has size() and operator[]: a
-// vector, or a std::span of what lives elsewhere.
-// Threads: on a pool `f` is called on several at once, if what it gives waits, elsewhere on one;
-// for calls that only compute there is parallel_for. Errors: the first that `f` or what it gives
-// throws; the others are stopped then, and no further item is begun, as after a stop.
+// Awaits f(item) for each item. Begins the items in order, and has at most `at_once_max` of them in
+// flight. `f` returns a task or another sender, whose value is discarded. `items` has size() and
+// operator[]: a vector, or a std::span if the items live elsewhere. Threads: on a pool, several
+// threads call `f` at the same time if what it returns suspends; elsewhere one thread does. For
+// calls that only compute, use parallel_for. Errors: the first error of `f` or of what it returns;
+// the other calls are then stopped. No further item is begun after an error or a stop.
 // std::invalid_argument if at_once_max is 0. Cost: allocates a frame for each of at_once_max tasks,
-// and twice for all of them; nothing for an item.
+// and twice for all of them together; nothing for an item.
 template <class Items, class F>
 task<> for_each_bounded(Items items, std::size_t at_once_max, F f) {
     internal::check_option("at_once_max of for_each_bounded", at_once_max, 1,

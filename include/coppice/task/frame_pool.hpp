@@ -1,35 +1,35 @@
 // Memory for coroutine frames: a per-thread stack of free ones for each size class; for tasks.
 #pragma once
-// A frame is freed far more often by the thread that made it than by another, and frames of one
-// coroutine have one size, so a thread's own stack answers almost every request with two loads and
-// a store. A frame freed on another thread stays with that thread. Each stack is bounded; what
-// exceeds it goes back to the system, so a thread that only frees cannot hoard. A frame has its
-// cache lines to itself: one that a thief freed and uses again would else slow down its former
-// neighbours.
+// A frame is mostly freed by the thread that allocated it, and all frames of one coroutine have one
+// size. A thread's own stack therefore answers almost every request with two loads and a store. A
+// frame that is freed on another thread stays with that thread. Each stack is bounded, and frames
+// beyond the bound go back to the system, so a thread that only frees cannot hoard memory. A frame
+// has its cache lines to itself. Otherwise a frame that a thief freed and reuses would slow down
+// the owner of the frame beside it.
 //
-// A stack is an array of pointers, no list through the frames: a list has to read the next frame
-// before it can give the one after it, and recursion asks for one every few nanoseconds.
+// A stack is an array of pointers, not a list through the frames. With a list, each request would
+// have to read a frame to find the next one, and recursion asks for a frame every few nanoseconds.
 //
 // Source: ours; the idea is as old as slab allocators.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/cold_call.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/cold_call.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace coppice::internal {
 
-// Threads: any; a frame may be freed on another thread than it was allocated on. Blocks: never,
-// except where the system allocator does.
+// Threads: any; a frame may be freed on another thread than the one that allocated it. Blocks:
+// never, except where the system allocator does.
 class [[gnu::visibility("default")]] frame_pool {
 public:
-    static constexpr std::size_t class_bytes = 64;         // of the size classes, and alignment
+    static constexpr std::size_t class_bytes = 64;  // step of the size classes, and alignment
     static constexpr std::size_t pooled_bytes_max = 2048;  // larger frames go to operator new
     static constexpr unsigned frames_per_class_max = 255;  // kept by one thread in one class
 
-    // At least `bytes` bytes, aligned to a cache line. Errors: std::bad_alloc.
-    // Cost: no allocation when this thread has freed a frame of the class before.
+    // Returns at least `bytes` bytes, aligned to a cache line. Errors: std::bad_alloc. Cost: no
+    // allocation if this thread has a free frame of the size class.
     [[gnu::always_inline]] static void* allocate(std::size_t bytes) {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
@@ -46,7 +46,7 @@ public:
         return frame;
     }
 
-    // Takes back what allocate(bytes) gave.
+    // Takes back what allocate(bytes) returned.
     [[gnu::always_inline]] static void deallocate(void* memory, std::size_t bytes) noexcept {
         const std::size_t index = class_of(bytes);
         if (index < class_count) [[likely]] {
@@ -65,14 +65,14 @@ public:
 private:
     static constexpr std::size_t class_count = pooled_bytes_max / class_bytes;
 
-    // The lowest place holds no frame, and tells that the stack is empty. Aligned to its size: it
-    // is full where the next place would be the lowest of another.
+    // The lowest place holds no frame: its null pointer says that the stack is empty. A stack is
+    // aligned to its size, so it is full when the next place would be the lowest of another stack.
     struct alignas(2048) stack {
         void* places[1 + frames_per_class_max];
     };
     static_assert(sizeof(stack) == alignof(stack));
-    // What a thread has that has no stack, before it frees a frame of the class and when it has
-    // ended: empty and full.
+    // Stands for the missing stack of a thread, until the thread frees a frame of the class and
+    // after the thread has ended. It is both empty and full.
     static inline constinit stack none{};
     static constexpr void** no_stack() noexcept { return none.places + frames_per_class_max; }
     // Trivially destructible, so that access needs no guard.
@@ -87,7 +87,7 @@ private:
 
     static std::size_t class_of(std::size_t bytes) noexcept { return (bytes - 1) / class_bytes; }
     static thread_stacks& mine() noexcept { return thread_slot<frame_pool, thread_stacks>(); }
-    // nullptr: there is no memory.
+    // Returns nullptr if there is no memory.
     COPPICE_COLD_CALL static void* allocate_slow(std::size_t bytes) noexcept {
         return allocate_anew(bytes);
     }
@@ -105,7 +105,7 @@ private:
 #else
     static constexpr bool poisons = false;
 #endif
-    // A pooled frame is poisoned for AddressSanitizer.
+    // Pooled frames are poisoned for AddressSanitizer.
     static void poison(void* frame, std::size_t index) noexcept {
         if constexpr (poisons) poison_bytes(frame, (index + 1) * class_bytes);
     }

@@ -1,26 +1,26 @@
 // task<T, Env>: a lazy coroutine that one owner awaits; the unit of asynchronous work.
 #pragma once
-// A task starts when it is awaited, connected or waited for, and its owner goes on when it ends, by
-// symmetric transfer: no queue, no atomic and no lock lies between a task and the task that awaits
-// it. Its frame comes from the thread's frame_pool and is destroyed before a receiver is completed
-// or, in an await, at the end of the full expression.
+// A task starts when it is awaited, connected, or waited for. When it ends, its owner continues by
+// symmetric transfer: no queue, atomic operation, or lock lies between a task and the task that
+// awaits it. Its frame comes from the thread's frame_pool. The frame is destroyed before a receiver
+// is completed or, in an await, at the end of the full expression.
 //
-// What leaves the coroutine: its result (a value, a reference or nothing); its exception, or what
-// it says by `co_yield with_error(e)`, rethrown where it is awaited and sent as it is to a
-// receiver; or, if a sender that it awaits completes with set_stopped, a stop, which ends its
-// awaiters too.
+// A task ends in one of three ways. It gives its result: a value, a reference, or nothing. It fails
+// with an exception, or with the error of `co_yield with_error(e)`; an await throws the error, and
+// a receiver gets it unchanged. Or it is stopped, because a sender that it awaits completed with
+// set_stopped; then the coroutines that await it are stopped too.
 //
-// Where it runs: what a task awaits resumes it on the scheduler on which it was started (affine),
-// unless its environment names none.
+// A task is affine: after each await it is resumed on the scheduler on which it was started, unless
+// its environment names none.
 //
-// Threads: a task may be awaited on another thread than it was made on; one at a time may use it.
-// Lifetime: destroying a task that has not run destroys its frame; it must not be destroyed while
-// it is suspended in the middle. Source: [exec.task].
+// Threads: a task may be awaited on another thread than the one that made it; one thread at a time
+// may use it. Lifetime: destroying a task that has not run destroys its frame. A task must not be
+// destroyed while it is suspended after it has started. Source: [exec.task].
 
-#include <coppice/base/check.hpp>
-#include <coppice/base/cold_call.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/cold_call.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/task/task_promise.hpp>
+#include <coppice/task/internal/task_promise.hpp>
 
 #include <coroutine>
 #include <type_traits>
@@ -28,7 +28,7 @@
 
 namespace coppice::execution {
 
-// What a promise's environment is, for coroutines that have one.
+// The environment of a coroutine's promise, if the promise has one.
 template <class Promise>
 struct promise_env {
     using type = env<>;
@@ -45,7 +45,8 @@ struct promise_env<void> {
     using type = env<>;
 };
 
-// The context in which a coroutine's task runs: a task's own, or one made for the await.
+// The context of a task that a coroutine awaits: that of the coroutine, if it is a task of the same
+// Env; otherwise one made for the await.
 template <class Env, class Promise>
 class awaiting_context : immovable {
     using outer_type = std::decay_t<typename promise_env<Promise>::type>;
@@ -86,7 +87,7 @@ private:
     task_context<Env>* context_;
 };
 
-// The coroutine that waits for tasks: of any type, or a task, whose promise says all.
+// The coroutine that waits for tasks. It is of any type, or a task whose promise knows everything.
 template <class Env, class Promise>
 class waiting_coroutine : immovable {
 public:
@@ -109,13 +110,14 @@ public:
         context_.listen();
         return context_.get();
     }
-    // Of the same coroutine: a task that is at hand need not be looked up.
+    // Returns the context for the suspended coroutine. A task passes itself, and is not looked up.
     task_context<Env>& context(std::coroutine_handle<>) noexcept { return context_.get(); }
     task_chain* chain() const noexcept { return chain_; }
     std::coroutine_handle<> self() const noexcept { return self_; }
-    // Before the coroutine goes on: what it completes may end the source of its token.
+    // Called before the coroutine continues, because it may then end the source of its token.
     void end() noexcept { context_.reset(); }
-    // A coroutine that is no task may end in stop_(), and this with it.
+    // Stops the coroutine. A coroutine that is not a task may end in stop_(), and this object with
+    // it.
     stopped_coroutine stopped() noexcept {
         end();
         if (chain_ != nullptr) return {self_, chain_};
@@ -147,7 +149,7 @@ public:
     task_chain* chain() const noexcept { return &self_.promise(); }
     std::coroutine_handle<Promise> self() const noexcept { return self_; }
     static void end() noexcept {}
-    // For what goes up the chain, and for what does not.
+    // stopped() is for a stop that passes up the chain; stop() is for a stop that begins here.
     stopped_coroutine stopped() const noexcept { return {self_, &self_.promise()}; }
     std::coroutine_handle<> stop() const noexcept { return self_.promise().stop(self_); }
 
@@ -155,7 +157,7 @@ private:
     const std::coroutine_handle<Promise> self_;
 };
 
-// The operation of a connected task.
+// The operation state of a connected task.
 template <class T, class Env, class Rcvr>
 class task_operation final : task_waiter {
     using promise_type = task_promise<T, Env>;
@@ -164,7 +166,8 @@ class task_operation final : task_waiter {
 public:
     using operation_state_concept = operation_state_tag;
 
-    // Takes the coroutine last: if the environment cannot be made, `connected` still owns it.
+    // Takes the coroutine last, so that `connected` still owns it if the environment cannot be
+    // made.
     task_operation(task<T, Env>& connected, Rcvr rcvr)
         : rcvr_(static_cast<Rcvr&&>(rcvr)),
           root_(execution::get_env(rcvr_)),
@@ -201,7 +204,7 @@ private:
     task_chain* leave() noexcept override { return nullptr; }
     std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
 
-    // Before the receiver is completed, which may destroy this.
+    // Called before the receiver is completed, which may destroy this operation.
     void end() noexcept {
         root_.reset();
         running_ = false;
@@ -219,17 +222,18 @@ private:
 
     [[no_unique_address]] Rcvr rcvr_;
     task_root<Env, outer_type> root_;
-    std::coroutine_handle<promise_type> coroutine_;  // until it is started
+    std::coroutine_handle<promise_type> coroutine_;  // null once the operation has started
     typename promise_type::outcome_type outcome_;
-    bool running_ = false;  // written by who starts it, and by who completes
+    bool running_ =
+        false;  // written by the thread that starts it, and by the thread that completes it
 };
 
-// The await of one task; owns it until it runs.
+// The await of one task. Owns the task until it runs.
 template <class T, class Env, class Promise>
 class waiter_for_task final : task_waiter {
     using promise_type = task_promise<T, Env>;
     using outcome_type = typename promise_type::outcome_type;
-    // left: ends elsewhere; ended: has ended there.
+    // left: the child was detached and ends elsewhere. ended: it has ended there.
     enum class child : unsigned char { ended_here, not_begun, left, ended };
 
 public:
@@ -248,7 +252,7 @@ public:
             outcome_.destroy();
         }
     }
-    // A task that wait_for_tasks has run is not run again.
+    // Takes the outcome of a task that wait_for_tasks has already run.
     bool is_ready() {
         auto* const kept = coroutine_.promise().outcome_kept();
         if (kept == nullptr) [[likely]]
@@ -270,7 +274,7 @@ public:
         left_ = &left;
         coroutine.promise().begin(context, *this, true, outcome_.get());
         coroutine.resume();
-        return left;  // then this may be gone
+        return left;  // if it has left, this object may be gone
     }
     [[gnu::always_inline]] T result() {
         parent_.end();
@@ -313,35 +317,38 @@ private:
         return parent_.stopped();
     }
 
-    [[no_unique_address]] waiting_coroutine<Env, Promise> parent_;  // may throw: nothing is taken
+    [[no_unique_address]] waiting_coroutine<Env, Promise>
+        parent_;  // may throw; first, so that nothing is taken then
     const std::coroutine_handle<promise_type> coroutine_;
-    bool* left_;  // on the stack: a child that has left may end this
+    bool* left_;  // on the stack, because a child that has left may end this object
     child child_ = child::not_begun;
     manual_lifetime<outcome_type> outcome_;
 };
 template <class T, class Env, class Promise>
 using task_awaiter = waiting_awaiter<waiter_for_task<T, Env, Promise>>;
 
-// Base of a task: makes every compiler pass it in memory, by a destructor that is not trivial. The
-// library takes and returns tasks, for programs of either compiler. The library has no tasks of
-// numbers: clang passes those in a register, which saves a seventh of the instructions of a call.
+// Base class of a task. Its destructor is not trivial, so that every compiler passes a task in
+// memory. This matters where the library takes or returns tasks, because a program may be built
+// with either compiler. The library has no tasks of numbers. clang passes those in a register,
+// which saves a seventh of the instructions of a call.
 template <class T>
 struct task_in_memory {
-    ~task_in_memory() {}  // not `= default`, which is trivial
+    ~task_in_memory() {}  // not `= default`, which would be trivial
 };
 template <class T>
     requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
 struct task_in_memory<T> {};
 
-// A coroutine that returns T, a T& or nothing. Move-only; awaited once, as an r-value.
-// Env's members, all optional: allocator_type (std::allocator<std::byte>), start_scheduler_type or
-// scheduler_type (task_scheduler), stop_source_type (inplace_stop_source), error_types
-// (completion_signatures<set_error_t(std::exception_ptr)>), env_type<Outer>, and queries.
-// Cost: one frame, from the thread's pool; awaiting costs no allocation and no atomic operation.
+// A coroutine that returns T, a T&, or nothing. Move-only; awaited once, as an r-value. Env may
+// have these members, with these defaults: allocator_type (std::allocator<std::byte>),
+// start_scheduler_type or scheduler_type (task_scheduler), stop_source_type (inplace_stop_source),
+// error_types (completion_signatures<set_error_t(std::exception_ptr)>), env_type<Outer>, and
+// queries. Cost: one frame, from the thread's pool; awaiting costs no allocation and no atomic
+// operation.
 template <class T = void, class Env = env<>>
 class
 #if defined(__clang__)
-    [[clang::trivial_abi]]  // a number's task is passed in a register, see task_in_memory
+    [[clang::trivial_abi]]  // see task_in_memory
 #endif
     [[nodiscard]] task : task_in_memory<T>,
                          public ends_where_it_began<Env> {
@@ -361,7 +368,7 @@ public:
     using error_types = typename task_errors<Env>::type;
     using awaits_tasks = void;
 
-    // Owns the coroutine; called by the promise.
+    // Takes ownership of the coroutine; called by the promise.
     explicit task(handle_type coroutine) noexcept : coroutine_(coroutine) {}
     task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, {})) {}
     task& operator=(task&& other) noexcept {
@@ -373,10 +380,10 @@ public:
     }
     void swap(task& other) noexcept { std::swap(coroutine_, other.coroutine_); }
 
-    // False once moved from or awaited.
+    // Returns false if the task was moved from or awaited.
     explicit operator bool() const noexcept { return static_cast<bool>(coroutine_); }
 
-    // The result of a task that wait_for_tasks has run. Errors: rethrows the task's.
+    // Returns the result of a task that wait_for_tasks has run. Errors: throws the task's error.
     T get() && {
         auto* const outcome = coroutine_ ? coroutine_.promise().outcome_kept() : nullptr;
         COPPICE_CHECK(outcome != nullptr, "get() of a task that has not been run");
@@ -397,7 +404,7 @@ public:
         check();
         return task_operation<T, Env, Rcvr>(*this, static_cast<Rcvr&&>(rcvr));
     }
-    // Completes where it was started, whatever it awaits.
+    // Returns the task itself, because a task completes on the scheduler where it was started.
     task affine() && noexcept
         requires keeps_scheduler<ends_where_it_began<Env>>
     {
@@ -414,7 +421,8 @@ public:
         return task_awaiter<T, Env, void>(*this);
     }
 
-    // For wait_for_tasks: the coroutine, which stays the task's, or does not.
+    // Both are for wait_for_tasks. After coroutine() the task still owns the coroutine; after
+    // take_coroutine() it does not.
     handle_type coroutine() const noexcept { return coroutine_; }
     handle_type take_coroutine() noexcept { return std::exchange(coroutine_, {}); }
 
@@ -427,7 +435,7 @@ private:
     void check() const noexcept {
         COPPICE_CHECK(coroutine_, "a task was awaited twice, or after it was moved from");
     }
-    // By value, so that a task need not lie in memory.
+    // Takes the handle by value, so that a task need not be in memory.
     COPPICE_COLD_CALL static void destroy(handle_type unused) noexcept { unused.destroy(); }
 
     handle_type coroutine_;

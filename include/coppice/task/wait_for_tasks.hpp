@@ -1,23 +1,25 @@
 // wait_for_tasks: a task waits for several others, which run side by side on a pool's workers.
 #pragma once
-// On a worker of the pool that is the waiting task's scheduler, all children but the first lie in
-// the worker's fork_deque. The waiting task calls the first, then takes back and calls one after
-// the other; this is the main line. A child that a thief has, and one that the main line called and
-// that waits for something, ends elsewhere (task_join.hpp). If none does, the waiting task is not
-// even suspended, and the wait costs no atomic operation.
+// The waiting task may run on a worker of the pool that is its scheduler. Then all children but the
+// first are pushed to the worker's fork_deque. The waiting task calls the first child, then takes
+// the others back and calls them, one after the other. This is the main line. A child ends
+// elsewhere if a thief has taken it, or if the main line called it and it waits for something
+// (task_join.hpp). If no child does, the waiting task is not even suspended, and the wait costs no
+// atomic operation.
 //
-// Everywhere else all are called in order; also on a pool's worker that runs the loop of another
-// scheduler, whose tasks rely on its one thread. Source: chapter 5 of the thesis
-// (WaitForTasksAwaiter, SharedBarrier); the counting is libfork's idea.
+// Everywhere else the waiting task calls all children in order. This includes a pool's worker that
+// runs the loop of another scheduler, because tasks of that scheduler rely on its one thread.
+// Source: chapter 5 of the thesis (WaitForTasksAwaiter, SharedBarrier); the counting is libfork's
+// idea.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/cold_call.hpp>
-#include <coppice/base/fork_deque.hpp>
-#include <coppice/base/internal.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/cold_call.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/refused_await.hpp>
+#include <coppice/exec/internal/refused_await.hpp>
+#include <coppice/task/internal/task_join.hpp>
 #include <coppice/task/task.hpp>
-#include <coppice/task/task_join.hpp>
 
 #include <algorithm>
 #include <array>
@@ -50,7 +52,7 @@ using forked_task_value_t = std::conditional_t<std::is_void_v<forked_task_result
 
 // One child of a wait: its coroutine and, for an r-value, its outcome.
 template <class Task>
-struct waiting_child : immovable {  // an r-value, owned until it runs
+struct waiting_child : immovable {  // for an r-value, owned until it runs
     static constexpr bool keeps = false;
     using promise_type = typename Task::promise_type;
     using context_type = task_context<typename task_parameters<Task>::environment>;
@@ -65,7 +67,7 @@ struct waiting_child : immovable {  // an r-value, owned until it runs
     }
     void destroy_coroutine() const noexcept { coroutine.destroy(); }
     void destroy_outcome() noexcept { outcome.destroy(); }
-    // Errors: the task's, as an exception.
+    // Errors: throws the task's error as an exception.
     void check() { outcome.get().check(); }
     auto result() { return std::tuple<forked_task_value_t<Task>>(value()); }
     forked_task_value_t<Task> value() {
@@ -78,7 +80,7 @@ struct waiting_child : immovable {  // an r-value, owned until it runs
 
     static constexpr bool is_plain = promise_type::outcome_type::is_plain;
     const std::coroutine_handle<promise_type> coroutine;
-    manual_lifetime<typename promise_type::outcome_type> outcome;  // the awaiter destroys it
+    manual_lifetime<typename promise_type::outcome_type> outcome;  // destroyed by the awaiter
 };
 template <class Task>
 struct waiting_child<Task&> : immovable {
@@ -102,8 +104,8 @@ struct waiting_child<Task&> : immovable {
     const std::coroutine_handle<promise_type> coroutine;
 };
 
-// References to tasks, and their children. No std::tuple: clang calls the constructor of a large
-// one, and then keeps the address of every task that the waiting coroutine made.
+// References to tasks, and their children. Not a std::tuple: clang does not inline the constructor
+// of a large one, and then keeps the address of every task that the waiting coroutine made.
 template <std::size_t I, class Task>
 struct numbered_task {
     Task&& task;
@@ -125,7 +127,7 @@ struct numbered_children<std::index_sequence<I...>, Tasks...> : numbered_child<I
     using tasks_type = numbered_tasks<std::index_sequence<I...>, Tasks...>;
     [[gnu::always_inline]] explicit numbered_children(const tasks_type& tasks) noexcept
         : numbered_child<I, Tasks>(static_cast<const numbered_task<I, Tasks>&>(tasks))... {}
-    // function(child...)
+    // Calls function(child...).
     template <class Function>
     [[gnu::always_inline]] auto apply(Function function) {
         return function(
@@ -141,7 +143,7 @@ waiting_child<Task>& child_of(numbered_child<I, Task>& children) noexcept {
 
 }  // namespace internal
 
-// Refers to l-values, owns r-values until they run.
+// Refers to l-values. Owns r-values until they run.
 template <class Promise, class... Tasks>
 class waiter_for_tasks final : task_waiter {
     using env_type = typename task_parameters<
@@ -182,7 +184,8 @@ public:
             return false;
         return !meet() || stop_if_stopped();
     }
-    // The results of the r-values, in order; nothing if there are none. Errors: the first of them.
+    // Returns the results of the r-values, in order; nothing if there are none. Errors: throws the
+    // first error among them, in order.
     [[gnu::always_inline]] auto result() {
         parent_.end();
         if constexpr (gives_results) {
@@ -194,14 +197,15 @@ public:
     }
 
 private:
-    // The main line. It keeps here what it wants to know after a child, where it reads it again: a
-    // register would have to be saved by every task that is resumed.
+    // The main line. State that is needed after a child stays in this object and is read again. In
+    // a register, every task that is resumed would have to save it.
     template <class Parent>
     [[gnu::always_inline]] void run(Parent parent) noexcept {
-        // read before the rest is written
+        // Read before the other fields are written.
         const auto first = internal::child_of<0>(children_).coroutine;
         internal::fork_deque* const deque = internal::fork_deque::current();
-        // A loop that a pool's worker runs, as sync_wait does, is not the pool: its tasks stay.
+        // A pool's worker may run a loop of another scheduler, as in sync_wait. Tasks of that loop
+        // stay.
         const bool offers = deque != nullptr && &deque->team() == parent_.context(parent).team();
         if (offers && offer<count - 1>(*deque)) [[likely]] {
             run_child<0>(parent, first);
@@ -210,7 +214,7 @@ private:
             run_partly_offered(offers);
         }
     }
-    // Where the task's scheduler is no pool's, or the deque is full.
+    // The main line if the task's scheduler is not this pool, or the deque is full.
     [[gnu::noinline]] void run_partly_offered(bool was_offered) noexcept {
         auto without = slots_.rbegin();
         if (was_offered) without = std::find(without, slots_.rend(), nullptr);
@@ -219,7 +223,8 @@ private:
         run_child<0>(parent, internal::child_of<0>(children_).coroutine);
         run_rest<false>(parent, std::make_index_sequence<count - 1>());
     }
-    // From the last to the second, so that they are taken back in order. False: the deque is full.
+    // Pushes the children from the last to the second, so that they are popped in order. Returns
+    // false if the deque is full.
     template <std::size_t I>
     [[gnu::always_inline]] bool offer(internal::fork_deque& deque) noexcept {
         if constexpr (I == 0) {
@@ -249,14 +254,15 @@ private:
             let_go(slot);
         }
     }
-    // If it leaves, it is counted (leave()), and the next is run all the same.
+    // Calls child I. If the child leaves, leave() counts it, and the main line continues.
     template <std::size_t I, class Parent, class Coroutine>
     [[gnu::always_inline]] void run_child(Parent parent, Coroutine coroutine) noexcept {
         internal::child_of<I>(children_).begin(coroutine.promise(), parent_.context(parent), *this,
                                                true);
         coroutine.resume();
     }
-    // Not all children have ended on the main line, or none has begun; so any may have failed.
+    // Called if a child has not ended on the main line, or none has begun; any child may have
+    // failed.
     COPPICE_COLD_CALL void clean_up() noexcept { destroy_children(); }
     [[gnu::always_inline]] void destroy_children() noexcept {
         children_.apply([this](auto&... each) {
@@ -264,19 +270,20 @@ private:
             (each.destroy_outcome(), ...);
         });
     }
-    // Errors: the first child's that failed.
+    // Errors: throws the error of the first child that failed.
     [[gnu::noinline]] void check() {
         children_.apply([](auto&... each) { (each.check(), ...); });
     }
-    // A thief has the child.
+    // Called if a thief has taken the child.
     [[gnu::noinline]] void let_go(internal::fork_slot* slot) noexcept {
         internal::fork_deque::current()->let_go(slot);
         ++away_;
     }
-    // By who took child I out of the deque.
+    // Called by the thread that has taken child I out of the deque.
     template <std::size_t I>
     static void run_stolen(void* frame, internal::fork_slot&) noexcept {
-        // What fork_join has put in force around the waiting task may end before the child does.
+        // Hides the token that fork_join set around the waiting task: it may end before the child
+        // does.
         const internal::fork_context none(nullptr);
         waiter_for_tasks& self = *static_cast<waiter_for_tasks*>(frame);
         auto& child = internal::child_of<I>(self.children_);
@@ -284,7 +291,8 @@ private:
                     false);
         execution::resume_from_outside(child.coroutine);
     }
-    // Some children end elsewhere. True: they have. False: the last goes on with the parent.
+    // Ends the main line where children end elsewhere. Returns true if all of them have ended. If
+    // it returns false, the last child continues with the parent.
     [[gnu::noinline]] bool meet() noexcept {
         detach();
         return join_.main_line_ended(away_);
@@ -302,14 +310,14 @@ private:
         run(parent_.self());
         return away_ == 0 || meet() ? parent() : std::noop_coroutine();
     }
-    // A child has ended elsewhere. True: it was the last.
+    // Called when a child has ended elsewhere. Returns true if it was the last.
     bool child_ended(bool stopped) noexcept {
         // relaxed, here and below: the join orders it before the parent looks
         if (stopped) stopped_.store(1, internal::relaxed);
         return join_.ended_elsewhere();
     }
-    // What goes on when all children have ended. A stop ends the parent, and so this: after the
-    // call nothing of it may be used.
+    // Returns the coroutine that continues when all children have ended. A stop ends the parent and
+    // this object with it, so nothing here may be used after the call.
     std::coroutine_handle<> parent() noexcept {
         return stopped_.load(internal::relaxed) != 0 ? parent_.stop() : parent_.self();
     }
@@ -341,23 +349,24 @@ private:
         if (!child_ended(true)) return {std::noop_coroutine(), nullptr};
         return parent_.stopped();
     }
-    // The whole wait was put off, or the parent's resumption.
+    // Continues after the whole wait, or the resumption of the parent, was deferred.
     std::coroutine_handle<> go_on() noexcept override {
         return away_ == not_begun ? run_put_off() : parent();
     }
 
-    [[no_unique_address]] waiting_coroutine<env_type, Promise> parent_;  // may throw: first
+    [[no_unique_address]] waiting_coroutine<env_type, Promise>
+        parent_;  // may throw; first, so that nothing is taken then
     children_type children_;
     task_join join_;
-    internal::atomic<std::int16_t> stopped_{0};  // 1: set by any child
+    internal::atomic<std::int16_t> stopped_{0};  // 1: a child was stopped; set by any child
     std::int16_t away_ = not_begun;              // children that have not ended on the main line
-    std::array<internal::fork_slot*, count - 1> slots_;  // of the second and further children
+    std::array<internal::fork_slot*, count - 1> slots_;  // of the second and later children
 };
 
 template <class Promise, class... Tasks>
 using task_wait_awaiter = waiting_awaiter<waiter_for_tasks<Promise, Tasks...>>;
 
-// Refers to the tasks. Lifetime: it is awaited in the expression that makes it.
+// Refers to the tasks. Lifetime: await it in the expression that makes it.
 template <class... Tasks>
 class [[nodiscard]] task_wait
     : public ends_where_it_began<typename task_parameters<
@@ -372,7 +381,7 @@ class [[nodiscard]] task_wait
     static_assert(sizeof...(Tasks) == 1 ||
                       takes_several_callbacks<typename task_stop_source<env_type>::type>,
                   "wait_for_tasks: a token of Env's stop_source_type takes one callback at a time, "
-                  "and each task may register one: let stop_source_type be inplace_stop_source");
+                  "and each task may register one: make stop_source_type inplace_stop_source");
 
 public:
     using awaits_tasks = void;
@@ -393,12 +402,12 @@ private:
     numbered_tasks<std::index_sequence_for<Tasks...>, Tasks...> tasks_;
 };
 
-// `co_await wait_for_tasks(a, b, ...)` runs all tasks, side by side if the waiting task's scheduler
-// is a pool, and goes on when all have ended. L-values keep their results: co_await std::move(a) or
-// std::move(a).get(). R-values give theirs as a tuple, with std::monostate for void. Errors: the
-// first exception of an r-value, in order. A task that ends with a stop ends the waiting one so,
-// when all have ended.
-// Cost: no allocation; no atomic operation but for children that run elsewhere.
+// `co_await wait_for_tasks(a, b, ...)` runs all tasks and continues when all have ended. They run
+// side by side if the scheduler of the waiting task is a pool. L-values keep their results; get
+// them by co_await std::move(a) or std::move(a).get(). R-values return their results as a tuple,
+// with std::monostate for void. Errors: throws the first exception of an r-value, in order. If a
+// task is stopped, the waiting task is stopped too, when all have ended. Cost: no allocation; no
+// atomic operation, except for children that run elsewhere.
 template <class... Tasks>
     requires(sizeof...(Tasks) != 0) && (is_task<std::remove_cvref_t<Tasks>> && ...)
 task_wait<Tasks...> wait_for_tasks(Tasks&&... tasks) noexcept {

@@ -1,7 +1,8 @@
-// bind_env: gives a token an environment: its stop token, deadline, allocator or scheduler.
+// bind_env: gives a token an environment: a stop token, deadline, allocator, or scheduler.
 #pragma once
-// execution::get_env(bind_env(env, callable)) is env. For use_future and block an environment says
-// when the operation gives up, and for use_future also where its state lives.
+// execution::get_env(bind_env(env, callable)) returns env. The environment of use_future and block
+// says when the operation gives up. For use_future it also says where the operation's state is
+// allocated.
 
 #include <coppice/exec/env.hpp>
 

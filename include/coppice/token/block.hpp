@@ -1,17 +1,17 @@
 // block: the completion token that waits for the operation on the calling thread.
 #pragma once
-// The operation's state is on the stack. An initiation may have a member
+// The operation's state is on the stack. An initiation may have the member
 //
 //   void drive(block_latch& done) noexcept;    returns when done.is_set()
 //
-// for operations that complete only while some loop runs: an io operation runs its context there if
-// no other thread does. Without it the thread sleeps.
+// for operations that complete only while some loop runs. In it an io operation runs its context,
+// if no other thread does. Without this member the thread sleeps.
 
 #include <coppice/token/bind_env.hpp>
 #include <coppice/token/block_latch.hpp>
-#include <coppice/token/inline_start.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+#include <coppice/token/internal/stop_link.hpp>
 #include <coppice/token/signature.hpp>
-#include <coppice/token/stop_link.hpp>
 
 namespace coppice {
 
@@ -25,7 +25,7 @@ public:
         : initiated_state<Initiation, R...>(static_cast<From&&>(initiation)) {
         this->set_env(completion_env_of(env, link_));
     }
-    // Blocks: until the operation has completed.
+    // Runs the operation and returns its error. Blocks: until the operation has completed.
     std::error_code run() noexcept {
         this->template call_initiation<&completed>();
         if (!done_.is_set()) callback_scope::run_before_blocking();
@@ -38,7 +38,7 @@ public:
         return outcome_.error();
     }
     outcome_t<R...> take() { return outcome_.take(); }
-    // For messages, after run().
+    // Returns the operation's name for messages. Call it after run().
     const char* name() const noexcept { return operation_name(this->initiation()); }
 
 private:
@@ -46,7 +46,7 @@ private:
                           R... results) noexcept {
         blocked_operation& self = static_cast<blocked_operation&>(state);
         self.outcome_.put(error, static_cast<R&&>(results)...);
-        self.done_.set();  // the waiter may end this at once
+        self.done_.set();  // the waiter may destroy this object at once
     }
 
     [[no_unique_address]] stop_link_for<Env> link_;
@@ -54,7 +54,7 @@ private:
     block_latch done_;
 };
 
-// block[ec]: the result, and the error in ec. Lifetime: `ec` outlives the call.
+// block[ec] returns the result, and stores the error in ec. Lifetime: `ec` outlives the call.
 class block_with_error {
 public:
     explicit block_with_error(std::error_code& target) noexcept : target_(&target) {}
@@ -76,7 +76,7 @@ private:
 
 }  // namespace internal
 
-// The result, or the error thrown as std::system_error. block[ec] throws nothing.
+// block returns the result, or throws the error as std::system_error. block[ec] throws nothing.
 struct block_t {
     constexpr block_t() noexcept = default;
     internal::block_with_error operator[](std::error_code& target) const noexcept {

@@ -1,30 +1,31 @@
-// block_latch: what a thread sleeps on until its operation has completed; used by block.
+// block_latch: where a thread sleeps until its operation has completed; used by block.
 #pragma once
 // One word:
 //
 //   idle       the waiter is awake
 //   sleeping   the waiter sleeps, or is about to
-//   poked      the waiter shall look around: a loop it might run has become free
+//   poked      the waiter must look around: a loop that it might run has become free
 //   done       the operation has completed; the last state
 //
-//   set    any word -> done; wakes if it was sleeping
-//   poke   idle, sleeping -> poked; wakes if it was sleeping
-//   sleep  idle -> sleeping, and until that changes; poked -> idle
+//   set    any word -> done; wakes the waiter if it was sleeping
+//   poke   any word but done -> poked; wakes the waiter if it was sleeping
+//   sleep  idle -> sleeping, and waits until that changes; then poked -> idle
 //
-// A wake-up cannot be lost: sleep() and the others change the same word, and the futex sleeps only
-// while the word says sleeping. Model: tests/model/block_latch_model.cpp.
+// No wake-up is lost, because sleep() and the others change the same word, and the futex sleeps
+// only while the word is `sleeping`. Model: tests/model/block_latch_model.cpp.
 
-#include <coppice/base/atomic.hpp>
-#include <coppice/base/futex.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/intrusive.hpp>
-#include <coppice/base/put_off.hpp>
 
 #include <cstdint>
 
 namespace coppice {
 
-// Threads: set() once by any; poke() by any while the latch is known to live; the rest by the
-// waiter. Lifetime: may end when is_set() was seen: set() touches nothing after its exchange.
+// Threads: any thread calls set(), once; any thread calls poke() while the latch is known to live;
+// the waiter calls the rest. Lifetime: the latch may end when is_set() has returned true, because
+// set() accesses nothing after its exchange.
 class block_latch : public list_hook<> {
 public:
     block_latch() noexcept = default;
@@ -33,13 +34,14 @@ public:
         // edge block_latch.done (release): the outcome is stored
         const std::uint32_t was = word_.exchange(done, internal::release);
         if (was == sleeping && !internal::planted("block_latch.set_does_not_wake")) {
-            internal::futex_wake_one(word_);  // only its address: the latch may be gone
+            internal::futex_wake_one(word_);  // uses only its address: the latch may be gone
         }
     }
     void poke() noexcept {
         std::uint32_t was = word_.load(internal::relaxed);
         do {
-            // Poked twice is written twice: the waiter shall see what the second one freed.
+            // Written again if it was poked already: the waiter must see what the second poke
+            // freed.
             if (was == poked && internal::planted("block_latch.poke_once")) return;
             if (was == done && !internal::planted("block_latch.poke_over_done")) return;
             // edge block_latch.poked (release): what became free is free
@@ -51,11 +53,12 @@ public:
         // edge block_latch.done (acquire): sees the outcome
         return word_.load(internal::acquire) == done;
     }
-    // Blocks: until set() or poke(); or while an item runs that the thread has put off, if any.
+    // Blocks: until set() or poke(); or while it runs an item that this thread has deferred, if
+    // any.
     void sleep() noexcept {
         if (internal::put_off_work::run_one()) return;
         std::uint32_t was = idle;
-        // Relaxed: a success publishes nothing; a failure goes on to look.
+        // Relaxed: a success publishes nothing; after a failure the caller looks around.
         if (word_.compare_exchange_strong(was, sleeping, internal::relaxed, internal::relaxed)) {
             while (word_.load(internal::relaxed) == sleeping)
                 internal::futex_wait(word_, std::uint32_t{sleeping});

@@ -1,27 +1,29 @@
-// A callable as a completion token: called with the error and the results.
+// A callable as a completion token: it is called with the error and the results.
 #pragma once
-// The operation's state is allocated with the callable's allocator and is given back before the
-// callable is called, so that an operation which the callable initiates finds the same memory.
-// Without an allocator of its own it uses recycling_allocator.
+// The operation's state is allocated with the callable's allocator, or with recycling_allocator if
+// it has none. It is deallocated before the callable is called, so an operation that the callable
+// initiates gets the same memory.
 //
-// What the callable's environment says, execution::get_env(callable):
+// The environment of the callable, execution::get_env(callable), may answer:
 //   get_stop_token, get_deadline   when the operation gives up, with operation_canceled
-//   get_allocator                  where the state lives
-//   get_scheduler                  where it is called; otherwise where the operation completes
+//   get_allocator                  where the state is allocated
+//   get_scheduler                  where the callable is called; otherwise the thread that
+//   completes
+//                                  the operation calls it
 //
-// A callable whose operation completes inside the initiating function is called before that
-// returns. If such a callable initiates the next operation, which completes inside as well, that
-// one is called after it: a chain of any length uses constant stack. A callback must not throw:
-// there is nobody to catch.
+// If an operation completes inside its initiating function, the callable is called before that
+// function returns. Such a callable may initiate the next operation, which completes inside as
+// well. That callable is called after the first one has returned, so a chain of any length uses
+// constant stack. A callback must not throw, because no caller could catch the exception.
 
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/allocate.hpp>
 #include <coppice/exec/connect.hpp>
+#include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/task/frame_pool.hpp>
-#include <coppice/token/inline_start.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+#include <coppice/token/internal/stop_link.hpp>
 #include <coppice/token/signature.hpp>
-#include <coppice/token/stop_link.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -29,8 +31,8 @@
 
 namespace coppice {
 
-// Memory from the thread's frame_pool: what was freed is given out again. What needs more than its
-// alignment, a cache line, is from operator new. Errors: std::bad_alloc.
+// Allocates from the thread's frame_pool, which hands out freed memory again. Types that need more
+// than its alignment of a cache line use operator new. Errors: std::bad_alloc.
 template <class T>
 class recycling_allocator {
     static constexpr bool is_pooled = alignof(T) <= internal::frame_pool::class_bytes;
@@ -76,7 +78,7 @@ auto callback_allocator(const Callable& callable) noexcept {
 template <class F, class... R>
 concept completion_callable = std::invocable<F, std::error_code, R...>;
 
-// Continues on the callable's scheduler, if it names one.
+// Moves to the callable's scheduler, if it names one.
 template <class State, class Env>
 class callback_hop : immovable {
 public:
@@ -93,7 +95,7 @@ class callback_hop<State, Env> : immovable {
         using receiver_concept = execution::receiver_tag;
         explicit receiver(State& state) noexcept : state_(&state) {}
         void set_value() && noexcept { state_->arrived(); }
-        // The scheduler has ended: the callback is called all the same, here.
+        // The scheduler has ended: the callback is called here instead.
         template <class Error>
         void set_error(Error&&) && noexcept {
             state_->arrived();
@@ -126,7 +128,7 @@ private:
     bool under_way_ = false;
 };
 
-// Lives from the initiation to the moment before the callable is called.
+// The state of an operation. Lives from the initiation until just before the callable is called.
 template <class Callable, class Initiation, class... R>
 class callback_state final : initiated_state<Initiation, R...>, waiting_callback {
     using env_type = execution::env_of_t<const Callable&>;
@@ -138,7 +140,8 @@ public:
         : initiated_state<Initiation, R...>(static_cast<I&&>(initiation)),
           callable_(static_cast<F&&>(callable)) {}
 
-    // Allocates and initiates. Errors: what the allocator and the callable's constructor throw.
+    // Allocates the state and initiates the operation. Errors: what the allocator and the
+    // callable's constructor throw.
     template <class F, class I>
     static void initiate(F&& callable, I&& initiation) {
         const auto allocator = callback_allocator(callable);
@@ -147,7 +150,7 @@ public:
         if (self.started_and_completed()) self.completed_inside();
     }
 
-    // The hop has come to an end: inside its start, or later.
+    // Called when the hop has ended, during its start or later.
     void arrived() noexcept {
         if (!start_.completed_inside(this)) run_stored(*this);
     }
@@ -157,7 +160,7 @@ private:
         if constexpr (may_be_stopped<env_type>) {
             this->set_env(completion_env_of(execution::get_env(callable_), link_));
         }
-        // If it completes on another thread, this may be gone.
+        // If it completes on another thread, this object may be gone.
         return start_.begin(this,
                             [this]() noexcept { this->template call_initiation<&completed>(); });
     }
@@ -173,12 +176,13 @@ private:
             self.call(error, static_cast<R&&>(results)...);
         }
     }
-    // The outcome is stored, and nobody else will go on.
+    // The outcome is stored, and only this thread continues.
     void completed_inside() noexcept {
         if constexpr (hop_type::needed) {
             link_.reset();
             const bool inside = start_.begin(this, [this]() noexcept {
-                hop_.start(*this, execution::get_env(callable_));  // elsewhere, this may be gone
+                hop_.start(*this, execution::get_env(
+                                      callable_));  // if it ends elsewhere, this object may be gone
             });
             if (!inside) return;
         }
@@ -192,7 +196,7 @@ private:
             },
             self.outcome_.values());
     }
-    // Ends this, then calls the callable.
+    // Destroys this object, then calls the callable.
     void call(std::error_code error, R... results) noexcept {
         link_.reset();
         const auto allocator = callback_allocator(callable_);

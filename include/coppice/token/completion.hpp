@@ -1,14 +1,14 @@
 // completion: the handle by which an operation reports its outcome; the same for every token.
 #pragma once
-// An operation knows nothing of who waits for it. It is given a completion<R...>, a pointer to a
-// completion_state<R...> that the token made: in the awaiting coroutine's frame, in a sender's
+// An operation knows nothing about its waiter. It is given a completion<R...>, which points to a
+// completion_state<R...> that the token made: in the frame of the awaiting coroutine, in a sender's
 // operation state, on the stack of a thread that blocks, or in recycled memory for a callback. The
-// state says how to go on, and what the waiter has to say about stopping and about time.
+// state says how to continue. It also holds the waiter's stop token and deadline.
 //
 // Source: P0055R1, "Details": HandlerBase, with the operating system's context left to the
-// operation, and a std::error_code in front of the results.
+// operation, and a std::error_code before the results.
 
-#include <coppice/base/check.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -19,12 +19,12 @@
 
 namespace coppice {
 
-// Success: std::error_code(), which would be a call each time.
+// Success. A variable, because constructing a std::error_code would be a call each time.
 inline const std::error_code no_error;
 
 namespace internal {
 
-// What the waiter says to the operation: when to give up.
+// What the waiter tells the operation: when to give up.
 class completion_env {
 public:
     completion_env() noexcept = default;
@@ -33,14 +33,14 @@ public:
     inplace_stop_token query(get_stop_token_t) const noexcept { return stop_; }
     execution::instant query(execution::get_deadline_t) const noexcept { return deadline_; }
 
-    // True: `error` is how an operation ends that was told to give up.
+    // Returns true if `error` is the outcome of an operation that was told to give up.
     [[gnu::cold, gnu::noinline]] bool stopped_by(std::error_code error) const noexcept {
         return error == std::errc::operation_canceled &&
                (stop_.stop_requested() || (deadline_ != execution::instant::never() &&
                                            execution::monotonic_now() >= deadline_));
     }
 
-    // For an operation that knows it gave up, e.g. by another clock.
+    // Called for an operation that knows it gave up, for example by another clock.
     void tell_stopped() noexcept { deadline_ = execution::instant(); }
 
 private:
@@ -50,15 +50,15 @@ private:
 
 }  // namespace internal
 
-// What a completion points to; tokens derive from it.
-// Threads: `complete` is called once, by any thread. Lifetime: until that call.
+// The object to which a completion points; tokens derive from it. Threads: any thread calls
+// `complete`, once. Lifetime: until that call.
 template <class... R>
 class completion_state : immovable {
 public:
     using function = void(completion_state&, std::error_code, R...) noexcept;
 
     explicit completion_state(function* completed) noexcept : complete_(completed) {}
-    // Both before the operation is initiated.
+    // Call both before the operation is initiated.
     void set_function(function* completed) noexcept { complete_ = completed; }
     void set_env(internal::completion_env env) noexcept { env_ = env; }
     const internal::completion_env& env() const noexcept { return env_; }
@@ -72,28 +72,30 @@ private:
     internal::completion_env env_;
 };
 
-// A handle, like std::coroutine_handle: a pointer, trivially copied; copies name the same outcome.
-// Completed once, from any thread, inside the initiation or later: std::move(c)(error, results...).
-// Threads: as said. Cost: a call through a pointer. Errors: completing an empty handle stops the
-// process; completing twice is undefined.
+// A handle like std::coroutine_handle: a trivially copyable pointer, whose copies stand for the
+// same outcome. Complete it once, from any thread, inside the initiation or later:
+// std::move(c)(error, results...). Cost: a call through a pointer. Errors: completing an empty
+// handle stops the process; completing twice is undefined.
 template <class... R>
 class completion {
 public:
     completion() noexcept = default;
     explicit completion(completion_state<R...>& state) noexcept : state_(&state) {}
 
-    // The operation may be gone when this returns: touch nothing of it afterwards.
+    // The operation may be gone when this returns, so nothing of it may be accessed afterwards.
     void operator()(std::error_code error, R... results) && noexcept {
         COPPICE_CHECK(state_ != nullptr, "an empty completion was completed");
         state_->complete(error, static_cast<R&&>(results)...);
     }
     void operator()(std::error_code error, R... results) & = delete;  // write std::move(c)(...)
 
-    // Answers get_stop_token with an inplace_stop_token, and get_deadline with the time at which
-    // nobody else stops the operation: without the ends of timeouts. Valid until completed.
+    // Returns an environment that answers get_stop_token with an inplace_stop_token, and
+    // get_deadline with the time at which the operation must give up by itself. Timeouts do not
+    // count, because they request a stop. Valid until the completion.
     internal::completion_env get_env() const noexcept { return state_->env(); }
-    // The operation is about to complete with operation_canceled because it was told to give up.
-    // Need not be said if the stop token shows it, or the monotonic clock that the deadline passed.
+    // Announces that the operation is about to complete with operation_canceled because it was told
+    // to give up. This is needed only if neither the stop token nor the deadline on the monotonic
+    // clock shows it.
     void tell_stopped() noexcept { state_->tell_stopped(); }
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
@@ -103,8 +105,8 @@ private:
 
 namespace internal {
 
-// Where a token's state keeps the initiation: the address of either leads to the other. It has no
-// base and one member, which lies where it begins.
+// Holds the initiation inside a token's state, so that the address of each leads to the other. It
+// has no base class and one member, which is at its beginning.
 template <class Initiation>
 class kept_initiation {
 public:
@@ -127,23 +129,23 @@ class initiated_state;
 
 namespace internal {
 
-// A completion of which the compiler knows who waits: what tokens call an initiation with. It
-// becomes a completion<R...> where one is wanted; an initiation that is a template can do without:
+// A completion whose waiter the compiler knows. Tokens call an initiation with it. It converts to a
+// completion<R...>. An initiation that is a template need not keep it:
 //
 //   template <class Completion>
 //   void operator()(Completion) noexcept;      keeps nothing, and when the operation has ended:
 //   Completion::of(*this)(error, results...);
 //
-// Then the waiter is called directly, and is part of the operation's own callback. Everything else
-// is as completion says.
+// The waiter is then called directly, and is compiled into the operation's own callback. Everything
+// else is as for completion.
 template <auto* completed, class Initiation, class... R>
 class direct_completion {
     using state_type = initiated_state<Initiation, R...>;
 
 public:
     explicit direct_completion(state_type& state) noexcept : state_(&state) {}
-    // Of the operation of the initiation, called with such a completion, that `part` is, or is a
-    // base of.
+    // Returns the completion of the operation whose initiation `part` is, or is a base of. The
+    // initiation must have been called with this type of completion.
     template <class Part>
     static direct_completion of(Part& part) noexcept {
         Initiation& initiation = static_cast<Initiation&>(part);
@@ -164,7 +166,7 @@ private:
 
 }  // namespace internal
 
-// What a token's state derives from if it keeps the initiation itself.
+// Base class of a token's state that keeps the initiation itself.
 template <class Initiation, class... R>
 class initiated_state : public completion_state<R...>,
                         public internal::kept_initiation<Initiation> {
@@ -174,8 +176,8 @@ public:
         : completion_state<R...>(nullptr),
           internal::kept_initiation<Initiation>(static_cast<From&&>(initiation)) {}
 
-    // `completed` will be called, once, by any thread; maybe before this returns. Lifetime: it may
-    // end this.
+    // Calls the initiation. Any thread calls `completed`, once, perhaps before this returns.
+    // Lifetime: `completed` may destroy this object.
     template <auto* completed>
     void call_initiation() noexcept {
         this->set_function(completed);
@@ -185,7 +187,7 @@ public:
 
 namespace internal {
 
-// What one outcome is worth to who waits for it: nothing, the result, or a tuple of several.
+// The type of the result for the waiter: void, the result, or a tuple of several.
 template <class... R>
 struct outcome_of {
     using type = std::tuple<R...>;
@@ -216,7 +218,7 @@ public:
         values_.construct(static_cast<R&&>(results)...);
         if constexpr (remembers) full_.value = true;
     }
-    // After put().
+    // Returns the error. Call it after put().
     std::error_code error() const noexcept { return error_.get(); }
     outcome_t<R...> take() {
         if constexpr (sizeof...(R) == 1) {
@@ -228,7 +230,7 @@ public:
     std::tuple<R...>& values() noexcept { return values_.get(); }
 
 private:
-    manual_lifetime<std::error_code> error_;  // constructing one is a call
+    manual_lifetime<std::error_code> error_;  // constructing a std::error_code is a call
     static constexpr bool remembers = !(std::is_trivially_destructible_v<R> && ...);
     struct flag {
         bool value = false;
@@ -239,7 +241,8 @@ private:
     [[no_unique_address]] std::conditional_t<remembers, flag, no_flag> full_;
 };
 
-// What std::system_error says first: what the initiation says of its failure, or its `name`.
+// Returns how the message of a std::system_error begins: the failure() of the initiation, or its
+// `name`.
 template <class Initiation>
 constexpr const char* operation_name(const Initiation& initiation) noexcept {
     if constexpr (requires { static_cast<const char*>(initiation.failure()); }) {

@@ -1,4 +1,4 @@
-// What tokens are told about an operation: its results; and what they may ask of environments.
+// What tokens are told about an operation: its results; and what they derive from environments.
 #pragma once
 
 #include <coppice/exec/deadline.hpp>
@@ -7,18 +7,18 @@
 
 namespace coppice {
 
-// Names the results of an operation: an operation of signature void(std::error_code, R...).
+// Names the results of an operation whose signature is void(std::error_code, R...).
 template <class... R>
 struct signature {};
 
 namespace internal {
 
-// An operation in this environment may be told to give up.
+// True if an operation in this environment may be told to give up.
 template <class Env>
 inline constexpr bool may_be_stopped = !unstoppable_token<stop_token_of_t<Env>> ||
                                        execution::has_query<Env, execution::get_deadline_t>;
 
-// The operation can use the coroutine's stop token as it is.
+// True if the operation can use the coroutine's stop token directly.
 template <class Promise>
 inline constexpr bool followed_directly =
     unstoppable_token<stop_token_of_t<execution::env_of_t<Promise>>> ||

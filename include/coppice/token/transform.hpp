@@ -1,7 +1,7 @@
-// completion_token_transform: one function that makes an operation of any completion token.
+// completion_token_transform: one function that makes an operation for any completion token.
 #pragma once
-// An operation's initiating function takes a token as its last argument and says, without knowing
-// what the token is, how it starts:
+// The initiating function of an operation takes a token as its last argument. Without knowing what
+// the token is, it says how the operation starts:
 //
 //   template <class Token = use_await_t>
 //   auto read_sensor(int id, Token&& token = {}) {
@@ -10,25 +10,25 @@
 //           [id](completion<double> done) noexcept { start_reading(id, done); });
 //   }
 //
-// The initiation is moved into the operation's state and called there, once, as an l-value; it
-// stays until the operation completes. So it may hold what the operating system needs while the
-// operation runs, and nothing else has to be allocated.
+// The initiation is moved into the operation's state, and called there once, as an l-value. It
+// stays there until the operation completes. It may therefore hold what the operating system needs
+// while the operation runs, so nothing else has to be allocated.
 //
-// What else an initiation may say: `name`, for messages, or `failure()`, once the operation has
-// failed, what failed and on what (completion.hpp); `get_env()`, its attributes as a sender
-// (use_await.hpp); `drive()`, how a blocked thread runs what completes it
-// (block.hpp); `completes_inside = false`, for cheaper waiting (inline_start.hpp).
+// An initiation may also have these members: `name`, for messages; `failure()`, which says what
+// failed and on which object (completion.hpp); `get_env()`, its attributes as a sender
+// (use_await.hpp); `drive()`, by which a blocked thread runs the loop that completes the operation
+// (block.hpp); and `completes_inside = false`, for a cheaper wait (inline_start.hpp).
 //
 // A token is use_await or use_await[ec] (use_await.hpp), a callable void(std::error_code, R...)
 // (callback.hpp), use_future, block or block[ec], one of these with an environment (bind_env.hpp),
-// or a user's class with a member
+// or an object of a user's class with the member
 //
 //   template <class... R, class Initiation>
 //   auto initiate(signature<R...>, Initiation&& initiation) const;
 //
 // which keeps the initiation and calls it with a completion<R...> of a completion_state<R...>.
 //
-// Source: P0055R1; the signature's error code and the initiation's type are ours.
+// Source: P0055R1; the error code in the signature and the type of the initiation are ours.
 
 #include <coppice/token/bind_env.hpp>
 #include <coppice/token/block.hpp>
@@ -48,7 +48,7 @@ concept initiating_token = requires(Token&& token, Initiation&& initiation) {
 
 }  // namespace internal
 
-// Initiating with it throws nothing.
+// True if initiating with this token throws nothing.
 template <class Token>
 inline constexpr bool nothrow_token =
     std::is_same_v<std::remove_cvref_t<Token>, use_await_t> ||
@@ -91,7 +91,8 @@ struct token_transform<void(std::error_code, R...)> {
 
 }  // namespace internal
 
-// Threads, blocks, errors: as the token says. Cost: nothing beside the token's.
+// Initiates the operation, and returns what the token returns. Threads, Blocks, Errors: as the
+// token says. Cost: nothing in addition to the token's.
 template <class Signature, class Token, class Initiation>
 auto completion_token_transform(Token&& token,
                                 Initiation&& initiation) noexcept(nothrow_token<Token>) {

@@ -1,18 +1,20 @@
-// use_await: the default completion token; the operation is an awaitable and a sender.
+// use_await: the default completion token; makes the operation an awaitable and a sender.
 #pragma once
-// Initiating makes one object that holds the initiation and everything the operation needs while
-// it runs. Awaited, it lives in the coroutine's frame and starts there: no allocation, no type
-// erasure but one pointer, no atomic operation. Connected, it is the operation state.
+// Initiating makes one object. It holds the initiation and everything that the operation needs
+// while it runs. If the object is awaited, it is in the coroutine's frame and starts there: no
+// allocation, no type erasure except one pointer, no atomic operation. If it is connected, it
+// becomes the operation state.
 //
-// A stop request of the waiter, or its deadline, ends a task with set_stopped (its promise's
-// unhandled_stopped) and a sender with set_stopped; other errors are thrown as std::system_error
-// and sent as std::error_code. use_await[ec] takes every error, operation_canceled too, into ec.
+// If the waiter's stop request or deadline ends the operation, a task is stopped (by its promise's
+// unhandled_stopped), and a sender completes with set_stopped. Other errors are thrown as
+// std::system_error, or sent as std::error_code. use_await[ec] stores every error in ec, including
+// operation_canceled.
 
 #include <coppice/exec/as_awaitable.hpp>
-#include <coppice/task/transfer.hpp>
-#include <coppice/token/inline_start.hpp>
+#include <coppice/task/internal/transfer.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+#include <coppice/token/internal/stop_link.hpp>
 #include <coppice/token/signature.hpp>
-#include <coppice/token/stop_link.hpp>
 
 #include <coroutine>
 
@@ -23,7 +25,7 @@ namespace internal {
 template <class Initiation, class Errors, class... R>
 class await_operation;
 
-// use_await[ec]: awaiting gives the result, and the error goes to `ec` instead of being thrown.
+// use_await[ec]: the await returns the result, and stores the error in `ec` instead of throwing it.
 // Lifetime: `ec` outlives the await.
 class await_with_error {
 public:
@@ -43,7 +45,7 @@ private:
 
 }  // namespace internal
 
-// Awaiting the operation gives its result, or throws std::system_error.
+// The await returns the operation's result, or throws std::system_error.
 struct use_await_t {
     static constexpr bool throws = true;
     constexpr use_await_t() noexcept = default;
@@ -65,7 +67,7 @@ inline constexpr use_await_t use_await{};
 
 namespace internal {
 
-// The operation state of the sender.
+// The operation state of the connected sender.
 template <class Initiation, class Errors, class Rcvr, class... R>
 class sent_operation final : initiated_state<Initiation, R...> {
     using env_type = execution::env_of_t<Rcvr>;
@@ -78,7 +80,8 @@ public:
           rcvr_(static_cast<Rcvr&&>(rcvr)) {}
     void start() & noexcept {
         this->set_env(completion_env_of(execution::get_env(rcvr_), link_));
-        this->template call_initiation<&completed>();  // may have completed, and ended this
+        this->template call_initiation<&completed>();  // it may have completed, and destroyed this
+                                                       // object
     }
 
 private:
@@ -109,15 +112,16 @@ private:
     [[no_unique_address]] stop_link_for<env_type> link_;
 };
 
-// Awaited or connected once, as an r-value or where it was made; it may be moved before, not after.
-// Threads: one at a time. Blocks: never. Errors: awaiting what was moved from or awaited before
-// stops the process. Cost: no allocation.
+// Awaited or connected once, as an r-value or where it was made. It may be moved before that, not
+// afterwards. Threads: one at a time. Blocks: never. Errors: stops the process if it is used after
+// it was moved from, awaited, or connected. Cost: no allocation.
 template <class Initiation, class Errors, class... R>
 class [[nodiscard("await it or connect it: it has not begun")]] await_operation final
     : initiated_state<Initiation, R...> {
 public:
     using sender_concept = execution::sender_tag;
-    // What it throws says more than the error that it sends: tasks await it as an awaitable.
+    // The exception says more than the error that is sent, so tasks await the object as an
+    // awaitable.
     static constexpr bool tells_failure =
         Errors::throws && requires(const Initiation& initiation) { initiation.failure(); };
 
@@ -130,14 +134,14 @@ public:
         other.coroutine_ = std::noop_coroutine();
     }
 
-    // As an awaiter, in a coroutine of any type.
+    // The functions of an awaiter, in a coroutine of any type.
     bool await_ready() const noexcept { return false; }
     template <class Promise, class Suspension = execution::suspension>
     auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
         use();
         coroutine_ = coroutine;
         if constexpr (!std::is_void_v<Promise>) listen_to(coroutine.promise());
-        // If it completes on another thread, this may be gone.
+        // If it completes on another thread, this object may be gone.
         const bool inside = start_.begin(
             this, [this]() noexcept { this->template call_initiation<&completed<Promise>>(); });
         if constexpr (may_complete_inside<Initiation>()) {
@@ -155,7 +159,7 @@ public:
         errors_.report(outcome_.error(), operation_name(this->initiation()));
         return outcome_.take();
     }
-    // In a task whose stop token is of another kind: as a sender.
+    // In a task whose stop token is of another type, the object is awaited as a sender.
     template <class Promise>
         requires(!followed_directly<Promise>)
     auto as_awaitable(Promise& promise) {
@@ -163,7 +167,7 @@ public:
             static_cast<await_operation&&>(*this), promise);
     }
 
-    // As a sender. Its attributes are those of the initiation, if it has get_env().
+    // The functions of a sender. Its attributes are those of the initiation, if that has get_env().
     decltype(auto) get_env() const noexcept {
         if constexpr (requires { this->initiation().get_env(); }) {
             return this->initiation().get_env();
@@ -192,7 +196,7 @@ public:
     }
 
 private:
-    // A stop of the operation ends the coroutine, without a result.
+    // Returns true if a stop of the operation ends the coroutine without a result.
     template <class Promise>
     static consteval bool can_end_by_stop() noexcept {
         if constexpr (!Errors::throws || std::is_void_v<Promise>) {
@@ -216,7 +220,8 @@ private:
                       "this coroutine's stop token needs a promise with an await_transform that "
                       "calls as_awaitable, e.g. by with_awaitable_senders");
         if constexpr (may_be_stopped<execution::env_of_t<Promise>>) {
-            stop_link_for<execution::env_of_t<Promise>> link;  // followed directly: empty
+            stop_link_for<execution::env_of_t<Promise>>
+                link;  // followed directly, so the link is empty
             this->set_env(completion_env_of(execution::get_env(promise), link));
         }
     }
@@ -245,7 +250,7 @@ private:
     }
 
     [[no_unique_address]] Errors errors_;
-    std::coroutine_handle<> coroutine_;  // null until it is used; then not null
+    std::coroutine_handle<> coroutine_;  // null until the object is used
     [[no_unique_address]] marked_start<may_complete_inside<Initiation>()> start_;
     outcome_slot<R...> outcome_;
 };

@@ -1,7 +1,7 @@
-// use_future: the completion token that gives a std::future of the outcome.
+// use_future: the completion token that returns a std::future of the outcome.
 #pragma once
-// For code that has futures already: each operation costs the future's allocation, its mutex and
-// its condition variable. A future may be dropped; the operation goes on and its outcome is lost.
+// For code that already uses futures. Each operation pays for the future's allocation, mutex, and
+// condition variable. A future may be dropped; the operation continues and its outcome is lost.
 
 #include <coppice/token/bind_env.hpp>
 #include <coppice/token/callback.hpp>
@@ -15,14 +15,14 @@ namespace coppice {
 
 namespace internal {
 
-// The callable that fulfils the promise, in the environment of the token.
+// The callable that fulfills the promise, in the environment of the token.
 template <class Env, class Initiation, class... R>
 class promise_callback {
 public:
     explicit promise_callback(const Env& env) : env_(env) {}
     auto get_future() { return promise_.get_future(); }
     const Env& get_env() const noexcept { return env_; }
-    // Called before operator(), while the initiation exists.
+    // Called before operator(), while the initiation still exists.
     void note_failure(std::error_code error, const Initiation& initiation) noexcept {
         failure_ = std::make_exception_ptr(std::system_error(error, operation_name(initiation)));
     }

@@ -1,7 +1,7 @@
 // Counters that one thread writes and any thread reads; used by pools, loops, and the server.
 #pragma once
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <cstdint>
 

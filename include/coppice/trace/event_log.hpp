@@ -9,7 +9,7 @@
 //
 // Model: tests/model/event_log_model.cpp.
 
-#include <coppice/base/atomic.hpp>
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/trace/counter.hpp>
 

@@ -1,0 +1,73 @@
+// ring: the only interface between a context and the operating system.
+#pragma once
+// A ring starts operations and delivers their results. There are three: uring.cpp, epoll.cpp, and
+// sim.cpp, which is the epoll ring over a simulated kernel. A context chooses one when it is
+// constructed.
+// Threads: the loop's, for all calls except wake().
+
+#include <coppice/base/clock.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/base/internal/result.hpp>
+#include <coppice/io/buffer.hpp>
+#include <coppice/io/internal/operation.hpp>
+#include <coppice/io/internal/system_calls.hpp>
+#include <coppice/io/internal/uring_calls.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace coppice::io {
+
+enum class backend { automatic, uring, epoll, sim };  // automatic: uring if available, else epoll
+class simulation;
+
+class context;
+
+namespace internal {
+
+class ring : immovable {
+public:
+    // After the destructor, the kernel no longer touches the memory of any operation.
+    virtual ~ring() = default;
+    virtual backend kind() const noexcept = 0;
+
+    // Return the calls that this ring's operating system answers at once, and its clock.
+    virtual system_calls& system() noexcept = 0;
+    virtual const clock& time() const noexcept = 0;
+
+    // Prepares the ring for the calling thread. Called before anything else, each time a loop
+    // starts. Returns true if the ring belonged to another thread; the pending operations of `loop`
+    // have then been started again for this thread.
+    virtual bool enter(context& loop) noexcept = 0;
+
+    // Takes in an open descriptor. After an error the caller still owns it.
+    virtual std::error_code attach(descriptor& d, bool waits) noexcept = 0;
+    // Starts an operation on an attached descriptor. Returns true if it ended at once: `result` is
+    // set, and complete() will not be called. Otherwise complete() will be called from poll().
+    virtual bool start(ring_operation& op) noexcept = 0;
+    // Ends a pending operation early if that is still possible. It completes from poll(), with
+    // -ECANCELED or with its result.
+    virtual void cancel(ring_operation& op) noexcept = 0;
+    // Returns true if the ring has taken bytes, the end, or an error from the file of an attached
+    // descriptor although no operation asked for it.
+    virtual bool has_received(int) const noexcept { return false; }
+    // Closes the file of a descriptor that has no pending operation.
+    virtual void detach(descriptor& d) noexcept = 0;
+
+    // Delivers what has completed, and calls complete() for each operation. Blocks: until something
+    // completes, wake() is called, or `until` passes; not at all if `until` has no value.
+    virtual void poll(std::optional<time_point> until) noexcept = 0;
+    // Passed as `until`: waits for completions without a limit.
+    static constexpr time_point forever = time_point::max();
+    // Makes the poll() that waits return, or the next one if none waits. Threads: any.
+    virtual void wake() noexcept = 0;
+};
+
+}  // namespace internal
+
+// Make a ring. Errors: std::system_error if the kernel lacks or forbids what the ring needs.
+std::unique_ptr<internal::ring> make_epoll_ring(buffer_pool& buffers);
+std::unique_ptr<internal::ring> make_uring_ring(buffer_pool& buffers, internal::uring_calls& calls);
+std::unique_ptr<internal::ring> make_sim_ring(buffer_pool& buffers, simulation& world);
+
+}  // namespace coppice::io

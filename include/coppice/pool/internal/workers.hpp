@@ -1,0 +1,502 @@
+// The workers behind basic_pool; included only where a pool is instantiated (src/pool).
+#pragma once
+// A worker looks for work in its queues, then in the other workers' queues and published forked
+// calls. If it finds none, it asks the other fork_deques to publish, then publishes for them
+// (grab). Before it sleeps, it asks all of them. A request stands until the next fork, which
+// publishes and wakes a sleeper. A worker that finds work while others sleep renews the requests.
+// So no worker sleeps while a forked call waits (PROTOCOL.md).
+
+#include <coppice/base/clock.hpp>
+#include <coppice/base/internal/asymmetric.hpp>
+#include <coppice/base/internal/caller_runs.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
+#include <coppice/base/internal/gate.hpp>
+#include <coppice/pool/basic_pool.hpp>
+#include <coppice/pool/internal/parking.hpp>
+#include <coppice/pool/internal/work_queues.hpp>
+#include <coppice/trace/chrome.hpp>
+#include <coppice/trace/counter.hpp>
+#include <coppice/trace/event_log.hpp>
+
+#include <pthread.h>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace coppice::internal {
+
+// The worker, of any pool, that this thread is; nullptr if it is not a worker.
+inline void*& current_pool_worker() noexcept {
+    return thread_slot<struct pool_worker_slot, void*>();
+}
+
+inline std::int64_t trace_time() noexcept {
+    return monotonic_clock().now().time_since_epoch().count();
+}
+
+// The node of a worker, and the processors to which it is pinned, if any.
+struct worker_place {
+    unsigned node;
+    std::vector<unsigned> processors;
+};
+// Deals the workers to the processors, and sorts them by node. Errors: as the pool's constructor.
+std::vector<worker_place> places_of(const pool_options& options);
+// Pins the thread, if `processors` is not empty. Errors: std::system_error.
+void pin(::pthread_t thread, const std::vector<unsigned>& processors);
+
+// An item, a forked call, or nothing.
+struct found_work {
+    work_item* item = nullptr;
+    taken_call call;
+    explicit operator bool() const noexcept { return item != nullptr || call.call != nullptr; }
+};
+
+template <class Queues>
+struct alignas(64) basic_pool<Queues>::worker {
+    // How often an idle worker looks through all queues before it sleeps. It pauses longer each
+    // time, about five microseconds in all, which is less than a sleep and a wake cost.
+    static constexpr unsigned search_rounds = 8;
+    // Once in this many items, a worker looks into its inbox first, so that a worker that feeds
+    // itself does not starve the inbox.
+    static constexpr unsigned inbox_interval = 61;
+
+    worker(basic_pool::shared& pool, std::size_t number, std::size_t node, std::size_t trace_events)
+        : owner(pool),
+          index(number),
+          home(node),
+          random(number * 0x9E3779B97F4A7C15u + 1),
+          log(trace_events),
+          forks(pool, static_cast<std::uint32_t>(number)) {}
+
+    basic_pool::shared& owner;
+    const std::size_t index;
+    const std::size_t home;  // its node
+    std::uint64_t random;    // xorshift state; used by the worker only
+    unsigned turns = 0;      // used by the worker only
+    trace::counter runs;
+    trace::counter steals;
+    trace::counter far_steals;
+    trace::counter failed_steals;
+    trace::counter parks;
+    trace::counter wakes;
+    trace::event_log log;
+    std::thread thread;
+    fork_deque forks;
+
+    std::size_t random_below(std::size_t n) noexcept {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        return static_cast<std::size_t>(random % n);
+    }
+    void note(const char* name, std::uint64_t value = trace::event::no_value) noexcept {
+        if (log.enabled()) log.instant(trace_time(), name, value);
+    }
+    void wake_one() noexcept {
+        if (!owner.lots.wake_one(home)) return;
+        wakes.add();
+        note("wake");
+    }
+    void count_steal(const worker& victim) noexcept {
+        steals.add();
+        if (victim.home != home) far_steals.add();
+        note("steal", victim.index);
+    }
+    void count_failed_steal(const worker& victim) noexcept {
+        failed_steals.add();
+        note("failed steal", victim.index);
+    }
+
+    // Called when work was found. While there is more, no worker may continue to sleep.
+    void rouse() noexcept {
+        if (!owner.lots.has_sleepers()) return;
+        owner.ask_all();
+        if (!owner.looks_idle(home)) wake_one();
+    }
+    // Returns what the worker should do next from its own queues, without stealing.
+    work_item* next() noexcept {
+        mutex_queue& inbox = owner.nodes[home]->inbox;
+        if (++turns % inbox_interval == 0) {
+            if (work_item* const item = inbox.pop()) return item;
+        }
+        const next_work got = owner.queues.next(index);
+        if (got.others_too) wake_one();
+        return got.item != nullptr ? got.item : inbox.pop();
+    }
+
+    template <class Try>
+    bool try_others(std::size_t first, std::size_t count, Try&& try_one) noexcept;
+    template <class Try>
+    bool try_near_then_far(Try&& try_one) noexcept;
+    void loop() noexcept;
+    bool sleep_or_end() noexcept;
+    bool run_own() noexcept;
+    found_work search() noexcept;
+    found_work steal(bool grabs) noexcept;
+    bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
+        return stolen_call(victim, victim.forks.steal(out, number()), grabs);
+    }
+    bool stolen_call(worker& victim, fork_steal outcome, bool grabs) noexcept;
+    std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(index); }
+    bool help(const fork_slot& awaited, worker& victim, bool urgent) noexcept;
+    void run(const found_work& found) noexcept {
+        runs.add();
+        const bool traced = log.enabled() && log.begin(trace_time(), "run");
+        if (found.item != nullptr) {
+            found.item->run(found.item);
+        } else {
+            forks.run(found.call);
+        }
+        if (traced) log.end(traced, trace_time());
+    }
+};
+
+// The workers of one node, which have consecutive numbers, and the queue that only they take from.
+template <class Queues>
+struct basic_pool<Queues>::node : immovable {
+    explicit node(unsigned system_number, std::size_t first_worker) noexcept
+        : number(system_number), first(first_worker) {}
+    const unsigned number;
+    const std::size_t first;
+    std::size_t count = 0;  // workers of this node; set before any of them starts
+    mutex_queue inbox;
+};
+
+template <class Queues>
+struct basic_pool<Queues>::shared final : fork_team {
+    // `homes` has the node of each worker, ascending.
+    shared(const std::vector<unsigned>& homes, std::size_t trace_events)
+        : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()) {
+        for (std::size_t n = 0; n != nodes.size(); ++n) {
+            for (std::size_t i = 0; i != nodes[n]->count; ++i) {
+                workers.push_back(std::make_unique<worker>(*this, workers.size(), n, trace_events));
+            }
+        }
+    }
+    ~shared() = default;
+
+    Queues queues;
+    const std::vector<std::unique_ptr<node>> nodes;
+    std::vector<std::unique_ptr<worker>> workers;
+    parking_lots lots;
+    gate entry;  // for submissions by other threads; closed by stop()
+
+    static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
+        std::vector<std::unique_ptr<node>> all;
+        for (std::size_t i = 0; i != homes.size(); ++i) {
+            if (all.empty() || all.back()->number != homes[i]) {
+                all.push_back(std::make_unique<node>(homes[i], i));
+            }
+            ++all.back()->count;
+        }
+        return all;
+    }
+    // True if a worker of `home` would find nothing to do. May be stale.
+    bool looks_idle(std::size_t home) const noexcept {
+        if (!queues.looks_empty() || !nodes[home]->inbox.looks_empty()) return false;
+        for (const auto& each : workers) {
+            if (!each->forks.looks_empty() || !each->forks.looks_done()) return false;
+        }
+        return true;
+    }
+    // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
+    void ask_all() noexcept {
+        for (const auto& each : workers) each->forks.ask();
+        heavy_fence();  // edge fork.request (heavy): asks, then looks at the heads
+    }
+    // Called on a worker that has just forked.
+    void published() noexcept override { static_cast<worker*>(current_pool_worker())->wake_one(); }
+    bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
+              bool urgent) noexcept override {
+        return workers[waiting.worker()]->help(awaited, *workers[thief], urgent);
+    }
+    void stop() noexcept {
+        // The fences of parking order the closed gate as they order work: either a worker that
+        // announces sleep sees it, or wake_all() sees the worker.
+        entry.close();
+        lots.wake_all();
+    }
+    void join() noexcept {
+        for (auto& each : workers) {
+            if (each->thread.joinable()) each->thread.join();
+        }
+    }
+};
+
+// After a steal. If it took nothing: `grabs` publishes for the victim, else asks it to publish.
+template <class Queues>
+bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
+                                             bool grabs) noexcept {
+    if (outcome == fork_steal::taken) {
+        count_steal(victim);
+        return true;
+    }
+    if (outcome == fork_steal::lost) count_failed_steal(victim);
+    if (grabs) {
+        victim.forks.grab();
+    } else {
+        victim.forks.ask();
+    }
+    return false;
+}
+
+// Tries each of `count` workers from `first` on, modulo all, except the caller; begins at random.
+template <class Queues>
+template <class Try>
+bool basic_pool<Queues>::worker::try_others(std::size_t first, std::size_t count,
+                                            Try&& try_one) noexcept {
+    if (count == 0) return false;
+    std::size_t i = random_below(count);
+    for (std::size_t tries = 0; tries != count; ++tries, i = i + 1 == count ? 0 : i + 1) {
+        worker& victim = *owner.workers[(first + i) % owner.workers.size()];
+        if (victim.index != index && try_one(victim)) return true;
+    }
+    return false;
+}
+
+template <class Queues>
+template <class Try>
+bool basic_pool<Queues>::worker::try_near_then_far(Try&& try_one) noexcept {
+    const node& near = *owner.nodes[home];
+    return try_others(near.first, near.count, try_one) ||
+           try_others(near.first + near.count, owner.workers.size() - near.count, try_one);
+}
+
+template <class Queues>
+found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
+    found_work found;
+    try_near_then_far([this, &found, grabs](worker& victim) noexcept {
+        const stolen<work_item> got = owner.queues.steal(index, victim.index);
+        if (got.outcome == steal_outcome::taken) {
+            count_steal(victim);
+            found.item = got.item;
+            return true;
+        }
+        if (got.outcome == steal_outcome::lost) count_failed_steal(victim);
+        return steal_call(victim, found.call, grabs);
+    });
+    return found;
+}
+
+// Called for a join: runs a call that `victim`, the thief of `awaited`, forked below `awaited`. Any
+// other call may want what the waiting function holds: a lock, or the space on this stack.
+template <class Queues>
+bool basic_pool<Queues>::worker::help(const fork_slot& awaited, worker& victim,
+                                      bool urgent) noexcept {
+    found_work found;
+    const fork_steal outcome = victim.forks.steal_below(awaited, found.call, number());
+    if (!stolen_call(victim, outcome, urgent)) return false;
+    rouse();
+    run(found);
+    return true;
+}
+
+template <class Queues>
+found_work basic_pool<Queues>::worker::search() noexcept {
+    found_work found;
+    for (unsigned round = 0; round != search_rounds; ++round) {
+        found.item = next();
+        if (found.item == nullptr) found = steal(round + 1 == search_rounds || round == 1);
+        if (found) break;
+        for (unsigned pauses = 0; pauses != (4u << round) / 4; ++pauses) spin_hint();
+    }
+    return found;
+}
+
+// Runs what is next in the worker's own queues. Returns false if there is nothing.
+template <class Queues>
+bool basic_pool<Queues>::worker::run_own() noexcept {
+    found_work found;
+    found.item = next();
+    if (!found) return false;
+    run(found);
+    return true;
+}
+
+// Called by a searcher that found nothing. Returns false if the worker ends.
+template <class Queues>
+bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
+    parking& lot = owner.lots[home];
+    lot.announce_sleep();
+    owner.ask_all();
+    if (!owner.looks_idle(home)) {
+        lot.cancel_sleep();
+    } else if (owner.entry.is_closed()) {
+        lot.cancel_sleep();
+        (void)lot.end_search();
+        // When no other thread is about to submit, an item that is not queued now will never be. A
+        // worker that still runs takes care of what it submits itself.
+        if (owner.entry.is_quiet() && owner.looks_idle(home)) return false;
+        thread_yield();
+        lot.begin_search();
+    } else {
+        parks.add();
+        const bool traced = log.enabled() && log.begin(trace_time(), "sleep");
+        lot.sleep();
+        if (traced) log.end(traced, trace_time());
+    }
+    return true;
+}
+
+template <class Queues>
+void basic_pool<Queues>::worker::loop() noexcept {
+    current_pool_worker() = this;
+    fork_deque::current() = &forks;
+    parking& lot = owner.lots[home];
+    for (;;) {
+        while (run_own()) {
+        }
+        lot.begin_search();
+        found_work found;
+        while (!(found = search())) {
+            if (sleep_or_end()) continue;
+            fork_deque::current() = nullptr;  // thread_local objects are destroyed outside the pool
+            return;
+        }
+        if (lot.end_search() && !owner.looks_idle(home)) wake_one();
+        rouse();
+        run(found);
+    }
+}
+
+inline pool_options options_of_threads(std::size_t threads) {
+    if (threads == 0) throw std::invalid_argument("coppice: a pool needs a thread, got 0");
+    return {.threads = threads};
+}
+
+template <class Queues>
+basic_pool<Queues>::basic_pool(std::size_t threads) : basic_pool(options_of_threads(threads)) {}
+
+template <class Queues>
+basic_pool<Queues>::basic_pool(const pool_options& options) {
+    const std::vector<worker_place> places = places_of(options);
+    std::vector<unsigned> homes;
+    for (const worker_place& each : places) homes.push_back(each.node);
+    shared_ = std::make_unique<shared>(homes, options.trace_events);
+    try {
+        for (std::size_t i = 0; i != places.size(); ++i) {
+            worker& w = *shared_->workers[i];
+            w.thread = std::thread([&w] { w.loop(); });
+            const std::string name = "coppice-pool/" + std::to_string(i % 100);
+            ::pthread_setname_np(w.thread.native_handle(), name.c_str());
+            pin(w.thread.native_handle(), places[i].processors);
+        }
+    } catch (...) {
+        shared_->stop();
+        shared_->join();
+        throw;
+    }
+}
+
+template <class Queues>
+basic_pool<Queues>::~basic_pool() {
+    COPPICE_CHECK(!is_current(), "a pool was destroyed on one of its own workers");
+    shared_->stop();
+    shared_->join();
+    shared_->entry.wait();  // a thread whose entry was rejected may still be leaving
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    if (is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        s.queues.push(mine.index, &item);
+        mine.wake_one();
+        return true;
+    }
+    // Keeps the pool alive until leave(): the item may run and let its owner destroy the pool.
+    if (!s.entry.enter()) return false;
+    s.queues.push_outside(&item);
+    s.lots.wake_one(0);
+    s.entry.leave();
+    return true;
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(std::size_t home, work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
+    // The workers of that node may have ended. A worker of another node still runs.
+    if (!s.entry.enter()) return is_current() && try_submit(item);
+    s.nodes[home]->inbox.push(&item);
+    s.lots[home].wake_one();
+    s.entry.leave();
+    return true;
+}
+
+template <class Queues>
+void basic_pool<Queues>::submit(work_item& item) noexcept {
+    if (!try_submit(item)) caller_runs<work_item>::run(item);
+}
+
+template <class Queues>
+void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
+    if (!try_submit(home, item)) caller_runs<work_item>::run(item);
+}
+
+template <class Queues>
+void basic_pool<Queues>::request_stop() noexcept {
+    shared_->stop();
+}
+
+template <class Queues>
+std::size_t basic_pool<Queues>::size() const noexcept {
+    return shared_->workers.size();
+}
+
+template <class Queues>
+worker_counts basic_pool<Queues>::counts(std::size_t index) const noexcept {
+    COPPICE_CHECK(index < size(), "counts() of a pool: no such worker");
+    const worker& w = *shared_->workers[index];
+    return {w.runs.read(),          w.steals.read(), w.far_steals.read(),
+            w.failed_steals.read(), w.parks.read(),  w.wakes.read()};
+}
+
+template <class Queues>
+const fork_team* basic_pool<Queues>::team() const noexcept {
+    return shared_.get();
+}
+
+template <class Queues>
+bool basic_pool<Queues>::is_current() const noexcept {
+    // A worker of another kind of pool has a different team, whatever the layout of that pool is.
+    const fork_deque* const forks = fork_deque::current();
+    return forks != nullptr && &forks->team() == shared_.get();
+}
+
+template <class Queues>
+bool basic_pool<Queues>::is_current(std::size_t home) const noexcept {
+    return is_current() && static_cast<worker*>(current_pool_worker())->home == home;
+}
+
+template <class Queues>
+std::size_t basic_pool<Queues>::nodes() const noexcept {
+    return shared_->nodes.size();
+}
+
+template <class Queues>
+unsigned basic_pool<Queues>::node_number(std::size_t home) const noexcept {
+    COPPICE_CHECK(home < nodes(), "node_number() of a pool: no such node");
+    return shared_->nodes[home]->number;
+}
+
+template <class Queues>
+typename basic_pool<Queues>::scheduler basic_pool<Queues>::get_scheduler(
+    std::size_t home) noexcept {
+    COPPICE_CHECK(home < nodes(), "get_scheduler() of a pool: no such node");
+    return scheduler(*this, home);
+}
+
+template <class Queues>
+void basic_pool<Queues>::write_trace(const std::string& path) const {
+    std::vector<trace::track> tracks;
+    for (const auto& each : shared_->workers) {
+        tracks.push_back({"worker " + std::to_string(each->index), &each->log});
+    }
+    trace::write_file(path, trace::chrome_json(tracks, trace_time()));
+}
+
+}  // namespace coppice::internal

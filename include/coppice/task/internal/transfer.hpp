@@ -1,0 +1,126 @@
+// transfer: bounds the stack that tasks use when they call one another; for task.
+#pragma once
+// Each thread that runs tasks does so in a loop. A task that finds the stack deep does not call its
+// child, and one that ends there does not resume its parent. It defers that and suspends.
+// Everything on the stack suspends too, and the loop continues with what was deferred. A million
+// awaits in a row and a recursion of any depth therefore use constant stack. This does not depend
+// on the compiler's symmetric transfer, which g++ 12 compiles to tail calls only from -O2 on and
+// without sanitizers.
+//
+// A coroutine that is resumed from outside a task, by resume_from_outside(), gets a loop of its
+// own, because its resumer may wait for it.
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/task/internal/task_chain.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+
+namespace coppice::execution {
+
+// The current loop is the innermost one of the thread. Threads: its own.
+class [[gnu::visibility("default")]] transfer_loop : immovable {
+public:
+    // Resumes `coroutine`, then everything that is deferred meanwhile.
+    static void run(std::coroutine_handle<> coroutine) {
+        transfer_loop loop(here());
+        coroutine.resume();
+        loop.run_put_off();
+    }
+    // Returns true if a task may be called from the place where `local` is a local variable: at
+    // most depth_max below the base of the current loop. Returns false if there is no loop.
+    [[gnu::always_inline]] static bool has_room(const void* local) noexcept {
+        if constexpr (moves_locals) local = __builtin_frame_address(0);
+        return reinterpret_cast<std::uintptr_t>(local) >= mine().end;
+    }
+    // Lets the current loop, or one made for this purpose, continue with `waiter`. It may do so at
+    // once.
+    [[gnu::noinline]] static void put_off(task_waiter& waiter) {
+        if (transfer_loop* const loop = mine().current) {
+            loop->push(waiter);
+        } else {
+            transfer_loop alone(here());
+            alone.push(waiter);
+            alone.run_put_off();
+        }
+    }
+    // Returns what the last child of `waiter` resumes when it has ended. If there is room, that is
+    // the result of go_on(). Otherwise it is nothing, and the loop calls waiter.go_on() later. Only
+    // one of the two is called, because each ends the waiter if it stops the waiting task.
+    template <class GoOn>
+    static std::coroutine_handle<> next(task_waiter& waiter, GoOn go_on) noexcept {
+        if (has_room(__builtin_frame_address(0))) [[likely]]
+            return go_on();
+        put_off(waiter);
+        return std::noop_coroutine();
+    }
+
+private:
+    static constexpr std::size_t depth_max = 32 * 1024;  // bytes
+#if defined(__SANITIZE_ADDRESS__)
+    static constexpr bool moves_locals = true;  // AddressSanitizer moves them off the stack
+#elif defined(__has_feature)
+    static constexpr bool moves_locals = __has_feature(address_sanitizer);
+#else
+    static constexpr bool moves_locals = false;
+#endif
+
+    struct thread_loops {
+        std::uintptr_t end = UINTPTR_MAX;  // the lowest stack address from which a task
+        transfer_loop* current = nullptr;  // may be called; without a loop, none is
+    };
+    static thread_loops& mine() noexcept {
+        return internal::thread_slot<transfer_loop, thread_loops>();
+    }
+    [[gnu::always_inline]] static std::uintptr_t here() noexcept {
+        return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    }
+
+    explicit transfer_loop(std::uintptr_t base) noexcept : outer_(mine()) {
+        mine() = {base - depth_max, this};
+    }
+    ~transfer_loop() { mine() = outer_; }
+
+    void push(task_waiter& waiter) noexcept {
+        waiter.next = first_;
+        first_ = &waiter;
+    }
+    void run_put_off() {
+        while (task_waiter* const waiter = first_) {
+            first_ = waiter->next;
+            waiter->go_on().resume();
+        }
+    }
+
+    const thread_loops outer_;
+    task_waiter* first_ = nullptr;  // deferred; the latest first
+};
+
+inline void resume_from_outside(std::coroutine_handle<> coroutine) {
+    transfer_loop::run(coroutine);
+}
+
+// What an await_suspend returns that may find that it need not have suspended. With clang it
+// transfers the coroutine to itself. With bool, clang turns a coroutine that awaits in a loop into
+// a loop that keeps addresses in registers, and every resumption then saves and restores them. g++
+// 12 does not always make a tail call of a transfer, so there it is a bool. Each way is a type of
+// its own and a template argument of the function that returns it, so that the two compilers give
+// their functions different names.
+struct suspension_by_transfer {
+    static std::coroutine_handle<> stay() noexcept { return std::noop_coroutine(); }
+    static std::coroutine_handle<> go_on(std::coroutine_handle<> suspended) noexcept {
+        return suspended;
+    }
+};
+struct suspension_by_answer {
+    static bool stay() noexcept { return true; }
+    static bool go_on(std::coroutine_handle<>) noexcept { return false; }
+};
+#if defined(__clang__)
+using suspension = suspension_by_transfer;
+#else
+using suspension = suspension_by_answer;
+#endif
+
+}  // namespace coppice::execution

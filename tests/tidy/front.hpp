@@ -1,0 +1,123 @@
+// The law of fronts and backs: which headers users include, and which stay in their room.
+#pragma once
+// A room's front is include/coppice/<room>/*.hpp: its umbrella includes every one of these headers,
+// so that a user finds them. Its back is include/coppice/<room>/internal/: no umbrella includes it,
+// and no other room does, except where `seams` says why. The back of base belongs to all rooms.
+
+#include "house.hpp"
+
+namespace tidy {
+
+inline bool is_back(std::string_view path) {
+    return path.starts_with("include/coppice/") &&
+           path.find("/internal/") != std::string_view::npos;
+}
+
+// Every front header is in an umbrella, and nothing of a back is.
+inline void fronts_in_umbrellas(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (is_umbrella(file)) {
+            for (const include& i : file.includes) {
+                if (!is_back("include/" + i.target)) continue;
+                out.push_back(file.found(i.line, "an umbrella includes the back of a room"));
+            }
+        }
+        if (!file.under("include/") || !file.is_header() || room_of(file).empty()) continue;
+        if (is_back(file.path)) continue;
+        const bool in_umbrella =
+            std::any_of(files.begin(), files.end(), [&](const source_file& umbrella) {
+                return is_umbrella(umbrella) && includes(umbrella, file.path);
+            });
+        if (!in_umbrella)
+            out.push_back(file.found(1, "no umbrella includes it: move it to internal/"));
+    }
+}
+
+inline constexpr std::size_t readme_lines_max = 60;  // a page
+
+// Each room has a README of at most a page, which links to every header of its front.
+inline void fronts_in_readmes(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        const bool is_front = file.under("include/") && file.is_header() &&
+                              !room_of(file).empty() && !is_back(file.path);
+        if (!is_front) continue;
+        const std::string name = file.path.substr(file.path.rfind('/') + 1);
+        const std::string page = "include/coppice/" + room_of(file) + "/README.md";
+        const auto readme = std::find_if(files.begin(), files.end(),
+                                         [&](const source_file& f) { return f.path == page; });
+        if (readme == files.end() || readme->text.find("](" + name + ")") == std::string::npos)
+            out.push_back(file.found(1, page + " does not name it"));
+    }
+    for (const source_file& file : files) {
+        const bool is_readme = file.under("include/coppice/") && file.part(3) == "README.md";
+        if (is_readme && file.lines.size() > readme_lines_max)
+            out.push_back(file.found(readme_lines_max + 1, "a room's README is one page"));
+    }
+}
+
+// A use of another room's back that is allowed, with the reason.
+struct seam {
+    std::string_view user;    // a room, or a top folder
+    std::string_view header;  // below include/coppice/
+    std::string_view reason;
+};
+inline constexpr seam seams[] = {
+    {"benchmarks", "exec/internal/stop_registration.hpp", "measures what it costs"},
+    {"contract", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
+    {"contract", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"contract", "exec/internal/start_race.hpp", "an end that may overtake start"},
+    {"contract", "exec/internal/stop_registration.hpp", "no cost for unstoppable receivers"},
+    {"contract", "signal/internal/directory.hpp", "the board is a directory of signal trees"},
+    {"io", "exec/internal/as_exception.hpp", "error codes as exceptions, as tasks have them"},
+    {"io", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
+    {"io", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"pool", "contract/internal/scheduler.hpp", "contract_pool is a scheduler of contracts"},
+    {"pool", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
+    {"pool", "exec/internal/parallel_bulk.hpp", "bulk's chunks run on the workers"},
+    {"pool", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"task", "exec/internal/as_exception.hpp", "errors of any type as exceptions"},
+    {"task", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
+    {"task", "exec/internal/refused_await.hpp", "the messages of what cannot be awaited"},
+    {"task", "exec/internal/starting.hpp", "starts without growing the stack"},
+    {"token", "exec/internal/allocate.hpp", "which allocator an operation takes"},
+    {"token", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
+    {"token", "exec/internal/starting.hpp", "starts without growing the stack"},
+    {"token", "task/internal/transfer.hpp", "symmetric transfer, as tasks do it"},
+};
+
+inline void foreign_backs(const tree& files, findings& out) {
+    std::set<const seam*> used;
+    for (const source_file& file : files) {
+        if (file.under("tests/")) continue;  // tests look behind every front
+        std::string user = room_of(file);
+        if (user.empty()) user = file.part(0);
+        const bool program = user == "apps" || user == "examples";
+        for (const include& i : file.includes) {
+            const std::string path = "include/" + i.target;
+            if (!is_back(path)) continue;
+            const std::string room = i.target.substr(8, i.target.find('/', 8) - 8);
+            if (room == user || (room == "base" && !program)) continue;
+            const auto allowed =
+                std::find_if(std::begin(seams), std::end(seams), [&](const seam& s) {
+                    return s.user == user && "coppice/" + std::string(s.header) == i.target;
+                });
+            if (allowed != std::end(seams)) {
+                used.insert(allowed);
+            } else {
+                out.push_back(file.found(i.line, user + " may not include the back of " + room));
+            }
+        }
+    }
+    // A list of exceptions that nobody needs any more would hide the next one.
+    const auto law = std::find_if(files.begin(), files.end(), [](const source_file& f) {
+        return f.path == "tests/tidy/front.hpp";
+    });
+    if (law == files.end()) return;
+    for (const seam& s : seams) {
+        if (!used.contains(&s))
+            out.push_back(law->found(1, std::string(s.user) + " does not include " +
+                                            std::string(s.header) + " any more"));
+    }
+}
+
+}  // namespace tidy

@@ -1,0 +1,50 @@
+// Planted faults for the law of front.hpp, and their lawful twins.
+#pragma once
+
+#include "example.hpp"
+
+namespace tidy {
+
+inline const std::vector<example> front_examples = {
+    {"fronts_in_umbrellas",
+     "a front in its umbrella, a back in none",
+     {{library, ""},
+      {"include/coppice/pool.hpp", "#include <coppice/pool/x.hpp>\n"},
+      {"include/coppice/pool/internal/y.hpp", ""}},
+     {}},
+    {"fronts_in_umbrellas", "a front in none", {{library, ""}}, {1}},
+    {"fronts_in_umbrellas",
+     "a back in an umbrella",
+     {{"include/coppice/pool.hpp", "\n#include <coppice/pool/internal/y.hpp>\n"}},
+     {2}},
+
+    {"fronts_in_readmes",
+     "a front that its room names, and a back that it need not name",
+     {{library, ""},
+      {"include/coppice/pool/internal/y.hpp", ""},
+      {"include/coppice/pool/README.md", lines_of(59, "") + "[x](x.hpp)\n"}},
+     {}},
+    {"fronts_in_readmes",
+     "a front that its room does not name, and a README of two pages",
+     {{library, ""}, {"include/coppice/pool/README.md", lines_of(61, "")}},
+     {1, 61}},
+
+    {"foreign_backs",
+     "its own, that of base, and a seam",
+     {{library,
+       "#include <coppice/pool/internal/y.hpp>\n#include <coppice/base/internal/z.hpp>\n"
+       "#include <coppice/exec/internal/invoke.hpp>\n"},
+      {"tests/io/x_test.cpp", "#include <coppice/pool/internal/y.hpp>\n"}},
+     {}},
+    {"foreign_backs",
+     "another room's",
+     {{"src/io/x.cpp", "#include <coppice/task/internal/y.hpp>\n"}},
+     {1}},
+    {"foreign_backs",
+     "a program has only fronts",
+     {{"apps/a/x.cpp", "#include <coppice/base/internal/z.hpp>\n"},
+      {"examples/01_x.cpp", "#include <coppice/base/lifetime.hpp>\n"}},
+     {1}},
+};
+
+}  // namespace tidy
