@@ -16,7 +16,8 @@ struct affine_t;
 
 using unstoppable_data = prop<get_stop_token_t, never_stop_token>;
 template <class Sch>
-using unstoppable_schedule_t = write_env_sender<unstoppable_data, schedule_result_t<const Sch&>>;
+using unstoppable_schedule_t =
+    internal::write_env_sender<write_env_t, unstoppable_data, schedule_result_t<const Sch&>>;
 
 // The child's own completions, if the transfer back cannot fail.
 template <class Sigs, class Sch, class Env>
@@ -33,20 +34,20 @@ struct affine_signatures<completion_signatures<Fns...>, Sch, Env> {
 template <class... Fns, class Sch, class Env>
     requires(stores_results<Fns> && ...) && infallible_scheduler<Sch, Env>
 struct affine_signatures<completion_signatures<Fns...>, Sch, Env> {
-    using type = delivered_signatures_t<completion_signatures<Fns...>>;
+    using type = internal::delivered_signatures_t<completion_signatures<Fns...>>;
 };
 
 template <class ScheduleSender, class Sigs, class Rcvr>
-class affine_state : public transfer_state<ScheduleSender, Sigs, Rcvr> {
+class affine_state : public internal::transfer_state<ScheduleSender, Sigs, Rcvr> {
 public:
     // where(tag) returns true if the child's completions with that tag already arrive on the start
     // scheduler.
     template <class Where>
     affine_state(ScheduleSender&& sndr, Where where, Rcvr r) noexcept(
-        std::is_nothrow_constructible_v<transfer_state<ScheduleSender, Sigs, Rcvr>, ScheduleSender,
-                                        Rcvr>)
-        : transfer_state<ScheduleSender, Sigs, Rcvr>(static_cast<ScheduleSender&&>(sndr),
-                                                     static_cast<Rcvr&&>(r)),
+        std::is_nothrow_constructible_v<internal::transfer_state<ScheduleSender, Sigs, Rcvr>,
+                                        ScheduleSender, Rcvr>)
+        : internal::transfer_state<ScheduleSender, Sigs, Rcvr>(static_cast<ScheduleSender&&>(sndr),
+                                                               static_cast<Rcvr&&>(r)),
           values_here_(where(set_value_t())),
           errors_here_(where(set_error_t())),
           stops_here_(where(set_stopped_t())) {}
@@ -62,9 +63,9 @@ private:
 };
 
 template <class State, class Rcvr>
-class affine_receiver : public passing_receiver<State, Rcvr> {
+class affine_receiver : public internal::passing_receiver<State, Rcvr> {
 public:
-    using passing_receiver<State, Rcvr>::passing_receiver;
+    using internal::passing_receiver<State, Rcvr>::passing_receiver;
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
         complete(set_value_t(), static_cast<Args&&>(args)...);
@@ -108,8 +109,8 @@ using affine_state_of = affine_state<unstoppable_schedule_t<Sch>,
                                      completion_signatures_of_t<Child, child_env_t<Rcvr>>, Rcvr>;
 template <class Child, class Sch, class Rcvr>
 using affine_operation =
-    adaptor_operation<Child, affine_state_of<Child, Sch, Rcvr>,
-                      affine_receiver<affine_state_of<Child, Sch, Rcvr>, Rcvr>>;
+    internal::adaptor_operation<Child, affine_state_of<Child, Sch, Rcvr>,
+                                affine_receiver<affine_state_of<Child, Sch, Rcvr>, Rcvr>>;
 template <class Env>
 using start_scheduler_of_t =
     std::remove_cvref_t<internal::call_result_t<get_start_scheduler_t, Env>>;
@@ -141,7 +142,8 @@ struct affine_sender {
         std::is_nothrow_constructible_v<Child, Init>)
         : child(static_cast<Init&&>(init)) {}
 
-    constexpr inline_attrs<set_value_t, set_error_t, set_stopped_t> get_env() const noexcept {
+    constexpr internal::inline_attrs<set_value_t, set_error_t, set_stopped_t> get_env()
+        const noexcept {
         return {};
     }
     template <class Self, class... Env>

@@ -261,7 +261,7 @@ public:
     inplace_stop_token get() const noexcept { return link_.token(); }
 
 private:
-    linked_stop<inplace_stop_source, Token> link_;
+    internal::linked_stop<inplace_stop_source, Token> link_;
 };
 template <>
 class inplace_token_of<inplace_stop_token> {

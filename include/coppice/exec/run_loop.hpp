@@ -326,8 +326,8 @@ public:
         bool cancelled_ = false;
         bool expired_ = false;
         phase phase_ = phase::idle;
-        [[no_unique_address]] stop_registration<stop_token_of_t<env_of_t<Rcvr>>, push_cancel>
-            on_stop_;
+        [[no_unique_address]] internal::stop_registration<stop_token_of_t<env_of_t<Rcvr>>,
+                                                          push_cancel> on_stop_;
     };
 
     class sender {

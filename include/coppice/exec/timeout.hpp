@@ -132,8 +132,9 @@ template <class Sigs>
 struct timeout_signatures;
 template <class... Fns>
 struct timeout_signatures<completion_signatures<Fns...>> {
-    using complete = internal::set_insert_t<delivered_signatures_t<completion_signatures<Fns...>>,
-                                            set_error_t(std::error_code)>;
+    using complete =
+        internal::set_insert_t<internal::delivered_signatures_t<completion_signatures<Fns...>>,
+                               set_error_t(std::error_code)>;
     using type = std::conditional_t<
         (stores_results<Fns> && ...), complete,
         pipeline_error<in_algorithm<timeout_t>, got<Fns...>, wanted<decay_copyable_results>>>;
@@ -165,8 +166,8 @@ inline constexpr bool names_a_timer =
 
 // Sigs are those of timeout_kept_t. The sender is the child at place 0, the timer that at place 1.
 template <class Sigs, class Sch, class Rcvr>
-class timeout_state : public join_state<timeout_state<Sigs, Sch, Rcvr>, Rcvr,
-                                        internal::tolerant_finite_stop_source<2>> {
+class timeout_state : public internal::join_state<timeout_state<Sigs, Sch, Rcvr>, Rcvr,
+                                                  internal::tolerant_finite_stop_source<2>> {
     using Env = env_of_t<const Rcvr&>;
 
 public:
@@ -194,31 +195,31 @@ public:
         return true;
     }
 
-    timeout_env<Env> child_env(join_place<0>) const noexcept {
+    timeout_env<Env> child_env(internal::join_place<0>) const noexcept {
         return timeout_env<Env>(this->source_.template get_token<0>(), deadline_, outer_env());
     }
-    timer_env child_env(join_place<1>) const noexcept {
+    timer_env child_env(internal::join_place<1>) const noexcept {
         return timer_env(get_stop_token, this->source_.template get_token<1>());
     }
     template <class... Args>
-    void value(join_place<0>, Args&&... args) noexcept {
+    void value(internal::join_place<0>, Args&&... args) noexcept {
         finish(set_value_t(), static_cast<Args&&>(args)...);
     }
-    void value(join_place<1>) noexcept { expire(); }
+    void value(internal::join_place<1>) noexcept { expire(); }
     template <class Error>
     void error(Error&& error) noexcept {
         finish(set_error_t(), static_cast<Error&&>(error));
     }
     // A sender that keeps the deadline itself may stop before the timer fires. That is a timeout,
     // too.
-    void stopped(join_place<0>) noexcept {
+    void stopped(internal::join_place<0>) noexcept {
         if (may_have_kept_the_deadline()) {
             expire();
         } else {
             finish(set_stopped_t());
         }
     }
-    void stopped(join_place<1>) noexcept { this->arrive(); }
+    void stopped(internal::join_place<1>) noexcept { this->arrive(); }
     void complete() noexcept {
         // relaxed: ordered by join.arrive
         if (outcome_.load(internal::relaxed) == outcome::finished) {
@@ -254,7 +255,7 @@ private:
     void expire() noexcept { this->arrive(decide(outcome::expired)); }
 
     internal::atomic<outcome> outcome_{outcome::running};
-    completion_store<Sigs> result_;  // written by the thread that decided `finished`
+    internal::completion_store<Sigs> result_;  // written by the thread that decided `finished`
     time_span limit_;
     instant end_ = instant::never();  // end of the limit; written before the sender is started
     timeout_deadline deadline_;       // holds end_, or the receiver's deadline if that is earlier
@@ -282,8 +283,8 @@ public:
     }
 
 private:
-    join_child<State, join_place<1>, timer_sender_t<Sch>> timer_;
-    join_child<State, join_place<0>, Child> child_;
+    internal::join_child<State, internal::join_place<1>, timer_sender_t<Sch>> timer_;
+    internal::join_child<State, internal::join_place<0>, Child> child_;
 };
 
 template <class Child, class Rcvr>
@@ -296,7 +297,7 @@ struct timeout_types {
     using children = timeout_children<state, Sch, Child>;
 };
 template <class Child, class Rcvr>
-using timeout_operation = join_operation<timeout_types<Child, Rcvr>>;
+using timeout_operation = internal::join_operation<timeout_types<Child, Rcvr>>;
 
 // Decomposes as [tag, data, child]: data is the limit.
 template <class Child>
@@ -313,7 +314,7 @@ struct timeout_sender {
                              Init&& init) noexcept(std::is_nothrow_constructible_v<Child, Init>)
         : data(limit), child(static_cast<Init&&>(init)) {}
 
-    constexpr auto get_env() const noexcept { return child_attrs<Child>(child); }
+    constexpr auto get_env() const noexcept { return internal::child_attrs<Child>(child); }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

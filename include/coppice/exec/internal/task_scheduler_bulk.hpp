@@ -129,8 +129,8 @@ private:
     template <class Tag, class Place>
     static void connect(const Sch& sch, std::size_t n, proxy& r, const Place& place) {
         using function = execute_proxy<Tag>;
-        using data = bulk_data<parallel_policy, std::size_t, function>;
-        using sender_type = bulk_sender<Tag, data, agent_sender<Sch>>;
+        using data = internal::bulk_data<parallel_policy, std::size_t, function>;
+        using sender_type = internal::bulk_sender<Tag, data, agent_sender<Sch>>;
         using operation = any_connected<sender_type, proxy_receiver<proxy>>;
         place.template emplace<operation>([&sch, n, &r] {
             return operation(sender_type(data(par, n, function(r)), agent_sender<Sch>(sch)),
@@ -181,7 +181,7 @@ struct task_scheduler_bulk {
     using policy_type = decltype(std::declval<data_type&>().policy);
 
     static consteval bool applies() noexcept {
-        if constexpr (runs_parallel<policy_type> && bulk_movable<Sndr> &&
+        if constexpr (runs_parallel<policy_type> && internal::bulk_movable<Sndr> &&
                       follows_task_scheduler<Sndr, Env>) {
             return stores_values<signatures_of<child_type, fwd_env_t<Env>>>;
         } else {
