@@ -7,7 +7,7 @@
 namespace coppice::execution {
 
 // Sends one value: a variant of a tuple for each of the child's value completions. An exception
-// from moving the values is sent as an error. Cost: no allocation; the values are moved once.
+// from moving the values is sent as an error. Cost: no allocation.
 struct into_variant_t : sender_adaptor_closure<into_variant_t> {
     template <sender Sndr>
     constexpr auto operator()(Sndr&& sndr) const {

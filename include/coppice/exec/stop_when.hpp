@@ -8,8 +8,8 @@
 namespace coppice::execution {
 
 // Also stops sndr when `token` is stopped. A token that cannot be stopped changes nothing. Cost: no
-// allocation; a callback of the child is registered with both tokens, and one atomic operation
-// decides which of the two runs it.
+// allocation. If the receiver's token can be stopped too, each of sndr's callbacks is registered
+// with both tokens, and one atomic exchange decides which of the two stops runs it.
 struct stop_when_t {
     template <sender Sndr, stoppable_token Token>
     constexpr auto operator()(Sndr&& sndr, Token token) const {
