@@ -21,8 +21,8 @@ public:
     using item_type = operation;
 
     explicit loop_scheduler(event_loop& loop) noexcept : loop_(&loop) {}
-    execution::scheduled_sender<loop_scheduler> schedule() const noexcept {
-        return execution::scheduled_sender<loop_scheduler>(*this);
+    execution::internal::scheduled_sender<loop_scheduler> schedule() const noexcept {
+        return execution::internal::scheduled_sender<loop_scheduler>(*this);
     }
     // Complete on the loop, not before their time and at most about 0.3 ms after it; complete with
     // set_stopped when the context is destroyed.
