@@ -164,6 +164,7 @@ private:
     void keep_head(exchange& e);
     step conclude(exchange& e, std::optional<response> made, const std::exception_ptr& error,
                   const request& r);
+    std::optional<response> answer_to_stopped(exchange& e);
 
     // away.cpp: handling on a thread of the pool.
     void prepare_departure(exchange& e);

@@ -8,6 +8,8 @@
 #include <coppice/exec/starts_on.hpp>
 
 #include <algorithm>
+#include <mutex>
+#include <stdexcept>
 #include <utility>
 
 namespace coppice::http {
@@ -44,8 +46,24 @@ void incoming_body::keep(std::size_t bytes) {
     kept_ += bytes;
 }
 
+incoming_body::turn_to_read::turn_to_read(incoming_body& body) : body_(&body) {
+    const std::lock_guard lock(body.turns_);  // a wrong program reads on two threads
+    if (body.reading_) {
+        throw std::logic_error(
+            "a body is read twice at the same time: await one read() before the next");
+    }
+    body.reading_ = true;
+}
+
+void incoming_body::turn_to_read::end() noexcept {
+    if (body_ == nullptr) return;
+    const std::lock_guard lock(body_->turns_);
+    std::exchange(body_, nullptr)->reading_ = false;
+}
+
 task<std::string_view> incoming_body::read() {
     serving_loop& loop = connection_.loop_;
+    turn_to_read turn(*this);
     for (;;) {
         if (const std::string_view piece = next_piece(); ended_ || !piece.empty()) {
             begun_ = true;
@@ -65,7 +83,10 @@ task<std::string_view> incoming_body::read() {
             }
         }
         // What has arrived nevertheless is for the next call.
-        if (!received || stop.stop_requested()) co_await execution::just_stopped();
+        if (!received || stop.stop_requested()) {
+            turn.end();  // the frame may outlive the stop
+            co_await execution::just_stopped();
+        }
     }
 }
 

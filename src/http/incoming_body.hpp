@@ -3,6 +3,7 @@
 
 #include "connection.hpp"
 
+#include <coppice/base/lifetime.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/stop/inplace.hpp>
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -35,6 +37,17 @@ public:
     std::string take_rest() { return bytes_.substr(at_); }
 
 private:
+    // Held by the read() that is under way. Errors: std::logic_error if another one is: the two
+    // would wait in one place, and one of them forever.
+    class turn_to_read : coppice::immovable {
+    public:
+        explicit turn_to_read(incoming_body& body);
+        ~turn_to_read() { end(); }
+        void end() noexcept;
+
+    private:
+        incoming_body* body_;
+    };
     std::string_view next_piece();
     task<bool> receive(inplace_stop_token stop, execution::instant deadline);
 
@@ -47,7 +60,9 @@ private:
     std::uint64_t received_ = 0;  // bytes since the handler's first wait
     duration taken_{};            // time that the client took to send them
     std::size_t kept_ = 0;        // bytes of the budget, for what the handler collects
-    bool begun_ = false;          // read() has given a piece, or the end
+    std::mutex turns_;
+    bool reading_ = false;  // a read() is under way; under turns_
+    bool begun_ = false;    // read() has given a piece, or the end
     bool chunked_;
     bool ended_;           // nothing more belongs to the body
     bool asked_;           // the client is not waiting for 100 (Continue)
