@@ -22,7 +22,7 @@
 
 namespace bench {
 
-// Keeps a value, and what computed it, from being optimised away.
+// Keeps a value, and what computed it, from being optimized away.
 template <class T>
 inline void keep(const T& value) {
     asm volatile("" : : "r,m"(value) : "memory");

@@ -1,13 +1,17 @@
 #!/usr/bin/python3
 """Draws the diagrams of the guide: writes docs/images/*.svg, which are kept in the tree.
 
-  scripts/diagrams.py
+  scripts/diagrams.py                   writes them
+  scripts/diagrams.py --check [ROOT]    names those in the tree at ROOT that are old
 
 A diagram has boxes (name, x, y, width, lines of text, kind) and arrows (from, to, text).
 Boxes stand on a grid of pixels. The pictures follow the reader's choice of light or dark.
 """
 import html
 import os
+import sys
+
+import house
 
 STYLE = """
 text { font: 13px system-ui, "DejaVu Sans", sans-serif; fill: #17211b }
@@ -71,10 +75,8 @@ class Diagram:
         else:
             self.text(ends[0] + 7, (ends[1] + ends[3]) / 2 + 4, words, "note", "start")
 
-    def save(self):
-        root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-        with open(f"{root}/docs/images/{self.name}.svg", "w", encoding="utf-8") as file:
-            file.write("\n".join([self.start, *self.out, "</svg>\n"]))
+    def svg(self):
+        return "\n".join([self.start, *self.out, "</svg>\n"])
 
 
 def operation():
@@ -91,15 +93,15 @@ def operation():
     for y, at in ((56, 36), (74, 100), (92, 175)):
         d.out.append('<path marker-end="url(#head)" '
                      f'd="M636 {y}C670 {y} 672 {at} 706 {at}"/>')
-    d.box("token", 486, 154, 150, ["stop token", "of whoever awaits it"], "b")
+    d.box("token", 486, 154, 150, ["stop token", "of the waiter"], "b")
     d.arrow("token", "pending", "request_stop()", "stop")
-    d.text(16, 219, "Exactly one of the three ends it. Then it touches no memory any more: "
+    d.text(16, 219, "Exactly one of the three ends it. It no longer touches memory then: "
            "its caller may destroy it.", "note", "start")
-    d.save()
+    return d
 
 
 def stop():
-    d = Diagram("stop", 840, 300, "The way of a stop")
+    d = Diagram("stop", 840, 300, "The path of a stop")
     d.box("source", 16, 24, 170,
           ["a stop is requested", "SIGTERM, a deadline,", "a client that left"], "b")
     d.box("scope", 266, 24, 150, ["scope, or task", "has a token for", "what it contains"], "a")
@@ -116,12 +118,12 @@ def stop():
            "already there comes first"], "b")
     d.out.append('<path marker-end="url(#head)" d="M765 190V214"/>')
     d.box("done", 16, 214, 400, ["the scope's join completes",
-                                 "destructors have run; nothing in it uses memory any more",
+                                 "destructors have run; nothing in it uses memory now",
                                  "the caller goes on, or is stopped in turn"], "a")
     d.arrow("ends", "done", "upwards")
     d.text(16, 150, "Downwards the stop travels as a token in the", "note", "start")
     d.text(16, 167, "environment; upwards it comes as a completion.", "note", "start")
-    d.save()
+    return d
 
 
 def pool():
@@ -144,13 +146,13 @@ def pool():
     d.text(540, 88, "steals the oldest, the largest piece", "note")
     d.out.append('<path marker-end="url(#head)" d="M416 55C560 55 710 60 710 112"/>')
     d.text(560, 48, "takes, if no deque has anything", "note")
-    d.text(16, 312, "A worker that finds nothing parks; whoever adds work wakes one that parks. "
+    d.text(16, 312, "A worker that finds nothing parks; the thread that adds work wakes one. "
            "A joining worker runs what it forked itself.", "note", "start")
-    d.save()
+    return d
 
 
 def request():
-    d = Diagram("request", 840, 330, "The way of a request")
+    d = Diagram("request", 840, 330, "The path of a request")
     d.zone(180, 16, 440, 300, "event loop: one thread, its connections")
     d.zone(640, 16, 184, 300, "pool")
     d.box("client", 16, 60, 120, ["client", "sends bytes"])
@@ -174,11 +176,25 @@ def request():
     d.out.append('<path marker-end="url(#head)" d="M430 162C370 162 290 180 275 222"/>')
     d.out.append('<path marker-end="url(#head)" d="M200 252C100 252 76 190 76 112"/>')
     d.text(40, 140, "answers", "note", "start")
-    d.save()
+    return d
+
+
+def main(arguments):
+    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    check = arguments[:1] == ["--check"]
+    if arguments and not check or len(arguments) > 2:
+        sys.exit(__doc__)
+    root = arguments[1] if len(arguments) == 2 else root
+    old = []
+    for d in (operation(), stop(), pool(), request(), house.draw(house.House(root), Diagram)):
+        path = f"{root}/docs/images/{d.name}.svg"
+        if not check:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(d.svg())
+        elif not os.path.exists(path) or open(path, encoding="utf-8").read() != d.svg():
+            old.append(f"docs/images/{d.name}.svg is old: run scripts/diagrams.py")
+    sys.exit("\n".join(old) or 0)
 
 
 if __name__ == "__main__":
-    operation()
-    stop()
-    pool()
-    request()
+    main(sys.argv[1:])

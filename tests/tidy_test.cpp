@@ -6,6 +6,8 @@
 #include "tidy/document_examples.hpp"
 #include "tidy/front.hpp"
 #include "tidy/front_examples.hpp"
+#include "tidy/hops.hpp"
+#include "tidy/hops_examples.hpp"
 #include "tidy/house.hpp"
 #include "tidy/house_examples.hpp"
 #include "tidy/members.hpp"
@@ -45,6 +47,7 @@ constexpr check checks[] = {
     {"unknown_places", unknown_places},
     {"umbrellas_only_include", umbrellas_only_include},
     {"fronts_in_umbrellas", fronts_in_umbrellas},
+    {"fronts_in_readmes", fronts_in_readmes},
     {"foreign_backs", foreign_backs},
     {"dead_headers", dead_headers},
     {"whole_umbrella", whole_umbrella},
@@ -72,6 +75,8 @@ constexpr check checks[] = {
     {"quotes", quotes},
     {"bare_snippets", bare_snippets},
     {"dead_links", dead_links},
+    {"dead_hops", dead_hops},
+    {"missing_files", missing_files},
     {"proven_conformance", proven_conformance},
     {"undocumented_names", undocumented_names},
     {"undocumented_members", undocumented_members},
@@ -175,9 +180,9 @@ TEST(exceptions, are_all_still_needed) {
 const std::vector<example>& examples() {
     static const std::vector<example> all = [] {
         std::vector<example> gathered = house_examples;
-        for (const auto* const more :
-             {&atomics_examples, &text_examples, &document_examples, &name_examples,
-              &member_examples, &operation_examples, &prose_examples, &front_examples})
+        for (const auto* const more : {&atomics_examples, &text_examples, &document_examples,
+                                       &name_examples, &member_examples, &operation_examples,
+                                       &prose_examples, &front_examples, &hops_examples})
             gathered.insert(gathered.end(), more->begin(), more->end());
         return gathered;
     }();

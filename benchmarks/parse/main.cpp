@@ -27,7 +27,7 @@ const rival* const rivals[] = {
 };
 constexpr std::size_t rival_count = std::size(rivals);
 
-// Written so that no run can be optimised away.
+// Written so that no run can be optimized away.
 volatile std::size_t sink;
 
 double nanoseconds_each(const rival& r, std::string_view bytes, std::size_t times) {

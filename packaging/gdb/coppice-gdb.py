@@ -6,7 +6,7 @@
 #                      thread outwards, also where no frame on the stack says so
 #   coppice tasks HANDLE   the same, from a suspended coroutine; its address, as handle.address()
 #
-# Works with clang and g++, at any level of optimisation; what is optimised out it cannot show.
+# Works with clang and g++, at any level of optimization; what is optimized out it cannot show.
 # docs/debugging.md has an example.
 import os
 import re

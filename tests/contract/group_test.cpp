@@ -525,7 +525,7 @@ TEST(work_contract_group, the_callables_are_destroyed_when_the_release_has_run) 
 }
 
 // Makes 64 busy contracts side by side and one far from them; each counts its runs.
-std::vector<work_contract> neighbours_and_a_lone_one(work_contract_group& group,
+std::vector<work_contract> neighbors_and_a_lone_one(work_contract_group& group,
                                                      std::map<std::size_t, int>& runs) {
     std::vector<work_contract> contracts;
     for (std::size_t i = 0; i != 1001; ++i) {
@@ -543,7 +543,7 @@ TEST(work_contract_group, every_way_to_execute_is_fair) {
     for (int way = 0; way != 4; ++way) {
         work_contract_group group(4096);
         std::map<std::size_t, int> runs;
-        const std::vector<work_contract> contracts = neighbours_and_a_lone_one(group, runs);
+        const std::vector<work_contract> contracts = neighbors_and_a_lone_one(group, runs);
         selection_bias bias = selection_bias::fair();
         coppice::contract_batch batch;
         for (std::size_t ran = 0; ran < 65 * 100;) {
@@ -570,7 +570,7 @@ TEST(work_contract_group, threads_of_any_pace_are_fair_to_a_lone_contract) {
     for (const int faster : {1, 3, 7}) {
         std::map<std::size_t, int> runs;
         work_contract_group group(4096);
-        const std::vector<work_contract> contracts = neighbours_and_a_lone_one(group, runs);
+        const std::vector<work_contract> contracts = neighbors_and_a_lone_one(group, runs);
         // The biases of two threads take turns; one of them runs more often.
         selection_bias slow = selection_bias::fair();
         selection_bias fast = selection_bias::fair();

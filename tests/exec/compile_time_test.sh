@@ -4,7 +4,7 @@
 #   compile_time_test.sh COMPILER INCLUDE
 #
 # The budget is 1 s and 200 MB for a pipeline, 1.5 s for the umbrella header. Machines are noisy and
-# differ, so what can fail the test is what no neighbour can change: the lines that the room adds,
+# differ, so what can fail the test is what no neighbor can change: the lines that the room adds,
 # and with clang the types, declarations and expressions that the compiler made of them, and its
 # memory. Processor time is shown, the best of several turns, and only compared with the time of the
 # same standard headers in the same run, against a generous ceiling. The ceiling of the lines leaves

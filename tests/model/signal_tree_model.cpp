@@ -155,7 +155,7 @@ struct set_again : model::test<set_again, 2> {
 };
 
 using one_level = set_and_select<2, 4, 2, 1>;
-using neighbours = set_and_select<2, 8, 2, 2>;
+using neighbors = set_and_select<2, 8, 2, 2>;
 using far_apart = set_and_select<2, 8, 2, 3>;
 using two_levels = set_and_select<3, 8, 1, 3>;
 using three_levels = set_and_select<2, 16, 2, 4>;
@@ -166,7 +166,7 @@ using three_threads = set_and_select<3, 16, 2, 2>;
 int main() {
     model::report report("signal_tree");
     report.holds<one_level>("two threads, one level", {100'000});
-    report.holds<neighbours>("two threads, two leaves of a node", {100'000});
+    report.holds<neighbors>("two threads, two leaves of a node", {100'000});
     report.holds<far_apart>("two threads, leaves of two nodes", {100'000});
     report.holds<two_levels>("three threads, two levels", {100'000});
     report.holds<three_levels>("two threads, three levels", {100'000});
@@ -177,13 +177,13 @@ int main() {
     report.holds<range>("a range against a selector", {50'000});
     report.dies_weakened<one_level>(tree_header, "signal.hand_over");
     report.dies_weakened<one_level>(tree_header, "signal.look");
-    report.dies_weakened<neighbours>(directory_header, "directory.filled", {200'000});
-    report.dies_weakened<neighbours>(directory_header, "directory.doubt", {200'000});
-    report.dies_weakened<neighbours>(directory_header, "directory.look", {200'000});
-    report.dies_weakened<neighbours>(directory_header, "directory.note", {200'000});
-    report.dies_planted<neighbours>("directory.keep_note", {200'000});
+    report.dies_weakened<neighbors>(directory_header, "directory.filled", {200'000});
+    report.dies_weakened<neighbors>(directory_header, "directory.doubt", {200'000});
+    report.dies_weakened<neighbors>(directory_header, "directory.look", {200'000});
+    report.dies_weakened<neighbors>(directory_header, "directory.note", {200'000});
+    report.dies_planted<neighbors>("directory.keep_note", {200'000});
     report.dies_planted<set_again>("directory.note_late", {200'000});
-    report.dies_planted<neighbours>("signal.raise_early", {200'000});
+    report.dies_planted<neighbors>("signal.raise_early", {200'000});
     report.dies_planted<three_levels>("directory.raise_one_level", {200'000});
     report.dies_planted<one_level>("directory.raise_and_leave", {200'000});
     report.dies_planted<two_levels>("directory.ignore_dispute", {200'000});

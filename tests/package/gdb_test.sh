@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What gdb shows of four tasks below a pipeline, unoptimised, with the package's script: the
+# What gdb shows of four tasks below a pipeline, unoptimized, with the package's script: the
 # program's own frames in order, and who waits for whom. Skipped (77) where gdb cannot run one.
 #
 #   gdb_test.sh LIBRARY SOURCE COMPILER

@@ -501,7 +501,7 @@ TEST(stop_misuse, a_second_callback_on_a_single_source_stops_the_process) {
 TEST(stop_misuse, a_second_callback_on_a_slot_stops_the_process) {
     finite_inplace_stop_source<2> source;
     finite_inplace_stop_callback first(source.get_token<1>(), [] {});
-    finite_inplace_stop_callback neighbour(source.get_token<0>(), [] {});
+    finite_inplace_stop_callback neighbor(source.get_token<0>(), [] {});
     EXPECT_DEATH(finite_inplace_stop_callback second(source.get_token<1>(), [] {}),
                  "a second callback was registered");
 }

@@ -33,6 +33,28 @@ inline void fronts_in_umbrellas(const tree& files, findings& out) {
     }
 }
 
+inline constexpr std::size_t readme_lines_max = 60;  // a page
+
+// Each room has a README of at most a page, which links to every header of its front.
+inline void fronts_in_readmes(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        const bool is_front = file.under("include/") && file.is_header() &&
+                              !room_of(file).empty() && !is_back(file.path);
+        if (!is_front) continue;
+        const std::string name = file.path.substr(file.path.rfind('/') + 1);
+        const std::string page = "include/coppice/" + room_of(file) + "/README.md";
+        const auto readme = std::find_if(files.begin(), files.end(),
+                                         [&](const source_file& f) { return f.path == page; });
+        if (readme == files.end() || readme->text.find("](" + name + ")") == std::string::npos)
+            out.push_back(file.found(1, page + " does not name it"));
+    }
+    for (const source_file& file : files) {
+        const bool is_readme = file.under("include/coppice/") && file.part(3) == "README.md";
+        if (is_readme && file.lines.size() > readme_lines_max)
+            out.push_back(file.found(readme_lines_max + 1, "a room's README is one page"));
+    }
+}
+
 // A use of another room's back that is allowed, with the reason.
 struct seam {
     std::string_view user;    // a room, or a top folder

@@ -18,6 +18,17 @@ inline const std::vector<example> front_examples = {
      {{"include/coppice/pool.hpp", "\n#include <coppice/pool/internal/y.hpp>\n"}},
      {2}},
 
+    {"fronts_in_readmes",
+     "a front that its room names, and a back that it need not name",
+     {{library, ""},
+      {"include/coppice/pool/internal/y.hpp", ""},
+      {"include/coppice/pool/README.md", lines_of(59, "") + "[x](x.hpp)\n"}},
+     {}},
+    {"fronts_in_readmes",
+     "a front that its room does not name, and a README of two pages",
+     {{library, ""}, {"include/coppice/pool/README.md", lines_of(61, "")}},
+     {1, 61}},
+
     {"foreign_backs",
      "its own, that of base, and a seam",
      {{library,
