@@ -50,6 +50,7 @@ with_error(E) -> with_error<E>;
 template <scheduler Sch>
 struct change_coroutine_scheduler {
     using type = std::remove_cvref_t<Sch>;
+    // Names the scheduler. The await connects to it, and throws what that throws.
     explicit change_coroutine_scheduler(type sch) noexcept : scheduler(static_cast<type&&>(sch)) {}
     type scheduler;  // where the task goes
 };

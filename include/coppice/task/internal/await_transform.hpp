@@ -1,6 +1,6 @@
 // await_transform: what co_await does with each kind of object in the body of a task.
 #pragma once
-// A task is affine: after an await it continues on its own scheduler. The kinds differ in who
+// A task is affine: after an await it continues on its own scheduler. The kinds differ in what
 // brings it back.
 //
 //   what is awaited                          brought back by                       co_await uses
@@ -9,7 +9,8 @@
 //   a sender with a member affine()          the sender that affine() returns      affine(object)
 //   any other sender                         affine(), or nothing if the context   affine_or_direct
 //                                            is inline at run time
-//   any other awaitable                      a stand-in (way_back.hpp)             returning_await
+//   any other awaitable, and a sender        a stand-in (way_back.hpp)             returning_await
+//   that tells its failure
 //   change_coroutine_scheduler               not at all: the task moves            scheduler_change
 //
 // An await of anything but tasks first detaches the awaiting task.
@@ -152,7 +153,7 @@ enum class await_kind {
     affine_or_direct,
     by_stand_in,
     refused_scheduler,  // to schedule on the task's scheduler can fail
-    refused,            // it can resume nothing but the task itself
+    refused,            // it can resume only the task itself
 };
 
 template <class Value, class Env>

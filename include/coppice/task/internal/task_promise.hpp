@@ -15,30 +15,30 @@
 //      |         task_promise::begin, then resume()              here
 //      |         stack deep: transfer_loop::defer                transfer.hpp
 //      |
-//   runs <---+   co_await x: await_in_task                       await_transform.hpp
-//      |     |
-//      |  suspended   x is not a task: task_chain::detach        task_chain.hpp
-//      |     |        x.await_suspend
-//      |     |
-//      |  resumed     on its scheduler, by affine(x)             exec/affine.hpp
-//      +-----+        or by a stand-in                           way_back.hpp
-//      |              and resume_from_outside                    transfer.hpp
+//   runs <----+  co_await x: await_in_task                       await_transform.hpp
+//      |      |
+//   suspended |  x is not a task: task_chain::detach,            task_chain.hpp
+//      |      |  then x.await_suspend
+//      |      |
+//   resumed --+  on its scheduler, by affine(x) or a stand-in,   exec/affine.hpp, way_back.hpp
+//      |         then resume_from_outside                        transfer.hpp
 //      |
-//   completed    attached: end_of_body::await_ready              here
-//      |         detached: end_or_go_home, task_chain::end       here, task_chain.hpp
-//      |                   then child_ended() of its waiter
-//      |         failed: fail() detaches it, then as detached    here
-//      |         on another scheduler: changed_context::go_home  changed_scheduler.hpp
-//   or stopped   task_chain::stop                                task_chain.hpp
-//      |                   then child_stopped() of its waiter
+//   completed    attached: end_of_body::await_ready, and the     here
+//      |            waiter's call of resume() returns
+//      |         detached: end_or_go_home, task_chain::end,      here, task_chain.hpp
+//      |            then child_ended() of the waiter
+//      |         failed: fail() detaches it, then the same       here
+//      |         away from home: changed_context::go_home        changed_scheduler.hpp
+//   or stopped   task_chain::stop,                               task_chain.hpp
+//      |            then child_stopped() of the waiter
 //      |
-//   destroyed    before the waiter is told: with its result in   task_outcome.hpp
-//                the waiter, or in the promise if t is an l-value in wait_for_tasks
+//   destroyed    before the waiter is told. The result is in the waiter (task_outcome.hpp). Only
+//                an l-value in wait_for_tasks keeps its frame, and the result in its promise.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/internal/awaitable.hpp>
+#include <coppice/exec/as_awaitable.hpp>
 #include <coppice/task/internal/await_transform.hpp>
 #include <coppice/task/internal/changed_scheduler.hpp>
 #include <coppice/task/internal/task_chain.hpp>
