@@ -241,7 +241,7 @@ TEST(exec_task_scheduler, is_the_drafts_class) {
 
     static_assert(std::same_as<decltype(ex::get_completion_domain<ex::set_value_t>(
                                    std::declval<const ex::task_scheduler&>())),
-                               ex::task_scheduler_domain>);
+                               ex::internal::task_scheduler_domain>);
     using sender = decltype(ex::schedule(std::declval<const ex::task_scheduler&>()));
     static_assert(
         std::same_as<decltype(ex::get_completion_scheduler<ex::set_value_t>(

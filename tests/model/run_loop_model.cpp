@@ -10,7 +10,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-constexpr const char* loop_file = "include/coppice/exec/run_loop.hpp";
+constexpr const char* loop_file = "include/coppice/exec/internal/run_loop_queue.hpp";
 
 struct job final : ex::run_loop::item {
     plain<int> payload{0};

@@ -6,184 +6,11 @@
 // operation lives in the coroutine's frame. Source: [exec.as.awaitable],
 // [exec.with.awaitable.senders].
 
-#include <coppice/base/internal/namespaces.hpp>
-#include <coppice/base/lifetime.hpp>
-#include <coppice/exec/connect.hpp>
-#include <coppice/exec/internal/as_exception.hpp>
-#include <coppice/exec/internal/starting.hpp>
-#include <coppice/exec/value_types.hpp>
+#include <coppice/exec/internal/awaiter_reference.hpp>
+#include <coppice/exec/internal/refused_await.hpp>
+#include <coppice/exec/internal/sender_awaitable.hpp>
 
 namespace coppice::execution {
-
-// Holds the result of an awaited sender until the coroutine reads it.
-template <class Value>
-class awaited_result : immovable {
-public:
-    awaited_result() noexcept {}
-    ~awaited_result() {
-        if (outcome_ == outcome::value) value_.destroy();
-    }
-    template <class... Args>
-    void set_value(Args&&... args) noexcept {
-        if constexpr (std::is_nothrow_constructible_v<Value, Args...>) {
-            value_.construct(static_cast<Args&&>(args)...);
-            outcome_ = outcome::value;
-        } else {
-            try {
-                value_.construct(static_cast<Args&&>(args)...);
-                outcome_ = outcome::value;
-            } catch (...) {
-                error_ = std::current_exception();
-            }
-        }
-    }
-    template <class Error>
-    void set_error(Error&& error) noexcept {
-        error_ = execution::internal::as_exception(static_cast<Error&&>(error));
-    }
-    void set_stopped() noexcept { outcome_ = outcome::stopped; }
-
-    bool stopped() const noexcept { return outcome_ == outcome::stopped; }
-    Value&& get() {
-        if (outcome_ != outcome::value) std::rethrow_exception(std::move(error_));
-        return static_cast<Value&&>(value_.get());
-    }
-
-private:
-    enum class outcome : unsigned char { error, value, stopped };
-
-    manual_lifetime<Value> value_;
-    std::exception_ptr error_;
-    outcome outcome_ = outcome::error;
-};
-
-namespace internal {
-
-struct no_value {};  // the result of a sender that sends nothing
-
-}  // namespace internal
-
-// Resumes the coroutine from a completion. Promise::resume_from_outside, if it exists, tells the
-// promise that this resumption is no symmetric transfer (task/internal/transfer.hpp).
-template <class Promise>
-void resume_awaiting(std::coroutine_handle<> coroutine) {
-    if constexpr (requires { Promise::resume_from_outside(coroutine); }) {
-        Promise::resume_from_outside(coroutine);
-    } else {
-        coroutine.resume();
-    }
-}
-
-template <class Sndr, class Promise>
-class sender_awaitable {
-    using value_type = single_sender_value_type<Sndr, env_of_t<Promise>>;
-    using result_type =
-        std::conditional_t<std::is_void_v<value_type>, internal::no_value, value_type>;
-
-public:
-    class awaitable_receiver {
-    public:
-        using receiver_concept = receiver_tag;
-        explicit awaitable_receiver(sender_awaitable& awaitable) noexcept
-            : awaitable_(&awaitable) {}
-
-        template <class... Args>
-            requires std::constructible_from<result_type, Args...>
-        void set_value(Args&&... args) && noexcept {
-            awaitable_->result_.set_value(static_cast<Args&&>(args)...);
-            awaitable_->completed();
-        }
-        template <class Error>
-        void set_error(Error&& error) && noexcept {
-            awaitable_->result_.set_error(static_cast<Error&&>(error));
-            awaitable_->completed();
-        }
-        void set_stopped() && noexcept {
-            awaitable_->result_.set_stopped();
-            awaitable_->completed();
-        }
-        auto get_env() const noexcept -> fwd_env_t<env_of_t<const Promise&>> {
-            return execution::forward_env(
-                execution::get_env(static_cast<const Promise&>(*awaitable_->promise_)));
-        }
-
-    private:
-        sender_awaitable* awaitable_;
-    };
-
-    sender_awaitable(Sndr&& sndr,
-                     Promise& promise) noexcept(nothrow_connectable<Sndr, awaitable_receiver>)
-        : promise_(&promise),
-          operation_(execution::connect(static_cast<Sndr&&>(sndr), awaitable_receiver(*this))) {}
-    sender_awaitable(sender_awaitable&&) = delete;
-
-    static constexpr bool await_ready() noexcept { return false; }
-    // Returns false if the operation has completed already and the coroutine continues at once.
-    bool await_suspend(std::coroutine_handle<Promise>) noexcept {
-        {
-            internal::starting start_call(this, mark_);
-            execution::start(operation_);
-            if (!start_call.has_completed()) return true;  // *this may be gone
-        }
-        if (!result_.stopped()) return false;
-        resume_stopped();
-        return true;
-    }
-    value_type await_resume() {
-        if constexpr (std::is_void_v<value_type>) {
-            result_.get();
-        } else {
-            return static_cast<value_type&&>(result_.get());
-        }
-    }
-
-private:
-    // Called by the receiver. The resumed coroutine may destroy *this.
-    void completed() noexcept {
-        if (internal::starting::takes_completion_of(this, mark_)) return;
-        if (result_.stopped()) {
-            resume_stopped();
-        } else {
-            execution::resume_awaiting<Promise>(
-                std::coroutine_handle<Promise>::from_promise(*promise_));
-        }
-    }
-    void resume_stopped() noexcept {
-        execution::resume_awaiting<Promise>(promise_->unhandled_stopped());
-    }
-
-    Promise* promise_;
-    const internal::starting* mark_;  // set before the start; see starting.hpp
-    awaited_result<result_type> result_;
-    connect_result_t<Sndr, awaitable_receiver> operation_;
-};
-
-template <class Sndr, class Promise>
-concept awaitable_sender =
-    single_sender<Sndr, env_of_t<Promise>> &&
-    sender_to<Sndr, typename sender_awaitable<Sndr, Promise>::awaitable_receiver> &&
-    requires(Promise& promise) {
-        { promise.unhandled_stopped() } -> std::convertible_to<std::coroutine_handle<>>;
-    };
-
-// Applies the adaptor that a sender asks for when it is awaited. Source: [exec.as.awaitable] p8.
-template <class Sndr>
-constexpr decltype(auto) adapt_for_await(Sndr&& sndr) {
-    if constexpr (requires {
-                      get_await_completion_adaptor(get_env(sndr))(static_cast<Sndr&&>(sndr));
-                  }) {
-        return get_await_completion_adaptor(get_env(sndr))(static_cast<Sndr&&>(sndr));
-    } else {
-        return static_cast<Sndr>(static_cast<Sndr&&>(sndr));
-    }
-}
-template <class Sndr, class Promise>
-using awaited_sender_t =
-    decltype(execution::adapt_for_await(std::declval<transformed_t<Sndr, env_of_t<Promise>>>()));
-
-template <class Sndr, class Promise>
-concept can_be_awaited = sender_in<Sndr, env_of_t<Promise>> &&
-                         requires { typename single_sender_value_type<Sndr, env_of_t<Promise>>; };
 
 // Returns an awaitable for expr in a coroutine with this promise. Source: [exec.as.awaitable] p7.
 struct as_awaitable_t {
@@ -199,8 +26,8 @@ struct as_awaitable_t {
             return adapted(static_cast<T&&>(expr), promise).as_awaitable(promise);
         } else if constexpr (is_awaiter<decltype(awaiter_of(static_cast<T&&>(expr))), Promise>) {
             return static_cast<T&&>(expr);
-        } else if constexpr (can_be_awaited<T, Promise>) {
-            return sender_awaitable<awaited_sender_t<T, Promise>, Promise>(
+        } else if constexpr (internal::can_be_awaited<T, Promise>) {
+            return internal::sender_awaitable<internal::awaited_sender_t<T, Promise>, Promise>(
                 adapted(static_cast<T&&>(expr), promise), promise);
         } else {
             if constexpr (requires {
@@ -216,10 +43,9 @@ struct as_awaitable_t {
 private:
     template <class T, class Promise>
     static consteval bool adapts() noexcept {
-        if constexpr (can_be_awaited<T, Promise>) {
-            return requires(awaited_sender_t<T, Promise> (*make)() noexcept, Promise& promise) {
-                make().as_awaitable(promise);
-            };
+        if constexpr (internal::can_be_awaited<T, Promise>) {
+            return requires(internal::awaited_sender_t<T, Promise> (*make)() noexcept,
+                            Promise& promise) { make().as_awaitable(promise); };
         } else {
             return false;
         }
@@ -227,10 +53,10 @@ private:
     template <class T, class Promise>
     static constexpr decltype(auto) adapted(T&& expr, Promise& promise) {
         if constexpr (needs_transform<T, env_of_t<Promise>>) {
-            return execution::adapt_for_await(
+            return internal::adapt_for_await(
                 execution::transform_sender(static_cast<T&&>(expr), execution::get_env(promise)));
         } else {
-            return execution::adapt_for_await(static_cast<T&&>(expr));
+            return internal::adapt_for_await(static_cast<T&&>(expr));
         }
     }
 };
@@ -268,31 +94,6 @@ auto refused_await_of() noexcept {
     }
 }
 
-// Awaits an awaiter through a reference. Needed because g++ 12 copies an awaiter given as an
-// xvalue.
-template <class Awaiter>
-class awaiter_reference {
-public:
-    explicit awaiter_reference(Awaiter& awaiter) noexcept : awaiter_(awaiter) {}
-    decltype(auto) await_ready() noexcept(noexcept(std::declval<Awaiter&>().await_ready())) {
-        return awaiter_.await_ready();
-    }
-    // Result is in the signature because await_suspend's type may depend on the compiler: the two
-    // then have different mangled names.
-    template <class Promise, class Result = decltype(std::declval<Awaiter&>().await_suspend(
-                                 std::declval<std::coroutine_handle<Promise>>()))>
-    Result await_suspend(std::coroutine_handle<Promise> h) noexcept(
-        noexcept(std::declval<Awaiter&>().await_suspend(h))) {
-        return awaiter_.await_suspend(h);
-    }
-    decltype(auto) await_resume() noexcept(noexcept(std::declval<Awaiter&>().await_resume())) {
-        return awaiter_.await_resume();
-    }
-
-private:
-    Awaiter& awaiter_;
-};
-
 // Returns what a promise's await_transform returns for a value that as_awaitable may handle.
 template <class Value, class Promise>
 [[gnu::always_inline]] inline decltype(auto) awaited_as_it_is(Value&& value, Promise& promise) {
@@ -302,7 +103,7 @@ template <class Value, class Promise>
     } else if constexpr (std::is_rvalue_reference_v<Result>) {
         using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
         if constexpr (std::is_rvalue_reference_v<Awaiter>) {
-            return awaiter_reference<std::remove_reference_t<Awaiter>>(value);
+            return internal::awaiter_reference<std::remove_reference_t<Awaiter>>(value);
         } else {
             return awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
         }
@@ -316,6 +117,7 @@ template <class Value, class Promise>
 template <internal::class_type Promise>
 class with_awaitable_senders {
 public:
+    // Sets the caller's coroutine: what is resumed at the end, and what a stop is passed to.
     template <class OtherPromise>
         requires(!std::same_as<OtherPromise, void>)
     void set_continuation(std::coroutine_handle<OtherPromise> h) noexcept {
@@ -330,7 +132,10 @@ public:
             stopped_handler_ = &default_unhandled_stopped;
         }
     }
+    // Returns the caller's coroutine; null if none was set.
     std::coroutine_handle<> continuation() const noexcept { return continuation_; }
+    // Returns the coroutine to resume after a stop. Ends the process if the caller's promise has no
+    // unhandled_stopped().
     std::coroutine_handle<> unhandled_stopped() noexcept {
         return stopped_handler_(continuation_.address());
     }

@@ -5,8 +5,7 @@
 // code that completes an operation touches nothing of it afterwards.
 // Source: [exec.opstate], [exec.connect].
 
-#include <coppice/base/internal/check.hpp>
-#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/exec/internal/connect_awaitable.hpp>
 #include <coppice/exec/sender.hpp>
 
 namespace coppice::execution {
@@ -15,8 +14,10 @@ namespace coppice::execution {
 // Source: [exec.opstate.general].
 struct operation_state_tag {};
 
-// Begins an operation. Source: [exec.opstate.start].
+// Source: [exec.opstate.start].
 struct start_t {
+    // Begins an operation. It completes its receiver once: inside this call, or later on any
+    // thread. The completion may destroy the operation.
     template <class Op>
         requires requires(Op& op) { op.start(); }
     constexpr void operator()(Op& op) const noexcept {
@@ -29,100 +30,13 @@ struct start_t {
 };
 inline constexpr start_t start{};
 
+// A type whose objects start() can begin.
 template <class Op>
 concept operation_state =
     std::derived_from<typename Op::operation_state_concept, operation_state_tag> &&
     requires(Op& op) { start(op); };
 
-template <class Awaitable, class Rcvr>
-class connect_awaitable_promise;
-
-// The operation of an awaitable: a coroutine that awaits it and then completes the receiver.
-template <class Awaitable, class Rcvr>
-class awaitable_operation {
-public:
-    using operation_state_concept = operation_state_tag;
-    using promise_type = connect_awaitable_promise<Awaitable, Rcvr>;
-
-    explicit awaitable_operation(std::coroutine_handle<> coroutine) noexcept
-        : coroutine_(coroutine) {}
-    awaitable_operation(awaitable_operation&&) = delete;
-    ~awaitable_operation() { coroutine_.destroy(); }
-    void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of an awaitable was started twice");
-        started_ = true;
-        coroutine_.resume();
-    }
-
-private:
-    std::coroutine_handle<> coroutine_;
-    bool started_ = false;
-};
-
-template <class Awaitable, class Rcvr>
-class connect_awaitable_promise
-    : public with_await_transform<connect_awaitable_promise<Awaitable, Rcvr>> {
-public:
-    connect_awaitable_promise(Awaitable&, Rcvr& rcvr) noexcept : rcvr_(rcvr) {}
-    std::suspend_always initial_suspend() noexcept { return {}; }
-    [[noreturn]] std::suspend_always final_suspend() noexcept { std::terminate(); }
-    [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
-    [[noreturn]] void return_void() noexcept { std::terminate(); }
-    std::coroutine_handle<> unhandled_stopped() noexcept {
-        set_stopped(static_cast<Rcvr&&>(rcvr_));
-        return std::noop_coroutine();
-    }
-    awaitable_operation<Awaitable, Rcvr> get_return_object() noexcept {
-        return awaitable_operation<Awaitable, Rcvr>(
-            std::coroutine_handle<connect_awaitable_promise>::from_promise(*this));
-    }
-    env_of_t<Rcvr> get_env() const noexcept { return execution::get_env(rcvr_); }
-
-private:
-    Rcvr& rcvr_;
-};
-
-// Awaited last. Completes the receiver after the coroutine has suspended, because the receiver may
-// destroy the coroutine.
-template <class Complete>
-class suspend_and_complete {
-public:
-    explicit suspend_and_complete(Complete complete) noexcept : complete_(complete) {}
-    static constexpr bool await_ready() noexcept { return false; }
-    void await_suspend(std::coroutine_handle<>) noexcept {
-        Complete complete = complete_;  // this awaiter is destroyed with the coroutine
-        complete();
-    }
-    [[noreturn]] void await_resume() noexcept { std::terminate(); }
-
-private:
-    Complete complete_;
-};
-
-template <class Awaitable, class Rcvr>
-awaitable_operation<Awaitable, Rcvr> connect_awaitable(Awaitable awaitable, Rcvr rcvr) {
-    using Result = await_result_t<Awaitable, connect_awaitable_promise<Awaitable, Rcvr>>;
-    std::exception_ptr error;
-    try {
-        if constexpr (std::is_void_v<Result>) {
-            co_await static_cast<Awaitable&&>(awaitable);
-            auto complete = [&rcvr]() noexcept { set_value(static_cast<Rcvr&&>(rcvr)); };
-            co_await suspend_and_complete(complete);
-        } else {
-            auto&& result = co_await static_cast<Awaitable&&>(awaitable);
-            auto complete = [&rcvr, &result]() noexcept {
-                set_value(static_cast<Rcvr&&>(rcvr), static_cast<Result&&>(result));
-            };
-            co_await suspend_and_complete(complete);
-        }
-    } catch (...) {
-        error = std::current_exception();
-    }
-    auto complete = [&rcvr, &error]() noexcept {
-        set_error(static_cast<Rcvr&&>(rcvr), std::move(error));
-    };
-    co_await suspend_and_complete(complete);
-}
+namespace internal {
 
 // The operation type of a pipeline whose error has been reported.
 struct no_operation {
@@ -134,11 +48,6 @@ template <class Sndr, class Rcvr>
 concept has_connect_member = requires(Sndr&& sndr, Rcvr&& rcvr) {
     static_cast<Sndr&&>(sndr).connect(static_cast<Rcvr&&>(rcvr));
 };
-template <class Sndr, class Rcvr>
-concept connects_by_awaiting =
-    is_awaitable<Sndr, connect_awaitable_promise<std::decay_t<Sndr>, std::decay_t<Rcvr>>>;
-
-namespace internal {
 
 // A concept, so that evaluation stops at the first true part: how a sender with a connect member
 // would be awaited may itself depend on how it connects.
@@ -149,7 +58,13 @@ concept connects = is_pipeline_error<signatures_of<Sndr, env_of_t<Rcvr>>> ||
 
 }  // namespace internal
 
+// Source: [exec.connect].
 struct connect_t {
+    // Returns the operation of `sndr` that completes `rcvr`; starts nothing. The sender is first
+    // transformed by the domains of its completion and of its start. An awaitable is connected as a
+    // coroutine that awaits it. A pipeline that does not type-check is reported here.
+    // Errors: what connecting the sender throws; with an awaitable, also what allocation throws.
+    // Cost: no allocation, except for the coroutine of an awaitable.
     template <class Sndr, class Rcvr>
         requires internal::connects<Sndr, Rcvr>
     constexpr auto operator()(Sndr&& sndr, Rcvr&& rcvr) const noexcept(is_nothrow<Sndr, Rcvr>()) {
@@ -157,7 +72,7 @@ struct connect_t {
         using Sigs = signatures_of<Sndr, Env>;
         if constexpr (!is_completion_signatures<Sigs>) {
             static_assert(internal::diagnosis<Sigs>::reported);
-            return no_operation();
+            return internal::no_operation();
         } else {
             static_assert(receiver<Rcvr>, "connect: the second argument is not a receiver");
             static_assert(receiver_of<Rcvr, Sigs>,
@@ -176,12 +91,12 @@ struct connect_t {
 private:
     template <class Sndr, class Rcvr>
     static constexpr auto attach(Sndr&& sndr, Rcvr&& rcvr) {
-        if constexpr (has_connect_member<Sndr, Rcvr>) {
+        if constexpr (internal::has_connect_member<Sndr, Rcvr>) {
             using Op = decltype(static_cast<Sndr&&>(sndr).connect(static_cast<Rcvr&&>(rcvr)));
             static_assert(operation_state<Op>, "connect must return an operation state");
             return static_cast<Sndr&&>(sndr).connect(static_cast<Rcvr&&>(rcvr));
         } else {
-            return execution::connect_awaitable<std::decay_t<Sndr>, std::decay_t<Rcvr>>(
+            return internal::connect_awaitable<std::decay_t<Sndr>, std::decay_t<Rcvr>>(
                 static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr));
         }
     }
@@ -190,7 +105,7 @@ private:
         using Env = env_of_t<Rcvr>;
         if constexpr (!is_completion_signatures<signatures_of<Sndr, Env>>) {
             return true;
-        } else if constexpr (has_connect_member<transformed_t<Sndr, Env>, Rcvr>) {
+        } else if constexpr (internal::has_connect_member<transformed_t<Sndr, Env>, Rcvr>) {
             return noexcept(std::declval<transformed_t<Sndr, Env>>().connect(std::declval<Rcvr>()));
         } else {
             return false;

@@ -5,6 +5,7 @@
 // token: an operation may give up when it has passed, and timeout narrows it for its child.
 
 #include <coppice/base/saturating_cast.hpp>
+#include <coppice/exec/internal/nanoseconds.hpp>
 #include <coppice/exec/queries.hpp>
 
 #include <compare>
@@ -13,33 +14,25 @@
 
 namespace coppice::execution {
 
-template <class T>
-concept chrono_duration = requires(const T& d) {
-    { d.count() } -> std::convertible_to<long double>;
-    T::period::num;
-    T::period::den;
-};
-template <class T>
-concept chrono_time_point = requires(const T& t) {
-    { t.time_since_epoch() } -> chrono_duration;
-};
-
-// A length of time. Units: nanoseconds; saturates at about 292 years in both directions, and when
-// converted to a smaller type. A duration that is NaN counts as zero, so a timeout of it has
-// passed.
+// A length of time. Units: nanoseconds; saturates at about 292 years in both directions.
 class time_span {
 public:
+    // Zero.
     constexpr time_span() noexcept = default;
     constexpr explicit time_span(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
-    template <chrono_duration Duration>
-    constexpr time_span(const Duration& d) noexcept : nanoseconds_(nanoseconds_of(d)) {}
+    // Converts a duration of <chrono>. One that is NaN counts as zero, so a timeout of it has
+    // passed.
+    template <internal::chrono_duration Duration>
+    constexpr time_span(const Duration& d) noexcept : nanoseconds_(internal::nanoseconds_of(d)) {}
 
+    // Returns the length in nanoseconds; negative before zero.
     constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
-    template <chrono_duration Duration>
+    // Converts to a <chrono> duration of nanoseconds; saturates if its type is smaller.
+    template <internal::chrono_duration Duration>
         requires(Duration::period::num == 1 && Duration::period::den == 1'000'000'000)
     constexpr operator Duration() const noexcept {
         using rep = typename Duration::rep;
-        if constexpr (coppice::internal::saturating_integer<rep>) {
+        if constexpr (internal::saturating_integer<rep>) {
             return Duration(saturating_cast<rep>(nanoseconds_));
         } else {
             return Duration(static_cast<rep>(nanoseconds_));
@@ -48,61 +41,42 @@ public:
     constexpr auto operator<=>(const time_span&) const noexcept = default;
 
 private:
-    template <class Duration>
-    static constexpr std::int64_t nanoseconds_of(const Duration& d) noexcept {
-        using rep = typename Duration::rep;
-        if constexpr (coppice::internal::saturating_integer<rep> && Duration::period::num == 1 &&
-                      Duration::period::den == 1'000'000'000) {
-            return saturating_cast<std::int64_t>(static_cast<rep>(d.count()));  // exact
-        } else {
-            // Multiplies by a whole number if there is one, otherwise divides: a whole number of
-            // nanoseconds stays exact.
-            const long double wide = static_cast<long double>(d.count()) * Duration::period::num;
-            constexpr std::int64_t second = 1'000'000'000;
-            if constexpr (second % Duration::period::den == 0) {
-                return saturated(wide * (second / Duration::period::den));
-            } else {
-                return saturated(wide * second / Duration::period::den);
-            }
-        }
-    }
-    static constexpr std::int64_t saturated(long double wide) noexcept {
-        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-        if (wide != wide) return 0;  // NaN
-        if (wide >= static_cast<long double>(most)) return most;
-        if (wide <= -static_cast<long double>(most)) return -most;
-        return static_cast<std::int64_t>(wide);
-    }
-
     std::int64_t nanoseconds_ = 0;
 };
 
-// A point of monotonic time. never() is later than all others.
+// A point of monotonic time.
 class instant {
 public:
+    // The clock's epoch.
     constexpr instant() noexcept = default;
+    // Units: nanoseconds since the monotonic clock's epoch.
     constexpr explicit instant(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
-    template <chrono_time_point TimePoint>
+    // Converts a time point of a monotonic <chrono> clock, such as std::chrono::steady_clock.
+    template <internal::chrono_time_point TimePoint>
     constexpr explicit instant(const TimePoint& t) noexcept
         : nanoseconds_(time_span(t.time_since_epoch()).nanoseconds()) {}
+    // Returns the instant that is later than all others.
     static constexpr instant never() noexcept {
         return instant(std::numeric_limits<std::int64_t>::max());
     }
 
+    // Returns the nanoseconds since the monotonic clock's epoch.
     constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
-    template <chrono_time_point TimePoint>
+    // Converts to a time point of a monotonic <chrono> clock.
+    template <internal::chrono_time_point TimePoint>
     constexpr operator TimePoint() const noexcept {
         return TimePoint(static_cast<typename TimePoint::duration>(time_span(nanoseconds_)));
     }
+
     constexpr bool operator==(const instant&) const noexcept = default;
     constexpr auto operator<=>(const instant&) const noexcept = default;
 
     // Compares with time points of a monotonic <chrono> clock, such as std::chrono::steady_clock.
-    template <chrono_time_point TimePoint>
+    template <internal::chrono_time_point TimePoint>
     friend constexpr bool operator==(const instant& a, const TimePoint& b) noexcept {
         return a == instant(b);
     }
-    template <chrono_time_point TimePoint>
+    template <internal::chrono_time_point TimePoint>
     friend constexpr auto operator<=>(const instant& a, const TimePoint& b) noexcept {
         return a <=> instant(b);
     }

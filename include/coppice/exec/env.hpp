@@ -1,7 +1,7 @@
-// Environments: prop, env, get_env, and how adaptors pass a receiver's environment to their child.
+// Environments: prop, env, and get_env.
 #pragma once
 // An environment answers queries: env.query(tag, args...). Environments are small values or hold
-// pointers. Queries do not throw. Source: [exec.queryable], [exec.envs], [exec.snd.expos].
+// pointers. Queries do not throw. Source: [exec.queryable], [exec.envs].
 
 #include <coppice/exec/internal/product.hpp>
 
@@ -9,8 +9,10 @@
 
 namespace coppice {
 
-// Returns true if adaptors pass this query on. Source: [exec.fwd.env].
+// Source: [exec.fwd.env].
 struct forwarding_query_t {
+    // Returns true if adaptors pass `query` on from their receiver to their child: its query() of
+    // this tag says so, or it is derived from forwarding_query_t.
     template <class Query>
     constexpr bool operator()(const Query& query) const noexcept {
         if constexpr (requires { query.query(*this); }) {
@@ -29,13 +31,17 @@ inline constexpr forwarding_query_t forwarding_query{};
 
 namespace coppice::execution {
 
+// A query that adaptors pass on.
 template <class Query>
 concept is_forwarding_query = forwarding_query(Query{});
 
+// An environment that answers a query with these arguments.
 template <class Env, class Query, class... Args>
 concept has_query = requires(const Env& env, Query query, Args&&... args) {
     env.query(query, static_cast<Args&&>(args)...);
 };
+
+namespace internal {
 
 template <class ValueType>
 struct prop_like {
@@ -43,12 +49,15 @@ struct prop_like {
     const ValueType& query(auto) const noexcept { std::terminate(); }
 };
 
+}  // namespace internal
+
 // A queryable object with one answer. Source: [exec.prop].
 template <class QueryTag, class ValueType>
 struct prop {
-    [[no_unique_address]] QueryTag query_tag;
-    [[no_unique_address]] ValueType value;
+    [[no_unique_address]] QueryTag query_tag;  // the query that it answers
+    [[no_unique_address]] ValueType value;     // the answer
 
+    // Holds `v`. A std::reference_wrapper is unwrapped: the prop then refers to its object.
     constexpr prop(QueryTag tag,
                    ValueType v) noexcept(std::is_nothrow_constructible_v<ValueType, ValueType>)
         : query_tag(tag), value(static_cast<ValueType&&>(v)) {}
@@ -57,7 +66,7 @@ struct prop {
     prop& operator=(const prop&) = delete;
 
     constexpr const ValueType& query(QueryTag, auto&&...) const noexcept {
-        static_assert(internal::callable<QueryTag, prop_like<ValueType>>,
+        static_assert(internal::callable<QueryTag, internal::prop_like<ValueType>>,
                       "prop's first argument must be a query object");
         return value;
     }
@@ -68,6 +77,7 @@ prop(QueryTag, ValueType) -> prop<QueryTag, std::unwrap_reference_t<ValueType>>;
 // Joins several queryable objects. The first that knows an answer gives it. Source: [exec.env].
 template <internal::queryable... Envs>
 struct env {
+    // Holds each of `envs`. A std::reference_wrapper is unwrapped.
     constexpr explicit(sizeof...(Envs) == 1)
         env(Envs... envs) noexcept((std::is_nothrow_constructible_v<Envs, Envs> && ...))
         : envs_(internal::construct_each(), static_cast<Envs&&>(envs)...) {}
@@ -125,53 +135,5 @@ inline constexpr get_env_t get_env{};
 // The environment of a receiver, or the attributes of a sender. Source: [exec.env].
 template <class T>
 using env_of_t = decltype(get_env(std::declval<T>()));
-
-// The part of an environment that passes through an adaptor: forwarding queries. FWD-ENV of the
-// draft.
-template <class Env>
-class fwd_env {
-public:
-    constexpr explicit fwd_env(Env&& base) noexcept : base_(static_cast<Env&&>(base)) {}
-
-    template <class Query, class... Args>
-        requires is_forwarding_query<Query> && has_query<Env, Query, Args...>
-    constexpr decltype(auto) query(Query tag, Args&&... args) const
-        noexcept(noexcept(std::declval<const Env&>().query(tag, static_cast<Args&&>(args)...))) {
-        return static_cast<const Env&>(base_).query(tag, static_cast<Args&&>(args)...);
-    }
-
-private:
-    [[no_unique_address]] Env base_;
-};
-
-template <class Env>
-inline constexpr bool forwards_all = false;  // true if every query passes
-template <>
-inline constexpr bool forwards_all<env<>> = true;
-template <class Env>
-inline constexpr bool forwards_all<fwd_env<Env>> = true;
-
-template <class Env>
-constexpr decltype(auto) forward_env(Env&& base) noexcept {
-    if constexpr (forwards_all<std::remove_cvref_t<Env>>) {
-        return static_cast<Env>(base);
-    } else {
-        return fwd_env<Env>(static_cast<Env&&>(base));
-    }
-}
-template <class Env>
-using fwd_env_t = decltype(execution::forward_env(std::declval<Env>()));
-
-// The environment that a child sees if its adaptor changes nothing.
-template <class Rcvr>
-using child_env_t = fwd_env_t<env_of_t<const Rcvr&>>;
-template <class Rcvr>
-constexpr child_env_t<Rcvr> child_env(const Rcvr& rcvr) noexcept {
-    return execution::forward_env(execution::get_env(rcvr));
-}
-
-// First answers before Second. JOIN-ENV of the draft.
-template <class First, class Second>
-using join_env_t = env<First, Second>;
 
 }  // namespace coppice::execution

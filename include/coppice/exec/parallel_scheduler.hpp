@@ -180,15 +180,16 @@ private:
     backend_storage storage_;
 };
 
+namespace internal {
+
 // For a parallel_scheduler in a task_scheduler: the backend makes the calls, as without the
 // task_scheduler.
 template <>
 struct bulk_in_place<parallel_scheduler> {
-    using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
-
     class operation final : public any_operation_base {
     public:
-        operation(const parallel_scheduler& sch, std::size_t n, proxy& r, bool chunked) noexcept
+        operation(const parallel_scheduler& sch, std::size_t n, bulk_proxy& r,
+                  bool chunked) noexcept
             : calls_(sch), count_(n), proxy_(r), chunked_(chunked) {}
         void start() noexcept override {
             if (chunked_) {
@@ -201,11 +202,11 @@ struct bulk_in_place<parallel_scheduler> {
     private:
         parallel_scheduler_calls calls_;
         std::size_t count_;
-        proxy& proxy_;
+        bulk_proxy& proxy_;
         bool chunked_;
     };
     template <class Place>
-    static void start(const parallel_scheduler& sch, std::size_t n, proxy& r, bool chunked,
+    static void start(const parallel_scheduler& sch, std::size_t n, bulk_proxy& r, bool chunked,
                       const Place& place) noexcept {
         static_assert(any_operation_storage::fits<operation>);  // so it does not throw
         place.template emplace<operation>(
@@ -213,6 +214,8 @@ struct bulk_in_place<parallel_scheduler> {
         place.start();
     }
 };
+
+}  // namespace internal
 
 // True if a sender's child says on which parallel_scheduler it completes.
 template <class Sndr, class Env>

@@ -5,7 +5,9 @@
 
 #include <coppice/exec/domain.hpp>
 #include <coppice/exec/internal/awaitable.hpp>
+#include <coppice/exec/internal/fwd_env.hpp>
 #include <coppice/exec/internal/refused_await.hpp>
+#include <coppice/exec/internal/signature_sets.hpp>
 
 namespace coppice::execution {
 

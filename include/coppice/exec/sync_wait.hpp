@@ -82,7 +82,7 @@ struct no_result {};
 
 // The domain where the sender completes chooses the implementation.
 template <class Sndr>
-using sync_wait_domain = execution::completion_domain_of_t<Sndr, sync_wait_env>;
+using sync_wait_domain = execution::internal::completion_domain_of_t<Sndr, sync_wait_env>;
 
 // Blocks until the sender has completed. Returns the values, or nothing if it was stopped.
 // Errors: throws the sender's error: the exception of an exception_ptr, an error_code as a

@@ -77,7 +77,7 @@ private:
         }
     }
     using token_type = stop_token_of_t<execution::env_of_t<Rcvr>>;
-    using stop_type = execution::inplace_token_of<token_type>;
+    using stop_type = execution::internal::inplace_token_of<token_type>;
     token_type token() const noexcept {
         return get_stop_token(execution::get_env(this->state_->rcvr));
     }

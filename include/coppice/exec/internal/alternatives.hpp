@@ -5,8 +5,8 @@
 
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/internal/product.hpp>
+#include <coppice/exec/internal/signature_sets.hpp>
 
 #include <cstddef>
 #include <new>

@@ -15,6 +15,7 @@
 #include <coppice/exec/execution_policy.hpp>
 #include <coppice/exec/internal/alternatives.hpp>
 #include <coppice/exec/internal/bulk_sender.hpp>
+#include <coppice/exec/internal/inplace_token_of.hpp>
 #include <coppice/exec/internal/receiver_proxy.hpp>
 
 #include <cstddef>
@@ -70,11 +71,11 @@ protected:
 private:
     enum class phase : unsigned char { idle, running, over };
 
-    any_env query_env() const noexcept final {
-        return any_env(token_.get(), execution::get_env(rcvr));
+    internal::any_env query_env() const noexcept final {
+        return internal::any_env(token_.get(), execution::get_env(rcvr));
     }
 
-    inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
+    internal::inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
     phase phase_ =
         phase::idle;  // written before the backend is called, and by the completing thread
 };

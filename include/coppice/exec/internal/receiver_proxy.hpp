@@ -3,7 +3,7 @@
 // An operation derives from one of the two proxies, which completes the operation's receiver.
 // Source: [exec.parschedrepl.recvproxy].
 
-#include <coppice/exec/any_sender.hpp>
+#include <coppice/exec/internal/erased_receiver.hpp>
 
 #include <cstddef>
 #include <exception>
@@ -38,7 +38,7 @@ public:
 
 protected:
     ~receiver_proxy() = default;
-    virtual any_env query_env() const noexcept = 0;
+    virtual internal::any_env query_env() const noexcept = 0;
 };
 
 struct bulk_item_receiver_proxy : receiver_proxy {

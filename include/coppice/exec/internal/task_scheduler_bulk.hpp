@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Completes inside start(), which must run on an agent of Sch. The draft's just-sndr-like.
 template <class Sch>
@@ -72,7 +72,7 @@ public:
     void set_value() && noexcept { proxy_->set_value(); }
     template <class Error>
     void set_error(Error&& error) && noexcept {
-        proxy_->set_error(internal::as_exception(static_cast<Error&&>(error)));
+        proxy_->set_error(as_exception(static_cast<Error&&>(error)));
     }
     void set_stopped() && noexcept { proxy_->set_stopped(); }
     any_env get_env() const noexcept {
@@ -87,10 +87,8 @@ private:
 // The function of the second bulk: executes a range of the first one.
 template <class Tag>
 class execute_proxy {
-    using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
-
 public:
-    explicit execute_proxy(proxy& r) noexcept : proxy_(&r) {}
+    explicit execute_proxy(bulk_proxy& r) noexcept : proxy_(&r) {}
     void operator()(std::size_t begin, std::size_t end) const noexcept {
         proxy_->execute(begin, end);
     }
@@ -101,16 +99,14 @@ public:
     }
 
 private:
-    proxy* proxy_;
+    bulk_proxy* proxy_;
 };
 
 template <class Sch>
 struct bulk_in_place {
-    using proxy = parallel_scheduler_replacement::bulk_item_receiver_proxy;
-
     // Called on an agent of `sch`: executes [0, n) there, and completes r.
     template <class Place>
-    static void start(const Sch& sch, std::size_t n, proxy& r, bool chunked,
+    static void start(const Sch& sch, std::size_t n, bulk_proxy& r, bool chunked,
                       const Place& place) noexcept {
         try {
             if (chunked) {
@@ -127,14 +123,14 @@ struct bulk_in_place {
 
 private:
     template <class Tag, class Place>
-    static void connect(const Sch& sch, std::size_t n, proxy& r, const Place& place) {
+    static void connect(const Sch& sch, std::size_t n, bulk_proxy& r, const Place& place) {
         using function = execute_proxy<Tag>;
         using data = bulk_data<parallel_policy, std::size_t, function>;
         using sender_type = bulk_sender<Tag, data, agent_sender<Sch>>;
-        using operation = any_connected<sender_type, proxy_receiver<proxy>>;
+        using operation = any_connected<sender_type, proxy_receiver<bulk_proxy>>;
         place.template emplace<operation>([&sch, n, &r] {
             return operation(sender_type(data(par, n, function(r)), agent_sender<Sch>(sch)),
-                             proxy_receiver<proxy>(r));
+                             proxy_receiver<bulk_proxy>(r));
         });
     }
 };
@@ -146,9 +142,8 @@ public:
     explicit task_scheduler_calls(const task_scheduler& sch) noexcept : sch_(sch) {}
 
     template <class Tag>
-    void start(std::size_t items,
-               parallel_scheduler_replacement::bulk_item_receiver_proxy& r) noexcept {
-        sch_.start_bulk(storage_, items, r, std::is_same_v<Tag, bulk_chunked_t>);
+    void start(std::size_t items, bulk_proxy& r) noexcept {
+        sch_.held().start_bulk(storage_, items, r, std::is_same_v<Tag, bulk_chunked_t>);
     }
 
 private:
@@ -197,4 +192,4 @@ struct task_scheduler_bulk {
     }
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

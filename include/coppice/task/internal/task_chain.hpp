@@ -182,7 +182,7 @@ public:
                         // together
     end_of_body& to_be_awaited() noexcept { return *this; }
 #else
-    auto to_be_awaited() noexcept { return awaiter_reference<end_of_body>(*this); }
+    auto to_be_awaited() noexcept { return internal::awaiter_reference<end_of_body>(*this); }
 #endif
 
 protected:

@@ -109,7 +109,7 @@ public:
     template <class Promise>
         requires(!followed_directly<Promise>)
     auto as_awaitable(Promise& promise) {
-        return execution::sender_awaitable<await_operation, Promise>(
+        return execution::internal::sender_awaitable<await_operation, Promise>(
             static_cast<await_operation&&>(*this), promise);
     }
 
