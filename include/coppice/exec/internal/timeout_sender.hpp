@@ -20,6 +20,7 @@
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/attrs.hpp>
 #include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
