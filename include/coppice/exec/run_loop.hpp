@@ -3,14 +3,14 @@
 // Schedule, push, and finish from any thread; run from one at a time. Source: [exec.run.loop];
 // timers are ours.
 
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/no_fork_context.hpp>
-#include <coppice/base/lifetime.hpp>
 #include <coppice/exec/internal/run_loop_operation.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
 namespace coppice::execution {
 
-class [[gnu::visibility("default")]] run_loop : immovable {
+class [[gnu::visibility("default")]] run_loop {
 public:
     // What the queue holds. The operations of schedule() derive from it.
     using item = internal::run_loop_item;
@@ -42,7 +42,7 @@ public:
     void push_back(item& pushed) noexcept { queue_.push_back(pushed); }
 
 private:
-    internal::run_loop_queue queue_;
+    internal::run_loop_queue queue_;  // immovable, and so the loop is
     bool running_ = false;  // the runner's
 };
 

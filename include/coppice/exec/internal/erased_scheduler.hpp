@@ -158,16 +158,16 @@ public:
         return get_forward_progress_guarantee(sch());
     }
     const fork_team* team() const noexcept override { return get_fork_team_t()(sch()); }
-    void schedule_into(any_operation_storage& storage, schedule_receiver rcvr) const override {
+    void schedule_into(any_operation_storage& to, schedule_receiver rcvr) const override {
         using sender_type = schedule_result_t<const Sch&>;
         using receiver_type = std::conditional_t<infallible_scheduler<Sch, any_env>,
                                                  schedule_receiver, unfailing_receiver>;
         using operation = any_connected<sender_type, receiver_type>;
-        place(storage).template emplace<operation>(
+        place(to).template emplace<operation>(
             [this, &rcvr] { return operation(execution::schedule(sch()), receiver_type(rcvr)); });
     }
     // The completion may destroy *this.
-    void start_bulk(any_operation_storage& storage, std::size_t n, bulk_proxy& r,
+    void start_bulk(any_operation_storage& at, std::size_t n, bulk_proxy& r,
                     bool chunked) const noexcept override {
         using domain = decltype(get_completion_domain<set_value_t>(std::declval<const Sch&>(),
                                                                    std::declval<const any_env&>()));
@@ -179,7 +179,7 @@ public:
                 requires { sizeof(bulk_in_place<Sch>); },
                 "a task_scheduler is given a scheduler with a domain of its own: include "
                 "<coppice/exec/bulk.hpp> first, which its bulk needs");
-            bulk_in_place<Sch>::start(sch(), n, r, chunked, place(storage));
+            bulk_in_place<Sch>::start(sch(), n, r, chunked, place(at));
         }
     }
     bool has_timers() const noexcept override { return has_usable_timers<Sch>(); }
@@ -191,12 +191,12 @@ public:
             return {};
         }
     }
-    void schedule_after_into(timer_storage& storage, schedule_receiver rcvr,
+    void schedule_after_into(timer_storage& to, schedule_receiver rcvr,
                              time_span span) const override {
         if constexpr (has_usable_timers<Sch>()) {
             using sender_type = call_result_t<schedule_after_t, const Sch&, time_span>;
             using operation = any_connected<sender_type, schedule_receiver>;
-            place(storage).template emplace<operation>([this, span, &rcvr] {
+            place(to).template emplace<operation>([this, span, &rcvr] {
                 return operation(execution::schedule_after(sch(), span), rcvr);
             });
         } else {
@@ -214,8 +214,8 @@ private:
     }
     const Sch& sch() const noexcept { return get().scheduler; }
     template <class Storage>
-    auto place(Storage& storage) const noexcept {
-        return operation_place(storage, get().allocator);
+    auto place(Storage& at) const noexcept {
+        return operation_place(at, get().allocator);
     }
     Held held_;
 };
