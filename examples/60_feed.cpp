@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <deque>
 #include <map>
@@ -11,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,7 +33,7 @@ struct high {
 
 // [inbox]
 // What passes from contracts to a task: any thread puts, one task takes. Taking is an operation as
-// those of the library are: awaited, given a callback, or blocked on.
+// those of the library are: awaited, given a callback, or blocked on; and it heeds a stop.
 class inbox {
 public:
     template <class Token = use_await_t>
@@ -43,36 +43,67 @@ public:
     }
     void put(high item) {
         std::unique_lock lock(mutex_);
-        if (!waiting_) return items_.push_back(std::move(item));
-        completion<high> taker = *std::exchange(waiting_, std::nullopt);
+        if (waiting_ == nullptr) return items_.push_back(std::move(item));
+        taking& taker = *std::exchange(waiting_, nullptr);
         lock.unlock();
-        std::move(taker)(no_error, std::move(item));  // the task goes on, on its own scheduler
+        taker.end(no_error, std::move(item));  // the task goes on, on its own scheduler
     }
 
 private:
+    // The thread that takes it out of `waiting_` ends it.
     class taking {
     public:
         explicit taking(inbox& from) noexcept : from_(&from) {}
-        void operator()(completion<high> done) noexcept { from_->take(done); }
+        taking(taking&& uncalled) noexcept : from_(uncalled.from_) {}
+        void operator()(completion<high> done) noexcept {
+            done_ = done;
+            on_stop_.emplace(get_stop_token(ex::get_env(done)), stop{this});
+            from_->take(*this);
+        }
+        void end(std::error_code error, high item) noexcept {
+            on_stop_.reset();                          // first: waits for a stop() that is running
+            std::move(done_)(error, std::move(item));  // the last thing: *this may be gone
+        }
 
     private:
+        friend inbox;
+        struct stop {
+            taking* self;
+            void operator()() const noexcept { self->from_->stop(*self); }
+        };
         inbox* from_;
+        completion<high> done_;
+        std::optional<inplace_stop_callback<stop>> on_stop_;
+        bool stopped_ = false;  // before it waited
     };
-    void take(completion<high> done) noexcept {
+    void take(taking& taker) noexcept {
         std::unique_lock lock(mutex_);
-        if (items_.empty()) {
-            waiting_ = done;
+        if (items_.empty() && !taker.stopped_) {
+            waiting_ = &taker;
             return;
         }
-        high item = std::move(items_.front());
-        items_.pop_front();
+        high item;
+        std::error_code error = std::make_error_code(std::errc::operation_canceled);
+        if (!taker.stopped_) {
+            item = std::move(items_.front());
+            items_.pop_front();
+            error = no_error;
+        }
         lock.unlock();
-        std::move(done)(no_error, std::move(item));
+        taker.end(error, std::move(item));
+    }
+    void stop(taking& taker) noexcept {
+        std::unique_lock lock(mutex_);
+        taker.stopped_ = true;
+        if (waiting_ != &taker) return;  // it has its item, or looks before it waits
+        waiting_ = nullptr;
+        lock.unlock();
+        taker.end(std::make_error_code(std::errc::operation_canceled), high());
     }
 
     std::mutex mutex_;
     std::deque<high> items_;
-    std::optional<completion<high>> waiting_;
+    taking* waiting_ = nullptr;
 };
 // [/inbox]
 
@@ -122,14 +153,14 @@ private:
 // [/book]
 
 // [receive]
-// Reads the feed on the loop and does nothing else there: "NAME PRICE", until "end".
+// Reads the feed on the loop and does nothing else there: "NAME PRICE" again and again.
 task<> receive(io::udp::socket& socket, std::map<std::string, book, std::less<>>& books) {
     std::array<char, 64> packet;
     for (;;) {
         const auto got = co_await socket.receive_from(std::as_writable_bytes(std::span(packet)));
         const std::string_view text(packet.data(), got.size);
         const std::size_t space = text.find(' ');
-        if (space == text.npos) co_return;
+        if (space == text.npos) continue;
         int price = 0;
         std::from_chars(text.data() + space + 1, text.data() + text.size(), price);
         const auto found = books.find(text.substr(0, space));
@@ -141,7 +172,7 @@ task<> receive(io::udp::socket& socket, std::map<std::string, book, std::less<>>
 // [answer]
 // The task at the other end: one after the other, back to whom they came from.
 task<> answer(io::udp::socket& socket, inbox& from) {
-    for (int i = 0; i != 4; ++i) {
+    for (;;) {
         const high found = co_await from.next();
         const std::string text = found.name + " high " + std::to_string(found.price);
         co_await socket.send_to(std::as_bytes(std::span(text)), found.source);
@@ -149,57 +180,46 @@ task<> answer(io::udp::socket& socket, inbox& from) {
 }
 // [/answer]
 
-// The other side: sends ticks, and collects answers until it has seen so many.
-task<std::vector<std::string>> feed(io::udp::socket& socket, io::endpoint to) {
+// The other side: sends ticks, collects answers until it has seen so many, and presses Ctrl-C.
+task<> feed(io::udp::socket& socket, io::endpoint to, std::vector<std::string>& answers) {
     for (const char* const text : {"OAK 10", "ASH 7", "OAK 9", "ASH 8", "OAK 12", "ELM 1"}) {
         co_await socket.send_to(std::as_bytes(std::span(std::string_view(text))), to);
     }
-    std::vector<std::string> answers;
     std::array<char, 64> packet;
     while (answers.size() != 4) {
         const auto got = co_await socket.receive_from(std::as_writable_bytes(std::span(packet)));
         answers.emplace_back(packet.data(), got.size);
     }
-    co_await socket.send_to(std::as_bytes(std::span(std::string_view("end"))), to);
-    co_return answers;
+    std::raise(SIGINT);
+}
+
+task<> serve(io::context& loop, inbox& found, std::map<std::string, book, std::less<>>& books,
+             std::vector<std::string>& answers) {
+    io::udp::socket ours(loop, io::loopback(0));
+    io::udp::socket theirs(loop, io::loopback(0));
+    co_await ex::when_all(receive(ours, books), answer(ours, found),
+                          feed(theirs, ours.local(), answers));
 }
 
 }  // namespace
 
 int main() {
-    io::context loop;
-    io::udp::socket ours(loop, io::loopback(0));
-    io::udp::socket theirs(loop, io::loopback(0));
     inbox found;
-    blocking_work_contract_group group(16);
+    contract_pool workers(2);
     std::map<std::string, book, std::less<>> books;
     for (const char* const name : {"OAK", "ASH"}) {
-        books.try_emplace(name, group, found, name);
+        books.try_emplace(name, workers.group(), found, name);
     }
-    inplace_stop_source done;
-    std::vector<std::thread> workers;
-    for (int i = 0; i != 2; ++i) {
-        workers.emplace_back([&] {
-            while (group.execute_next_contract(done.get_token())) {
-            }
-        });
-    }
-    std::optional<io::context::work_guard> guard(loop);
-    std::thread network([&] { loop.run(); });
-
-    auto both = this_thread::sync_wait(ex::starts_on(
-        loop.get_scheduler(),
-        ex::when_all(receive(ours, books), answer(ours, found), feed(theirs, ours.local()))));
-    done.request_stop();
-    for (std::thread& worker : workers) worker.join();
-    guard.reset();
-    network.join();
+    std::vector<std::string> answers;
+    const bool ended =
+        io::run([&](io::context& loop) { return serve(loop, found, books, answers); },
+                {.stop_on = {SIGINT, SIGTERM}});
 
     // Each instrument's answers are in order; the instruments are not in step with each other.
-    std::vector<std::string> said = std::get<0>(std::move(*both));
     for (const char* const name : {"ASH", "OAK"}) {
-        for (const std::string& each : said) {
+        for (const std::string& each : answers) {
             if (each.starts_with(name)) std::puts(each.c_str());
         }
     }
+    std::puts(ended ? "ended" : "stopped");
 }

@@ -30,14 +30,8 @@ template <class T>
     requires nlohmann::detail::is_compatible_type<nlohmann::json, T>::value
 struct coppice::http::json_codec<T> {
     using malformed = nlohmann::json::exception;  // the client's fault: 400
-    static T parse(std::string_view text) {
-        const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-            if (depth > 100) throw http::bad_request("the JSON is nested too deeply");
-            return true;
-        };
-        const nlohmann::json value = nlohmann::json::parse(text, shallow);
-        return value.get<T>();
-    }
+    static constexpr std::size_t depth_max = 100;
+    static T parse(std::string_view text) { return nlohmann::json::parse(text).get<T>(); }
     static std::string print(const T& value) { return nlohmann::json(value).dump(); }
 };
 // [/codec]

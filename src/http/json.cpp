@@ -40,6 +40,27 @@ void refuse_json() {
     throw bad_request("the body is not the JSON that is expected here");
 }
 
+// Counts as a parser goes: what is wrong before a bracket ends the parser before it gets there.
+void refuse_deep_json(std::string_view text, std::size_t depth_max) {
+    std::size_t depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (in_string) {
+            if (c == '\\') ++i;  // an escaped quote ends no string
+            in_string = c != '"';
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > depth_max) throw bad_request("the JSON is nested too deeply");
+        } else if (c == ']' || c == '}') {
+            if (depth != 0) --depth;
+        } else if (c == '/' || c == '\'') {
+            refuse_json();  // a comment could hide a quote, and the quote brackets
+        }
+    }
+}
+
 task<std::string> read_whole(request& r, std::size_t bytes_max) {
     body_reader& body = unread_body(r);
     const std::optional<std::uint64_t> length = r.head().content_length();

@@ -311,6 +311,7 @@ private:
     task<step> run_handler(exchange& e);
     step conclude(exchange& e, std::optional<response> made, const std::exception_ptr& error,
                   const request& r);
+    std::optional<response> answer_to_stopped(exchange& e);
     void begin_run(exchange& e);
     void end_run(exchange& e) noexcept;
     void request_stop() noexcept;

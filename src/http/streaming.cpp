@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -141,6 +142,7 @@ public:
     bool has_begun() const noexcept override { return begun_; }
     task<std::string_view> read() override {
         serving_loop& loop = connection_.loop_;
+        turn_to_read turn(*this);
         for (;;) {
             if (const std::string_view piece = next_piece(); ended_ || !piece.empty()) {
                 begun_ = true;
@@ -161,7 +163,10 @@ public:
                 }
             }
             // What has arrived nevertheless is for the next call.
-            if (!received || stop.stop_requested()) co_await execution::just_stopped();
+            if (!received || stop.stop_requested()) {
+                turn.end();  // the frame may outlive the stop
+                co_await execution::just_stopped();
+            }
         }
     }
 
@@ -171,6 +176,29 @@ public:
     std::string take_rest() { return bytes_.substr(at_); }
 
 private:
+    // Held by the read() that is under way. Errors: std::logic_error if another one is: the two
+    // would wait in one place, and one of them forever.
+    class turn_to_read : coppice::immovable {
+    public:
+        explicit turn_to_read(incoming_body& body) : body_(&body) {
+            const std::lock_guard lock(body.turns_);  // a wrong program reads on two threads
+            if (body.reading_) {
+                throw std::logic_error(
+                    "a body is read twice at the same time: await one read() before the next");
+            }
+            body.reading_ = true;
+        }
+        ~turn_to_read() { end(); }
+        void end() noexcept {
+            if (body_ == nullptr) return;
+            const std::lock_guard lock(body_->turns_);
+            std::exchange(body_, nullptr)->reading_ = false;
+        }
+
+    private:
+        incoming_body* body_;
+    };
+
     static limits limits_of(connection& c) noexcept {
         limits l = c.loop_.options.limits;
         l.body_bytes_max = saturating_cast<std::size_t>(c.loop_.options.streamed_body_bytes_max);
@@ -246,7 +274,9 @@ private:
     std::uint64_t received_ = 0;  // bytes since the handler's first wait
     duration taken_{};            // time that the client took to send them
     std::size_t kept_ = 0;        // bytes of the budget, for what the handler collects
-    bool begun_ = false;          // read() has given a piece, or the end
+    std::mutex turns_;
+    bool reading_ = false;  // a read() is under way; under turns_
+    bool begun_ = false;    // read() has given a piece, or the end
     bool chunked_;
     bool ended_;           // nothing more belongs to the body
     bool asked_;           // the client is not waiting for 100 (Continue)

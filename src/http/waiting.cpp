@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace coppice::http {
@@ -383,13 +384,24 @@ connection::step connection::conclude(exchange& e, std::optional<response> made,
                                       const std::exception_ptr& error, const request& r) {
     if (error) made = answer_to(e, error);
     if (!away_ && !socket_.is_open()) return step::gone;  // cut off in the meantime
-    if (!made) {
-        ++e.stops;
-        const bool late = loop_.context.now() >= e.origin.deadline;
-        if (e.stop->stop_requested() && !late) return step::gone;
-        made = response::status(503, static_text::promised(overdue_reason));
-    }
+    if (!made) made = answer_to_stopped(e);
+    if (!made) return step::gone;
     return finish(e, std::move(*made), r);
+}
+
+// Makes the answer to the request of a handler that was stopped; nothing if its client has gone.
+std::optional<response> connection::answer_to_stopped(exchange& e) {
+    const bool late = loop_.context.now() >= e.origin.deadline;
+    if (!late && !e.stop->stop_requested()) {  // by something of its own
+        report_exception(e, std::make_exception_ptr(std::logic_error(
+                                "a handler was stopped by something of its own, though its client "
+                                "waits and its time is not up: handle the stop of what it awaits, "
+                                "for example with stopped_as_optional")));
+        return response::status(500);
+    }
+    ++e.stops;
+    if (!late) return std::nullopt;
+    return response::status(503, static_text::promised(overdue_reason));
 }
 
 // Engages the stop source, and starts to watch for the client's end and its next requests.

@@ -1,5 +1,6 @@
 // http/body.hpp through a server: streamed answers and requests, their back-pressure and their
 // ends.
+#include <coppice/exec/when_all.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
@@ -338,6 +339,47 @@ TEST_P(bodies_on, a_client_that_leaves_during_its_body_stops_the_handler) {
     }
     while (server->statistics().open != 0) std::this_thread::yield();
     EXPECT_EQ(server->statistics().stopped, 1u);
+}
+
+TEST_P(bodies_on, a_second_read_at_the_same_time_is_refused_and_the_body_can_still_be_read) {
+    atomic<bool> refused{false};
+    http::router r = routes();
+    r.post("/both", http::read_body([](request& q) -> task<response> {
+               co_await execution::when_all(q.incoming().read(), q.incoming().read());
+               co_return response::text("read");
+           }))
+        .post("/both-then-alone", http::read_body([&](request& q) -> task<response> {
+                  std::string said;
+                  try {
+                      co_await execution::when_all(q.incoming().read(), q.incoming().read());
+                  } catch (const std::logic_error& refusal) {
+                      said = refusal.what();
+                  }
+                  refused.store(true, release);
+                  // What was stopped has taken nothing.
+                  for (std::string_view piece = co_await q.incoming().read(); !piece.empty();) {
+                      said.append(piece);
+                      piece = co_await q.incoming().read();
+                  }
+                  co_return response::text(said);
+              }));
+    http::server_options o = options_of(GetParam());
+    atomic<int> faults{0};
+    o.on_exception = [&](const std::exception_ptr&) { faults.fetch_add(1, relaxed); };
+    running_server server(std::move(o), std::move(r));
+    const std::string head = "HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n";
+    client first(server.port());
+    ASSERT_TRUE(first.send("POST /both " + head + "\r\n"));
+    EXPECT_TRUE(has_status(first.receive(), 500));
+    EXPECT_EQ(faults.load(relaxed), 1);
+    client second(server.port());
+    ASSERT_TRUE(second.send("POST /both-then-alone " + head + "\r\n"));
+    while (!refused.load(acquire)) std::this_thread::yield();
+    ASSERT_TRUE(second.send("hello"));
+    const std::string answer = second.receive();
+    EXPECT_TRUE(body_of(answer).ends_with("hello")) << answer;
+    EXPECT_TRUE(body_of(answer).starts_with("a body is read twice")) << answer;
+    EXPECT_EQ(faults.load(relaxed), 1);
 }
 
 }  // namespace

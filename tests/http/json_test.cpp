@@ -22,11 +22,22 @@ struct by_nothing {
     int value;
 };
 struct by_any_exception {};
+struct by_two_levels {};
 struct unreadable {};
 struct library_error {};
 
+int two_levels_parsed = 0;
+
 }  // namespace
 
+template <>
+struct coppice::http::json_codec<by_two_levels> {
+    static constexpr std::size_t depth_max = 2;
+    static std::optional<by_two_levels> parse(std::string_view) {
+        ++two_levels_parsed;
+        return by_two_levels();
+    }
+};
 template <>
 struct coppice::http::json_codec<by_exception> {
     using malformed = library_error;
@@ -80,6 +91,37 @@ int status_of(std::string_view text) {
 TEST(json_codecs, may_throw_a_status_whatever_their_malformed_is) {
     EXPECT_EQ(status_of("told"), 422);
     EXPECT_EQ(status_of("else"), 400);
+}
+
+// What a parser of two levels is given; "": the text.
+std::string refusal_of(std::string_view text) {
+    const int before = two_levels_parsed;
+    try {
+        http::internal::parse_json<by_two_levels>(text);
+        EXPECT_EQ(two_levels_parsed, before + 1);
+        return "";
+    } catch (const http::status_error& error) {
+        EXPECT_EQ(two_levels_parsed, before);
+        EXPECT_EQ(error.status(), 400);
+        return error.what();
+    }
+}
+
+TEST(json_codecs, with_a_depth_parse_no_text_that_nests_deeper) {
+    for (const char* const text : {"", "1", "[[]]", "{\"a\": {}}", "[[], {}, [1]", "]]]]",
+                                   "[{}]}}][[", "\"", "\"\\", R"(["[[[", "\"[[[", "\\", []])"}) {
+        EXPECT_EQ(refusal_of(text), "") << text;
+    }
+    const std::string deep = "the JSON is nested too deeply";
+    for (const char* const text : {"[[[", "[[[]]]", "{\"a\":[{", "[\"\\\\\",[[", "}}}}[[["}) {
+        EXPECT_EQ(refusal_of(text), deep) << text;
+    }
+    EXPECT_EQ(refusal_of(std::string(1'000'000, '[')), deep);
+    // What a quote in a comment, or in another kind of string, would hide.
+    for (const char* const text : {"[/*\"*/[[[", "[//\"\n[[[", "['\"',[[["}) {
+        EXPECT_NE(refusal_of(text), "") << text;
+    }
+    EXPECT_EQ(refusal_of("[\"/*'\"]"), "");
 }
 
 http::router json_routes() {

@@ -1,4 +1,5 @@
 // When the server stops waiting: clients that leave, deadlines, limits on connections, drains.
+#include <coppice/exec/just.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/body.hpp>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <stdexcept>
 
 namespace {
 
@@ -195,6 +197,43 @@ TEST_P(stopping_on, a_handler_whose_time_is_up_is_stopped_and_its_client_gets_50
     if (server->pool() == nullptr) return;
     ASSERT_TRUE(c.send("GET /computes HTTP/1.1\r\nHost: a\r\n\r\n"));
     EXPECT_EQ(body_of(c.receive()), "gave up");
+}
+
+TEST_P(stopping_on, a_handler_that_stops_by_itself_is_a_fault_of_its_own_and_not_out_of_time) {
+    http::router r = routes();
+    r.get("/stops", [](request& q) -> task<response> {
+         co_await http::pause(q, 0ms);
+         co_await execution::just_stopped();
+         co_return response::text("never");
+     }).post("/stops", http::read_body([](request& q) -> task<response> {
+                 (void)co_await q.incoming().read();
+                 co_await execution::just_stopped();
+                 co_return response::text("never");
+             }));
+    http::server_options o = options_of(GetParam());
+    atomic<int> named{0};
+    o.on_exception = [&](const std::exception_ptr& error) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const std::logic_error& fault) {
+            const std::string_view said = fault.what();
+            if (said.starts_with("a handler was stopped")) named.fetch_add(1, release);
+        }
+    };
+    running_server server(std::move(o), std::move(r));
+    for (const char* const verb : {"GET", "POST"}) {
+        client c(server.port());
+        ASSERT_TRUE(c.send(std::string(verb) +
+                           " /stops HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"));
+        const std::string answer = c.receive();
+        EXPECT_TRUE(has_status(answer, 500)) << verb << answer;
+        EXPECT_EQ(answer.find("too long"), answer.npos) << verb << answer;
+        // The connection is as good as before.
+        ASSERT_TRUE(c.send(get_plain));
+        EXPECT_EQ(body_of(c.receive()), "plain");
+    }
+    EXPECT_EQ(named.load(acquire), 2);
+    EXPECT_EQ(server->statistics().stopped, 0u);  // by the server
 }
 
 TEST_P(stopping_on,

@@ -53,7 +53,7 @@ public:
     // Gives the next piece, "" at the end; the view is valid until the next call. The server
     // receives nothing between two calls, so a slow handler slows its client. Stops the caller if
     // the client goes away. Errors: http::refused if the body is malformed, too large, or too slow;
-    // the client is told.
+    // the client is told. std::logic_error while another read() waits; that one goes on.
     virtual task<std::string_view> read() = 0;
     // Counts `bytes` more toward what the server keeps for its clients
     // (server_options::buffered_bytes_max), until the handler has ended. For a handler that

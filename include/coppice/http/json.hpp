@@ -6,6 +6,7 @@
 //       requires nlohmann::detail::is_compatible_type<nlohmann::json, T>::value
 //   struct coppice::http::json_codec<T> {
 //       using malformed = nlohmann::json::exception;
+//       static constexpr std::size_t depth_max = 100;
 //       static T parse(std::string_view text) { return nlohmann::json::parse(text).get<T>(); }
 //       static std::string print(const T& value) { return nlohmann::json(value).dump(); }
 //   };
@@ -16,7 +17,9 @@
 // it throws a status_error. Any other exception is the program's fault, and is answered with 500.
 //
 // A client may send JSON that is nested a million levels deep. A library that copies or writes
-// recursively, as nlohmann-json does, needs a limit in parse(): examples/66_rest.cpp has one.
+// recursively, as nlohmann-json does, then overflows its stack: its codec needs `depth_max`. Text
+// that nests more arrays and objects is refused with 400 before parse() sees it. So is text with
+// comments or strings in single quotes, which JSON does not have, though a parser may take them.
 
 #include <coppice/http/message.hpp>
 #include <coppice/http/parameters.hpp>
@@ -66,6 +69,10 @@ void require_json(const request& r);
 // Throws a status_error, 400, for a text that is not JSON of the expected form.
 [[noreturn]] void refuse_json();
 
+// Throws a status_error, 400, for a text that nests more than `depth_max` arrays and objects, or
+// that has '/' or '\'' outside strings. Cost: one pass over the text.
+void refuse_deep_json(std::string_view text, std::size_t depth_max);
+
 // Reads a whole body, for a handler declared with read_body(). Errors: status_error, 413, beyond
 // `bytes_max`; http::refused, as body_reader::read() and keep(); std::logic_error for a body that
 // was read from before.
@@ -73,6 +80,9 @@ task<std::string> read_whole(request& r, std::size_t bytes_max);
 
 template <json_readable T>
 T parse_json(std::string_view text) {
+    if constexpr (requires { json_codec<T>::depth_max; }) {
+        internal::refuse_deep_json(text, json_codec<T>::depth_max);
+    }
     std::optional<T> value;
     try {
         value = json_codec<T>::parse(text);

@@ -120,8 +120,9 @@ struct server_options {
     // Called by the constructor with each reason why the server may not be able to serve as many
     // clients as its options say. Empty: the text goes to stderr.
     std::function<void(std::string_view)> on_warning = {};
-    // Called with an exception of a handler or a filter, unless it is a status_error. The client
-    // gets 500, unless it is gone or has got 503 already. Empty: the message goes to stderr.
+    // Called with an exception of a handler or a filter, unless it is a status_error, and with a
+    // std::logic_error if a handler's task was stopped by something of its own. The client gets
+    // 500, unless it is gone or has got 503 already. Empty: the message goes to stderr.
     std::function<void(std::exception_ptr)> on_exception = {};
 };
 

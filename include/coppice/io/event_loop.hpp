@@ -67,6 +67,7 @@ public:
     void drive(block_latch& done) noexcept;
     // Makes run() return after the completion that is under way. Stays in effect until restart().
     void stop() noexcept;
+    // Takes back stop(), also one that run() has not seen: for between two runs.
     void restart() noexcept { stopping_.store(false, internal::relaxed); }
     bool stopped() const noexcept { return stopping_.load(internal::relaxed); }
     backend kind() const noexcept { return ring_->kind(); }

@@ -22,7 +22,8 @@
 // that does not stop, if the signal killed it before. Only a turn of the loop sees the first
 // signal: while the work computes or blocks on the loop's thread, signals of `stop_on` do nothing.
 // context::stop() on the loop is a stop request too. After it, run() waits for the work alone, and
-// ends everything else with operation_canceled.
+// ends everything else with operation_canceled. The work must not call context::restart(): it takes
+// back a stop() that the loop has not seen.
 
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/internal/as_exception.hpp>
