@@ -42,7 +42,7 @@ public:
             operation* op_;
         };
         [[no_unique_address]] Rcvr rcvr_;
-        ex::stop_registration<token, stop> callback_;
+        ex::internal::stop_registration<token, stop> callback_;
     };
 
     template <class Self, class... Env>

@@ -26,7 +26,8 @@ public:
         for (auto& child : children_) child.destroy();
     }
     void start() noexcept {
-        on_stop_.engage(coppice::get_stop_token(ex::get_env(rcvr_)), ex::request_stop_of(source_));
+        on_stop_.engage(coppice::get_stop_token(ex::get_env(rcvr_)),
+                        ex::internal::request_stop_of(source_));
         for (auto& child : children_) ex::start(child.get());
     }
 
@@ -62,8 +63,8 @@ private:
     coppice::inplace_stop_source source_;
     coppice::internal::atomic<std::size_t> pending_{10};
     coppice::internal::atomic<bool> stopped_{false};
-    ex::stop_registration<coppice::inplace_stop_token,
-                          ex::request_stop_of<coppice::inplace_stop_source>>
+    ex::internal::stop_registration<coppice::inplace_stop_token,
+                                    ex::internal::request_stop_of<coppice::inplace_stop_source>>
         on_stop_;
     coppice::manual_lifetime<ex::connect_result_t<cancellable, child_receiver>> children_[10];
 };

@@ -76,7 +76,7 @@ private:
     }
     Complete complete_;
     coppice::internal::atomic<int> arrived_{0};
-    ex::stop_registration<Token, on_stop> callback_;
+    ex::internal::stop_registration<Token, on_stop> callback_;
 };
 
 struct never {

@@ -90,7 +90,8 @@ TEST(exec_snd_expos,
     static_assert(!ex::nothrow_connectable<decltype(ex::just(std::pmr::string())), receiver>);
     static_assert(
         ex::nothrow_connectable<decltype(ex::just(std::pmr::string())), probes::receiver<>>);
-    static_assert(!ex::uses_allocator_of<int, env> && ex::uses_allocator_of<std::pmr::string, env>);
+    static_assert(!ex::internal::uses_allocator_of<int, env> &&
+                  ex::internal::uses_allocator_of<std::pmr::string, env>);
 }
 
 }  // namespace

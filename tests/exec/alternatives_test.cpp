@@ -65,7 +65,7 @@ TEST(alternatives, hold_immovable_types_made_in_place) {
 TEST(completion_store, delivers_the_stored_completion_once_or_as_copies) {
     using sigs = ex::completion_signatures<ex::set_value_t(int, std::string), ex::set_error_t(int),
                                            ex::set_stopped_t()>;
-    ex::completion_store<sigs> store;
+    ex::internal::completion_store<sigs> store;
     EXPECT_TRUE(store.empty());
     store.keep(ex::set_value, 1, std::string("two"));
     probes::record r;
@@ -76,7 +76,8 @@ TEST(completion_store, delivers_the_stored_completion_once_or_as_copies) {
 }
 
 TEST(completion_store, an_exception_while_storing_becomes_the_completion) {
-    ex::completion_store<ex::completion_signatures<ex::set_value_t(const probes::throwing_copy&)>>
+    ex::internal::completion_store<
+        ex::completion_signatures<ex::set_value_t(const probes::throwing_copy&)>>
         store;
     probes::throwing_copy bad(1);
     bad.value = -1;
@@ -138,20 +139,20 @@ TEST(meta, sets_keep_the_first_of_equal_types) {
 TEST(stop_registration, runs_its_function_until_it_is_reset) {
     coppice::inplace_stop_source source;
     coppice::inplace_stop_source target;
-    using fn = ex::request_stop_of<coppice::inplace_stop_source>;
-    ex::stop_registration<coppice::inplace_stop_token, fn> registration;
+    using fn = ex::internal::request_stop_of<coppice::inplace_stop_source>;
+    ex::internal::stop_registration<coppice::inplace_stop_token, fn> registration;
     registration.engage(source.get_token(), fn(target));
     registration.reset();
     source.request_stop();
     EXPECT_FALSE(target.stop_requested());
-    ex::stop_registration<coppice::inplace_stop_token, fn> late;
+    ex::internal::stop_registration<coppice::inplace_stop_token, fn> late;
     late.engage(source.get_token(), fn(target));
     EXPECT_TRUE(target.stop_requested());
-    static_assert(std::is_empty_v<ex::stop_registration<coppice::never_stop_token, fn>>);
+    static_assert(std::is_empty_v<ex::internal::stop_registration<coppice::never_stop_token, fn>>);
 }
 
 TEST(start_race, only_the_second_of_starter_and_completion_continues) {
-    ex::start_race race;
+    ex::internal::start_race race;
     race.open();
     EXPECT_FALSE(race.completed());  // inside start(): the starter continues
     EXPECT_TRUE(race.returned());
@@ -162,7 +163,7 @@ TEST(start_race, only_the_second_of_starter_and_completion_continues) {
 
 TEST(start_race, exactly_one_of_two_threads_continues) {
     for (int round = 0; round != 2000; ++round) {
-        ex::start_race race;
+        ex::internal::start_race race;
         bool completion_goes_on = false;
         race.open();
         std::thread other([&] { completion_goes_on = race.completed(); });

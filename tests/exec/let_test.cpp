@@ -142,8 +142,8 @@ TEST(exec_let, several_completions_may_lead_to_several_senders) {
 
 TEST(exec_let, is_not_a_sender_if_the_function_does_not_return_one) {
     auto f = [](int&) { return 1; };
-    using sndr =
-        ex::let_sender<ex::let_value_t, ex::set_value_t, decltype(f), decltype(ex::just(1))>;
+    using sndr = ex::internal::let_sender<ex::let_value_t, ex::set_value_t, decltype(f),
+                                          decltype(ex::just(1))>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     static_assert(ex::is_pipeline_error<ex::signatures_of<sndr, ex::env<>>>);
 }

@@ -206,7 +206,8 @@ public:
             operation* op_;
         };
         Rcvr rcvr_;
-        ex::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, complete> callback_;
+        ex::internal::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, complete>
+            callback_;
     };
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

@@ -25,8 +25,8 @@ struct manual_resource {
         using item_type = item;
         manual_resource* owner;
         explicit scheduler(manual_resource& o) noexcept : owner(&o) {}
-        ex::scheduled_sender<scheduler> schedule() const noexcept {
-            return ex::scheduled_sender<scheduler>(*this);
+        ex::internal::scheduled_sender<scheduler> schedule() const noexcept {
+            return ex::internal::scheduled_sender<scheduler>(*this);
         }
         void enqueue(item& i) const noexcept { owner->items.push_back(&i); }
         ex::forward_progress_guarantee query(ex::get_forward_progress_guarantee_t) const noexcept {
@@ -58,7 +58,7 @@ struct counting_receiver {
 
 TEST(scheduled_sender, models_the_schedulers_concepts) {
     static_assert(ex::scheduler<manual_resource::scheduler>);
-    using sender = ex::scheduled_sender<manual_resource::scheduler>;
+    using sender = ex::internal::scheduled_sender<manual_resource::scheduler>;
     static_assert(ex::sender_in<sender, ex::env<>>);
     static_assert(std::same_as<ex::completion_signatures_of_t<sender, ex::env<>>,
                                ex::completion_signatures<ex::set_value_t()>>,

@@ -49,7 +49,7 @@ private:
         probes::receiver<ex::prop<ex::get_start_scheduler_t, probes::by_hand_context::scheduler>>;
     probes::by_hand_context context_;
     probes::record record_;
-    ex::connect_result_t<ex::scope_join_sender, receiver> op_;
+    ex::connect_result_t<ex::internal::scope_join_sender, receiver> op_;
 };
 
 template <class Scope>

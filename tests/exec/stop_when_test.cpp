@@ -44,7 +44,8 @@ TEST(exec_stop_when, a_token_that_cannot_stop_changes_nothing) {
 TEST(exec_stop_when, the_fused_token_runs_a_callback_once_for_two_stops) {
     coppice::inplace_stop_source a;
     coppice::inplace_stop_source b;
-    using token = ex::fused_stop_token<coppice::inplace_stop_token, coppice::inplace_stop_token>;
+    using token =
+        ex::internal::fused_stop_token<coppice::inplace_stop_token, coppice::inplace_stop_token>;
     static_assert(coppice::stoppable_token<token>);
     const token t(a.get_token(), b.get_token());
     EXPECT_TRUE(t.stop_possible());

@@ -38,7 +38,8 @@ TEST(exec_stopped_opt, several_values_become_an_optional_tuple_and_no_value_is_i
         std::is_same_v<
             ex::completion_signatures_of_t<two, ex::env<>>,
             ex::completion_signatures<ex::set_value_t(std::optional<std::tuple<int, char>>)>>);
-    static_assert(!ex::sender_in<ex::stopped_as_optional_sender<decltype(ex::just())>, ex::env<>>);
+    static_assert(
+        !ex::sender_in<ex::internal::stopped_as_optional_sender<decltype(ex::just())>, ex::env<>>);
 }
 
 TEST(exec_stopped_err, a_stop_becomes_the_given_error) {

@@ -94,7 +94,8 @@ TEST(exec_then, the_function_is_called_as_an_rvalue) {
 
 TEST(exec_then, is_not_a_sender_if_the_function_does_not_accept_the_values) {
     auto f = [](int*) {};
-    using sndr = ex::then_sender<ex::then_t, ex::set_value_t, decltype(f), decltype(ex::just(1))>;
+    using sndr =
+        ex::internal::then_sender<ex::then_t, ex::set_value_t, decltype(f), decltype(ex::just(1))>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     using error = ex::signatures_of<sndr, ex::env<>>;
     static_assert(ex::is_pipeline_error<error>);
@@ -150,7 +151,8 @@ TEST(exec_adapt_general, the_child_sees_the_forwarding_part_of_the_environment) 
     struct private_query {};
     using env = ex::env<ex::prop<coppice::get_stop_token_t, coppice::inplace_stop_token>,
                         ex::prop<private_query, int>>;
-    using seen = ex::env_of_t<ex::then_receiver<ex::set_value_t, int, probes::receiver<env>>>;
+    using seen =
+        ex::env_of_t<ex::internal::then_receiver<ex::set_value_t, int, probes::receiver<env>>>;
     static_assert(std::is_same_v<coppice::stop_token_of_t<seen>, coppice::inplace_stop_token>);
     static_assert(!ex::has_query<seen, private_query>);
 }

@@ -67,7 +67,7 @@ public:
             operation* op_;
         };
         using registration =
-            ex::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
+            ex::internal::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
         // The second of the two to add completes the operation.
         enum event : unsigned { registered = 1, called = 2, both = 3 };
         void arrive(event now) noexcept {

@@ -64,7 +64,7 @@ public:
         bool late_;
         Rcvr rcvr_;
         atomic<int> ready_{0};
-        ex::stop_registration<stop_token_of_t<ex::env_of_t<Rcvr>>, end> callback_;
+        ex::internal::stop_registration<stop_token_of_t<ex::env_of_t<Rcvr>>, end> callback_;
     };
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

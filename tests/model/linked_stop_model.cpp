@@ -37,7 +37,7 @@ struct passed_on
         using outer_token = decltype(std::declval<Outer&>().get_token());
         using inner_token = decltype(std::declval<Source&>().get_token());
         passed_on& test;
-        ex::linked_stop<Source, outer_token> link;
+        ex::internal::linked_stop<Source, outer_token> link;
         manual_lifetime<stop_callback_for_t<inner_token, complete>> callback;
     };
     Outer outer;

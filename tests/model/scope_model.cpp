@@ -11,7 +11,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-constexpr const char* scope_file = "include/coppice/exec/scope.hpp";
+constexpr const char* scope_file = "include/coppice/exec/internal/scope_state.hpp";
 
 // Destroys the scope when it completes, after reading what the operations wrote.
 template <class Test>
@@ -201,7 +201,7 @@ struct stop_and_poll : stop_test<stop_and_poll, 2> {
 // Two threads visit the records. The lock orders the visits.
 struct listing : test<listing, 2> {
     manual_lifetime<ex::simple_counting_scope> scope;
-    manual_lifetime<ex::scope_record> record;
+    manual_lifetime<ex::internal::scope_record> record;
     plain<int> visits;
 
     void before() {

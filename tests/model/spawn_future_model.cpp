@@ -10,7 +10,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-constexpr const char* future_file = "include/coppice/exec/spawn_future.hpp";
+constexpr const char* future_file = "include/coppice/exec/internal/future_state.hpp";
 
 // Checks that the scope was left, and destroys it.
 void end_scope(manual_lifetime<ex::simple_counting_scope>& scope) {

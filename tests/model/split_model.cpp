@@ -10,7 +10,7 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 using namespace model;
 
-constexpr const char* split_file = "include/coppice/exec/split.hpp";
+constexpr const char* split_file = "include/coppice/exec/internal/split_state.hpp";
 
 // A consumer that destroys its operation when it is completed.
 template <class Sndr, class Rcvr>

@@ -15,7 +15,7 @@ constexpr const char* race_file = "include/coppice/exec/internal/start_race.hpp"
 // The starter hands the operation over inside start(). The side that continues reads what both have
 // written, and destroys the race.
 struct handed_over : test<handed_over, 2> {
-    manual_lifetime<ex::start_race> race;
+    manual_lifetime<ex::internal::start_race> race;
     atomic<int> handed{0};
     plain<int> result;
     plain<int> started;

@@ -46,7 +46,8 @@ public:
         private:
             operation* op_;
         };
-        using registration = ex::stop_registration<stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
+        using registration =
+            ex::internal::stop_registration<stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
         void arrive() noexcept {
             if (arrivals_.fetch_add(1, acq_rel) != 1) return;
             for (registration& callback : callbacks_) callback.reset();

@@ -226,7 +226,7 @@ private:
         void operator()() noexcept { self->end_(*self); }
     };
     void (*end_)(stopping_initiation&) noexcept = nullptr;
-    ex::stop_registration<inplace_stop_token, on_stop> registration_;
+    ex::internal::stop_registration<inplace_stop_token, on_stop> registration_;
 };
 
 TEST(direct, sees_a_stop_request) {

@@ -123,7 +123,7 @@ private:
         until_stopped_initiation* initiation_;
     };
     completion<> done_;
-    execution::stop_registration<inplace_stop_token, on_stop> registration_;
+    execution::internal::stop_registration<inplace_stop_token, on_stop> registration_;
 };
 template <class Token = use_await_t>
 auto until_stopped(Token&& token = {}) {

@@ -183,7 +183,7 @@ concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) 
 struct parallel_scheduler_domain {
     template <class Sndr, class Env>
         requires(sender_for<Sndr, bulk_chunked_t> || sender_for<Sndr, bulk_unchunked_t>) &&
-                bulk_movable<Sndr> && (follows_parallel_scheduler<Sndr, Env>)
+                internal::bulk_movable<Sndr> && (follows_parallel_scheduler<Sndr, Env>)
     static constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env& env) {
         using Plain = std::remove_cvref_t<Sndr>;
         using Data = decltype(Plain::data);

@@ -224,8 +224,8 @@ public:
     using item_type = operation;
 
     explicit scheduler(context& owner) noexcept : owner_(&owner) {}
-    execution::scheduled_sender<scheduler> schedule() const noexcept {
-        return execution::scheduled_sender<scheduler>(*this);
+    execution::internal::scheduled_sender<scheduler> schedule() const noexcept {
+        return execution::internal::scheduled_sender<scheduler>(*this);
     }
     // Complete on the loop, not before their time and at most about 0.3 ms after it; complete with
     // set_stopped when the context is destroyed.

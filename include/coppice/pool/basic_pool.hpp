@@ -161,8 +161,8 @@ public:
 
     explicit scheduler(basic_pool& pool, std::size_t node = any_node) noexcept
         : pool_(&pool), node_(node) {}
-    execution::scheduled_sender<scheduler> schedule() const noexcept {
-        return execution::scheduled_sender<scheduler>(*this);
+    execution::internal::scheduled_sender<scheduler> schedule() const noexcept {
+        return execution::internal::scheduled_sender<scheduler>(*this);
     }
     void enqueue(work_item& item) const noexcept {
         if (node_ == any_node) {

@@ -18,14 +18,16 @@ namespace coppice::internal {
 
 template <class Tag, class Data, class Rcvr>
 class pool_bulk_receiver
-    : public execution::passing_receiver<execution::data_state<Data, Rcvr>, Rcvr> {
+    : public execution::internal::passing_receiver<execution::internal::data_state<Data, Rcvr>,
+                                                   Rcvr> {
     using policy_type = decltype(std::declval<Data&>().policy);
     using shape_type = decltype(std::declval<Data&>().shape);
-    using counter_type = execution::bulk_counter<shape_type>;
+    using counter_type = execution::internal::bulk_counter<shape_type>;
     static constexpr bool chunked = std::is_same_v<Tag, execution::bulk_chunked_t>;
 
 public:
-    using execution::passing_receiver<execution::data_state<Data, Rcvr>, Rcvr>::passing_receiver;
+    using execution::internal::passing_receiver<execution::internal::data_state<Data, Rcvr>,
+                                                Rcvr>::passing_receiver;
 
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
@@ -73,7 +75,7 @@ private:
         if constexpr (chunked) {
             f(shape_type(first), shape_type(last), args...);
         } else {
-            execution::call_indices(f, first, shape_type(last), args...);
+            execution::internal::call_indices(f, first, shape_type(last), args...);
         }
     }
     using token_type = stop_token_of_t<execution::env_of_t<Rcvr>>;
@@ -86,7 +88,7 @@ private:
 template <class Sigs, class Tag, class F, class Shape>
 struct pool_bulk_signatures {
     using type = execution::signatures_union_t<
-        typename execution::bulk_signatures<Sigs, Tag, F, Shape>::type,
+        typename execution::internal::bulk_signatures<Sigs, Tag, F, Shape>::type,
         execution::completion_signatures<execution::set_error_t(std::exception_ptr),
                                          execution::set_stopped_t()>>;
 };
@@ -102,7 +104,7 @@ public:
         : data_(static_cast<DataInit&&>(data)), child_(static_cast<ChildInit&&>(child)) {}
 
     auto get_env() const noexcept {
-        return execution::child_attrs<Child, execution::set_value_t>(child_);
+        return execution::internal::child_attrs<Child, execution::set_value_t>(child_);
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -113,8 +115,9 @@ public:
     }
     template <execution::receiver Rcvr>
     auto connect(Rcvr rcvr) && {
-        return execution::adaptor_operation<Child, execution::data_state<Data, Rcvr>,
-                                            pool_bulk_receiver<Tag, Data, Rcvr>>(
+        return execution::internal::adaptor_operation<Child,
+                                                      execution::internal::data_state<Data, Rcvr>,
+                                                      pool_bulk_receiver<Tag, Data, Rcvr>>(
             static_cast<Child&&>(child_), static_cast<Data&&>(data_), static_cast<Rcvr&&>(rcvr));
     }
 
@@ -128,7 +131,7 @@ struct pool_domain {
     template <class Sndr, class Env>
         requires(execution::sender_for<Sndr, execution::bulk_chunked_t> ||
                  execution::sender_for<Sndr, execution::bulk_unchunked_t>) &&
-                execution::bulk_movable<Sndr>
+                execution::internal::bulk_movable<Sndr>
     static constexpr auto transform_sender(execution::set_value_t, Sndr&& sndr, const Env&) {
         using Plain = std::remove_cvref_t<Sndr>;
         using Data = decltype(Plain::data);

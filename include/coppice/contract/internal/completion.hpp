@@ -97,10 +97,10 @@ private:
 
     const contract_completion sender_;
     [[no_unique_address]] Rcvr rcvr_;
-    execution::start_race race_;
+    execution::internal::start_race race_;
     bool stopped_ = false;  // written by the deciding thread, before race_.completed()
-    [[no_unique_address]] execution::stop_registration<stop_token_of_t<execution::env_of_t<Rcvr>>,
-                                                       on_stop> on_stop_;
+    [[no_unique_address]] execution::internal::stop_registration<
+        stop_token_of_t<execution::env_of_t<Rcvr>>, on_stop> on_stop_;
 };
 
 }  // namespace coppice::internal

@@ -19,8 +19,8 @@ public:
 
     explicit contract_scheduler(contract_core& core) noexcept : core_(&core) {}
 
-    execution::scheduled_sender<contract_scheduler> schedule() const noexcept {
-        return execution::scheduled_sender<contract_scheduler>(*this);
+    execution::internal::scheduled_sender<contract_scheduler> schedule() const noexcept {
+        return execution::internal::scheduled_sender<contract_scheduler>(*this);
     }
     void enqueue(item_type& item) const noexcept { core_->enqueue(item); }
     // Returns false, and does nothing, if the group has ended; enqueue() would run the item here.

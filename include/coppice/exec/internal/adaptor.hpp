@@ -1,14 +1,100 @@
-// The operation of adaptors that need no more than a state and the child's operation.
+// Adaptors with one child: the sender, the operation, and the child's receiver, written once.
 #pragma once
-// Used by then, write_env, into_variant, and others. The child is connected to a receiver that
-// points to the state. Starting the operation starts the child.
+// An adaptor says in a class, here called Algorithm, what is its own:
+//
+//   tag_type                                  the algorithm, as tag_of_t names it
+//   operation<Child, Rcvr>                    constructed from the child, the data, and the
+//   receiver signatures<Child, Env...>()               its completions, given its child's
+//   attrs(sender)                             where it completes; attrs.hpp has the choices
+//
+//   adaptor_sender      then, upon_error, upon_stopped, bulk, continues_on, let_value, let_error,
+//                       let_stopped, starts_on, stop_when, stopped_as_error, write_env
+//   dataless_adaptor    into_variant, stopped_as_optional
+//
+// Most operations are an adaptor_operation: a state, and the child's operation, whose receiver
+// points to the state. Most of these receivers are a passing_receiver.
 
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/internal/allocator_aware.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
-// Receiver is constructed from a State&, and State from the arguments after the child.
+// Decomposes as [tag, data, child]. The data is what the algorithm was called with.
+template <class Algorithm, class Data, class Child>
+struct adaptor_sender {
+    using sender_concept = sender_tag;
+    using tag_type = typename Algorithm::tag_type;
+    using decomposable = void;
+    template <class Sndr, class Rcvr>
+    using operation = typename Algorithm::template operation<Sndr, Rcvr>;
+
+    [[no_unique_address]] Data data;
+    [[no_unique_address]] Child child;
+
+    template <class DataInit, class ChildInit>
+    constexpr adaptor_sender(DataInit&& d, ChildInit&& c) noexcept(
+        std::is_nothrow_constructible_v<Data, DataInit> &&
+        std::is_nothrow_constructible_v<Child, ChildInit>)
+        : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
+
+    constexpr auto get_env() const noexcept { return Algorithm::attrs(*this); }
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return Algorithm::template signatures<like_t<Self, Child>, Env...>();
+    }
+    template <receiver Rcvr>
+    constexpr auto connect(Rcvr rcvr) && noexcept(
+        std::is_nothrow_constructible_v<operation<Child, Rcvr>, Child, Data, Rcvr>)
+        -> operation<Child, Rcvr> {
+        return {static_cast<Child&&>(child), static_cast<Data&&>(data), static_cast<Rcvr&&>(rcvr)};
+    }
+    template <receiver Rcvr>
+        requires std::copy_constructible<Data> && std::copy_constructible<Child>
+    constexpr auto connect(Rcvr rcvr) const& noexcept(
+        std::is_nothrow_constructible_v<operation<const Child&, Rcvr>, const Child&, const Data&,
+                                        Rcvr>) -> operation<const Child&, Rcvr> {
+        return {child, data, static_cast<Rcvr&&>(rcvr)};
+    }
+};
+
+// Decomposes as [tag, data, child]. The data is empty, and its operation is constructed without it.
+template <class Algorithm, class Child>
+struct dataless_adaptor {
+    using sender_concept = sender_tag;
+    using tag_type = typename Algorithm::tag_type;
+    using decomposable = void;
+    template <class Sndr, class Rcvr>
+    using operation = typename Algorithm::template operation<Sndr, Rcvr>;
+
+    [[no_unique_address]] Child child;
+
+    template <class Init>
+    constexpr explicit dataless_adaptor(construct_each, Init&& init) noexcept(
+        std::is_nothrow_constructible_v<Child, Init>)
+        : child(static_cast<Init&&>(init)) {}
+
+    constexpr auto get_env() const noexcept { return Algorithm::attrs(*this); }
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        return Algorithm::template signatures<like_t<Self, Child>, Env...>();
+    }
+    template <receiver Rcvr>
+    constexpr auto connect(Rcvr rcvr) && noexcept(
+        std::is_nothrow_constructible_v<operation<Child, Rcvr>, Child, Rcvr>)
+        -> operation<Child, Rcvr> {
+        return {static_cast<Child&&>(child), static_cast<Rcvr&&>(rcvr)};
+    }
+    template <receiver Rcvr>
+        requires std::copy_constructible<Child>
+    constexpr auto connect(Rcvr rcvr) const& noexcept(
+        std::is_nothrow_constructible_v<operation<const Child&, Rcvr>, const Child&, Rcvr>)
+        -> operation<const Child&, Rcvr> {
+        return {child, static_cast<Rcvr&&>(rcvr)};
+    }
+};
+
+// Starts its child when it is started. Receiver is constructed from a State&, and State from the
+// arguments after the child.
 template <class Child, class State, class Receiver>
 class adaptor_operation {
 public:
@@ -72,4 +158,4 @@ protected:
     State* state_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -31,7 +31,8 @@ namespace internal {
 
 using unstoppable_data = prop<get_stop_token_t, never_stop_token>;
 template <class Sch>
-using unstoppable_schedule_t = write_env_sender<unstoppable_data, schedule_result_t<const Sch&>>;
+using unstoppable_schedule_t =
+    write_env_sender<write_env_t, unstoppable_data, schedule_result_t<const Sch&>>;
 
 // The child's own completions, if the transfer back cannot fail.
 template <class Sigs, class Sch, class Env>

@@ -9,15 +9,15 @@
 #include <cstddef>
 #include <memory>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Returns the environment's allocator, else the sender's, else std::allocator. spawned_env()
 // returns an environment that names that allocator.
 template <class Wrapped, class Env>
 constexpr auto choose_allocator(const Wrapped& wrapped, const Env& env) noexcept {
-    if constexpr (internal::callable<get_allocator_t, const Env&>) {
+    if constexpr (callable<get_allocator_t, const Env&>) {
         return get_allocator(env);
-    } else if constexpr (internal::callable<get_allocator_t, env_of_t<const Wrapped&>>) {
+    } else if constexpr (callable<get_allocator_t, env_of_t<const Wrapped&>>) {
         return get_allocator(execution::get_env(wrapped));
     } else {
         return std::allocator<std::byte>();
@@ -25,16 +25,14 @@ constexpr auto choose_allocator(const Wrapped& wrapped, const Env& env) noexcept
 }
 template <class Wrapped, class Env>
 constexpr auto spawned_env(const Wrapped& wrapped, Env env) {
-    if constexpr (!internal::callable<get_allocator_t, const Env&> &&
-                  internal::callable<get_allocator_t, env_of_t<const Wrapped&>>) {
+    if constexpr (!callable<get_allocator_t, const Env&> &&
+                  callable<get_allocator_t, env_of_t<const Wrapped&>>) {
         return execution::env(prop(get_allocator, get_allocator(execution::get_env(wrapped))),
                               static_cast<Env&&>(env));
     } else {
         return env;
     }
 }
-
-namespace internal {
 
 // Destroys and frees an object that was allocated with a copy of `allocator`.
 template <class Allocator, class T>
@@ -55,6 +53,4 @@ T* new_with(Allocator allocator, Args&&... args) {
     return memory;
 }
 
-}  // namespace internal
-
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

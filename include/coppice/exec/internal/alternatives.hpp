@@ -11,9 +11,7 @@
 #include <cstddef>
 #include <new>
 
-namespace coppice::execution {
-
-namespace internal {
+namespace coppice::execution::internal {
 
 // Holds at most one object of one of Ts. Misuse: reading a type that is not held is undefined.
 template <class... Ts>
@@ -81,12 +79,10 @@ private:
     unsigned char held_ = none;
 };
 
-}  // namespace internal
-
 // A completion and its results.
 template <class Tag, class... Ts>
-struct stored_completion : internal::product<Ts...> {
-    using internal::product<Ts...>::product;
+struct stored_completion : product<Ts...> {
+    using product<Ts...>::product;
 };
 
 template <class Signature>
@@ -100,11 +96,10 @@ template <class Sigs>
 struct stored_signatures;
 template <class... Fns>
 struct stored_signatures<completion_signatures<Fns...>> {
-    using plain =
-        internal::set_insert_t<internal::alternatives<>, typename stored_signature<Fns>::type...>;
-    using type = std::conditional_t<
-        (stores_results_nothrow<Fns> && ...), plain,
-        internal::set_insert_t<plain, stored_completion<set_error_t, std::exception_ptr>>>;
+    using plain = set_insert_t<alternatives<>, typename stored_signature<Fns>::type...>;
+    using type =
+        std::conditional_t<(stores_results_nothrow<Fns> && ...), plain,
+                           set_insert_t<plain, stored_completion<set_error_t, std::exception_ptr>>>;
 };
 
 // Holds one completion out of Sigs until it is delivered. If storing the results throws, the
@@ -118,15 +113,14 @@ public:
     void keep(Tag, Args&&... args) noexcept {
         using completion = stored_completion<Tag, std::decay_t<Args>...>;
         if constexpr (nothrow_decay_copyable<Args...>) {
-            stored_.template emplace<completion>(internal::construct_each(),
-                                                 static_cast<Args&&>(args)...);
+            stored_.template emplace<completion>(construct_each(), static_cast<Args&&>(args)...);
         } else {
             try {
-                stored_.template emplace<completion>(internal::construct_each(),
+                stored_.template emplace<completion>(construct_each(),
                                                      static_cast<Args&&>(args)...);
             } catch (...) {
                 stored_.template emplace<stored_completion<set_error_t, std::exception_ptr>>(
-                    internal::construct_each(), std::current_exception());
+                    construct_each(), std::current_exception());
             }
         }
     }
@@ -164,11 +158,11 @@ template <class Sigs>
 struct delivered_signatures;
 template <class... Fns>
 struct delivered_signatures<completion_signatures<Fns...>> {
-    using type = internal::set_union_t<
-        internal::set_insert_t<completion_signatures<>, typename decayed_signature<Fns>::type...>,
-        exception_signature<!(stores_results_nothrow<Fns> && ...)>>;
+    using type =
+        set_union_t<set_insert_t<completion_signatures<>, typename decayed_signature<Fns>::type...>,
+                    exception_signature<!(stores_results_nothrow<Fns> && ...)>>;
 };
 template <class Sigs>
 using delivered_signatures_t = typename delivered_signatures<Sigs>::type;
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -3,17 +3,22 @@
 // Without customization they call the function where the child completes, one index after another.
 // Source: [exec.bulk].
 
+#include <coppice/exec/closure.hpp>
+#include <coppice/exec/execution_policy.hpp>
 #include <coppice/exec/internal/adaptor.hpp>
-#include <coppice/exec/internal/mapped_attrs.hpp>
+#include <coppice/exec/internal/attrs.hpp>
 
 #include <concepts>
+#include <cstdint>
 #include <type_traits>
 
 namespace coppice::execution {
-
 struct bulk_t;
 struct bulk_chunked_t;
 struct bulk_unchunked_t;
+}  // namespace coppice::execution
+
+namespace coppice::execution::internal {
 
 template <class Policy, class Shape, class F>
 struct bulk_data {
@@ -41,14 +46,14 @@ template <class F>
 class call_each {
 public:
     template <class Init>
-    constexpr explicit call_each(internal::construct_each,
+    constexpr explicit call_each(construct_each,
                                  Init&& init) noexcept(std::is_nothrow_constructible_v<F, Init>)
         : f_(static_cast<Init&&>(init)) {}
     template <class Shape, class... Args>
         requires std::invocable<F&, Shape, Args&...>
     constexpr void operator()(Shape begin, Shape end, Args&... args) noexcept(
         std::is_nothrow_invocable_v<F&, Shape, Args&...>) {
-        execution::call_indices(f_, begin, end, args...);
+        internal::call_indices(f_, begin, end, args...);
     }
 
 private:
@@ -89,9 +94,8 @@ struct bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
     template <class... Args>
         requires bulk_callable<Tag, F, Shape, Args...>
     struct of<set_value_t(Args...)> {
-        using type =
-            internal::set_union_t<completion_signatures<set_value_t(Args...)>,
-                                  exception_signature<!bulk_nothrow<Tag, F, Shape, Args...>>>;
+        using type = set_union_t<completion_signatures<set_value_t(Args...)>,
+                                 exception_signature<!bulk_nothrow<Tag, F, Shape, Args...>>>;
     };
     using type = signatures_union_t<typename of<Fns>::type...>;
 };
@@ -153,67 +157,88 @@ private:
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
             if (Shape(0) < shape) f(Shape(0), Shape(shape), args...);
         } else {
-            execution::call_indices(f, Shape(0), shape, args...);
+            internal::call_indices(f, Shape(0), shape, args...);
         }
     }
 };
 
-// Decomposes as [tag, data, child]; data as [policy, shape, f].
-template <class Tag, class Data, class Child>
-struct bulk_sender {
-    using sender_concept = sender_tag;
+template <class Tag, class Data>
+struct bulk_algorithm {
     using tag_type = Tag;
-    using decomposable = void;
     using shape_type = decltype(std::declval<Data&>().shape);
     using function_type = decltype(std::declval<Data&>().f);
-    template <class Sndr, class Rcvr>
+    template <class Child, class Rcvr>
     using operation =
-        adaptor_operation<Sndr, data_state<Data, Rcvr>, bulk_receiver<Tag, Data, Rcvr>>;
+        adaptor_operation<Child, data_state<Data, Rcvr>, bulk_receiver<Tag, Data, Rcvr>>;
 
-    Data data;
-    [[no_unique_address]] Child child;
-
-    template <class DataInit, class ChildInit>
-    constexpr bulk_sender(DataInit&& d,
-                          ChildInit&& c) noexcept(std::is_nothrow_constructible_v<Data, DataInit> &&
-                                                  std::is_nothrow_constructible_v<Child, ChildInit>)
-        : data(static_cast<DataInit&&>(d)), child(static_cast<ChildInit&&>(c)) {}
-
-    constexpr auto get_env() const noexcept {
-        return mapped_attrs<Child, bulk_map<Tag, function_type, shape_type>>(child);
+    template <class Sndr>
+    static constexpr auto attrs(const Sndr& sndr) noexcept {
+        return mapped_attrs<decltype(sndr.child), bulk_map<Tag, function_type, shape_type>>(
+            sndr.child);
     }
-    template <class Self, class... Env>
-    static consteval auto get_completion_signatures() noexcept {
-        using Sigs = signatures_of<internal::like_t<Self, Child>, fwd_env_t<Env>...>;
-        return execution::transform_if_valid<bulk_signatures, Sigs, Tag, function_type,
-                                             shape_type>();
-    }
-    template <receiver Rcvr>
-    constexpr auto connect(Rcvr rcvr) && noexcept(
-        std::is_nothrow_constructible_v<operation<Child, Rcvr>, Child, Data, Rcvr>)
-        -> operation<Child, Rcvr> {
-        return {static_cast<Child&&>(child), static_cast<Data&&>(data), static_cast<Rcvr&&>(rcvr)};
-    }
-    template <receiver Rcvr>
-        requires std::copy_constructible<Data> && std::copy_constructible<Child>
-    constexpr auto connect(Rcvr rcvr) const& noexcept(
-        std::is_nothrow_constructible_v<operation<const Child&, Rcvr>, const Child&, const Data&,
-                                        Rcvr>) -> operation<const Child&, Rcvr> {
-        return {child, data, static_cast<Rcvr&&>(rcvr)};
+    template <class Child, class... Env>
+    static consteval auto signatures() noexcept {
+        return execution::transform_if_valid<bulk_signatures,
+                                             signatures_of<Child, fwd_env_t<Env>...>, Tag,
+                                             function_type, shape_type>();
     }
 };
+// The data decomposes as [policy, shape, f].
+template <class Tag, class Data, class Child>
+using bulk_sender = adaptor_sender<bulk_algorithm<Tag, Data>, Data, Child>;
 
 // True if the function and the child can be taken out of a bulk sender of this type. A const
 // sender, which algorithms inspect before they connect, allows it only if both can be copied. A
 // sender for which this is false is not transformed.
 template <class Sndr>
 concept bulk_movable = requires {
-    requires std::constructible_from<
-        decltype(std::remove_cvref_t<Sndr>::data),
-        internal::like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::data)>>;
-    requires std::constructible_from<
-        decltype(std::remove_cvref_t<Sndr>::child),
-        internal::like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::child)>>;
+    requires std::constructible_from<decltype(std::remove_cvref_t<Sndr>::data),
+                                     like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::data)>>;
+    requires std::constructible_from<decltype(std::remove_cvref_t<Sndr>::child),
+                                     like_t<Sndr, decltype(std::remove_cvref_t<Sndr>::child)>>;
 };
 
-}  // namespace coppice::execution
+// Never satisfied: its name is the compiler's message for `bulk(shape, f)`. P2300 had that form;
+// P3481 put an execution policy before the shape.
+template <class Tag>
+concept policy_comes_first_as_in_bulk_of_par_shape_f = always_false<Tag>;
+
+// A policy that cannot be copied is held by reference.
+template <class Policy>
+using bulk_policy_t = std::conditional_t<std::copy_constructible<Policy>, Policy, const Policy&>;
+
+// The number of calls: an integer of up to 64 bits, because schedulers count in 64 bits.
+template <class Shape>
+concept bulk_shape = std::integral<Shape> && sizeof(Shape) <= sizeof(std::uint64_t);
+
+template <class Tag>
+struct bulk_adaptor {
+    // Returns the sender. The overload without a sender returns a closure.
+    template <sender Sndr, class Policy, bulk_shape Shape, class F>
+        requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
+                 std::copy_constructible<std::decay_t<F>>
+    constexpr auto operator()(Sndr&& sndr, Policy&& policy, Shape shape, F&& f) const {
+        using Data = bulk_data<bulk_policy_t<std::remove_cvref_t<Policy>>, Shape, std::decay_t<F>>;
+        using result = bulk_sender<Tag, Data, std::decay_t<Sndr>>;
+        static_assert(pipeline_check<result>::done);
+        return result(Data(static_cast<Policy&&>(policy), shape, static_cast<F&&>(f)),
+                      static_cast<Sndr&&>(sndr));
+    }
+    template <class Policy, bulk_shape Shape, class F>
+        requires is_execution_policy_v<std::remove_cvref_t<Policy>> &&
+                 std::copy_constructible<std::decay_t<F>>
+    constexpr auto operator()(Policy&& policy, Shape shape, F&& f) const {
+        return execution::bind_adaptor(Tag(), static_cast<Policy&&>(policy), shape,
+                                       static_cast<F&&>(f));
+    }
+    // Calls without a policy are rejected, with a reason.
+    template <class Sndr, std::integral Shape, class F>
+        requires(!is_execution_policy_v<std::remove_cvref_t<Sndr>>) &&
+                    policy_comes_first_as_in_bulk_of_par_shape_f<Tag>
+    void operator()(Sndr&& sndr, Shape shape, F&& f) const = delete;
+    template <std::integral Shape, class F>
+        requires policy_comes_first_as_in_bulk_of_par_shape_f<Tag>
+    void operator()(Shape shape, F&& f) const = delete;
+};
+
+}  // namespace coppice::execution::internal

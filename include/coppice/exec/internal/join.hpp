@@ -35,7 +35,7 @@
 #include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/stop/finite.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 template <std::size_t Index>
 using join_place = std::integral_constant<std::size_t, Index>;
@@ -75,7 +75,7 @@ public:
     // Called before the children are destroyed.
     void check_over() const noexcept {
         // relaxed: a correct caller has learned of the completion in another way
-        COPPICE_CHECK(!started_ || pending_.load(internal::relaxed) == 0,
+        COPPICE_CHECK(!started_ || pending_.load(relaxed) == 0,
                       join_message(Policy::name, " was destroyed while it was running"));
     }
     // The environment of a child that has its own slot in the source.
@@ -90,7 +90,7 @@ protected:
     // Called by a child as its last access to the operation.
     void arrive() noexcept {
         // edge join.arrive (release), edge join.arrive (acquire): the last arrival sees all results
-        if (pending_.fetch_sub(1, internal::acq_rel) == 1) end();
+        if (pending_.fetch_sub(1, acq_rel) == 1) end();
     }
     // As above. If `stops_others`, first stops the siblings; true for at most one child.
     void arrive(bool stops_others) noexcept {
@@ -108,7 +108,7 @@ private:
     using request = request_stop_of<Source>;
 
     [[gnu::noinline]] void stop_others_and_arrive() noexcept {
-        const bool late = internal::planted("join.stop_after_arrival");
+        const bool late = planted("join.stop_after_arrival");
         if (!late) source_.request_stop();
         arrive();
         if (late) source_.request_stop();
@@ -122,11 +122,11 @@ private:
     }
     // One function per operation, not inlined into each of its children.
     [[gnu::noinline]] void end_stoppable() noexcept {
-        if (!internal::planted("join.stay_registered")) on_stop_.reset();
+        if (!planted("join.stay_registered")) on_stop_.reset();
         static_cast<Policy*>(this)->complete();
     }
 
-    internal::atomic<std::size_t> pending_;
+    atomic<std::size_t> pending_;
     [[no_unique_address]] stop_registration<outer_token, request> on_stop_;
     bool started_ = false;
 };
@@ -211,4 +211,4 @@ private:
     children children_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

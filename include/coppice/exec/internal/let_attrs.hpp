@@ -4,10 +4,9 @@
 // domain is always known. Its completion scheduler is known if its attributes hold no state, as
 // with just and read_env. Source: [exec.let], [exec.snd.general] p4, p5.
 
-#include <coppice/base/internal/namespaces.hpp>
-#include <coppice/exec/internal/mapped_attrs.hpp>
+#include <coppice/exec/internal/attrs.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // An environment that answers only get_domain.
 template <class Domain>
@@ -20,25 +19,21 @@ public:
 // let-env of the draft: where the second sender starts, as far as the first one's attributes tell.
 template <class Handled, class Attrs, class Env>
 constexpr auto let_env(const Attrs& attrs, const Env& env) noexcept {
-    if constexpr (internal::callable<get_completion_scheduler_t<Handled>, const Attrs&,
-                                     const Env&>) {
+    if constexpr (callable<get_completion_scheduler_t<Handled>, const Attrs&, const Env&>) {
         return scheduler_env(get_completion_scheduler<Handled>(attrs, env));
-    } else if constexpr (internal::callable<get_completion_domain_t<Handled>, const Attrs&,
-                                            const Env&>) {
+    } else if constexpr (callable<get_completion_domain_t<Handled>, const Attrs&, const Env&>) {
         return domain_env<
-            internal::call_result_t<get_completion_domain_t<Handled>, const Attrs&, const Env&>>();
+            call_result_t<get_completion_domain_t<Handled>, const Attrs&, const Env&>>();
     } else {
         return execution::env<>();
     }
 }
 template <class Handled, class Child, class Env>
-using let_env_t = decltype(execution::let_env<Handled>(std::declval<env_of_t<Child>>(),
-                                                       std::declval<const fwd_env_t<Env>&>()));
+using let_env_t = decltype(internal::let_env<Handled>(std::declval<env_of_t<Child>>(),
+                                                      std::declval<const fwd_env_t<Env>&>()));
 // The environment of the second sender.
 template <class LetEnv, class Env>
 using let_joined_env_t = join_env_t<const LetEnv&, fwd_env_t<Env>>;
-
-namespace internal {
 
 // What one of the first sender's signatures adds to the completions with Tag: a list of places.
 template <class Sndr, class From, class Env>
@@ -48,16 +43,14 @@ struct completing {  // Sndr completes with From, in Env
     using domains = domains_with<From, Sndr, Env>;
 };
 
-}  // namespace internal
-
 template <class Handled, class F, class Child, class Env, class Signature, class Tag>
 struct let_places {
-    using type = internal::type_list<>;
+    using type = type_list<>;
 };
 template <class Handled, class F, class Child, class Env, class Tag, class... Args>
     requires(!std::is_same_v<Handled, Tag>)
 struct let_places<Handled, F, Child, Env, Tag(Args...), Tag> {
-    using type = internal::type_list<internal::completing<Child, Tag, Env>>;
+    using type = type_list<completing<Child, Tag, Env>>;
 };
 template <class Handled, class F, class Child, class Env, class Tag, class... Args>
     requires std::is_invocable_v<F, std::decay_t<Args>&...>
@@ -75,29 +68,26 @@ struct let_places<Handled, F, Child, Env, Handled(Args...), Tag> {
             return false;
         }
     }
-    using of_second = std::conditional_t<
-        sends<second_sigs>(),
-        internal::type_list<internal::completing<std::remove_cvref_t<second>, Tag, second_env>>,
-        internal::type_list<>>;
-    using thrown =
-        std::conditional_t<!nothrow && std::is_same_v<Tag, set_error_t>,
-                           internal::type_list<internal::completing<Child, Handled, Env>>,
-                           internal::type_list<>>;
-    using type = typename internal::concatenated<of_second, thrown>::type;
+    using of_second =
+        std::conditional_t<sends<second_sigs>(),
+                           type_list<completing<std::remove_cvref_t<second>, Tag, second_env>>,
+                           type_list<>>;
+    using thrown = std::conditional_t<!nothrow && std::is_same_v<Tag, set_error_t>,
+                                      type_list<completing<Child, Handled, Env>>, type_list<>>;
+    using type = typename concatenated<of_second, thrown>::type;
 };
 
 template <class Handled, class F, class Child>
-class let_attrs {
+class let_attrs : public forwarded_attrs<Child> {
     template <class Sigs, class Tag, class Env>
     struct found {
-        using type = internal::type_list<>;
+        using type = type_list<>;
     };
     template <class... Fns, class Tag, class Env>
     struct found<completion_signatures<Fns...>, Tag, Env> {
-        using all = typename internal::concatenated<
+        using all = typename concatenated<
             typename let_places<Handled, F, Child, Env, Fns, Tag>::type...>::type;
-        using type = internal::with_elements_t<internal::type_list,
-                                               internal::set_union_t<internal::type_list<>, all>>;
+        using type = with_elements_t<type_list, set_union_t<type_list<>, all>>;
     };
     template <class Tag, class Env>
     using places = typename found<signatures_of<Child, fwd_env_t<Env>>, Tag, Env>::type;
@@ -108,58 +98,49 @@ class let_attrs {
         static constexpr bool is_second = false;
     };
     template <class Sndr, class From, class InEnv, class Env>
-    struct only<internal::type_list<internal::completing<Sndr, From, InEnv>>, Env> {
-        using attrs = typename internal::completing<Sndr, From, InEnv>::attrs;
+    struct only<type_list<completing<Sndr, From, InEnv>>, Env> {
+        using attrs = typename completing<Sndr, From, InEnv>::attrs;
         using tag = From;
         static constexpr bool is_first = std::is_same_v<Sndr, Child> && std::is_same_v<InEnv, Env>;
         static constexpr bool is_child =
-            is_first &&
-            internal::callable<get_completion_scheduler_t<From>, const attrs&, const Env&>;
+            is_first && callable<get_completion_scheduler_t<From>, const attrs&, const Env&>;
         static constexpr bool is_second =
             !is_first && std::is_empty_v<attrs> && std::is_default_constructible_v<attrs> &&
-            internal::callable<get_completion_scheduler_t<From>, const attrs&, const InEnv&>;
+            callable<get_completion_scheduler_t<From>, const attrs&, const InEnv&>;
     };
     template <class Places>
     struct domains_of;
     template <class... Places>
-    struct domains_of<internal::type_list<Places...>> {
+    struct domains_of<type_list<Places...>> {
         using type = typename common_domain_of<
-            typename internal::concatenated<typename Places::domains...>::type>::type;
+            typename concatenated<typename Places::domains...>::type>::type;
     };
 
 public:
-    constexpr explicit let_attrs(const Child& child) noexcept : child_(&child) {}
+    using forwarded_attrs<Child>::forwarded_attrs;
+    using forwarded_attrs<Child>::query;
 
-    template <class Query, class... Args>
-        requires is_forwarding_query<Query> && has_query<env_of_t<const Child&>, Query, Args...> &&
-                 (!says_where<Query>)
-    constexpr decltype(auto) query(Query tag, Args&&... args) const noexcept {
-        return execution::query_attrs(*child_, tag, static_cast<Args&&>(args)...);
-    }
     template <completion_tag Tag, class Env>
         requires only<places<Tag, Env>, Env>::is_child
     constexpr auto query(get_completion_scheduler_t<Tag>, const Env& env) const noexcept {
         using From = typename only<places<Tag, Env>, Env>::tag;
-        return get_completion_scheduler<From>(execution::get_env(*child_), env);
+        return get_completion_scheduler<From>(execution::get_env(*this->child_), env);
     }
     template <completion_tag Tag, class Env>
         requires only<places<Tag, Env>, Env>::is_second
     constexpr auto query(get_completion_scheduler_t<Tag>, const Env& env) const noexcept {
         using second_attrs = typename only<places<Tag, Env>, Env>::attrs;
-        const auto second_env =
-            execution::let_env<Handled>(execution::get_env(*child_), execution::forward_env(env));
+        const auto second_env = internal::let_env<Handled>(execution::get_env(*this->child_),
+                                                           execution::forward_env(env));
         return get_completion_scheduler<Tag>(second_attrs(),
                                              let_joined_env_t<decltype(second_env), const Env&>(
                                                  second_env, execution::forward_env(env)));
     }
     template <completion_tag Tag, class Env>
-        requires(!std::is_same_v<places<Tag, Env>, internal::type_list<>>)
+        requires(!std::is_same_v<places<Tag, Env>, type_list<>>)
     constexpr auto query(get_completion_domain_t<Tag>, const Env&) const noexcept {
         return typename domains_of<places<Tag, Env>>::type();
     }
-
-private:
-    const Child* child_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

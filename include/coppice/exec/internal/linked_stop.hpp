@@ -16,7 +16,7 @@
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/internal/stop_registration.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Lifetime: all callbacks on token() are deregistered before reset(). Cost: that of one
 // registration; no atomic operation of its own.
@@ -38,4 +38,4 @@ private:
     stop_registration<Token, request> registration_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -99,7 +99,7 @@ template <class Sigs, class Tag, class F, class Shape>
 struct parallel_bulk_signatures;
 template <class... Fns, class Tag, class F, class Shape>
 struct parallel_bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
-    using checked = bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape>;
+    using checked = internal::bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape>;
     using type = signatures_union_t<
         typename stored_bulk_signature<Fns, typename checked::template of<Fns>::type>::type...,
         completion_signatures<set_error_t(std::exception_ptr), set_stopped_t()>>;
@@ -161,7 +161,7 @@ private:
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
             data_.f(shape_type(first), shape_type(last), args...);
         } else {
-            execution::call_indices(data_.f, first, shape_type(last), args...);
+            execution::internal::call_indices(data_.f, first, shape_type(last), args...);
         }
     }
     void set_value() noexcept override {
@@ -193,9 +193,9 @@ private:
 };
 
 template <class Call, class Rcvr>
-class parallel_bulk_receiver : public passing_receiver<Call, Rcvr> {
+class parallel_bulk_receiver : public internal::passing_receiver<Call, Rcvr> {
 public:
-    using passing_receiver<Call, Rcvr>::passing_receiver;
+    using internal::passing_receiver<Call, Rcvr>::passing_receiver;
     template <class... Args>
     void set_value(Args&&... args) && noexcept {
         this->state_->run(static_cast<Args&&>(args)...);
@@ -238,7 +238,7 @@ public:
           data_(static_cast<DataInit&&>(data)),
           child_(static_cast<ChildInit&&>(child)) {}
 
-    auto get_env() const noexcept { return child_attrs<Child, set_value_t>(child_); }
+    auto get_env() const noexcept { return internal::child_attrs<Child, set_value_t>(child_); }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
@@ -250,7 +250,7 @@ public:
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && {
         using receiver_type = parallel_bulk_receiver<call_type<Rcvr>, Rcvr>;
-        return adaptor_operation<Child, call_type<Rcvr>, receiver_type>(
+        return internal::adaptor_operation<Child, call_type<Rcvr>, receiver_type>(
             static_cast<Child&&>(child_), std::move(sch_), static_cast<Data&&>(data_),
             static_cast<Rcvr&&>(rcvr));
     }

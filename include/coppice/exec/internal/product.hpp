@@ -6,9 +6,7 @@
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/internal/meta.hpp>
 
-namespace coppice::execution {
-
-namespace internal {
+namespace coppice::execution::internal {
 
 struct construct_each {};  // tags the constructor that takes one argument per element
 
@@ -78,18 +76,16 @@ private:
     }
 };
 
-}  // namespace internal
-
 template <std::size_t Index, class T>
-T product_element_type(const internal::product_element<Index, T>&);
+T product_element_type(const product_element<Index, T>&);
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal
 
 template <class... Ts>
 struct std::tuple_size<coppice::execution::internal::product<Ts...>>
     : std::integral_constant<std::size_t, sizeof...(Ts)> {};
 template <std::size_t Index, class... Ts>
 struct std::tuple_element<Index, coppice::execution::internal::product<Ts...>> {
-    using type = decltype(coppice::execution::product_element_type<Index>(
+    using type = decltype(coppice::execution::internal::product_element_type<Index>(
         std::declval<const coppice::execution::internal::product<Ts...>&>()));
 };

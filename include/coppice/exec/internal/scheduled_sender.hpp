@@ -12,7 +12,7 @@
 
 #include <coroutine>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 template <class Scheduler>
 class scheduled_sender {
@@ -138,4 +138,4 @@ private:
     [[no_unique_address]] Scheduler sch_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

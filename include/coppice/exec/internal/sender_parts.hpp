@@ -9,7 +9,7 @@
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/internal/product.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // A sender that names its tag may have data, and one child or several.
 template <class Sndr>
@@ -34,7 +34,7 @@ constexpr decltype(auto) get(Sndr&& sndr) noexcept {
     if constexpr (Index == 0) {
         return typename Plain::tag_type();
     } else if constexpr (Index == 1 && !has_data<Plain>) {
-        return internal::product<>();
+        return product<>();
     } else if constexpr (Index == 1) {
         return (static_cast<Sndr&&>(sndr).data);
     } else if constexpr (has_child<Plain>) {
@@ -57,8 +57,6 @@ struct part_probe {
 };
 template <class T, class... Parts>
 concept initialised_by = requires { T{tag_probe<T>(), Parts()...}; };
-
-namespace internal {
 
 template <class T>
 consteval std::size_t count_parts() noexcept {
@@ -87,8 +85,6 @@ constexpr auto first_part(const T& sndr) noexcept {
     }
 }
 
-}  // namespace internal
-
 template <class Sndr>
 struct tag_of {};
 template <names_its_tag Sndr>
@@ -96,24 +92,13 @@ struct tag_of<Sndr> {
     using type = typename Sndr::tag_type;
 };
 template <class Sndr>
-    requires(!names_its_tag<Sndr>) && (execution::internal::count_parts<Sndr>() != 0)
+    requires(!names_its_tag<Sndr>) && (internal::count_parts<Sndr>() != 0)
 struct tag_of<Sndr> {
     template <class Tag>
-    static constexpr Tag only(internal::type_list<Tag>) noexcept;
-    using type = decltype(only(execution::internal::first_part<internal::count_parts<Sndr>()>(
-        std::declval<const Sndr&>())));
+    static constexpr Tag only(type_list<Tag>) noexcept;
+    using type = decltype(only(
+        internal::first_part<internal::count_parts<Sndr>()>(std::declval<const Sndr&>())));
 };
-
-template <class Sndr>
-concept has_tag = requires { typename tag_of<std::remove_cvref_t<Sndr>>::type; };
-
-// The algorithm that made a sender.
-template <has_tag Sndr>
-using tag_of_t = typename tag_of<std::remove_cvref_t<Sndr>>::type;
-
-// True if Sndr was made by the algorithm Tag.
-template <class Sndr, class Tag>
-concept sender_for = has_tag<Sndr> && std::same_as<tag_of_t<Sndr>, Tag>;
 
 // An unqualified sender type of this library: the tuple protocol is specialized for it.
 template <class Sndr>
@@ -121,13 +106,29 @@ concept decomposable_sender =
     names_its_tag<Sndr> && std::is_class_v<Sndr> && std::same_as<Sndr, std::remove_cv_t<Sndr>> &&
     requires { typename Sndr::decomposable; };
 
+}  // namespace coppice::execution::internal
+
+namespace coppice::execution {
+
+template <class Sndr>
+concept has_tag = requires { typename internal::tag_of<std::remove_cvref_t<Sndr>>::type; };
+
+// The algorithm that made a sender.
+template <has_tag Sndr>
+using tag_of_t = typename internal::tag_of<std::remove_cvref_t<Sndr>>::type;
+
+// True if Sndr was made by the algorithm Tag.
+template <class Sndr, class Tag>
+concept sender_for = has_tag<Sndr> && std::same_as<tag_of_t<Sndr>, Tag>;
+
 }  // namespace coppice::execution
 
-template <coppice::execution::decomposable_sender Sndr>
+template <coppice::execution::internal::decomposable_sender Sndr>
 struct std::tuple_size<Sndr>
-    : std::integral_constant<std::size_t, 2 + coppice::execution::count_of_children<Sndr>> {};
-template <std::size_t Index, coppice::execution::decomposable_sender Sndr>
+    : std::integral_constant<std::size_t,
+                             2 + coppice::execution::internal::count_of_children<Sndr>> {};
+template <std::size_t Index, coppice::execution::internal::decomposable_sender Sndr>
 struct std::tuple_element<Index, Sndr> {
-    using type =
-        std::remove_cvref_t<decltype(coppice::execution::get<Index>(std::declval<const Sndr&>()))>;
+    using type = std::remove_cvref_t<decltype(coppice::execution::internal::get<Index>(
+        std::declval<const Sndr&>()))>;
 };

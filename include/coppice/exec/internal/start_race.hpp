@@ -18,12 +18,12 @@
 
 #include <coppice/base/internal/atomic.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // An address that identifies this thread.
 class [[gnu::visibility("default")]] start_race_thread;
 inline const void* this_thread_mark() noexcept {
-    return &internal::thread_slot<start_race_thread, char>();
+    return &thread_slot<start_race_thread, char>();
 }
 
 class start_race {
@@ -34,36 +34,36 @@ public:
     void open() noexcept {
         starter_ = this_thread_mark();
         // relaxed: start() publishes the operation itself
-        state_.store(starting, internal::relaxed);
+        state_.store(starting, relaxed);
     }
     // Called by the completion. Returns true if the completion must continue from here. If it
     // returns false, the starter continues, and the completion must touch nothing.
     [[nodiscard]] bool completed() noexcept {
         if (starter_ == this_thread_mark()) {
             // relaxed: the starter's writes are this thread's own
-            if (state_.load(internal::relaxed) == starting) {
-                state_.store(complete, internal::relaxed);
+            if (state_.load(relaxed) == starting) {
+                state_.store(complete, relaxed);
                 return false;
             }
             return true;
         }
         // edge start_race.completed (release), edge start_race.returned (acquire): all writes
-        return state_.exchange(complete, internal::acq_rel) == left;
+        return state_.exchange(complete, acq_rel) == left;
     }
     // Called by the starter after start(). Returns true if the operation has completed and the
     // starter must continue. If it returns false, the starter must touch nothing.
     [[nodiscard]] bool returned() noexcept {
         // edge start_race.completed (acquire): the result is stored
-        if (state_.load(internal::acquire) == complete) return true;
+        if (state_.load(acquire) == complete) return true;
         // edge start_race.returned (release), edge start_race.completed (acquire): all writes
-        return state_.exchange(left, internal::acq_rel) == complete;
+        return state_.exchange(left, acq_rel) == complete;
     }
 
 private:
     enum state : unsigned char { starting, complete, left };
 
-    internal::atomic<state> state_{starting};
+    atomic<state> state_{starting};
     const void* starter_ = nullptr;  // written before start(); read by the completion
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

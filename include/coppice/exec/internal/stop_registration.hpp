@@ -9,7 +9,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/queries.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 template <class Token, class Fn>
 class stop_registration : immovable {
@@ -67,4 +67,4 @@ private:
     [[no_unique_address]] Env base_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -1,4 +1,4 @@
-// when_all_outcome: how the children of when_all and when_all_range have completed.
+// when_all_outcome, when_all_slot: how the children of when_all and when_all_range have completed.
 #pragma once
 //   how_   sent -> failed | stopped, by the first child that does not send values
 //          stopped -> failed, by the first error
@@ -13,34 +13,34 @@
 
 #include <exception>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 template <class Sigs>
 struct when_all_errors {
-    using type = internal::alternatives<>;
+    using type = alternatives<>;
 };
 template <class... Fns>
 struct when_all_errors<completion_signatures<Fns...>> {
     template <class Fn>
     struct error {
-        using type = internal::type_list<>;
+        using type = type_list<>;
     };
     template <class Error>
     struct error<set_error_t(Error)> {
-        using type = internal::type_list<Error>;
+        using type = type_list<Error>;
     };
-    using type = internal::set_union_t<internal::alternatives<>, typename error<Fns>::type...>;
+    using type = set_union_t<alternatives<>, typename error<Fns>::type...>;
 };
 
 template <class Sigs>
 class when_all_outcome : immovable {
 public:
-    bool all_sent() const noexcept { return how_.load(internal::relaxed) == kind::sent; }
+    bool all_sent() const noexcept { return how_.load(relaxed) == kind::sent; }
     // Stores the error if it is the first. Returns true if it is.
     template <class Error>
     bool fail(Error&& error) noexcept {
         // relaxed: only decides which child stores the error
-        if (how_.exchange(kind::failed, internal::relaxed) == kind::failed) return false;
+        if (how_.exchange(kind::failed, relaxed) == kind::failed) return false;
         using Stored = std::decay_t<Error>;
         if constexpr (std::is_nothrow_constructible_v<Stored, Error>) {
             errors_.template emplace<Stored>(static_cast<Error&&>(error));
@@ -57,13 +57,12 @@ public:
     bool stop() noexcept {
         kind expected = kind::sent;
         // relaxed: as above
-        return how_.compare_exchange_strong(expected, kind::stopped, internal::relaxed,
-                                            internal::relaxed);
+        return how_.compare_exchange_strong(expected, kind::stopped, relaxed, relaxed);
     }
     // Completes the receiver with the error or with set_stopped. Call it only if not all_sent().
     template <class Rcvr>
     void deliver(Rcvr& rcvr) noexcept {
-        if (how_.load(internal::relaxed) == kind::failed) {
+        if (how_.load(relaxed) == kind::failed) {
             errors_.visit([&rcvr](auto& error) noexcept {
                 set_error(static_cast<Rcvr&&>(rcvr), std::move(error));
             });
@@ -75,8 +74,27 @@ public:
 private:
     enum class kind : unsigned char { sent, failed, stopped };
 
-    internal::atomic<kind> how_{kind::sent};
+    atomic<kind> how_{kind::sent};
     typename when_all_errors<Sigs>::type errors_;  // written by the child that made how_ failed
 };
 
-}  // namespace coppice::execution
+// Holds the values of one child. Written by the child; read by the last child to arrive.
+template <class Product>
+class when_all_slot : immovable {
+public:
+    ~when_all_slot() {
+        if (full_) values_.destroy();
+    }
+    template <class... Args>
+    void keep(Args&&... args) {
+        values_.construct(construct_each(), static_cast<Args&&>(args)...);
+        full_ = true;
+    }
+    Product& values() noexcept { return values_.get(); }
+
+private:
+    manual_lifetime<Product> values_;
+    bool full_ = false;
+};
+
+}  // namespace coppice::execution::internal

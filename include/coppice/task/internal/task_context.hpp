@@ -251,7 +251,7 @@ public:
     auto token() noexcept { return linked_.token(); }
 
 private:
-    linked_stop<typename task_owned_source<Source>::type, Outer> linked_;
+    internal::linked_stop<typename task_owned_source<Source>::type, Outer> linked_;
 };
 template <class Source, class Outer>
     requires(std::same_as<Outer, task_token_t<Source>> && !strict_token<Outer>) ||
@@ -292,7 +292,7 @@ public:
     Outer token() noexcept { return token_; }
 
 private:
-    linked_stop<typename tolerance::tolerant, Outer> linked_;
+    internal::linked_stop<typename tolerance::tolerant, Outer> linked_;
     const Outer token_;
 };
 

@@ -19,7 +19,7 @@ public:
     void reset() noexcept { linked_.reset(); }
 
 private:
-    execution::linked_stop<inplace_stop_source, Token> linked_;
+    execution::internal::linked_stop<inplace_stop_source, Token> linked_;
 };
 
 template <>

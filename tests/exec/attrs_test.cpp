@@ -2,8 +2,8 @@
 // complete with each of the three tags.
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/continues_on.hpp>
+#include <coppice/exec/internal/attrs.hpp>
 #include <coppice/exec/internal/let_attrs.hpp>
-#include <coppice/exec/internal/mapped_attrs.hpp>
 #include <coppice/exec/into_variant.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
