@@ -7,7 +7,7 @@
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/timeout.hpp>
-#include <coppice/io/event_loop.hpp>
+#include <coppice/io/context.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/open_file.hpp>
 

@@ -8,7 +8,6 @@
 #include <coppice/io/copy.hpp>
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/endpoint.hpp>
-#include <coppice/io/event_loop.hpp>
 #include <coppice/io/file.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/open_file.hpp>

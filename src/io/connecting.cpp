@@ -2,15 +2,14 @@
 #include <coppice/io/internal/connecting.hpp>
 
 #include <coppice/base/saturating.hpp>
+#include <coppice/io/option.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
 
-namespace coppice::io {
-
-using namespace internal;
+namespace coppice::io::internal {
 
 bool connect_request::submit() noexcept {
     context& owner = descriptor_request::owner();
@@ -40,8 +39,6 @@ bool connect_request::submit() noexcept {
 
 // ---- The race ---------------------------------------------------------------------------------
 
-namespace internal {
-
 std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
     std::vector<endpoint> ordered;
     if (addresses.empty()) return ordered;
@@ -64,8 +61,6 @@ std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
     }
     return ordered;
 }
-
-}  // namespace internal
 
 namespace {
 
@@ -196,8 +191,7 @@ void connect_race_request::try_next() noexcept {
     }
     attempt& a = *made;
     attempts_.push_back(std::move(made));  // reserved in order()
-    next_at_ =
-        saturating_add(owner().now(), std::max(asked_.options.attempt_delay, duration::zero()));
+    next_at_ = saturating_add(owner().now(), std::max(asked_.attempt_delay, duration::zero()));
     ++pending_;
     if (a.begin(halt_.get_token(), time_point::max())) attempted(a);
 }
@@ -264,4 +258,4 @@ void connect_race_request::expire(timer_entry* entry) noexcept {
     }
 }
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

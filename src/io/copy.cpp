@@ -10,7 +10,7 @@ namespace coppice::io::internal {
 
 copying::copying(const arguments& a, bool both) noexcept
     : base(a.target->owner()),
-      idle_max_(a.options.idle_max),
+      idle_max_(a.idle_max),
       both_(both),
       there_(*this, *a.target, *a.to),
       back_(*this, *a.to, *a.target) {
@@ -170,6 +170,10 @@ void copying::way::sending::completed() noexcept {
     way& w = way_;
     w.went_out();  // destroys *this
     w.of_.go_on(w);
+}
+
+copied copy_both_request::take() const noexcept {
+    return {sent_there(), sent_back()};
 }
 
 }  // namespace coppice::io::internal

@@ -155,8 +155,12 @@ private:
 
 }  // namespace
 
+namespace internal {
+
 std::unique_ptr<ring> make_epoll_ring(buffer_pool& buffers) {
     return std::make_unique<readiness_ring<epoll_kernel>>(buffers);
 }
+
+}  // namespace internal
 
 }  // namespace coppice::io

@@ -37,7 +37,7 @@ public:
     backend kind() const noexcept override { return Kernel::kind; }
     system_calls& system() noexcept override { return kernel_.system(); }
     const clock& time() const noexcept override { return kernel_.time(); }
-    bool enter(context&) noexcept override { return false; }
+    bool enter(event_loop&) noexcept override { return false; }
 
     std::error_code attach(descriptor& d, bool waits) noexcept override {
         if (!waits) return {};

@@ -54,8 +54,12 @@ private:
 
 }  // namespace
 
+namespace internal {
+
 std::unique_ptr<ring> make_sim_ring(buffer_pool& buffers, simulation& world) {
     return std::make_unique<readiness_ring<sim_kernel>>(buffers, world);
 }
+
+}  // namespace internal
 
 }  // namespace coppice::io

@@ -1,4 +1,4 @@
-// Opening the sockets of io/socket.hpp and io/datagram.hpp.
+// Opening the sockets of io/socket.hpp and io/datagram.hpp, and what a datagram brings.
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/socket.hpp>
 
@@ -83,12 +83,20 @@ open_socket listen_at(context& owner, const endpoint& at, const acceptor_options
     return s.give();
 }
 
-}  // namespace internal
-
 open_socket bind_datagrams(context& owner, const endpoint& at) {
     loose_socket s(owner, at.family(), SOCK_DGRAM);
     check_at(owner.system().bind(s.get(), at), "bind ", at);
     return s.give();
 }
+
+received_datagram receive_from_request::take() const noexcept {
+    received_datagram got;
+    if (outcome() < 0) return got;
+    got.size = bytes();
+    got.from = endpoint::from(reinterpret_cast<const sockaddr*>(&from_), header_.msg_namelen);
+    return got;
+}
+
+}  // namespace internal
 
 }  // namespace coppice::io

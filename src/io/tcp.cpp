@@ -23,16 +23,20 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
+namespace internal {
+
 connect_race_request::arguments connect_text_request::parsed(tcp::socket& target,
                                                              const arguments& a) noexcept {
-    const coppice::internal::result<authority> where = authority::parse(a.to);
+    const result<authority> where = authority::parse(a.to);
     if (!where) return {target, where.error()};
-    return {target, where.value().host, where.value().port, a.options};
+    return {target, where.value().host, where.value().port, a.attempt_delay};
 }
 
 std::string connect_text_request::subject() const {
     return shown(text_);
 }
+
+}  // namespace internal
 
 namespace tcp {
 

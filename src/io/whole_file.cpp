@@ -1,5 +1,5 @@
 // Opening files by name, and the files that io/whole_file.hpp writes.
-#include <coppice/io/whole_file.hpp>
+#include <coppice/io/internal/whole_file_requests.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,9 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace coppice::io {
-
-using namespace internal;
+namespace coppice::io::internal {
 
 namespace {
 
@@ -23,8 +21,6 @@ int whole(std::string_view path) noexcept {
 }
 
 }  // namespace
-
-namespace internal {
 
 result<descriptor*> open_by_name(context& owner, std::string_view path, int flags,
                                  unsigned permissions) noexcept {
@@ -50,8 +46,6 @@ result<descriptor*> open_to_read(context& owner, std::string_view path) noexcept
     return open_by_name(owner, path, O_RDONLY, 0);
 }
 
-}  // namespace internal
-
 write_file_request::~write_file_request() {
     if (opened_ != nullptr) owner().close(*opened_);
     if (!new_file_.empty()) owner().system().remove(new_file_.c_str());
@@ -66,8 +60,7 @@ bool write_file_request::submit() noexcept {
     try {
         for (unsigned i = 0; i != attempts_max && made.error() == std::errc::file_exists; ++i) {
             name_new_file(i);
-            made =
-                open_by_name(owner(), new_file_, O_WRONLY | O_CREAT | O_EXCL, options_.permissions);
+            made = open_by_name(owner(), new_file_, O_WRONLY | O_CREAT | O_EXCL, permissions_);
         }
     } catch (const std::bad_alloc&) {
         made = std::errc::not_enough_memory;
@@ -119,7 +112,7 @@ void write_file_request::interrupt() noexcept {
 }
 
 int write_file_request::written() noexcept {
-    if (!options_.sync) return rename();
+    if (!sync_) return rename();
     stage_ = stage::syncing;
     code = opcode::sync;
     return -EAGAIN;
@@ -134,7 +127,7 @@ int write_file_request::rename() noexcept {
         return -ENOMEM;
     }
     new_file_.clear();
-    return options_.sync ? sync_folder() : 0;
+    return sync_ ? sync_folder() : 0;
 }
 
 // Called when the name is in the folder: the folder must reach the disk too.
@@ -148,4 +141,4 @@ int write_file_request::sync_folder() noexcept {
     return -EAGAIN;
 }
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -8,6 +8,7 @@
 #include <coppice/exec/when_all.hpp>
 #include <coppice/io/context_pool.hpp>
 #include <coppice/io/run.hpp>
+#include <coppice/io/timer.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/task.hpp>
 

@@ -1,6 +1,5 @@
 // io/context.hpp and io/timer.hpp on both rings: posting, timers, stopping, and destruction.
 #include <coppice/io/context.hpp>
-#include <coppice/io/event_loop.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/task/task.hpp>
 

@@ -7,7 +7,7 @@
 // nevertheless have acted on it; see docs/stopping.md. Being stoppable costs no allocation.
 //
 // A request has either an endpoint and a target, or a URL. The host of a URL is looked up, and its
-// addresses are raced (io/internal/connecting.hpp). An https URL gives
+// addresses are raced (io::connect_options). An https URL gives
 // errc::protocol_not_supported, since there is no TLS here.
 //
 // The client sends only what is exactly one request. Method, target, host, and fields may come from

@@ -1,10 +1,12 @@
-// Receive buffers that a loop lends out only while they hold data.
+// Memory that streams receive into and send from: the caller's pieces, and buffers of the loop.
 #pragma once
-// An idle connection holds no memory for its input. The loop's pool lends a buffer to an operation
-// when bytes have arrived, and gets it back when they have been consumed.
+// A loop lends its buffers only while they hold data. An idle connection holds no memory for its
+// input. The loop's pool lends a buffer to an operation when bytes have arrived, and gets it back
+// when they have been consumed.
 
 #include <coppice/base/lifetime.hpp>
 
+#include <sys/uio.h>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -13,6 +15,29 @@
 #include <vector>
 
 namespace coppice::io {
+
+// One piece of memory in a list, in the kernel's form.
+class mutable_buffer {
+public:
+    mutable_buffer() noexcept = default;
+    mutable_buffer(std::span<std::byte> bytes) noexcept : kernels_{bytes.data(), bytes.size()} {}
+    std::size_t size() const noexcept { return kernels_.iov_len; }
+
+private:
+    iovec kernels_{};
+};
+class const_buffer {
+public:
+    const_buffer() noexcept = default;
+    const_buffer(std::span<const std::byte> bytes) noexcept
+        : kernels_{const_cast<std::byte*>(bytes.data()), bytes.size()} {}
+    std::size_t size() const noexcept { return kernels_.iov_len; }
+    const iovec& kernels() const noexcept { return kernels_; }
+
+private:
+    iovec kernels_{};
+};
+static_assert(sizeof(mutable_buffer) == sizeof(iovec) && sizeof(const_buffer) == sizeof(iovec));
 
 // A pool of buffers of one size.
 // Threads: the loop's only. Cost: take() and give() are a pop and a push. The pool allocates a slab

@@ -1,22 +1,20 @@
 // file: reads and writes a regular file at offsets without holding the loop up.
 #pragma once
 // On io_uring, the kernel's own threads perform what cannot be done at once. On epoll, the
-// process's workers for files do, eight operations at a time (workers.hpp). Any number of
+// process's workers for files do, eight operations at a time (internal/workers.hpp). Any number of
 // operations may be pending on one file. A stop ends an operation that has not begun. Once the
 // kernel reads or writes the memory, the loop waits for the operation, and it ends with its result.
 
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/internal/file_transfer.hpp>
-#include <coppice/io/internal/request.hpp>
-#include <coppice/io/internal/workers.hpp>
+#include <coppice/io/internal/file_requests.hpp>
 #include <coppice/io/open_file.hpp>
 
-#include <cerrno>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
+#include <system_error>
 
 namespace coppice::io {
 
@@ -29,59 +27,11 @@ enum class open_mode {
     create_only,  // for reading and writing; fails with file_exists if it exists
 };
 
-// Reads or writes one piece of memory. The value is the number of bytes: fewer than asked for only
-// at the end of the file, on a full disk, or after a signal.
-template <opcode What>
-class file_transfer_request : public descriptor_request<file_operation> {
-public:
-    using value_type = std::size_t;
-    static constexpr const char* name = What == opcode::read_at ? "read_at" : "write_at";
-    struct arguments {
-        arguments(const descriptor_reference& f, std::uint64_t o,
-                  std::span<const std::byte> b) noexcept
-            : file(f), offset(o), bytes(b) {}
-        descriptor_reference file;
-        std::uint64_t offset;
-        std::span<const std::byte> bytes;
-    };
-    explicit file_transfer_request(const arguments& a) noexcept
-        : descriptor_request<file_operation>(a.file, What) {
-        data = const_cast<std::byte*>(a.bytes.data());
-        size = a.bytes.size();
-        offset = a.offset;
-    }
-    std::string subject() const { return file_name(); }
-    std::size_t take() const noexcept { return bytes(); }
-
-protected:
-    ~file_transfer_request() = default;
-
-private:
-    using base = descriptor_request<file_operation>;
-    // Rejects the last offset, which to io_uring would mean the file's own position.
-    bool submit() noexcept final {
-        if (offset <= offset_max) return base::submit();
-        this->set_outcome(-EINVAL);
-        return true;
-    }
-    static constexpr std::uint64_t offset_max = std::numeric_limits<std::int64_t>::max();
-};
-
-// Waits until everything written before is on the disk.
-class file_sync_request : public descriptor_request<file_operation> {
-public:
-    using value_type = void;
-    static constexpr const char* name = "sync";
-    struct arguments {
-        explicit arguments(const descriptor_reference& f) noexcept : file(f) {}
-        descriptor_reference file;
-    };
-    explicit file_sync_request(const arguments& a) noexcept
-        : descriptor_request<file_operation>(a.file, opcode::sync) {}
-    std::string subject() const { return file_name(); }
-
-protected:
-    ~file_sync_request() = default;
+// Which part of a file to read.
+struct read_options {
+    std::uint64_t offset = 0;  // where to begin; at or beyond the end there is nothing
+    // In bytes. If the file has more from `offset` on, the error is file_too_large.
+    std::size_t size_max = std::size_t{1} << 30;
 };
 
 // A regular file. Opening, size(), and resize() are done at once and may wait for the disk.
@@ -97,15 +47,15 @@ public:
     template <class Token = use_await_t>
     auto read_at(std::uint64_t offset, std::span<std::byte> bytes,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<file_transfer_request<opcode::read_at>>({reference(), offset, bytes},
-                                                                static_cast<Token&&>(token));
+        return initiate<internal::file_transfer_request<opcode::read_at>>(
+            {reference(), offset, bytes}, static_cast<Token&&>(token));
     }
     // Writes at `offset`. The value is the number of bytes.
     template <class Token = use_await_t>
     auto write_at(std::uint64_t offset, std::span<const std::byte> bytes,
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<file_transfer_request<opcode::write_at>>({reference(), offset, bytes},
-                                                                 static_cast<Token&&>(token));
+        return initiate<internal::file_transfer_request<opcode::write_at>>(
+            {reference(), offset, bytes}, static_cast<Token&&>(token));
     }
     // Reads until `bytes` is full. The value is the number of bytes, fewer only at the end of the
     // file. After a stop, part of the memory may be filled.
@@ -113,7 +63,8 @@ public:
     template <class Token = use_await_t>
     auto read_all(std::uint64_t offset, std::span<std::byte> bytes,
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<fill_request>({reference(), offset, bytes}, static_cast<Token&&>(token));
+        return initiate<internal::fill_request>({reference(), offset, bytes},
+                                                static_cast<Token&&>(token));
     }
     // Reads to the end of the file, wherever the end is when the read gets there. This covers files
     // that grow or shrink meanwhile, and files in /proc, which report no size. The value is the
@@ -122,8 +73,8 @@ public:
     // allocates.
     template <class Bytes = std::string, class Token = use_await_t>
     auto read_all(const read_options& options, Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<read_all_request<Bytes>>({reference(), options},
-                                                 static_cast<Token&&>(token));
+        return initiate<internal::read_all_request<Bytes>>(
+            {reference(), options.offset, options.size_max}, static_cast<Token&&>(token));
     }
     template <class Bytes = std::string, class Token = use_await_t>
         requires(!std::convertible_to<Token, const read_options&>)
@@ -134,14 +85,14 @@ public:
     template <class Token = use_await_t>
     auto write_all(std::uint64_t offset, std::span<const std::byte> bytes,
                    Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<write_all_request>({reference(), offset, bytes},
-                                           static_cast<Token&&>(token));
+        return initiate<internal::write_all_request>({reference(), offset, bytes},
+                                                     static_cast<Token&&>(token));
     }
     // Waits until data and size are on the disk (fsync).
     template <class Token = use_await_t>
     auto sync(Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<file_sync_request>(file_sync_request::arguments(reference()),
-                                           static_cast<Token&&>(token));
+        return initiate<internal::file_sync_request>(
+            internal::file_sync_request::arguments(reference()), static_cast<Token&&>(token));
     }
     // Returns the size in bytes. Blocks: perhaps for the disk. Errors: the system's.
     internal::result<std::uint64_t> size() const noexcept {

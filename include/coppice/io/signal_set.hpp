@@ -5,57 +5,16 @@
 // a set lives, a thread of its own named coppice-signal exists, for signals that all other threads
 // block.
 
-#include <coppice/base/internal/check.hpp>
-#include <coppice/io/stream.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/signal_request.hpp>
+#include <coppice/io/open_file.hpp>
 
-#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <utility>
 
 namespace coppice::io {
-
-// Waits for a signal. The value is its number.
-class signal_request : public descriptor_request<> {
-public:
-    using value_type = int;
-    static constexpr const char* name = "wait for a signal";
-    struct arguments {
-        arguments(const descriptor_reference& f, received_signals* s) noexcept
-            : file(f), signals(s) {}
-        descriptor_reference file;
-        received_signals* signals;
-    };
-    explicit signal_request(const arguments& a) noexcept
-        : descriptor_request<>(a.file, opcode::read), signals_(a.signals) {
-        data = reinterpret_cast<std::byte*>(&count_);
-        size = sizeof count_;
-    }
-    int take() const noexcept { return signal_; }
-
-protected:
-    ~signal_request() = default;
-
-private:
-    bool submit() noexcept final {
-        COPPICE_CHECK(!is_second(), "two waits at once on one io::signal_set");
-        return descriptor_request<>::submit();
-    }
-    // A request that was stopped leaves the signal to the next request.
-    int judge(int returned) noexcept final {
-        if (returned < 0) return returned;
-        if (stop_came()) {
-            signals_->keep();
-            return -ECANCELED;
-        }
-        signal_ = signals_->take();
-        return signal_ == 0 ? -EAGAIN : 0;
-    }
-
-    received_signals* signals_;
-    std::uint64_t count_ = 0;
-    int signal_ = 0;
-};
 
 // Receives its signals as long as it lives. Every set that names a signal receives it, in any
 // context. A signal that comes again before it was received counts once. A signal that was pending
@@ -96,15 +55,16 @@ public:
     // ends the process. A wait that is stopped has received nothing.
     template <class Token = use_await_t>
     auto wait(Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<signal_request>(signal_request::arguments(reference(), signals_),
-                                        static_cast<Token&&>(token));
+        return initiate<internal::signal_request>(
+            internal::signal_request::arguments(reference(), signals_),
+            static_cast<Token&&>(token));
     }
 
 private:
     struct opened;
     explicit signal_set(const opened& o) noexcept;
 
-    received_signals* signals_;
+    internal::received_signals* signals_;
 };
 
 }  // namespace coppice::io

@@ -2,11 +2,17 @@
 #pragma once
 // A socket belongs to one context. The operations of a connected socket are in stream.hpp.
 
+#include <coppice/base/clock.hpp>
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/accept_request.hpp>
 #include <coppice/io/internal/connecting.hpp>
+#include <coppice/io/open_file.hpp>
+#include <coppice/io/resolver.hpp>
 #include <coppice/io/stream.hpp>
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <span>
@@ -14,41 +20,20 @@
 
 namespace coppice::io {
 
-// Accepts a connection. The value is its socket. A failure leaves the acceptor open. After EMFILE
-// or ENFILE (too many open files), wait before the next accept.
-template <class Socket>
-class accept_request : public descriptor_request<> {
-public:
-    using value_type = Socket;
-    static constexpr const char* name = "accept";
-    struct arguments {
-        explicit arguments(const descriptor_reference& f) noexcept : file(f) {}
-        descriptor_reference file;
-    };
-    explicit accept_request(const arguments& a) noexcept
-        : descriptor_request<>(a.file, opcode::accept) {}
-    Socket take() noexcept {
-        return Socket(internal::open_socket(owner(), std::exchange(accepted_, nullptr)));
-    }
-
-protected:
-    ~accept_request() {
-        if (accepted_ != nullptr) owner().close(*accepted_);
-    }
-
-private:
-    int judge(int returned) noexcept final {
-        if (returned < 0) return returned;
-        const coppice::internal::result<internal::descriptor*> adopted = owner().adopt(returned);
-        if (!adopted) {
-            owner().system().close(returned);
-            return -adopted.error().value();
-        }
-        accepted_ = adopted.value();
-        return 0;
-    }
-
-    internal::descriptor* accepted_ = nullptr;  // until take()
+// How the addresses of a name are tried.
+//
+// A name has several addresses, and some of them may not work: a broken IPv6 network can swallow
+// packets for minutes. The addresses are therefore tried as RFC 8305 ("happy eyeballs") describes.
+// The address families alternate, beginning with the family of the first address. The next address
+// is tried when the previous attempt has failed, or has not answered for `attempt_delay`; in the
+// second case both attempts continue side by side. The first connection wins. The other attempts
+// are canceled, and their sockets are closed before the operation completes. One call of
+// getaddrinfo asks for both families, so section 3 (one family's answer arriving before the
+// other's) does not apply.
+struct connect_options {
+    // How long to wait for an answer before also trying the next address (RFC 8305, section 5). 0
+    // or less: try all at once. duration::max(): try the next address only after a failure.
+    internal::duration attempt_delay = std::chrono::milliseconds(250);
 };
 
 // How an acceptor listens. The defaults suit a server.
@@ -87,10 +72,10 @@ public:
     // is until the operation has ended.
     template <class Token = use_await_t>
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<connect_request>({*this, to}, static_cast<Token&&>(token));
+        return initiate<internal::connect_request>({*this, to}, static_cast<Token&&>(token));
     }
     // Connects to a host by its name, or by its address as text. Tries the addresses of the name as
-    // connecting.hpp describes.
+    // connect_options describes.
     // Errors: of resolver_category() if the name has no address. If all attempts fail, the first
     // error that says more than that this machine cannot reach the address family. Cost: allocates.
     // Lifetime: as above, and the name must outlive the operation. To end it early, use a stop or a
@@ -104,20 +89,20 @@ public:
     template <class Token = use_await_t>
     auto connect(std::string_view host, std::uint16_t port, const connect_options& options,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<connect_race_request>({*this, host, port, options},
-                                              static_cast<Token&&>(token));
+        return initiate<internal::connect_race_request>({*this, host, port, options.attempt_delay},
+                                                        static_cast<Token&&>(token));
     }
     // Connects likewise to known addresses, at least one, in order of preference. Lifetime: the
     // list must outlive the operation.
     template <class Token = use_await_t>
     auto connect(std::span<const endpoint> addresses, const connect_options& options = {},
                  Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<connect_race_request>({*this, addresses, options},
-                                              static_cast<Token&&>(token));
+        return initiate<internal::connect_race_request>({*this, addresses, options.attempt_delay},
+                                                        static_cast<Token&&>(token));
     }
 
 private:
-    friend accept_request<socket>;
+    friend internal::accept_request<socket>;
     explicit socket(internal::open_socket&& accepted) noexcept : stream(std::move(accepted)) {}
 };
 
@@ -133,7 +118,7 @@ public:
     // Accepts a connection. The value is its socket.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {
-        using request = accept_request<socket>;
+        using request = internal::accept_request<socket>;
         return initiate<request>(request::arguments(reference()), static_cast<Token&&>(token));
     }
 };
@@ -150,11 +135,11 @@ public:
     explicit socket(context& owner) noexcept : stream(owner) {}
     template <class Token = use_await_t>
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return initiate<connect_request>({*this, to}, static_cast<Token&&>(token));
+        return initiate<internal::connect_request>({*this, to}, static_cast<Token&&>(token));
     }
 
 private:
-    friend accept_request<socket>;
+    friend internal::accept_request<socket>;
     explicit socket(internal::open_socket&& accepted) noexcept : stream(std::move(accepted)) {}
 };
 
@@ -167,7 +152,7 @@ public:
     // Accepts a connection. The value is its socket.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {
-        using request = accept_request<socket>;
+        using request = internal::accept_request<socket>;
         return initiate<request>(request::arguments(reference()), static_cast<Token&&>(token));
     }
 };

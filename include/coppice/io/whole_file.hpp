@@ -7,9 +7,10 @@
 // symbolic link itself, not its target, and has the owner and permissions of a new file. Opening,
 // renaming, and removing happen at once, on the loop, and may wait for the disk.
 
-#include <coppice/io/event_loop.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/io/file.hpp>
 #include <coppice/io/initiate.hpp>
-#include <coppice/io/internal/file_transfer.hpp>
+#include <coppice/io/internal/whole_file_requests.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -19,105 +20,12 @@
 
 namespace coppice::io {
 
-namespace internal {
-
-// Opens a file and hands it to the loop; `flags` are those of open(2). Errors: invalid_argument for
-// a NUL in the name; invalid_seek for a file without offsets (a pipe, a terminal).
-result<descriptor*> open_by_name(context& owner, std::string_view path, int flags,
-                                 unsigned permissions) noexcept;
-result<descriptor*> open_to_read(context& owner, std::string_view path) noexcept;
-
-}  // namespace internal
-
-// Opens a file, reads to its end, and closes it.
-template <class Bytes>
-class read_file_request : public read_all_request<Bytes> {
-    using base = read_all_request<Bytes>;
-
-public:
-    static constexpr const char* name = "read_file";
-    struct arguments {
-        arguments(context& c, std::string_view p, const read_options& o) noexcept
-            : owner(&c), path(p), options(o) {}
-        context* owner;
-        std::string_view path;
-        read_options options;
-    };
-    explicit read_file_request(const arguments& a) noexcept
-        : base(typename base::arguments(descriptor_reference(*a.owner), a.options)),
-          path_(a.path) {}
-    std::string subject() const { return std::string(path_); }
-
-protected:
-    ~read_file_request() {
-        if (opened_ != nullptr) this->owner().close(*opened_);
-    }
-
-private:
-    bool submit() noexcept final {
-        const coppice::internal::result<internal::descriptor*> opened =
-            internal::open_to_read(this->owner(), path_);
-        if (!opened) {
-            this->set_outcome(-opened.error().value());
-            return true;
-        }
-        opened_ = opened.value();
-        this->refer_to(*opened_);
-        return base::submit();
-    }
-
-    const std::string_view path_;
-    internal::descriptor* opened_ = nullptr;
-};
-
 // How a file is written.
 struct write_options {
     // Completes only when the bytes and the name are on the disk and survive a power failure.
     bool sync = false;
     // The permissions of the new file, less those that the process's umask removes.
     unsigned permissions = 0644;
-};
-
-// Writes a new file, then renames it.
-class write_file_request : public write_all_request {
-public:
-    static constexpr const char* name = "write_file";
-    struct arguments {
-        arguments(context& c, std::string_view p, std::span<const std::byte> b,
-                  const write_options& o) noexcept
-            : owner(&c), path(p), bytes(b), options(o) {}
-        context* owner;
-        std::string_view path;
-        std::span<const std::byte> bytes;
-        write_options options;
-    };
-    explicit write_file_request(const arguments& a) noexcept
-        : write_all_request({descriptor_reference(*a.owner), 0, a.bytes}),
-          path_(a.path),
-          options_(a.options) {}
-    std::string subject() const { return std::string(path_); }
-
-protected:
-    // Removes the new file, unless it has been renamed.
-    ~write_file_request();
-
-private:
-    enum class stage { writing, syncing, renamed };
-    bool submit() noexcept final;
-    void interrupt() noexcept final;
-    int judge(int returned) noexcept final;
-    int written() noexcept final;
-    int rename() noexcept;
-    int sync_folder() noexcept;
-    std::string_view folder() const noexcept;
-    void name_new_file(unsigned attempt);
-    void use(internal::descriptor& d) noexcept;
-
-    const std::string_view path_;
-    const write_options options_;
-    internal::descriptor* opened_ = nullptr;  // the new file; at the end, its folder
-    std::string new_file_;                    // its name, while it exists
-    stage stage_ = stage::writing;
 };
 
 // Reads a file. The value is its contents, as a std::string or as the container of bytes named:
@@ -128,7 +36,8 @@ private:
 template <class Bytes = std::string, class Token = use_await_t>
 auto read_file(context& loop, std::string_view path, const read_options& options,
                Token&& token = {}) noexcept(nothrow_token<Token>) {
-    return initiate<read_file_request<Bytes>>({loop, path, options}, static_cast<Token&&>(token));
+    return initiate<internal::read_file_request<Bytes>>(
+        {loop, path, options.offset, options.size_max}, static_cast<Token&&>(token));
 }
 template <class Bytes = std::string, class Token = use_await_t>
     requires(!std::convertible_to<Token, const read_options&>)
@@ -145,7 +54,8 @@ auto read_file(context& loop, std::string_view path,
 template <class Token = use_await_t>
 auto write_file(context& loop, std::string_view path, std::span<const std::byte> bytes,
                 const write_options& options, Token&& token = {}) noexcept(nothrow_token<Token>) {
-    return initiate<write_file_request>({loop, path, bytes, options}, static_cast<Token&&>(token));
+    return initiate<internal::write_file_request>(
+        {loop, path, bytes, options.sync, options.permissions}, static_cast<Token&&>(token));
 }
 template <class Token = use_await_t>
     requires(!std::convertible_to<Token, const write_options&>)

@@ -1,37 +1,29 @@
 // connecting: connects a stream to one endpoint, or to the first of several that answers.
 #pragma once
-// A name has several addresses, and some of them may not work: a broken IPv6 network can swallow
-// packets for minutes. The addresses are therefore tried as RFC 8305 ("happy eyeballs") describes.
-// The address families alternate, beginning with the family of the first address. The next address
-// is tried when the previous attempt has failed, or has not answered for `attempt_delay`; in the
-// second case both attempts continue side by side. The first connection wins. The other attempts
-// are canceled, and their sockets are closed before the operation completes. One call of
-// getaddrinfo asks for both families, so section 3 (one family's answer arriving before the
-// other's) does not apply.
+// connect_options in socket.hpp says how the addresses of a name are tried.
 //
 //   looking up -> trying -> won                  : completes when the other attempts have ended
 //                        \-> failed              : every address was tried, and none answered
 //   a stop, the deadline, or the context's end cancels whatever is under way
 
+#include <coppice/base/clock.hpp>
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/internal/request.hpp>
+#include <coppice/io/internal/resolve_request.hpp>
 #include <coppice/io/open_file.hpp>
-#include <coppice/io/resolver.hpp>
 #include <coppice/io/stream.hpp>
 #include <coppice/stop/inplace.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 // Opens a socket of the endpoint's family and connects it.
 class connect_request : public descriptor_request<> {
@@ -62,21 +54,10 @@ private:
     endpoint to_;
 };
 
-// How the addresses of a name are tried.
-struct connect_options {
-    // How long to wait for an answer before also trying the next address (RFC 8305, section 5). 0
-    // or less: try all at once. duration::max(): try the next address only after a failure.
-    internal::duration attempt_delay = std::chrono::milliseconds(250);
-};
-
-namespace internal {
-
 // Returns the addresses in the order in which they are tried: the families alternate, beginning
 // with the family of the first address. Returns at most connect_race_request::addresses_max.
 // Errors: std::bad_alloc.
 std::vector<endpoint> in_turns(std::span<const endpoint> addresses);
-
-}  // namespace internal
 
 // Resolves the name, if one is given, and connects the stream to the first address that answers.
 class connect_race_request : public basic_request<operation>, timer_entry {
@@ -87,17 +68,17 @@ public:
     static constexpr const char* name = "connect";
     static constexpr std::size_t addresses_max = 16;  // addresses tried for one name
     struct arguments {
-        arguments(stream& s, std::string_view h, std::uint16_t p, const connect_options& o) noexcept
-            : target(&s), host(h), port(p), options(o) {}
-        arguments(stream& s, std::span<const endpoint> to, const connect_options& o) noexcept
-            : target(&s), addresses(to), options(o) {}
+        arguments(stream& s, std::string_view h, std::uint16_t p, duration d) noexcept
+            : target(&s), host(h), port(p), attempt_delay(d) {}
+        arguments(stream& s, std::span<const endpoint> to, duration d) noexcept
+            : target(&s), addresses(to), attempt_delay(d) {}
         // For text that does not parse as a place: the request fails at once with `why`.
         arguments(stream& s, std::error_code why) noexcept : target(&s), refused(why) {}
         stream* target;
         std::string_view host;  // empty: `addresses` are given instead
         std::uint16_t port = 0;
         std::span<const endpoint> addresses;
-        connect_options options;
+        duration attempt_delay{};  // see connect_options
         std::error_code refused;
     };
     explicit connect_race_request(const arguments& a) noexcept;
@@ -132,7 +113,7 @@ private:
     // operations under way: the look-up, or attempts
     std::size_t pending_ = 0;
     // when to try the next address
-    internal::time_point next_at_ = internal::time_point::min();
+    time_point next_at_ = time_point::min();
     std::error_code first_failure_;  // the most telling failure of an address so far
     // the error of the whole operation, if it has failed for a reason of its own
     std::error_code failure_;
@@ -141,4 +122,4 @@ private:
     inplace_stop_source halt_;
 };
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

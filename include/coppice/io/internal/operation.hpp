@@ -51,6 +51,7 @@ constexpr bool is_writing(opcode code) noexcept {
     return code >= opcode::connect;
 }
 
+class event_loop;
 struct descriptor;
 struct of_one_file;  // the tag of a descriptor's list of file operations
 
@@ -87,7 +88,7 @@ struct descriptor : operation {
 
     int fd = -1;
     std::uint32_t generation = 0;  // counts the files that have used this slot
-    context* owner = nullptr;
+    event_loop* owner = nullptr;
     std::unique_ptr<const std::string> name;  // of a file: the path as given, for messages
     ring_operation* reading = nullptr;        // at most one pending operation in each direction
     ring_operation* writing = nullptr;

@@ -16,7 +16,7 @@
 // A request is constructed from its type's `arguments`, a small copyable value. After its end it
 // gives error(), stopped(), and take(), which returns its value_type.
 
-#include <coppice/io/event_loop.hpp>
+#include <coppice/io/internal/event_loop.hpp>
 #include <coppice/io/internal/stop_relay.hpp>
 #include <coppice/token/completion.hpp>
 
@@ -27,8 +27,8 @@ namespace coppice::io {
 
 // Item is `operation`, or a type derived from it that the loop needs, such as ring_operation.
 template <class Item>
-class basic_request : protected Item, internal::stop_relay<context, operation> {
-    using relay = internal::stop_relay<context, operation>;
+class basic_request : protected Item, internal::stop_relay<internal::event_loop, operation> {
+    using relay = internal::stop_relay<internal::event_loop, operation>;
 
 public:
     // Starts the request. Returns true if it has ended; completed() will then not be called.
@@ -37,9 +37,9 @@ public:
     [[nodiscard]] bool begin(inplace_stop_token token, internal::time_point deadline) noexcept {
         token_ = token;
         deadline_ = deadline;
-        if (owner_->is_current()) return launch();
+        if (loop_->is_current()) return launch();
         this->complete = &launch_posted;
-        owner_->post(*this);
+        loop_->post(*this);
         return false;
     }
 
@@ -54,8 +54,8 @@ public:
 
 protected:
     template <class... Args>
-    explicit basic_request(context& owner, Args... args) noexcept
-        : Item(&launch_posted, args...), owner_(&owner) {}
+    explicit basic_request(internal::event_loop& loop, Args... args) noexcept
+        : Item(&launch_posted, args...), loop_(&loop) {}
     ~basic_request() = default;
 
     // Called on the loop. submit() returns true if the operation ended at once and its outcome is
@@ -68,9 +68,7 @@ protected:
 
     // Called by submit() once the operation is certain to be pending: from now on a stop may
     // interrupt it.
-    void listen() noexcept {
-        relay::listen(*owner_, token_, &interrupt_relayed, &complete_relayed);
-    }
+    void listen() noexcept { relay::listen(*loop_, token_, &interrupt_relayed, &complete_relayed); }
     // Called when the operation has ended in a later turn than the one that started it.
     void ended() noexcept {
         if (relay::settle()) completed();
@@ -86,7 +84,9 @@ protected:
         interrupt();
     }
 
-    context& owner() const noexcept { return *owner_; }
+    // Return the loop that completes the request, and its context.
+    internal::event_loop& loop() const noexcept { return *loop_; }
+    context& owner() const noexcept { return loop_->owner(); }
     internal::time_point deadline() const noexcept { return deadline_; }
     void set_outcome(int outcome) noexcept { outcome_ = outcome; }
     int outcome() const noexcept { return outcome_; }
@@ -94,9 +94,9 @@ protected:
 
 private:
     bool launch() noexcept {
-        const bool late = deadline_ != internal::time_point::max() && deadline_ <= owner_->now();
-        if (late || token_.stop_requested() || owner_->ending()) {
-            stopped_ = !owner_->ending();
+        const bool late = deadline_ != internal::time_point::max() && deadline_ <= loop_->now();
+        if (late || token_.stop_requested() || loop_->ending()) {
+            stopped_ = !loop_->ending();
             outcome_ = -ECANCELED;
             return true;
         }
@@ -109,7 +109,7 @@ private:
     static void interrupt_relayed(relay& r) noexcept { static_cast<basic_request&>(r).stop(); }
     static void complete_relayed(relay& r) noexcept { static_cast<basic_request&>(r).completed(); }
 
-    context* owner_;
+    internal::event_loop* loop_;
     inplace_stop_token token_;
     internal::time_point deadline_ = internal::time_point::max();
     int outcome_ = -ECANCELED;  // 0 or more, or a negative errno
@@ -143,7 +143,7 @@ protected:
     // to continue with another ring operation on the same file.
     virtual int judge(int returned) noexcept { return returned; }
 
-    void interrupt() noexcept override { this->owner().cancel(*this); }
+    void interrupt() noexcept override { this->loop().cancel(*this); }
     // Returns true if the file that the request is for is still open.
     bool is_open() const noexcept {
         return this->on != nullptr && this->on->generation == generation_;
@@ -155,7 +155,7 @@ protected:
         }
         if (start_on_ring()) return true;
         if (this->deadline() != internal::time_point::max())
-            this->owner().arm(*this, this->deadline());
+            this->loop().arm(*this, this->deadline());
         this->listen();
         return false;
     }
@@ -181,7 +181,7 @@ private:
     // Returns true if the operation ended at once.
     bool start_on_ring() noexcept {
         this->complete = &ended_on_ring;
-        while (this->owner().start(*this)) {
+        while (this->loop().start(*this)) {
             this->set_outcome(judge(ring_operation::result));
             if (this->outcome() != -EAGAIN) return true;
         }
@@ -197,12 +197,12 @@ private:
                 return;
             }
         }
-        if (self.timer_entry::armed()) self.owner().disarm(self);
+        if (self.timer_entry::armed()) self.loop().disarm(self);
         self.ended();
     }
     static void expire_deadline(timer_entry* entry) noexcept {
         descriptor_request& self = *static_cast<descriptor_request*>(entry);
-        if (!self.owner().ending()) self.stop();
+        if (!self.loop().ending()) self.stop();
     }
 
     std::uint32_t generation_;

@@ -18,12 +18,12 @@
 
 namespace coppice::io {
 
-enum class backend { automatic, uring, epoll, sim };  // automatic: uring if available, else epoll
+enum class backend;
 class simulation;
 
-class context;
-
 namespace internal {
+
+class event_loop;
 
 class ring : immovable {
 public:
@@ -38,7 +38,7 @@ public:
     // Prepares the ring for the calling thread. Called before anything else, each time a loop
     // starts. Returns true if the ring belonged to another thread; the pending operations of `loop`
     // have then been started again for this thread.
-    virtual bool enter(context& loop) noexcept = 0;
+    virtual bool enter(event_loop& loop) noexcept = 0;
 
     // Takes in an open descriptor. After an error the caller still owns it.
     virtual std::error_code attach(descriptor& d, bool waits) noexcept = 0;
@@ -63,11 +63,11 @@ public:
     virtual void wake() noexcept = 0;
 };
 
-}  // namespace internal
-
 // Make a ring. Errors: std::system_error if the kernel lacks or forbids what the ring needs.
-std::unique_ptr<internal::ring> make_epoll_ring(buffer_pool& buffers);
-std::unique_ptr<internal::ring> make_uring_ring(buffer_pool& buffers, internal::uring_calls& calls);
-std::unique_ptr<internal::ring> make_sim_ring(buffer_pool& buffers, simulation& world);
+std::unique_ptr<ring> make_epoll_ring(buffer_pool& buffers);
+std::unique_ptr<ring> make_uring_ring(buffer_pool& buffers, uring_calls& calls);
+std::unique_ptr<ring> make_sim_ring(buffer_pool& buffers, simulation& world);
+
+}  // namespace internal
 
 }  // namespace coppice::io

@@ -18,13 +18,9 @@
 #include <system_error>
 #include <vector>
 
-namespace coppice::io {
-
-namespace internal {
+namespace coppice::io::internal {
 
 enum class shutdown_direction { receive, send, both };
-
-}  // namespace internal
 
 // The signals that one set receives. Lifetime: that of the system_calls that returned it; end() is
 // called once.
@@ -32,7 +28,7 @@ class received_signals {
 public:
     // Returns a descriptor from which 8 bytes can be read while a signal may be waiting. The caller
     // owns it.
-    virtual internal::result<int> descriptor() noexcept = 0;
+    virtual result<int> descriptor() noexcept = 0;
     // Receives a signal that has come: returns its number, or 0 if there is none.
     virtual int take() noexcept = 0;
     // Called after a read of the descriptor that is not followed by take(): makes it readable again
@@ -44,8 +40,6 @@ public:
 protected:
     ~received_signals() = default;
 };
-
-namespace internal {
 
 // Threads: as the kernel's calls. Errors: the kernel's, as values.
 class system_calls {
@@ -100,6 +94,4 @@ protected:
 // Returns the calls of the kernel that runs this program.
 system_calls& kernel() noexcept;
 
-}  // namespace internal
-
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -26,9 +26,7 @@
 #include <mutex>
 #include <system_error>
 
-namespace coppice::io {
-
-namespace internal {
+namespace coppice::io::internal {
 
 struct of_workers;  // the tag of the queue of jobs
 
@@ -80,17 +78,13 @@ private:
 workers& name_workers() noexcept;
 workers& file_workers() noexcept;
 
-}  // namespace internal
-
 // A ring_operation on a file, in a form that a worker can run.
-class file_operation : public ring_operation, internal::job {
+class file_operation : public ring_operation, job {
 public:
     file_operation(void (*function)(operation*) noexcept, opcode what) noexcept
-        : ring_operation(function, what), internal::job(&call), back_(*this) {}
+        : ring_operation(function, what), job(&call), back_(*this) {}
     // Hands the call to a worker. Threads: the loop's. Errors: the call will not be made.
-    [[nodiscard]] std::error_code start_call() noexcept {
-        return internal::file_workers().run(*this);
-    }
+    [[nodiscard]] std::error_code start_call() noexcept { return file_workers().run(*this); }
     // Gives the operation up: it comes back in the next turn if its call has not begun. Threads:
     // the loop's.
     void give_up() noexcept;
@@ -101,10 +95,10 @@ private:
         static void arrive(operation* op) noexcept;
         file_operation& file;
     };
-    static void call(internal::job* j) noexcept;
+    static void call(job* j) noexcept;
     int blocking_call() noexcept;
 
     way_back back_;
 };
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -1,30 +1,78 @@
-// file_transfer: file operations that consist of several reads or writes; used by file.hpp.
+// The requests of file.hpp: what one read or write does on its loop.
 #pragma once
 // The system may read or write less than it was asked to. read_at() and write_at() of file.hpp
-// report how much. The operations here continue until everything is done. Each read or write is at
-// most 1 MiB. A stop or the deadline takes effect between two of them.
+// report how much. The other operations continue until everything is done. Each of their reads and
+// writes is at most 1 MiB. A stop or the deadline takes effect between two of them.
 
-#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/io/context.hpp>
 #include <coppice/io/internal/request.hpp>
 #include <coppice/io/internal/workers.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
-// Which part of a file to read.
-struct read_options {
-    std::uint64_t offset = 0;  // where to begin; at or beyond the end there is nothing
-    // In bytes. If the file has more from `offset` on, the error is file_too_large.
-    std::size_t size_max = std::size_t{1} << 30;
+// Reads or writes one piece of memory. The value is the number of bytes: fewer than asked for only
+// at the end of the file, on a full disk, or after a signal.
+template <opcode What>
+class file_transfer_request : public descriptor_request<file_operation> {
+public:
+    using value_type = std::size_t;
+    static constexpr const char* name = What == opcode::read_at ? "read_at" : "write_at";
+    struct arguments {
+        arguments(const descriptor_reference& f, std::uint64_t o,
+                  std::span<const std::byte> b) noexcept
+            : file(f), offset(o), bytes(b) {}
+        descriptor_reference file;
+        std::uint64_t offset;
+        std::span<const std::byte> bytes;
+    };
+    explicit file_transfer_request(const arguments& a) noexcept
+        : descriptor_request<file_operation>(a.file, What) {
+        data = const_cast<std::byte*>(a.bytes.data());
+        size = a.bytes.size();
+        offset = a.offset;
+    }
+    std::string subject() const { return file_name(); }
+    std::size_t take() const noexcept { return bytes(); }
+
+protected:
+    ~file_transfer_request() = default;
+
+private:
+    using base = descriptor_request<file_operation>;
+    // Rejects the last offset, which to io_uring would mean the file's own position.
+    bool submit() noexcept final {
+        if (offset <= offset_max) return base::submit();
+        this->set_outcome(-EINVAL);
+        return true;
+    }
+    static constexpr std::uint64_t offset_max = std::numeric_limits<std::int64_t>::max();
 };
 
-namespace internal {
+// Waits until everything written before is on the disk.
+class file_sync_request : public descriptor_request<file_operation> {
+public:
+    using value_type = void;
+    static constexpr const char* name = "sync";
+    struct arguments {
+        explicit arguments(const descriptor_reference& f) noexcept : file(f) {}
+        descriptor_reference file;
+    };
+    explicit file_sync_request(const arguments& a) noexcept
+        : descriptor_request<file_operation>(a.file, opcode::sync) {}
+    std::string subject() const { return file_name(); }
+
+protected:
+    ~file_sync_request() = default;
+};
 
 // A file operation that consists of several reads or writes. Errors: those of file::read_at().
 class long_transfer : public descriptor_request<file_operation> {
@@ -43,9 +91,9 @@ protected:
 // Reads to the end of the file, into memory that grows.
 class growing_read : public long_transfer {
 protected:
-    growing_read(const descriptor_reference& f, const read_options& how) noexcept
-        : long_transfer(f, opcode::read_at), left_max_(how.size_max) {
-        offset = how.offset;
+    growing_read(const descriptor_reference& f, std::uint64_t from, std::size_t size_max) noexcept
+        : long_transfer(f, opcode::read_at), left_max_(size_max) {
+        offset = from;
     }
     ~growing_read() = default;
 
@@ -64,22 +112,21 @@ private:
     std::size_t read_ = 0;
 };
 
-}  // namespace internal
-
 // Reads to the end of the file. The value is the bytes, none after an error.
 template <class Bytes>
-class read_all_request : public internal::growing_read {
+class read_all_request : public growing_read {
 public:
     using value_type = Bytes;
     static constexpr const char* name = "read_all";
     struct arguments {
-        arguments(const descriptor_reference& f, const read_options& o) noexcept
-            : file(f), options(o) {}
+        arguments(const descriptor_reference& f, std::uint64_t o, std::size_t m) noexcept
+            : file(f), offset(o), size_max(m) {}
         descriptor_reference file;
-        read_options options;
+        std::uint64_t offset;
+        std::size_t size_max;
     };
     explicit read_all_request(const arguments& a) noexcept
-        : internal::growing_read(a.file, a.options) {}
+        : growing_read(a.file, a.offset, a.size_max) {}
     std::string subject() const { return file_name(); }
     Bytes take() noexcept { return outcome() < 0 ? Bytes() : std::move(bytes_); }
 
@@ -100,7 +147,7 @@ private:
 
 // Reads until the memory is full, or to the end of the file. The value is the number of bytes, also
 // after an error or a stop.
-class fill_request : public internal::long_transfer {
+class fill_request : public long_transfer {
 public:
     using value_type = std::size_t;
     static constexpr const char* name = "read_all";
@@ -112,7 +159,7 @@ public:
         std::span<std::byte> bytes;
     };
     explicit fill_request(const arguments& a) noexcept
-        : internal::long_transfer(a.file, opcode::read_at), into_(a.bytes) {
+        : long_transfer(a.file, opcode::read_at), into_(a.bytes) {
         offset = a.offset;
         go_on_at(into_.data(), into_.size());
     }
@@ -130,7 +177,7 @@ private:
 };
 
 // Writes all of the memory.
-class write_all_request : public internal::long_transfer {
+class write_all_request : public long_transfer {
 public:
     using value_type = void;
     static constexpr const char* name = "write_all";
@@ -143,7 +190,7 @@ public:
         std::span<const std::byte> bytes;
     };
     explicit write_all_request(const arguments& a) noexcept
-        : internal::long_transfer(a.file, opcode::write_at), left_(a.bytes) {
+        : long_transfer(a.file, opcode::write_at), left_(a.bytes) {
         offset = a.offset;
         go_on_at(const_cast<std::byte*>(left_.data()), left_.size());
     }
@@ -160,4 +207,4 @@ private:
     std::span<const std::byte> left_;
 };
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -1,5 +1,5 @@
-// The repeated reads and writes of io/internal/file_transfer.hpp.
-#include <coppice/io/internal/file_transfer.hpp>
+// The repeated reads and writes of io/internal/file_requests.hpp.
+#include <coppice/io/internal/file_requests.hpp>
 
 #include <coppice/base/saturating.hpp>
 
@@ -7,9 +7,7 @@
 #include <cerrno>
 #include <limits>
 
-namespace coppice::io {
-
-using namespace internal;
+namespace coppice::io::internal {
 
 namespace {
 
@@ -18,8 +16,6 @@ constexpr std::size_t room_min = 4096;                   // bytes, for a file th
 constexpr std::uint64_t offset_max = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
-
-namespace internal {
 
 // Rejects the last offset, which to io_uring would mean the file's own position.
 bool long_transfer::submit() noexcept {
@@ -83,8 +79,6 @@ int growing_read::judge(int returned) noexcept {
     return reserve(saturating_mul(std::max(room_, room_min), std::size_t{2})) ? -EAGAIN : -ENOMEM;
 }
 
-}  // namespace internal
-
 int fill_request::judge(int returned) noexcept {
     if (is_interruption(returned)) return -EAGAIN;
     if (returned < 0) return returned;
@@ -107,4 +101,4 @@ int write_all_request::judge(int returned) noexcept {
     return -EAGAIN;
 }
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal
