@@ -1,4 +1,4 @@
-// As much JSON as notes need: writes strings, and reads an object with one string.
+// The JSON of notes, by nlohmann-json: writes strings, and reads an object with one string.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,7 @@ namespace notes {
 void append_string(std::string& out, std::string_view text);
 
 // Returns the string member `name` of an object that has only this member. Returns nothing if the
-// text is not JSON, is not such an object, or names an invalid character. Resolves escapes and
-// checks UTF-8.
+// text is not JSON in UTF-8, is not such an object, or has a NUL, which databases reject.
 std::optional<std::string> string_member(std::string_view json, std::string_view name);
-
-// Returns true if the text is UTF-8 (RFC 3629) without a NUL, which databases reject.
-bool is_text(std::string_view text) noexcept;
 
 }  // namespace notes

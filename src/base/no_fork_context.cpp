@@ -1,4 +1,4 @@
-// The rare half of base/internal/no_fork_context.hpp, for when a context is in force.
+// The slow path of base/internal/no_fork_context.hpp, taken if a context is in force.
 #include <coppice/base/internal/no_fork_context.hpp>
 
 #include <coppice/base/internal/fork_deque.hpp>

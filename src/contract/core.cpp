@@ -175,7 +175,7 @@ void contract_core::close() noexcept {
     for (std::size_t index = 0; index != capacity(); ++index) {
         if (!board_[index].life.vacant()) retire(index);
     }
-    // A thread that enqueued an item may still be about to wake a worker, or to let the item wait.
+    // Waits for submitters: a thread may have enqueued an item and not yet woken a worker.
     entry_.wait();
     while (run_items()) {
     }

@@ -138,8 +138,8 @@ bool multipart_parser::find_delimiter(std::string_view& input) {
 // comes before the deciding byte stays in data(). A boundary after CRLF is never in data().
 bool multipart_parser::find_loose_boundary() {
     const std::string_view boundary = std::string_view(delimiter_).substr(2);
-    std::size_t cr = 0;  // the next CR and LF from `at` on, if not before it
-    std::size_t lf = 0;
+    std::size_t cr = 0;  // the next CR, if it is not before `at`; otherwise to be searched again
+    std::size_t lf = 0;  // likewise the next LF
     for (std::size_t at = 0; at < data_.size();) {
         if (loose_ == 0) {
             if (cr <= at) cr = data_.find('\r', at);

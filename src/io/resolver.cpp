@@ -101,8 +101,9 @@ struct resolve_request::question : operation, list_hook<> {
     std::vector<endpoint> found;
 };
 
-// A name that is being looked up, and the questions that wait for the answer. It is the worker's
-// job, and owns what the worker uses. All questions may leave it; it then ends without them.
+// A name that a worker looks up, and the questions that wait for the answer. It owns everything
+// that the worker uses, so the look-up also ends properly after all its questions have been
+// withdrawn.
 struct resolve_request::look_ups::look_up : job {
     explicit look_up(const std::string& whose) : job(&call), host(whose) {}
     static void call(job* j) noexcept {

@@ -170,7 +170,7 @@ private:
         const int before = errno;
         process_signals& self = instance();
         // A child of vfork() shares this memory until its exec, and is not served.
-        if (self.owner_.load(relaxed) == ::getpid()) {  // relaxed: only a number
+        if (self.owner_.load(relaxed) == ::getpid()) {  // relaxed: nothing is read by it
             // edge signals.list (acquire): the source
             for (source* s = self.all_.load(acquire); s != nullptr; s = s->next) s->note(signal);
         }

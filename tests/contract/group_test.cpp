@@ -526,7 +526,7 @@ TEST(work_contract_group, the_callables_are_destroyed_when_the_release_has_run) 
 
 // Makes 64 busy contracts side by side and one far from them; each counts its runs.
 std::vector<work_contract> neighbors_and_a_lone_one(work_contract_group& group,
-                                                     std::map<std::size_t, int>& runs) {
+                                                    std::map<std::size_t, int>& runs) {
     std::vector<work_contract> contracts;
     for (std::size_t i = 0; i != 1001; ++i) {
         contracts.push_back(group.create_contract(

@@ -288,4 +288,11 @@ TEST(notes_json, what_is_no_json_is_nothing) {
     }
 }
 
+TEST(notes_json, deep_nesting_is_refused_on_a_bounded_stack) {
+    const std::string deep =
+        "{\"text\":" + std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}";
+    EXPECT_EQ(::notes::string_member(deep, "text"), std::nullopt);
+    EXPECT_EQ(::notes::string_member(std::string(1'000'000, '['), "text"), std::nullopt);
+}
+
 }  // namespace

@@ -33,7 +33,7 @@ inline void fronts_in_umbrellas(const tree& files, findings& out) {
     }
 }
 
-inline constexpr std::size_t readme_lines_max = 60;  // a page
+inline constexpr std::size_t readme_lines_max = 75;  // a page
 
 // Each room has a README of at most a page, which links to every header of its front.
 inline void fronts_in_readmes(const tree& files, findings& out) {

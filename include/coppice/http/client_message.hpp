@@ -53,10 +53,10 @@ using body_sink = std::function<task<>(std::string_view piece)>;
 
 // What to ask. Lifetime: the texts that it views outlive the request.
 struct client_request {
-    io::endpoint to;
-    std::string_view target = "/";
-    std::string_view method = "GET";
-    std::string_view host = {};  // the Host field; "": the endpoint's text
+    io::endpoint to;                  // where the request is sent; not needed with `url`
+    std::string_view target = "/";    // the path and the query, percent-encoded
+    std::string_view method = "GET";  // as it is sent; case matters
+    std::string_view host = {};       // the Host field; "": the endpoint's text
     // More field lines, each ended by CRLF; response::add() makes such lines. Fields that only the
     // client writes are refused: Host, Content-Length, Transfer-Encoding, Upgrade, and Connection
     // except for close.

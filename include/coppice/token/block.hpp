@@ -9,50 +9,13 @@
 
 #include <coppice/token/bind_env.hpp>
 #include <coppice/token/block_latch.hpp>
-#include <coppice/token/internal/inline_start.hpp>
-#include <coppice/token/internal/stop_link.hpp>
+#include <coppice/token/internal/blocked_operation.hpp>
+#include <coppice/token/internal/outcome.hpp>
 #include <coppice/token/signature.hpp>
 
 namespace coppice {
 
 namespace internal {
-
-template <class Env, class Initiation, class... R>
-class blocked_operation final : initiated_state<Initiation, R...> {
-public:
-    template <class From>
-    blocked_operation(const Env& env, From&& initiation)
-        : initiated_state<Initiation, R...>(static_cast<From&&>(initiation)) {
-        this->set_env(completion_env_of(env, link_));
-    }
-    // Runs the operation and returns its error. Blocks: until the operation has completed.
-    std::error_code run() noexcept {
-        this->template call_initiation<&completed>();
-        if (!done_.is_set()) callback_scope::run_before_blocking();
-        if constexpr (requires { this->initiation().drive(done_); }) {
-            this->initiation().drive(done_);
-        } else {
-            done_.wait();
-        }
-        link_.reset();
-        return outcome_.error();
-    }
-    outcome_t<R...> take() { return outcome_.take(); }
-    // Returns the operation's name for messages. Call it after run().
-    const char* name() const noexcept { return operation_name(this->initiation()); }
-
-private:
-    static void completed(completion_state<R...>& state, std::error_code error,
-                          R... results) noexcept {
-        blocked_operation& self = static_cast<blocked_operation&>(state);
-        self.outcome_.put(error, static_cast<R&&>(results)...);
-        self.done_.set();  // the waiter may destroy this object at once
-    }
-
-    [[no_unique_address]] stop_link_for<Env> link_;
-    outcome_slot<R...> outcome_;
-    block_latch done_;
-};
 
 // block[ec] returns the result, and stores the error in ec. Lifetime: `ec` outlives the call.
 class block_with_error {
@@ -79,9 +42,13 @@ private:
 // block returns the result, or throws the error as std::system_error. block[ec] throws nothing.
 struct block_t {
     constexpr block_t() noexcept = default;
+    // Returns the token that stores the error in `target`. Lifetime: `target` outlives the call.
     internal::block_with_error operator[](std::error_code& target) const noexcept {
         return internal::block_with_error(target);
     }
+    // Run an operation to its end, in no environment or in `env`, which may say when it gives up.
+    // Called by completion_token_transform. Return the result. Blocks: until the operation has
+    // completed. Errors: std::system_error, named after the operation.
     template <class... R, class Initiation>
     internal::outcome_t<R...> initiate(signature<R...> results, Initiation&& initiation) const {
         return initiate_in(execution::env<>(), results, static_cast<Initiation&&>(initiation));

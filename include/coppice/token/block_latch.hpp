@@ -30,6 +30,8 @@ class block_latch : public list_hook<> {
 public:
     block_latch() noexcept = default;
 
+    // Marks the operation as completed, and wakes the waiter. The waiter may destroy the latch at
+    // once.
     void set() noexcept {
         // edge block_latch.done (release): the outcome is stored
         const std::uint32_t was = word_.exchange(done, internal::release);
@@ -37,6 +39,7 @@ public:
             internal::futex_wake_one(word_);  // uses only its address: the latch may be gone
         }
     }
+    // Makes sleep() return, so that the waiter looks around. No effect after set().
     void poke() noexcept {
         std::uint32_t was = word_.load(internal::relaxed);
         do {
@@ -49,6 +52,7 @@ public:
         if (was == sleeping) internal::futex_wake_one(word_);
     }
 
+    // Returns true if set() was called; the outcome is then visible.
     bool is_set() const noexcept {
         // edge block_latch.done (acquire): sees the outcome
         return word_.load(internal::acquire) == done;

@@ -33,6 +33,7 @@
 #include <coppice/token/bind_env.hpp>
 #include <coppice/token/block.hpp>
 #include <coppice/token/callback.hpp>
+#include <coppice/token/internal/callback_state.hpp>
 #include <coppice/token/signature.hpp>
 #include <coppice/token/use_await.hpp>
 #include <coppice/token/use_future.hpp>

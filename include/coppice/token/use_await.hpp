@@ -10,20 +10,15 @@
 // std::system_error, or sent as std::error_code. use_await[ec] stores every error in ec, including
 // operation_canceled.
 
-#include <coppice/exec/as_awaitable.hpp>
-#include <coppice/task/internal/transfer.hpp>
-#include <coppice/token/internal/inline_start.hpp>
-#include <coppice/token/internal/stop_link.hpp>
+#include <coppice/token/internal/await_operation.hpp>
+#include <coppice/token/internal/outcome.hpp>
 #include <coppice/token/signature.hpp>
 
-#include <coroutine>
+#include <system_error>
 
 namespace coppice {
 
 namespace internal {
-
-template <class Initiation, class Errors, class... R>
-class await_operation;
 
 // use_await[ec]: the await returns the result, and stores the error in `ec` instead of throwing it.
 // Lifetime: `ec` outlives the await.
@@ -47,16 +42,22 @@ private:
 
 // The await returns the operation's result, or throws std::system_error.
 struct use_await_t {
+    // Says that report() throws, so that the object can also be stopped.
     static constexpr bool throws = true;
     constexpr use_await_t() noexcept = default;
+    // Returns the token that stores the error in `target`. Lifetime: `target` outlives the await.
     internal::await_with_error operator[](std::error_code& target) const noexcept {
         return internal::await_with_error(target);
     }
+    // Called by the await with the outcome: throws std::system_error, named after the operation, if
+    // there is an error.
     void report(std::error_code error, const char* operation) const {
         if (error.value() != 0) [[unlikely]]
             internal::throw_error(error, operation);
     }
 
+    // Returns the awaitable. Nothing begins before it is awaited or its operation is started.
+    // Called by completion_token_transform. Cost: no allocation.
     template <class... R, class Initiation>
     auto initiate(signature<R...>, Initiation&& initiation) const noexcept {
         return internal::await_operation<std::remove_cvref_t<Initiation>, use_await_t, R...>(
@@ -64,197 +65,5 @@ struct use_await_t {
     }
 };
 inline constexpr use_await_t use_await{};
-
-namespace internal {
-
-// The operation state of the connected sender.
-template <class Initiation, class Errors, class Rcvr, class... R>
-class sent_operation final : initiated_state<Initiation, R...> {
-    using env_type = execution::env_of_t<Rcvr>;
-
-public:
-    using operation_state_concept = execution::operation_state_tag;
-    sent_operation(Initiation&& initiation, Errors errors, Rcvr rcvr) noexcept
-        : initiated_state<Initiation, R...>(static_cast<Initiation&&>(initiation)),
-          errors_(errors),
-          rcvr_(static_cast<Rcvr&&>(rcvr)) {}
-    void start() & noexcept {
-        this->set_env(completion_env_of(execution::get_env(rcvr_), link_));
-        this->template call_initiation<&completed>();  // it may have completed, and destroyed this
-                                                       // object
-    }
-
-private:
-    static void completed(completion_state<R...>& state, std::error_code error,
-                          R... results) noexcept {
-        sent_operation& self = static_cast<sent_operation&>(state);
-        self.link_.reset();
-        if constexpr (!Errors::throws) {
-            self.errors_.report(error, nullptr);
-        } else if (error.value() != 0) {
-            self.failed(error);
-            return;
-        }
-        execution::set_value(static_cast<Rcvr&&>(self.rcvr_), static_cast<R&&>(results)...);
-    }
-    void failed(std::error_code error) noexcept {
-        if constexpr (may_be_stopped<env_type>) {
-            if (this->env().stopped_by(error)) {
-                execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
-                return;
-            }
-        }
-        execution::set_error(static_cast<Rcvr&&>(rcvr_), static_cast<std::error_code&&>(error));
-    }
-
-    [[no_unique_address]] Errors errors_;
-    [[no_unique_address]] Rcvr rcvr_;
-    [[no_unique_address]] stop_link_for<env_type> link_;
-};
-
-// Awaited or connected once, as an r-value or where it was made. It may be moved before that, not
-// afterwards. Threads: one at a time. Blocks: never. Errors: stops the process if it is used after
-// it was moved from, awaited, or connected. Cost: no allocation.
-template <class Initiation, class Errors, class... R>
-class [[nodiscard("await it or connect it: it has not begun")]] await_operation final
-    : initiated_state<Initiation, R...> {
-public:
-    using sender_concept = execution::sender_tag;
-    // The exception says more than the error that is sent, so tasks await the object as an
-    // awaitable.
-    static constexpr bool tells_failure =
-        Errors::throws && requires(const Initiation& initiation) { initiation.failure(); };
-
-    template <class From>
-    await_operation(From&& initiation, Errors errors) noexcept
-        : initiated_state<Initiation, R...>(static_cast<From&&>(initiation)), errors_(errors) {}
-    await_operation(await_operation&& other) noexcept
-        : initiated_state<Initiation, R...>(static_cast<Initiation&&>(other.use())),
-          errors_(other.errors_) {
-        other.coroutine_ = std::noop_coroutine();
-    }
-
-    // The functions of an awaiter, in a coroutine of any type.
-    bool await_ready() const noexcept { return false; }
-    template <class Promise, class Suspension = execution::suspension>
-    auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
-        use();
-        coroutine_ = coroutine;
-        if constexpr (!std::is_void_v<Promise>) listen_to(coroutine.promise());
-        // If it completes on another thread, this object may be gone.
-        const bool inside = start_.begin(
-            this, [this]() noexcept { this->template call_initiation<&completed<Promise>>(); });
-        if constexpr (may_complete_inside<Initiation>()) {
-            if (!inside) return Suspension::stay();
-            if constexpr (ends_by_stop<Promise>) {
-                if (stopped()) [[unlikely]] {
-                    go_on_stopped(coroutine.promise());
-                    return Suspension::stay();
-                }
-            }
-            return Suspension::go_on(coroutine);
-        }
-    }
-    outcome_t<R...> await_resume() {
-        errors_.report(outcome_.error(), operation_name(this->initiation()));
-        return outcome_.take();
-    }
-    // In a task whose stop token is of another type, the object is awaited as a sender.
-    template <class Promise>
-        requires(!followed_directly<Promise>)
-    auto as_awaitable(Promise& promise) {
-        return execution::internal::sender_awaitable<await_operation, Promise>(
-            static_cast<await_operation&&>(*this), promise);
-    }
-
-    // The functions of a sender. Its attributes are those of the initiation, if that has get_env().
-    decltype(auto) get_env() const noexcept {
-        if constexpr (requires { this->initiation().get_env(); }) {
-            return this->initiation().get_env();
-        } else {
-            return execution::env<>();
-        }
-    }
-    template <class Self, class... Env>
-    static consteval auto get_completion_signatures() noexcept {
-        using value = execution::set_value_t(R...);
-        using error = execution::set_error_t(std::error_code);
-        if constexpr (!Errors::throws) {
-            return execution::completion_signatures<value>();
-        } else if constexpr ((may_be_stopped<Env> && ...)) {
-            return execution::completion_signatures<value, error, execution::set_stopped_t()>();
-        } else {
-            return execution::completion_signatures<value, error>();
-        }
-    }
-    template <execution::receiver Rcvr>
-    auto connect(Rcvr rcvr) && noexcept {
-        Initiation& initiation = use();
-        coroutine_ = std::noop_coroutine();
-        return sent_operation<Initiation, Errors, Rcvr, R...>(static_cast<Initiation&&>(initiation),
-                                                              errors_, static_cast<Rcvr&&>(rcvr));
-    }
-
-private:
-    // Returns true if a stop of the operation ends the coroutine without a result.
-    template <class Promise>
-    static consteval bool can_end_by_stop() noexcept {
-        if constexpr (!Errors::throws || std::is_void_v<Promise>) {
-            return false;
-        } else {
-            return may_be_stopped<execution::env_of_t<Promise>> &&
-                   requires(Promise& promise) { promise.unhandled_stopped(); };
-        }
-    }
-    template <class Promise>
-    static constexpr bool ends_by_stop = can_end_by_stop<Promise>();
-
-    Initiation& use() noexcept {
-        COPPICE_CHECK(coroutine_ == nullptr,
-                      "an operation was used twice, or after it was moved from");
-        return this->initiation();
-    }
-    template <class Promise>
-    void listen_to(Promise& promise) noexcept {
-        static_assert(followed_directly<Promise>,
-                      "this coroutine's stop token needs a promise with an await_transform that "
-                      "calls as_awaitable, e.g. by with_awaitable_senders");
-        if constexpr (may_be_stopped<execution::env_of_t<Promise>>) {
-            stop_link_for<execution::env_of_t<Promise>>
-                link;  // followed directly, so the link is empty
-            this->set_env(completion_env_of(execution::get_env(promise), link));
-        }
-    }
-    template <class Promise>
-    static void completed(completion_state<R...>& state, std::error_code error,
-                          R... results) noexcept {
-        await_operation& self = static_cast<await_operation&>(state);
-        self.outcome_.put(error, static_cast<R&&>(results)...);
-        if (self.start_.completed_inside(&self)) return;
-        if constexpr (ends_by_stop<Promise>) {
-            if (self.stopped()) [[unlikely]] {
-                go_on_stopped(
-                    std::coroutine_handle<Promise>::from_address(self.coroutine_.address())
-                        .promise());
-                return;
-            }
-        }
-        self.coroutine_.resume();
-    }
-    bool stopped() const noexcept {
-        return outcome_.error().value() != 0 && this->env().stopped_by(outcome_.error());
-    }
-    template <class Promise>
-    static void go_on_stopped(Promise& promise) noexcept {
-        static_cast<std::coroutine_handle<>>(promise.unhandled_stopped()).resume();
-    }
-
-    [[no_unique_address]] Errors errors_;
-    std::coroutine_handle<> coroutine_;  // null until the object is used
-    [[no_unique_address]] marked_start<may_complete_inside<Initiation>()> start_;
-    outcome_slot<R...> outcome_;
-};
-
-}  // namespace internal
 
 }  // namespace coppice

@@ -4,7 +4,9 @@
 // condition variable. A future may be dropped; the operation continues and its outcome is lost.
 
 #include <coppice/token/bind_env.hpp>
-#include <coppice/token/callback.hpp>
+#include <coppice/token/internal/callback_state.hpp>
+#include <coppice/token/internal/outcome.hpp>
+#include <coppice/token/signature.hpp>
 
 #include <exception>
 #include <future>
@@ -47,6 +49,9 @@ private:
 // The type of use_future.
 struct use_future_t {
     constexpr use_future_t() noexcept = default;
+    // Initiate an operation, in no environment or in `env`, which may say when it gives up and
+    // where its state is allocated. Called by completion_token_transform. Return the future of the
+    // result, or of a std::system_error named after the operation.
     template <class... R, class Initiation>
     std::future<internal::outcome_t<R...>> initiate(signature<R...> results,
                                                     Initiation&& initiation) const {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <coppice/exec/internal/linked_stop.hpp>
-#include <coppice/token/completion.hpp>
+#include <coppice/token/internal/completion_env.hpp>
 
 namespace coppice::internal {
 
