@@ -12,9 +12,9 @@ list(APPEND coppice_tests_left_out
     exec/spawn exec/starts_on exec/stop_when exec/stopped_as exec/strict_adaptors exec/strict_joins
     exec/strict_moves exec/strict_shared exec/sync_wait exec/then exec/throwing_errors
     exec/timer_heap exec/when_all_range exec/when_any exec/write_env
-    http/chunk http/date http/file_names http/file_options http/handler http/message http/parse
+    http/chunk http/date http/file_names http/handler http/message http/parse
     http/router http/scan http/simulation http/uri
-    io/batch io/broken_pipe io/datagram io/early_end io/endpoint io/initiate io/simulated_host
+    io/batch io/broken_pipe io/early_end io/endpoint io/initiate io/simulated_host
     io/simulation io/timer_wheel io/timers_end
     pool/topology
     stop/concepts

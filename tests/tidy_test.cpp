@@ -49,6 +49,7 @@ constexpr check checks[] = {
     {"fronts_in_umbrellas", fronts_in_umbrellas},
     {"fronts_in_readmes", fronts_in_readmes},
     {"foreign_backs", foreign_backs},
+    {"shown_backs", shown_backs},
     {"dead_headers", dead_headers},
     {"whole_umbrella", whole_umbrella},
     {"untested_headers", untested_headers},

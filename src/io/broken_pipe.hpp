@@ -1,4 +1,4 @@
-// broken_pipe_block: blocks SIGPIPE on a thread while it runs a loop; for context.cpp.
+// broken_pipe_block: blocks SIGPIPE on a thread while it runs a loop; for event_loop.cpp.
 #pragma once
 // send(2) has MSG_NOSIGNAL, but sendfile(2), and write(2) to a pipe, have no such flag. Without the
 // block, a peer that closes its connection could end the process. The kernel sends SIGPIPE to the

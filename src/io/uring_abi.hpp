@@ -1,4 +1,4 @@
-// The part of io_uring's kernel interface that the ring uses; included by uring.cpp.
+// The part of io_uring's kernel interface that the ring uses; included by uring_ring.hpp.
 #pragma once
 // Written from the kernel's documentation, because the headers in Debian 12's packages lack parts
 // of it. The layouts are the kernel's: 64-byte submission and 16-byte completion entries.

@@ -1,4 +1,4 @@
-// Connections that a multishot accept has taken before the program asked for them; for uring.cpp.
+// Connections that a multishot accept brings before the program asks; for uring_ring.hpp.
 #pragma once
 // A listener's first accept arms one request that brings every connection without a further
 // submission. A connection that comes while no accept is pending waits here, in order, for the next

@@ -1,4 +1,4 @@
-// Fills the entries that the ring submits to the kernel; for uring.cpp, which sets user_data.
+// Fills the entries that the ring submits to the kernel; the ring sets user_data.
 #pragma once
 
 #include <coppice/io/internal/operation.hpp>

@@ -1,4 +1,4 @@
-// One ring of the kernel and the buffers lent to it: memory, edges, and calls; for uring.cpp.
+// One ring of the kernel and the buffers lent to it: memory, edges, and calls; for uring_ring.hpp.
 #pragma once
 
 #include <coppice/base/internal/atomic.hpp>

@@ -1,4 +1,4 @@
-// Bytes that a multishot receive has brought before the program asked for them; for uring.cpp.
+// Bytes that a multishot receive has brought before the program asked for them; for uring_ring.hpp.
 #pragma once
 // A socket's first receive_pooled arms one request that brings every buffer that fills, without a
 // further submission. Bytes that come while no receive is pending wait here, in order, for the next

@@ -1,7 +1,7 @@
 // Instantiates the workers of pool/queue_pool.hpp.
 #include <coppice/pool/queue_pool.hpp>
 
-#include <coppice/pool/internal/workers.hpp>
+#include <coppice/pool/internal/pool_members.hpp>
 
 namespace coppice::internal {
 

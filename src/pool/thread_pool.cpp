@@ -4,7 +4,7 @@
 #include <coppice/base/internal/futex.hpp>
 #include <coppice/base/internal/options.hpp>
 #include <coppice/base/internal/put_off.hpp>
-#include <coppice/pool/internal/workers.hpp>
+#include <coppice/pool/internal/pool_members.hpp>
 
 #include <pthread.h>
 #include <sched.h>

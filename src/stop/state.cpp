@@ -1,4 +1,4 @@
-// The cold functions of stop_state.
+// The cold functions of stop_state and stop_stripes.
 #include <coppice/stop/deadline.hpp>
 #include <coppice/stop/internal/links.hpp>
 #include <coppice/stop/internal/state.hpp>
@@ -12,7 +12,7 @@
 
 namespace coppice::internal {
 
-std::size_t stop_state::stripes_grown() noexcept {
+std::size_t stop_stripes::stripes_grown() noexcept {
     const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
     const std::size_t wanted = 2 * static_cast<std::size_t>(std::max(processors, 1L));
     return std::min(std::bit_ceil(wanted), stop_table::stripes_most);

@@ -1,6 +1,8 @@
 // contract.hpp as users write it: every spelling of the interface, in one place.
 #include <coppice/contract.hpp>
 
+#include <coppice/contract/work_contract_token.hpp>
+
 #include <gtest/gtest.h>
 
 #include <concepts>

@@ -19,7 +19,7 @@ struct asymmetric {
 using one = asymmetric<1, 0>;
 using second = asymmetric<2, 1>;
 
-constexpr const char* own = "include/coppice/stop/asymmetric.hpp";
+constexpr const char* own = "include/coppice/stop/internal/asymmetric_slots.hpp";
 constexpr const char* waiting = "include/coppice/stop/internal/sleepers.hpp";
 
 // Two slots, each with an owner, while a third thread requests.

@@ -21,7 +21,7 @@ using one = finite<1, 0>;
 using second = finite<2, 1>;
 
 constexpr const char* slot = "include/coppice/stop/internal/slot.hpp";
-constexpr const char* flag = "include/coppice/stop/finite.hpp";
+constexpr const char* flag = "include/coppice/stop/internal/finite_slots.hpp";
 constexpr const char* waiting = "include/coppice/stop/internal/sleepers.hpp";
 
 // Two slots, each used by its own thread, while a third thread requests.

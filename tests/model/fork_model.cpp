@@ -10,6 +10,7 @@ using namespace coppice;
 using namespace coppice::internal;
 
 constexpr const char* header = "include/coppice/base/internal/fork_deque.hpp";
+constexpr const char* slot = "include/coppice/base/internal/fork_slot.hpp";
 
 // One forked call. What it reads was written before the push; what it writes is read after the
 // join.
@@ -318,6 +319,7 @@ int main() {
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.grab", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.lock", {200'000});
     report.dies_weakened<forks_and_joins<1, 2>>(header, "fork.done", {200'000});
+    report.dies_weakened<forks_and_joins<1, 2>>(slot, "fork.done", {200'000});
     report.dies_weakened<let_go<2>>(header, "fork.read", {200'000});
     report.dies_weakened<sleepers<1, 2>>(header, "fork.request", {200'000});
     report.dies_planted<forks_and_joins<2, 3>>("fork.ignore_theft", {200'000});

@@ -8,7 +8,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::internal;
 
-constexpr const char* header = "include/coppice/pool/lockfree_queue.hpp";
+constexpr const char* header = "include/coppice/pool/internal/lockfree_ring.hpp";
 
 struct item {
     plain<int> payload;

@@ -35,6 +35,7 @@ struct inplace {
 };
 
 constexpr const char* state = "include/coppice/stop/internal/state.hpp";
+constexpr const char* stripes = "include/coppice/stop/internal/stripes.hpp";
 constexpr const char* list = "include/coppice/stop/internal/list.hpp";
 constexpr const char* subscriptions = "include/coppice/stop/subscription.hpp";
 
@@ -385,7 +386,7 @@ int main() {
 
     report.dies_weakened<growth<2>>(list, "stop.list", far);
     report.dies_weakened<one_cause>(list, "stop.requested", far);
-    report.dies_weakened<growth<2>>(state, "stop.table", far);
+    report.dies_weakened<growth<2>>(stripes, "stop.table", far);
     report.dies_weakened<last_owner<true>>(state, "stop.handle", far);
     report.dies_weakened<unsubscribe_answers<true>>(subscriptions, "stop.done", far);
     report.dies_weakened<one_deadline>(state, "stop.deadline", far);

@@ -9,7 +9,7 @@ namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
-using namespace coppice::execution;
+using namespace coppice::execution::internal;
 
 constexpr const char* header = "include/coppice/task/internal/task_join.hpp";
 

@@ -48,7 +48,7 @@ struct further_of_kinds : further {
 constexpr const char* slot = "include/coppice/stop/internal/slot.hpp";
 constexpr const char* chain = "include/coppice/stop/internal/further.hpp";
 constexpr const char* frame = "include/coppice/stop/internal/running.hpp";
-constexpr const char* claims = "include/coppice/stop/asymmetric.hpp";
+constexpr const char* claims = "include/coppice/stop/internal/asymmetric_slots.hpp";
 
 // A source and up to three callbacks. The last thread to leave destroys the source.
 template <class Three, int Callbacks>

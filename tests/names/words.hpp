@@ -209,6 +209,80 @@ struct journal {};
 struct ledger {};
 struct balance {};
 struct position {};
+struct task_queue {};
+struct job_queue {};
+struct work_queue {};
+struct message_queue {};
+struct event_queue {};
+struct event_loop {};
+struct dispatcher {};
+struct executor {};
+struct connection {};
+struct channel {};
+struct actor {};
+struct token {};
+struct identifier {};
+struct timer_queue {};
+struct clock_source {};
+struct stopwatch {};
+struct profiler {};
+struct tracer {};
+struct view {};
+struct window {};
+struct widget {};
+struct document {};
+struct element {};
+struct attribute {};
+struct property {};
+struct value {};
+struct object {};
+struct resource {};
+struct handle {};
+struct texture {};
+struct matrix {};
+struct vector2 {};
+struct rectangle {};
+struct sample {};
+struct statistics {};
+struct summary {};
+struct report {};
+struct alert {};
+struct sensor {};
+struct device {};
+struct driver {};
+struct robot {};
+struct state_machine {};
+struct transition {};
+struct condition {};
+struct trigger {};
+struct tokenizer {};
+struct expression {};
+struct statement {};
+struct literal {};
+struct symbol {};
+struct scope {};
+struct binding {};
+struct environment {};
+struct compiler {};
+struct interpreter {};
+struct heap {};
+struct tag_list {};
+struct customer {};
+struct order_book {};
+struct invoice {};
+struct product_id {};
+struct basket {};
+struct payment {};
+struct shipment {};
+struct warehouse {};
+struct sender_id {};
+struct receiver_id {};
+struct retry_policy {};
+struct rate_limiter {};
+struct circuit_breaker {};
+struct connection_pool {};
+struct thread_data {};
+struct work_queue_entry {};
 
 using common_words = std::tuple<
     acquire, release, relaxed, plain, result, directory, node, state, slot, entry, options, status,
@@ -229,4 +303,12 @@ using common_words = std::tuple<
     work_item, shared_state, thread_slot, spin_hint, line_size, loop_state, stolen, slot_callback,
     stop_list, stop_node, in_flight, life_word, frame_pool, outcome_of, fork_deque, fork_slot,
     stopped, running, lock_state, waiter, notifier, bucket, shard, replica, cluster, leader,
-    follower, snapshot, journal, ledger, balance, position>;
+    follower, snapshot, journal, ledger, balance, position, task_queue, job_queue, work_queue,
+    message_queue, event_queue, event_loop, dispatcher, executor, connection, channel, actor, token,
+    identifier, timer_queue, clock_source, stopwatch, profiler, tracer, view, window, widget,
+    document, element, attribute, property, value, object, resource, handle, texture, matrix,
+    vector2, rectangle, sample, statistics, summary, report, alert, sensor, device, driver, robot,
+    state_machine, transition, condition, trigger, tokenizer, expression, statement, literal,
+    symbol, scope, binding, environment, compiler, interpreter, heap, tag_list, customer,
+    order_book, invoice, product_id, basket, payment, shipment, warehouse, sender_id, receiver_id,
+    retry_policy, rate_limiter, circuit_breaker, connection_pool, thread_data, work_queue_entry>;

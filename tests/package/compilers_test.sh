@@ -20,7 +20,7 @@ fail() {
     exit 1
 }
 
-# clang passes tasks of numbers in a register and g++ does not: task_in_memory in task/task.hpp.
+# clang passes tasks of numbers in a register and g++ does not: task/internal/task_in_memory.hpp.
 numbers='(unsigned )?(char|short|int|long|long long|float|double)|signed char'
 nm -C "$library" >"$work/symbols"
 if grep -Em 1 "task_promise<($numbers)," "$work/symbols" >&2; then

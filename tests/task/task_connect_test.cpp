@@ -116,7 +116,7 @@ void in_every_way(Make make, Each each) {
     each("spawn", [=] { spawn_it(make); });
     each("task", [=] { sync_wait(awaiting(make)); });
     each("task in task", [=] { sync_wait(awaiting_deeper(make)); });
-    if constexpr (ex::is_task<decltype(make())>) {
+    if constexpr (ex::internal::is_task<decltype(make())>) {
         each("wait_for_tasks", [=] { sync_wait(waiting_for(make)); });
     }
 }

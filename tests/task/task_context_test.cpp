@@ -220,7 +220,7 @@ TEST(inherited_timer, passes_through_tasks_whose_scheduler_is_not_an_any_schedul
     EXPECT_EQ(sync_wait(with_timer(untimed(), l.scheduler())), std::tuple(true));
     // Its scheduler has no timers, but its awaiter may have: timeout() finds those.
     using limited = decltype(ex::timeout(ex::just(), ex::time_span(1)));
-    static_assert(ex::sender_in<limited, ex::task_env<inline_env>>);
+    static_assert(ex::sender_in<limited, ex::internal::task_env<inline_env>>);
 }
 
 struct deadline_env {

@@ -2,9 +2,14 @@
 #pragma once
 // A room's front is include/coppice/<room>/*.hpp: its umbrella includes every one of these headers,
 // so that a user finds them. Its back is include/coppice/<room>/internal/: no umbrella includes it,
-// and no other room does, except where `seams` says why. The back of base belongs to all rooms.
+// and no other room does, except where `seams` says why. The back of base belongs to all rooms. A
+// back declares its names in a namespace `internal`, so that a using-directive does not bring them
+// into a program, except where `shown_names` says why.
 
 #include "house.hpp"
+#include "names.hpp"
+
+#include <array>
 
 namespace tidy {
 
@@ -117,6 +122,50 @@ inline void foreign_backs(const tree& files, findings& out) {
         if (!used.contains(&s))
             out.push_back(law->found(1, std::string(s.user) + " does not include " +
                                             std::string(s.header) + " any more"));
+    }
+}
+
+// A name that a back declares for users, with the reason.
+struct shown_name {
+    std::string_view header;  // below include/coppice/
+    std::string_view name;
+    std::string_view reason;
+};
+inline constexpr std::array<shown_name, 0> shown_names{};
+// The rooms whose backs keep the law.
+inline constexpr std::string_view closed_rooms[] = {"base",   "contract", "pool",
+                                                    "signal", "stop",     "trace"};
+
+inline void shown_backs(const tree& files, findings& out) {
+    std::set<const shown_name*> used;
+    for (const source_file& file : files) {
+        const bool closed = std::find(std::begin(closed_rooms), std::end(closed_rooms),
+                                      room_of(file)) != std::end(closed_rooms);
+        if (!closed || !is_back(file.path) || !file.is_header()) continue;
+        for (const declaration& d : namespace_scope(file).all) {
+            if (!d.space.starts_with("coppice")) continue;  // a specialization for std
+            if ((d.space + "::").find("::internal::") != std::string::npos) continue;
+            const auto allowed =
+                std::find_if(shown_names.begin(), shown_names.end(), [&](const shown_name& s) {
+                    return "include/coppice/" + std::string(s.header) == file.path &&
+                           s.name == d.name;
+                });
+            if (allowed != shown_names.end()) {
+                used.insert(&*allowed);
+            } else {
+                out.push_back(file.found(d.line, d.name + ": declare it in a front header, or in "
+                                                          "the namespace internal"));
+            }
+        }
+    }
+    const auto law = std::find_if(files.begin(), files.end(), [](const source_file& f) {
+        return f.path == "tests/tidy/front.hpp";
+    });
+    if (law == files.end()) return;
+    for (const shown_name& s : shown_names) {
+        if (!used.contains(&s))
+            out.push_back(law->found(1, std::string(s.header) + " does not declare " +
+                                            std::string(s.name) + " any more"));
     }
 }
 

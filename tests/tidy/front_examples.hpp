@@ -45,6 +45,20 @@ inline const std::vector<example> front_examples = {
      {{"apps/a/x.cpp", "#include <coppice/base/internal/z.hpp>\n"},
       {"examples/01_x.cpp", "#include <coppice/base/lifetime.hpp>\n"}},
      {1}},
+
+    {"shown_backs",
+     "names in internal, in a front, and declared only",
+     {{"include/coppice/pool/internal/y.hpp",
+       "namespace coppice {\nclass a;\nnamespace internal {\nclass b {};\n}\n}\n"
+       "namespace coppice::internal {\nint c();\n}\n"
+       "template <>\nstruct std::d<int> {};\nnamespace std {\nstruct e {};\n}\n"},
+      {library, "namespace coppice {\nclass a {};\n}\n"}},
+     {}},
+    {"shown_backs",
+     "names that a using-directive brings",
+     {{"include/coppice/pool/internal/y.hpp",
+       "namespace coppice {\nclass a {};\nnamespace internal {\n}\nint b();\n}\n"}},
+     {2, 5}},
 };
 
 }  // namespace tidy

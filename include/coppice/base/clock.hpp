@@ -26,6 +26,7 @@ using time_point = clock_base::time_point;  // of any clock here
 // A source of time. now() never goes back. Threads: as each clock says. Blocks: never.
 class clock {
 public:
+    // Returns the present time.
     virtual time_point now() const noexcept = 0;
 
 protected:
@@ -49,6 +50,7 @@ public:
 class manual_clock final : public internal::clock {
 public:
     internal::time_point now() const noexcept override { return now_; }
+    // Moves the clock forward. `by` must not be negative.
     void advance(internal::duration by) noexcept { now_ += by; }
 
 private:

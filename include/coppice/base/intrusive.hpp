@@ -20,7 +20,10 @@ public:
         : head_(std::exchange(other.head_, nullptr)), tail_(std::exchange(other.tail_, nullptr)) {}
     intrusive_queue& operator=(intrusive_queue&&) = delete;
 
+    // Returns true if there is no item.
     bool empty() const noexcept { return head_ == nullptr; }
+
+    // Links `item`, which must be in no queue, behind the newest item.
     void push_back(T* item) noexcept {
         item->*Next = nullptr;
         if (tail_ != nullptr) {
@@ -30,6 +33,7 @@ public:
         }
         tail_ = item;
     }
+    // Links `item`, which must be in no queue, before the oldest item.
     void push_front(T* item) noexcept {
         item->*Next = head_;
         head_ = item;
@@ -66,6 +70,7 @@ private:
 template <class Tag = void>
 class list_hook : immovable {
 public:
+    // Returns true if the object is in the list of this hook.
     bool linked() const noexcept { return next_ != nullptr; }
 
 private:
@@ -76,25 +81,31 @@ private:
 };
 
 // A doubly linked list, circular around its own sentinel; any member can leave in O(1). Misuse:
-// destroying a list that is not empty stops the process.
+// destroying a list that is not empty, linking a linked object, or erasing one that is not linked
+// stops the process.
 template <class T, class Tag = void>
 class intrusive_list : immovable {
 public:
+    // Makes a list without members.
     intrusive_list() noexcept { sentinel_.next_ = sentinel_.previous_ = &sentinel_; }
     ~intrusive_list() {
         COPPICE_CHECK(empty(), "an intrusive_list was destroyed with members in it");
         sentinel_.next_ = nullptr;
     }
 
+    // Returns true if the list has no member.
     bool empty() const noexcept { return sentinel_.next_ == &sentinel_; }
+    // Link `item` behind the last member; before the first one.
     void push_back(T& item) noexcept { link(item, *sentinel_.previous_, sentinel_); }
     void push_front(T& item) noexcept { link(item, sentinel_, *sentinel_.next_); }
+    // Both return the first member, or nullptr; pop_front() also removes it.
     T* front() noexcept { return empty() ? nullptr : object(sentinel_.next_); }
     T* pop_front() noexcept {
         T* const item = front();
         if (item != nullptr) erase(*item);
         return item;
     }
+    // Removes `item` from the list that it is in.
     static void erase(T& item) noexcept {
         hook& h = item;
         COPPICE_CHECK(h.linked(), "erased from a list it is not in");

@@ -22,22 +22,25 @@ struct immovable {
 template <class T>
 class manual_lifetime : immovable {
 public:
+    // Constructs no object.
     constexpr manual_lifetime() noexcept {}
     constexpr ~manual_lifetime() {}
 
+    // Constructs the object from `args`. There must be none yet.
     template <class... Args>
     T& construct(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
         return *::new (static_cast<void*>(__builtin_addressof(value_)))
             T(std::forward<Args>(args)...);
     }
-    // Constructs from what `make` returns, with guaranteed elision, which works for immovable
-    // types.
+    // Constructs the object from what `make` returns, without a move: T may be immovable.
     template <class Make>
     T& construct_with(Make&& make) noexcept(noexcept(std::forward<Make>(make)())) {
         return *::new (static_cast<void*>(__builtin_addressof(value_)))
             T(std::forward<Make>(make)());
     }
+    // Destroys the object. There must be one.
     void destroy() noexcept { value_.~T(); }
+    // Returns the object. There must be one.
     T& get() & noexcept { return value_; }
     const T& get() const& noexcept { return value_; }
     T&& get() && noexcept { return std::move(value_); }
@@ -60,7 +63,7 @@ T* try_new(Args&&... args) noexcept {
     }
 }
 
-// Runs `exit` when the scope ends, unless dismissed.
+// Runs the function given to the constructor when the scope ends, unless dismissed.
 template <class Exit>
 class scope_exit : immovable {
 public:
@@ -69,6 +72,7 @@ public:
     ~scope_exit() {
         if (armed_) exit_();
     }
+    // Makes the end of the scope do nothing.
     void dismiss() noexcept { armed_ = false; }
 
 private:

@@ -54,8 +54,9 @@ enum class pinning { none, node, processor };
 
 // How a pool is made.
 struct pool_options {
-    std::size_t threads =
-        0;  // 0: one per processor of `machine`, or one per processor that may be used
+    // The number of workers. 0: one per processor of `machine`, or of those that may be used.
+    std::size_t threads = 0;
+    // Where the system may run each worker.
     pinning pin = pinning::none;
     // The processors to which the workers are dealt, in turn. Without pinning they only say which
     // workers are near each other. Default: those of this process if the workers are pinned, else

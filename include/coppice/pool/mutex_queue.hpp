@@ -17,6 +17,7 @@ namespace coppice {
 // holds the lock.
 class alignas(64) mutex_queue : immovable {
 public:
+    // Enqueues `item`, which must be in no queue. Lifetime: until it is popped.
     void push(internal::work_item* item) noexcept {
         const std::lock_guard lock(mutex_);
         items_.push_back(item);
@@ -53,7 +54,8 @@ public:
         if (rest) put_back(std::move(items), left - share);
         return share;
     }
-    // May be stale when it returns. A caller that must not miss an item fences first (parking.hpp).
+    // Returns true if there seems to be no item. May be stale when it returns. A caller that must
+    // not miss an item fences first (parking.hpp).
     bool looks_empty() const noexcept { return size_.load(internal::relaxed) == 0; }
 
 private:

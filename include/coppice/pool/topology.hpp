@@ -20,8 +20,8 @@ namespace internal {
 
 // One hardware thread. The numbers are the system's.
 struct processor {
-    unsigned id = 0;
-    unsigned node = 0;
+    unsigned id = 0;       // as in sched_setaffinity(2)
+    unsigned node = 0;     // the memory node that it is near to
     unsigned sibling = 0;  // 0: the first hardware thread of its core that the process may use
     friend bool operator==(const processor&, const processor&) = default;
 };

@@ -4,216 +4,18 @@
 // Registering and removing are plain stores and loads; request_stop() pays for that with a
 // membarrier of some microseconds (base/internal/asymmetric.hpp). Each of the N slots takes one
 // callback at a time. One thread at a time, the slot's owner, uses a slot; ownership is passed on
-// with an ordering of its own.
-//
-// Two words per slot:
-//   callback_   nullptr, or the registered callback. Written by the slot's owner with plain stores.
-//   claim_      open; after the flag is seen, one of these, permanently:
-//               withdrawn   set by the owner: the requester did not run its callback and will not
-//               running     set by the requester: it runs what it read in callback_
-//               done        set by the requester: that has returned
-//               and before these, if way_back.hpp needs it:
-//               watched     open, but its remover must act for the requester
-//               leaving     set by the owner: it is telling the requester
-//               farewell    set by the owner: it waits for the requester, which sets withdrawn
-// The flag is raised once. The order of the two sides:
-//
-//   owner:      callback_ = c or nullptr; light_fence(); flag seen? claim_ open -> withdrawn
-//   requester:  flag = 1; heavy_fence(); c = callback_; c != nullptr? claim_ open -> running, run c
-//
-// Proof. Consider an owner's store to callback_ and its look at the flag. (1) The owner does not
-// see the flag. Then the requester's read of callback_, after the heavy fence, sees that store or a
-// later one. So a callback that stays registered is found, and a removed one is not touched. (2)
-// The owner sees the flag. Then owner and requester meet at claim_, and one wins. An owner that
-// registers and wins runs its callback in its constructor. An owner that removes and wins has a
-// callback that never runs. If the owner loses, the requester has read this very callback, and
-// removal waits for `done`. (It cannot have read an older one of this slot: the removal of that one
-// has seen the flag, so every later registration looks at the flag first.) Without membarrier both
-// fences are full fences, and the same holds.
-//
-// A slot is watched only if its callback_ was read after the heavy fence. The remover of that
-// callback therefore sees the flag, comes to claim_, and finds the mark there.
+// with an ordering of its own. internal/asymmetric_slots.hpp has the states and the proof.
 
-#include <coppice/base/internal/asymmetric.hpp>
-#include <coppice/base/internal/atomic.hpp>
-#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/internal/running.hpp>
-#include <coppice/stop/internal/sleepers.hpp>
-#include <coppice/stop/internal/slot.hpp>
-#include <coppice/stop/internal/way_back.hpp>
+#include <coppice/stop/internal/asymmetric_slots.hpp>
 
-#include <bit>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 
 namespace coppice {
-
-namespace internal {
-
-// The common part of every callback in a slot. Owned by the slot's owner; the requester reads
-// `execute` after claim.
-struct asymmetric_callback : immovable {
-    using execute_function = void(asymmetric_callback*) noexcept;
-    asymmetric_callback(execute_function* run, const void* from) noexcept
-        : execute(run), source(from) {}
-    void go_nowhere() noexcept { source = nullptr; }
-
-    execute_function* execute;
-    const void* source;  // nullptr: not registered, and the destructor does nothing
-};
-
-// One slot. `flag` is the flag of the source, in every call.
-class asymmetric_slot {
-public:
-    // The states in which the owner of a callback finds the slot when it has seen the flag.
-    enum class found { withdrawn, watched, running, done };
-
-    // Registers a callback. Returns false if a stop was requested; `what` then says whether more is
-    // to be done.
-    [[nodiscard]] bool fill(asymmetric_callback& callback, const atomic<std::uint32_t>& flag,
-                            found& what) noexcept {
-        what = found::withdrawn;
-        // edge asymmetric.flag (acquire): what came before the request is visible
-        if (flag.load(acquire) != 0) [[unlikely]]
-            return false;
-        COPPICE_CHECK(callback_.load(relaxed) == nullptr,
-                      "a second callback was registered on a stop token that takes one");
-        // edge asymmetric.callback (release): the callback is constructed
-        callback_.store(&callback, release);
-        light_fence();  // edge asymmetric.order (light): the slot before the flag
-        // edge asymmetric.flag (acquire): what came before the request is visible
-        if (flag.load(acquire) == 0) [[likely]]
-            return true;
-        what = withdraw();
-        return false;
-    }
-
-    // Ends a registration. Returns true if nothing more is to be done.
-    [[nodiscard]] bool clear(const atomic<std::uint32_t>& flag) noexcept {
-        // Relaxed: a thread that reads nullptr reads nothing else.
-        callback_.store(nullptr, relaxed);
-        light_fence();                   // edge asymmetric.order (light): the slot before the flag
-        return flag.load(relaxed) == 0;  // relaxed: claim_ orders the rest
-    }
-
-    // Called when the owner has seen the flag. Finds out which side has the callback.
-    [[nodiscard]] found withdraw() noexcept {
-        std::uint32_t seen = open;
-        // edge stop.done (acquire): the callback has returned
-        while (!claim_.compare_exchange_strong(seen, seen == watched ? leaving : withdrawn, relaxed,
-                                               acquire)) {
-            if (seen == done) return found::done;
-            if (seen == running) return found::running;
-            if (seen != watched) break;
-        }
-        callback_.store(nullptr, relaxed);
-        if (seen != watched) return found::withdrawn;
-        // edge stop.watch (acquire): the request that watches
-        fence(acquire);
-        return found::watched;
-    }
-
-    // Waits until the callback has returned. Blocks: while it runs on another thread.
-    void wait_done() noexcept {
-        if (planted("asymmetric.do_not_wait")) return;
-        callback_sleepers().wait_while(claim_, running);
-    }
-
-    // Claims the callback, to run it; nullptr if there is none. Called by the request after its
-    // heavy fence.
-    [[nodiscard]] asymmetric_callback* claim() noexcept {
-        // edge asymmetric.callback (acquire): the callback is constructed
-        asymmetric_callback* const callback = callback_.load(acquire);
-        if (callback == nullptr) return nullptr;
-        std::uint32_t seen = open;
-        // Relaxed: callback_ and `done` carry everything that is passed on.
-        if (claim_.compare_exchange_strong(seen, running, relaxed, relaxed)) return callback;
-        return planted("asymmetric.run_withdrawn") ? callback : nullptr;
-    }
-
-    // Marks the callback as returned. Lifetime: touches nothing after its store.
-    void finish() noexcept {
-        // edge stop.done (release): the callback has returned
-        claim_.store(done, release);
-        callback_sleepers().wake(claim_);
-    }
-    // Called when the callback has removed itself. Relaxed: no other thread is concerned.
-    void settle() noexcept { claim_.store(done, relaxed); }
-
-    // The following functions are for way_back.hpp.
-
-    [[nodiscard]] bool watch() noexcept {
-        if (callback_.load(relaxed) == nullptr) return false;  // relaxed: nothing of it is read
-        std::uint32_t seen = open;
-        // edge stop.watch (release): the request that watches
-        return claim_.compare_exchange_strong(seen, watched, release, relaxed);
-    }
-    // Lifetime: touches nothing after its store.
-    void leave() noexcept {
-        // edge stop.left (release): the mark was passed on
-        claim_.store(withdrawn, release);
-        callback_sleepers().wake(claim_);
-    }
-    void wait_for_farewell() noexcept {
-        // edge stop.left (release): the remover does not touch the request again
-        claim_.store(farewell, release);
-        callback_sleepers().wake(claim_);
-        // edge stop.left (acquire): all that the requester did to the source
-        while (claim_.load(acquire) == farewell) callback_sleepers().wait_while(claim_, farewell);
-    }
-    [[nodiscard]] met meet(asymmetric_callback*& callback) noexcept {
-        for (;;) {
-            // edge stop.left (acquire): the mark was passed on
-            std::uint32_t seen = claim_.load(acquire);
-            if (seen == farewell) return met::farewell;
-            if (seen != watched && seen != leaving) return met::nothing;
-            // edge asymmetric.callback (acquire): the callback is constructed
-            callback = callback_.load(acquire);
-            if (seen == leaving || callback == nullptr) {
-                callback_sleepers().wait_while(claim_, seen);  // it is about to be removed
-            } else if (claim_.compare_exchange_strong(seen, running, relaxed, relaxed)) {
-                return met::callback;  // relaxed: as in claim()
-            }
-        }
-    }
-
-    // Lifetime: touches nothing after its store.
-    void say_farewell() noexcept {
-        // edge stop.left (release): all that the requester did to the source
-        claim_.store(withdrawn, release);
-        callback_sleepers().wake(claim_);
-    }
-
-    // Called by the destructor of the source. Relaxed: the last owner looks.
-    bool is_filled() const noexcept {
-        return callback_.load(relaxed) != nullptr && claim_.load(relaxed) == open;
-    }
-    bool is_running() const noexcept { return claim_.load(relaxed) == running; }
-
-private:
-    static constexpr std::uint32_t open = 0;
-    static constexpr std::uint32_t withdrawn = 1;
-    static constexpr std::uint32_t running = 2;
-    static constexpr std::uint32_t done = 3;
-    static constexpr std::uint32_t watched = 4;
-    static constexpr std::uint32_t leaving = 5;
-    static constexpr std::uint32_t farewell = 6;
-
-    atomic<asymmetric_callback*> callback_{nullptr};
-    atomic<std::uint32_t> claim_{open};
-};
-
-// The distance of slots in bytes. A single slot needs no padding.
-constexpr std::size_t asymmetric_stride(std::size_t slots) noexcept {
-    return slots == 1 ? std::bit_ceil(sizeof(asymmetric_slot)) : 64;
-}
-
-}  // namespace internal
 
 template <std::size_t N = 1, std::size_t Stride = internal::asymmetric_stride(N)>
 class asymmetric_inplace_stop_source;
@@ -244,12 +46,13 @@ private:
     friend class asymmetric_inplace_stop_source;
     template <std::size_t, std::size_t, class, std::size_t>
     friend class asymmetric_inplace_stop_callback;
-    using source_type = asymmetric_inplace_stop_source<N, Stride>;
+    using source_type = internal::asymmetric_slots<N, Stride>;
     explicit constexpr asymmetric_inplace_stop_token(const source_type* source) noexcept
         : source_(source) {}
 
     const source_type* source_ = nullptr;
 };
+
 namespace internal {
 
 template <std::size_t N, std::size_t Index, std::size_t Stride>
@@ -267,142 +70,23 @@ class asymmetric_inplace_stop_source : immovable {
 
 public:
     asymmetric_inplace_stop_source() = default;
-    ~asymmetric_inplace_stop_source() {
-        bool running = false;
-        for (const padded_slot& s : slots_) {
-            COPPICE_CHECK(!s.slot.is_filled(),
-                          "a stop source was destroyed while a callback was registered");
-            running |= s.slot.is_running();
-        }
-        if (running) [[unlikely]]
-            internal::die_inside_callback<internal::asymmetric_callback>(this);
-    }
 
     // Returns the token of one slot. At most one callback per slot may exist at a time.
     template <std::size_t Index = 0>
         requires(Index < N)
     constexpr asymmetric_inplace_stop_token<N, Index, Stride> get_token() const noexcept {
-        return asymmetric_inplace_stop_token<N, Index, Stride>(this);
+        return asymmetric_inplace_stop_token<N, Index, Stride>(&slots_);
     }
     static constexpr bool stop_possible() noexcept { return true; }
-    bool stop_requested() const noexcept {
-        // edge asymmetric.flag (acquire): what came before the request is visible
-        return requested_.load(internal::acquire) != 0;
-    }
+    bool stop_requested() const noexcept { return slots_.stop_requested(); }
 
     // Requests the stop and runs the registered callbacks on this thread, slot by slot. Returns
     // true for exactly one of all calls. Blocks: only for what the callbacks do. Cost: one exchange
     // and one membarrier, which takes some microseconds.
-    bool request_stop() noexcept {
-        // edge asymmetric.flag (release): what came before the request is visible
-        if (requested_.exchange(1, internal::acq_rel) != 0) return false;
-        internal::heavy_fence();  // edge asymmetric.order (heavy): the flag before the slots
-        internal::running_request request(this);
-        row slots{this};
-        coppice::internal::run_row(slots, slots.claim_from(0), request);  // *this may be gone
-        return true;
-    }
+    bool request_stop() noexcept { return slots_.request_stop(); }
 
 private:
-    template <std::size_t, std::size_t, class, std::size_t>
-    friend class asymmetric_inplace_stop_callback;
-
-    struct alignas(Stride) padded_slot {
-        internal::asymmetric_slot slot;
-    };
-
-    // The slots as the Row of way_back.hpp.
-    struct row {
-        const asymmetric_inplace_stop_source* source;
-
-        internal::asymmetric_slot& at(std::size_t i) const noexcept {
-            return source->slots_[i].slot;
-        }
-        static constexpr std::size_t size() noexcept { return N; }
-        static std::size_t after(std::size_t i) noexcept { return i + 1; }
-        bool pass_on(std::size_t k, std::size_t, internal::running_request&) noexcept {
-            for (; k < N; ++k) {
-                if (at(k).watch()) return true;
-            }
-            return false;
-        }
-        internal::running_request* watcher(std::size_t, std::size_t& i) const noexcept {
-            i = N;
-            return source->watcher_.load(internal::relaxed);  // relaxed: stop.watch publishes it
-        }
-        void leave(std::size_t k) noexcept { at(k).leave(); }
-        void wait_for_farewell(std::size_t k) noexcept { at(k).wait_for_farewell(); }
-        internal::met meet(std::size_t k, internal::asymmetric_callback*& callback) noexcept {
-            return at(k).meet(callback);
-        }
-        void say_farewell(std::size_t k) noexcept { at(k).say_farewell(); }
-        void settle(std::size_t i, internal::running_request& request) noexcept {
-            at(i).settle();
-            source->watcher_.store(&request, internal::relaxed);  // relaxed: as above
-        }
-        static void settle(std::size_t) noexcept {}
-
-        static void execute(
-            internal::claimed_callback<internal::asymmetric_callback> next) noexcept {
-            next.callback->execute(next.callback);
-        }
-        internal::claimed_callback<internal::asymmetric_callback> claim_from(
-            std::size_t i) noexcept {
-            for (; i < N; ++i) {
-                internal::asymmetric_callback* const callback = at(i).claim();
-                if (callback != nullptr) return {callback, i};
-            }
-            return {};
-        }
-        void finish(internal::claimed_callback<internal::asymmetric_callback> former) noexcept {
-            at(former.i).finish();
-        }
-    };
-
-    // Registers a callback. Returns false if a stop was requested and the caller must run the
-    // callback itself.
-    [[nodiscard]] bool enlist(std::size_t index,
-                              internal::asymmetric_callback& callback) const noexcept {
-        internal::asymmetric_slot::found what;
-        if (slots_[index].slot.fill(callback, requested_, what)) [[likely]]
-            return true;
-        if (what == internal::asymmetric_slot::found::watched)
-            coppice::internal::leave_watched(row{this}, index);
-        return what == internal::asymmetric_slot::found::running ||
-               what == internal::asymmetric_slot::found::done;
-    }
-    void withdraw(std::size_t index, internal::asymmetric_callback& callback) const noexcept {
-        if (!slots_[index].slot.clear(requested_)) [[unlikely]]
-            withdraw_late(index, callback);
-    }
-    [[gnu::noinline]] void withdraw_late(std::size_t index,
-                                         internal::asymmetric_callback& callback) const noexcept {
-        internal::asymmetric_slot& slot = slots_[index].slot;
-        switch (slot.withdraw()) {
-            case internal::asymmetric_slot::found::watched:
-                coppice::internal::leave_watched(row{this}, index);
-                break;
-            case internal::asymmetric_slot::found::running: {
-                internal::running_request* const request =
-                    internal::running_request::forget_callback(&callback);
-                if (request != nullptr) {
-                    coppice::internal::hand_over(row{this}, index, *request);
-                } else {
-                    slot.wait_done();
-                }
-                break;
-            }
-            case internal::asymmetric_slot::found::withdrawn:
-            case internal::asymmetric_slot::found::done:
-                break;
-        }
-    }
-
-    // 0, then permanently 1. Written by the request that wins; read by all threads.
-    alignas(Stride) mutable internal::atomic<std::uint32_t> requested_{0};
-    // The request for which a slot is watched. Written by the requester.
-    mutable internal::atomic<internal::running_request*> watcher_{nullptr};
-    mutable padded_slot slots_[N];
+    internal::asymmetric_slots<N, Stride> slots_;
 };
 
 // Runs a function when a stop is requested, on the requester's thread; or in the constructor, if
@@ -432,8 +116,7 @@ public:
     }
     ~asymmetric_inplace_stop_callback() {
         if (source == nullptr) return;
-        static_cast<const asymmetric_inplace_stop_source<N, Stride>*>(source)->withdraw(Index,
-                                                                                        *this);
+        static_cast<const internal::asymmetric_slots<N, Stride>*>(source)->withdraw(Index, *this);
     }
 
 private:

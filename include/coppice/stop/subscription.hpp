@@ -12,38 +12,14 @@
 #include <coppice/stop/internal/list.hpp>
 #include <coppice/stop/internal/running.hpp>
 #include <coppice/stop/internal/state.hpp>
+#include <coppice/stop/internal/subscribed_function.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <exception>
-#include <memory>
 #include <type_traits>
 #include <utility>
 
 namespace coppice {
-
-namespace internal {
-
-// Receives the exceptions of subscribed functions during one request.
-class exception_sink {
-public:
-    virtual void take(std::exception_ptr thrown) noexcept = 0;
-
-protected:
-    ~exception_sink() = default;
-};
-
-template <class OnException>
-class exception_sink_of final : public exception_sink {
-public:
-    explicit exception_sink_of(OnException& on_exception) noexcept : on_exception_(on_exception) {}
-    void take(std::exception_ptr thrown) noexcept override { on_exception_(std::move(thrown)); }
-
-private:
-    OnException& on_exception_;
-};
-
-}  // namespace internal
 
 // The results of unsubscribe().
 enum class unsubscribed {
@@ -87,51 +63,6 @@ public:
 private:
     friend class stop_token;
 
-    // A function that lies in its node, or behind a pointer in the node.
-    template <class Function>
-    struct stored {
-        static constexpr bool inside = sizeof(Function) <= internal::pooled_stop_node::room &&
-                                       alignof(Function) <= alignof(void*);
-        static constexpr bool trivial = inside && std::is_trivially_copyable_v<Function>;
-
-        static Function& in(internal::stop_node* node) noexcept {
-            void* const storage = static_cast<internal::pooled_stop_node*>(node)->storage;
-            if constexpr (inside) {
-                return *std::launder(static_cast<Function*>(storage));
-            } else {
-                return **std::launder(static_cast<Function**>(storage));
-            }
-        }
-        template <class Init>
-        static void construct(internal::pooled_stop_node& node, Init&& init) {
-            if constexpr (inside) {
-                ::new (static_cast<void*>(node.storage)) Function(std::forward<Init>(init));
-            } else {
-                ::new (static_cast<void*>(node.storage))
-                    Function*(new Function(std::forward<Init>(init)));
-            }
-            node.execute = &run;
-            node.destroy = trivial ? nullptr : &destroy;
-        }
-        static void run(internal::stop_node* node) noexcept {
-            try {
-                in(node)();
-            } catch (...) {
-                internal::exception_sink* const sink = internal::running_request::exceptions();
-                if (sink == nullptr) std::terminate();
-                sink->take(std::current_exception());
-            }
-            if constexpr (!trivial) destroy(static_cast<internal::pooled_stop_node*>(node));
-        }
-        static void destroy(internal::pooled_stop_node* node) noexcept {
-            if constexpr (inside) {
-                std::destroy_at(&in(node));
-            } else {
-                delete &in(node);
-            }
-        }
-    };
-
     // Values of generation_ without a node: what unsubscribe() returns.
     static constexpr std::uint64_t removed_before = 0;
     static constexpr std::uint64_t ran_before = 1;
@@ -151,14 +82,14 @@ private:
         }
         internal::pooled_stop_node* node = internal::pop_node(stripe->unused);
         // A trivial copy runs no foreign code, so it is made under the lock.
-        if (stored<function>::trivial && node != nullptr) {
-            stored<function>::construct(*node, std::forward<Init>(init));
+        if (internal::subscribed_function<function>::trivial && node != nullptr) {
+            internal::subscribed_function<function>::construct(*node, std::forward<Init>(init));
             return publish(*stripe, *node);
         }
         stripe->list.unlock(0);
         if (node == nullptr) node = new internal::pooled_stop_node(*stripe);
         try {
-            stored<function>::construct(*node, std::forward<Init>(init));
+            internal::subscribed_function<function>::construct(*node, std::forward<Init>(init));
         } catch (...) {
             give_back(*node);
             throw;
@@ -169,7 +100,7 @@ private:
             if (node->destroy != nullptr) node->destroy(node);
             give_back(*node);
         });
-        stored<function>::in(node)();
+        internal::subscribed_function<function>::in(node)();
         return stop_subscription(nullptr, ran_before);
     }
 

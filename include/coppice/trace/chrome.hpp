@@ -11,7 +11,7 @@ namespace coppice::trace {
 
 // One horizontal line of the picture: the events of one log.
 struct track {
-    std::string name;
+    std::string name;      // the label of the line
     const event_log* log;  // must outlive the call that is given the track
 };
 

@@ -27,7 +27,8 @@ struct event {
     std::int64_t time_ns = 0;  // by the writer's clock
     const char* name = "";     // a string literal
     std::uint64_t value = 0;   // meaning depends on the name; no_value if there is none
-    event_kind kind = event_kind::instant;
+    event_kind kind = event_kind::instant;  // what the event marks
+    // The value of an event that has none.
     static constexpr std::uint64_t no_value = ~std::uint64_t{0};
 };
 
@@ -41,9 +42,11 @@ public:
     explicit event_log(std::size_t capacity)
         : events_(capacity == 0 ? nullptr : new record[capacity]), capacity_(capacity) {}
 
+    // Returns true if the capacity is not 0. Check it before reading a clock for an event.
     bool enabled() const noexcept { return capacity_ != 0; }
 
-    // Returns true if the begin was recorded. Pass the result to the matching end().
+    // Records that something begins. Returns true if there was room; pass the result to the
+    // matching end(). `name` must be a string literal, or outlive the log.
     [[nodiscard]] bool begin(std::int64_t time_ns, const char* name,
                              std::uint64_t value = event::no_value) noexcept {
         if (!has_room(2)) return false;
@@ -51,11 +54,13 @@ public:
         append({time_ns, name, value, event_kind::begin});
         return true;
     }
+    // Records the end of what begun last, if its begin was recorded.
     void end(bool begun, std::int64_t time_ns) noexcept {
         if (!begun) return;
         --open_;
         append({time_ns, "", event::no_value, event_kind::end});
     }
+    // Records something without duration, if there is room. `name`: as for begin().
     void instant(std::int64_t time_ns, const char* name,
                  std::uint64_t value = event::no_value) noexcept {
         if (has_room(1)) append({time_ns, name, value, event_kind::instant});

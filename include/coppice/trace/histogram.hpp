@@ -18,6 +18,7 @@ struct histogram_buckets {
     static constexpr unsigned bits = 4;  // 2^bits buckets for each power of two
     static constexpr std::size_t count = (64 - bits + 1) << bits;
 
+    // Returns the bucket to which `value` belongs.
     static constexpr std::size_t index(std::uint64_t value) noexcept {
         const unsigned width = static_cast<unsigned>(std::bit_width(value));
         if (width <= bits) return static_cast<std::size_t>(value);
@@ -37,11 +38,14 @@ struct histogram_buckets {
 // The sum of one or more histograms at one moment. Threads: its owner only.
 class histogram_snapshot {
 public:
+    // Adds `n` values of a bucket. Their sum is added separately.
     void add(std::size_t bucket, std::uint64_t n) noexcept {
         counts_[bucket] += n;
         total_ += n;
     }
+    // Adds the sum of values that were added by bucket.
     void add_sum(std::uint64_t sum) noexcept { sum_ += sum; }
+    // Return the number of values, and their sum modulo 2^64.
     std::uint64_t total() const noexcept { return total_; }
     std::uint64_t sum() const noexcept { return sum_; }
 
@@ -79,10 +83,12 @@ private:
 // Cost: record() does two single-writer counts; add_to() is O(buckets).
 class histogram {
 public:
+    // Counts `value` as if it had occurred `times` times.
     void record(std::uint64_t value, std::uint64_t times = 1) noexcept {
         counts_[histogram_buckets::index(value)].add(times);
         sum_.add(value * times);
     }
+    // Adds the counts to `snapshot`. While the owner records, the sum may lag behind the counts.
     void add_to(histogram_snapshot& snapshot) const noexcept {
         for (std::size_t i = 0; i != counts_.size(); ++i) {
             if (const std::uint64_t n = counts_[i].read()) snapshot.add(i, n);

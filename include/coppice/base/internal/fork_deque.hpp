@@ -10,9 +10,8 @@
 //                taken          public         private
 //
 //   head_        moved by the owner only; read by a thief that grabs
-//   public_      tail, split, and how many stolen calls the owner has run. Thieves move tail up;
-//   the
-//                holder of lock_ moves split, by exchange, or by a store while tail == split
+//   public_      tail, split, and how many stolen calls the owner has run. Thieves move tail up.
+//                The holder of lock_ moves split, by exchange, or by a store while tail == split.
 //   lock_        0 free, 1 held: by the owner off its fast path, or by a thief that grabs
 //   push_limit_  push is slow from this slot on: the end, or the first slot while a thief asks
 //   pop_limit_   pop is slow below this slot: the split, or everything while a thief asks
@@ -20,15 +19,13 @@
 // Where light fences are not free (asymmetric.hpp) the limits stay raised, and everything goes
 // through the lock.
 //
-//   slot.state_  published -> taken -> done            a thief has read it; the call has ended
-//                             taken -> asleep -> done  the owner sleeps until the call has ended
-//
 // Source: ours, after the split deque of Lace (van Dijk and van de Pol 2014). There the owner needs
 // a fence when it shrinks its public part, and a thief whose victim does not fork gets no help.
 
 #include <coppice/base/internal/asymmetric.hpp>
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/cold_call.hpp>
+#include <coppice/base/internal/fork_slot.hpp>
 #include <coppice/base/internal/futex.hpp>
 #include <coppice/base/internal/no_fork_context.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -37,57 +34,6 @@
 #include <cstdint>
 
 namespace coppice::internal {
-
-class fork_deque;
-class fork_slot;
-
-// What a pool does for the deques of its workers.
-class fork_team {
-public:
-    // Called when calls were published. Wakes a sleeping worker if no worker is searching.
-    virtual void published() noexcept = 0;
-    // Called by an owner that waits for `awaited`: runs a call that the thief of `awaited` has
-    // forked below it; if urgent, even one that has to be grabbed. Returns false if it found none.
-    virtual bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
-                      bool urgent) noexcept = 0;
-
-protected:
-    ~fork_team() = default;
-};
-
-// Runs a forked call. `frame` is what push() was given. A call that join() joins must end with
-// slot.finish(); any other call must not touch the slot.
-using forked_call = void (*)(void* frame, fork_slot& slot) noexcept;
-
-// The slot of one forked call.
-class fork_slot : immovable {
-public:
-    fork_slot() = default;
-
-    // Called by the thief as its last access to the slot: publishes the results and marks the call
-    // done.
-    void finish() noexcept;
-
-private:
-    friend class fork_deque;
-    enum state : std::uint32_t { published, taken, asleep, done };
-
-    // Written by the owner before publication; read by the thief.
-    plain<forked_call> call_;
-    plain<void*> frame_;
-    plain<const void*> context_;         // that of the fork_context at the time of the push
-    atomic<std::uint32_t> state_{done};  // written by the owner before publication, then as above
-    atomic<std::uint32_t> thief_{0};  // the worker that took it; written before the state says so
-};
-
-// A call that a thief has taken.
-struct taken_call {
-    forked_call call = nullptr;
-    void* frame = nullptr;
-    const void* context = nullptr;
-    fork_slot* slot = nullptr;
-    void run() const noexcept;
-};
 
 // The context that forked calls inherit from their forker on this thread: a pointer of the user
 // (fork_join: the stop scope). Contexts nest like calls.
@@ -111,8 +57,6 @@ private:
     const fork_context* const outer_;
     const fork_slot* const first_;  // calls below this slot were pushed before
 };
-
-enum class fork_steal { taken, empty, lost };  // lost: another thief was faster
 
 // Threads: push, pop, join, and functions that say so by the owner; the rest by any thread. Cost of
 // push and pop: three loads, four stores, no fence, no exchange, no allocation.
@@ -275,12 +219,6 @@ private:
     alignas(64) atomic<std::uint64_t> public_{0};  // changed by the owner and by thieves
     atomic<std::uint32_t> lock_{0};
 };
-
-inline void fork_slot::finish() noexcept {
-    // The memory of the slot stays: a worker owns it, and workers end together.
-    // edge fork.done (release): what the call did
-    if (state_.exchange(done, release) == asleep) futex_wake_one(state_);
-}
 
 inline fork_context::fork_context(const void* value) noexcept
     : value_(value),

@@ -27,7 +27,11 @@
 
 namespace coppice {
 
-namespace internal {
+class contract_batch;
+
+}  // namespace coppice
+
+namespace coppice::internal {
 
 // What a group's scheduler enqueues. `run` is called once, by a thread that executes the group.
 struct contract_item : immovable {
@@ -48,12 +52,6 @@ private:
     contract_watcher* next_ = nullptr;   // guarded by watchers_mutex_, as is link_
     contract_watcher** link_ = nullptr;  // the pointer that points here; nullptr: none
 };
-
-}  // namespace internal
-
-class contract_batch;
-
-namespace internal {
 
 class contract_core : immovable {
 public:
@@ -286,6 +284,4 @@ inline std::size_t contract_core::run_leaf(std::size_t index, std::size_t most,
     }
 }
 
-}  // namespace internal
-
-}  // namespace coppice
+}  // namespace coppice::internal

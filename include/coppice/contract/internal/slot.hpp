@@ -9,6 +9,7 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/internal/life.hpp>
+#include <coppice/contract/work_contract_token.hpp>
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/signal/internal/directory.hpp>
 
@@ -19,32 +20,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace coppice {
-
-namespace internal {
+namespace coppice::internal {
 
 class contract_watcher;
-
-class contract_core;
-
-}  // namespace internal
-
-// Lets a running contract schedule or release itself. Takes effect when the run ends. Threads: the
-// thread that runs the contract, during that run.
-class work_contract_token : immovable {
-public:
-    // Makes the contract run once more.
-    void schedule() noexcept { again_ = true; }
-    // Ends the contract: its release callable runs next, and nothing else of it runs after that.
-    void release() noexcept { released_ = true; }
-
-private:
-    friend class internal::contract_core;
-    bool again_ = false;
-    bool released_ = false;
-};
-
-namespace internal {
 
 // Stand for the release callable and the exception handler of contracts that have none.
 struct no_release {
@@ -145,8 +123,6 @@ private:
     alignas(void*) std::byte storage_[inline_size];
 };
 
-}  // namespace internal
+static_assert(sizeof(contract_slot) == line_size);
 
-static_assert(sizeof(internal::contract_slot) == internal::line_size);
-
-}  // namespace coppice
+}  // namespace coppice::internal

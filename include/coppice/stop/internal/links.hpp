@@ -14,7 +14,9 @@ namespace coppice {
 
 class stop_token;  // shared.hpp
 
-namespace internal {
+}  // namespace coppice
+
+namespace coppice::internal {
 
 // Linked parents that have to be asked whether they can be stopped: the first of them, and whether
 // there are others.
@@ -87,6 +89,4 @@ struct parent_links_base<std::index_sequence<Index...>, Tokens...> final
 template <class... Tokens>
 using parent_links = parent_links_base<std::index_sequence_for<Tokens...>, Tokens...>;
 
-}  // namespace internal
-
-}  // namespace coppice
+}  // namespace coppice::internal

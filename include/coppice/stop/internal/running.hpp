@@ -23,7 +23,7 @@
 
 namespace coppice::internal {
 
-class exception_sink;     // subscription.hpp
+class exception_sink;     // subscribed_function.hpp
 class further_callbacks;  // further.hpp
 class linked_states;      // state.hpp
 struct stop_node;         // list.hpp

@@ -1,10 +1,7 @@
 // stop_state: what stop_source, stop_token, stop_callback, and stop_subscription share.
 #pragma once
-// Callbacks are in stripes. A stripe is a stop_list (protocol there) and its counts. Each state has
-// an inline stripe, which is all that most states ever need. Once registering threads have
-// contended for its lock often enough, a table of further stripes is allocated, once. From then on
-// each thread registers in its home stripe, and moves its home on when it meets another thread
-// there. A callback remembers its stripe and leaves in O(1).
+// The callbacks are in stripes (stripes.hpp): the inline stripe, and perhaps a table of further
+// ones.
 //
 // A stop. The lock of the inline stripe decides which request wins. The winner writes the cause and
 // sets the bit `stopped` there, then marks and empties the other stripes one by one. A callback
@@ -40,6 +37,7 @@
 #include <coppice/stop/internal/list.hpp>
 #include <coppice/stop/internal/running.hpp>
 #include <coppice/stop/internal/stripe.hpp>
+#include <coppice/stop/internal/stripes.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -83,9 +81,7 @@ void destroy(stop_deadline& deadline) noexcept;
 
 class [[gnu::visibility("default")]] stop_state : immovable {
 public:
-    explicit stop_state(stop_links* links = nullptr) noexcept : links_(links) {
-        inline_.state = this;
-    }
+    explicit stop_state(stop_links* links = nullptr) noexcept : stripes_(*this), links_(links) {}
 
     // Handles. A new state has one, a source. Threads: any. Cost: one fetch_add or fetch_sub.
     // Lifetime: *this may be gone after a drop.
@@ -94,7 +90,7 @@ public:
     void drop_handle() noexcept { drop(handle); }
     void drop_source() noexcept { drop(handle + source); }
 
-    bool stop_requested() const noexcept { return inline_.list.stop_requested(); }
+    bool stop_requested() const noexcept { return stripes_.stop_requested(); }
     bool stop_possible() const noexcept {
         return stop_possible_here() || (asks_parents() && stop_possible_above());
     }
@@ -133,35 +129,23 @@ public:
         if (claim(cause, bits) != claiming::to_run) return;
         const shared_request above = running_request::brought_for(&parent);
         if (above.linked != nullptr) {
-            inline_.list.unlock(bits);
+            stripes_.first.list.unlock(bits);
             if (!planted("shared.forget_linked")) above.linked->push(*this);
             return;
         }
         linked_states linked;
         run_claimed(bits, above.exceptions, &linked);
         while (stop_state* const next = linked.pop()) {
-            const stop_list::flags its = next->inline_.list.lock(stop_list::stopped);
+            const stop_list::flags its = next->stripes_.first.list.lock(stop_list::stopped);
             next->run_claimed(its, above.exceptions, &linked);
         }
     }
 
-    // Locks and returns the stripe in which this thread registers; nullptr if a stop was requested.
-    // Threads: those that hold a handle while the stripe is locked.
-    [[nodiscard]] stop_stripe* enter() noexcept {
-        // edge stop.table (acquire): the table's stripes are constructed
-        stop_table* const table = table_.load(acquire);
-        if (table != nullptr) [[unlikely]]
-            return enter_table(*table);
-        stop_list::flags seen = 0;
-        if (inline_.list.try_lock(seen)) [[likely]]
-            return &inline_;
-        return enter_contended(seen);
-    }
-
-    // Locks this stripe. Returns false if a stop was requested. Threads: as for enter().
+    // Both lock the stripe in which a callback registers; see stop_stripes. Threads: those that
+    // hold a handle while the stripe is locked.
+    [[nodiscard]] stop_stripe* enter() noexcept { return stripes_.enter(); }
     [[nodiscard]] bool enter_again(stop_stripe& stripe) noexcept {
-        if (&stripe != &inline_ && stop_requested()) return false;
-        return (stripe.list.lock_unless(stop_list::stopped) & stop_list::stopped) == 0;
+        return stripes_.enter_again(stripe);
     }
 
     // Registers a stop_callback and returns its stripe; nullptr if a stop was requested and the
@@ -250,101 +234,29 @@ private:
     bool stop_possible_above() const noexcept;  // in src/stop/state.cpp
     static constexpr std::uint64_t handle = 1;
     static constexpr std::uint64_t source = std::uint64_t{1} << 32;
-#if defined(COPPICE_MODEL)
-    static constexpr std::uint32_t meetings_before_growth = 1;
-    static constexpr std::size_t stripes_grown() noexcept { return 2; }
-#else
-    static constexpr std::uint32_t meetings_before_growth = 64;
-    // Twice the processors, as a power of two. Threads find a stripe of their own by moving on.
-    static std::size_t stripes_grown() noexcept;
-#endif
-
-    // The number of this thread's home stripe, in any table.
-    static std::size_t& home() noexcept { return thread_slot<stop_state, std::size_t>(); }
-
-    // Called when another thread holds the inline stripe, or a stop was requested.
-    [[gnu::noinline, gnu::cold]] stop_stripe* enter_contended(stop_list::flags seen) noexcept {
-        const bool met = (seen & stop_list::locked) != 0;
-        seen = inline_.list.lock_contended(seen, stop_list::stopped);
-        if ((seen & stop_list::stopped) != 0) return nullptr;
-        if (!met) return &inline_;
-        // The thread that counts the last meeting grows alone. Others use the inline stripe
-        // meanwhile.
-        const std::uint32_t meetings = inline_.meetings.read() + 1;
-        if (meetings <= meetings_before_growth) inline_.meetings.write(meetings);
-        if (meetings != meetings_before_growth && !planted("shared.grow_twice")) return &inline_;
-        inline_.list.unlock(0);
-        grow();
-        return enter();
-    }
-
-    stop_stripe* enter_table(stop_table& table) noexcept {
-        if (stop_requested() && !planted("shared.steal_late_callback")) return nullptr;
-        stop_stripe& stripe = table.stripes[home() & table.mask];
-        stop_list::flags seen = 0;
-        if (stripe.list.try_lock(seen)) [[likely]]
-            return &stripe;
-        if ((seen & stop_list::locked) != 0) ++home();  // from the next time on
-        seen = stripe.list.lock_contended(seen, stop_list::stopped);
-        return (seen & stop_list::stopped) != 0 ? nullptr : &stripe;
-    }
-
-    // Installs the table. Without memory there is no table, and meetings are counted from 0 again.
-    void grow() noexcept {
-        const std::size_t stripes = stripes_grown();
-        stop_table* const table = make_table(stripes);
-        for (std::size_t i = 0; table != nullptr && i != stripes; ++i) {
-            table->stripes[i].state = this;
-        }
-        const stop_list::flags bits = inline_.list.lock();
-        COPPICE_CHECK(table_.load(relaxed) == nullptr, "a stop state grew twice");
-        if (table == nullptr) inline_.meetings.write(0);
-        // edge stop.table (release): the table's stripes are constructed
-        if (table != nullptr) table_.store(table, release);
-        inline_.list.unlock(bits);
-    }
-
-    static stop_table* make_table(std::size_t stripes) noexcept {
-        stop_table* const table = try_new<stop_table>();
-        if (table == nullptr) return nullptr;
-        table->mask = stripes - 1;
-        try {
-            table->stripes = new stop_table::padded[stripes];
-        } catch (const std::bad_alloc&) {
-            delete table;
-            return nullptr;
-        }
-        return table;
-    }
-    static void delete_table(stop_table* table) noexcept {
-        delete[] table->stripes;
-        delete table;
-    }
-
     // Decides whether this request wins. to_run: it wins, there are callbacks, and the state is
     // held and locked, with `bits`.
     enum class claiming { lost, nothing_to_run, to_run };
     claiming claim(stop_cause cause, stop_list::flags& bits) noexcept {
-        bits = inline_.list.lock_unless(stop_list::stopped);
+        bits = stripes_.first.list.lock_unless(stop_list::stopped);
         if ((bits & stop_list::stopped) != 0) return claiming::lost;
         const bool dead = (bits & stop_list::orphaned) != 0 && holds_.read() == 0;
         if (dead && !planted("shared.stop_the_dead")) {
-            inline_.list.unlock(bits);  // dead: its end waits for the caller
+            stripes_.first.list.unlock(bits);  // dead: its end waits for the caller
             return claiming::lost;
         }
         code_.write(cause.code);
         text_.write(cause.text);
         bits |= stop_list::stopped;
-        if (inline_.list.empty() && table_to_run() == nullptr) {
-            inline_.list.unlock(bits);
+        if (stripes_.first.list.empty() && table_to_run() == nullptr) {
+            stripes_.first.list.unlock(bits);
             return claiming::nothing_to_run;
         }
         holds_.write(holds_.read() + 1);
         return claiming::to_run;
     }
     stop_table* table_to_run() const noexcept {
-        // Relaxed: written under the inline stripe's lock.
-        return planted("shared.skip_table") ? nullptr : table_.load(relaxed);
+        return planted("shared.skip_table") ? nullptr : stripes_.table();
     }
 
     // Call it with the lock and `bits`. Runs the callbacks and gives the hold back. Puts linked
@@ -354,15 +266,15 @@ private:
         shared_request context{exceptions, linked};
         running_request frame(this, nullptr, &context);
         stop_table* const table = table_to_run();
-        bits = run_all(inline_, bits, frame);
+        bits = run_all(stripes_.first, bits, frame);
         if (table != nullptr) {
-            inline_.list.unlock(bits);
+            stripes_.first.list.unlock(bits);
             for (std::size_t i = 0; i <= table->mask; ++i) {
                 stop_stripe& stripe = table->stripes[i];
                 const stop_list::flags its = stripe.list.lock() | stop_list::stopped;
                 stripe.list.unlock(run_all(stripe, its, frame));
             }
-            bits = inline_.list.lock(stop_list::stopped);
+            bits = stripes_.first.list.lock(stop_list::stopped);
         }
         if (release_hold(bits)) end();
     }
@@ -383,17 +295,17 @@ private:
     }
 
     bool is_idle() noexcept {
-        const stop_list::flags bits = inline_.list.lock_unless(stop_list::stopped);
+        const stop_list::flags bits = stripes_.first.list.lock_unless(stop_list::stopped);
         if ((bits & stop_list::stopped) != 0) return false;
-        bool idle = inline_.list.empty();
-        stop_table* const table = table_.load(relaxed);  // relaxed: written under this lock
+        bool idle = stripes_.first.list.empty();
+        stop_table* const table = stripes_.table();
         for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
             stop_list& list = table->stripes[i].list;
             const stop_list::flags its = list.lock();
             idle = idle && list.empty();
             list.unlock(its);
         }
-        inline_.list.unlock(bits);
+        stripes_.first.list.unlock(bits);
         return idle;
     }
 
@@ -405,9 +317,9 @@ private:
 
     // The last handle is gone; callbacks and a running request still keep the state alive.
     [[gnu::noinline]] void orphan() noexcept {
-        const stop_list::flags bits = inline_.list.lock();
-        std::uint32_t holds = holds_.read() + (inline_.members.read() != 0);
-        stop_table* const table = table_.load(relaxed);  // relaxed: written under this lock
+        const stop_list::flags bits = stripes_.first.list.lock();
+        std::uint32_t holds = holds_.read() + (stripes_.first.members.read() != 0);
+        stop_table* const table = stripes_.table();
         for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
             stop_stripe& stripe = table->stripes[i];
             const stop_list::flags its = stripe.list.lock();
@@ -415,16 +327,16 @@ private:
             stripe.list.unlock(its | stop_list::orphaned);
         }
         holds_.write(holds);
-        inline_.list.unlock(bits | stop_list::orphaned);
+        stripes_.first.list.unlock(bits | stop_list::orphaned);
         if (holds == 0) end();
     }
 
     // The last member of a locked, orphaned stripe has left. Returns this if it is dead.
     [[gnu::noinline, gnu::cold]] stop_state* leave_orphan(stop_stripe& stripe,
                                                           stop_list::flags bits) noexcept {
-        if (&stripe != &inline_) {
+        if (&stripe != &stripes_.first) {
             stripe.list.unlock(bits);
-            bits = inline_.list.lock(bits);
+            bits = stripes_.first.list.lock(bits);
         }
         return release_hold(bits) ? this : nullptr;
     }
@@ -434,7 +346,7 @@ private:
         const std::uint32_t holds = holds_.read() - 1;
         holds_.write(holds);
         const bool dead = holds == 0 && (bits & stop_list::orphaned) != 0;
-        inline_.list.unlock(bits);
+        stripes_.first.list.unlock(bits);
         return dead;
     }
 
@@ -442,24 +354,13 @@ private:
         // Relaxed: no other thread is left.
         stop_deadline* const deadline = deadline_.load(relaxed);
         if (deadline != nullptr) destroy(*deadline);
-        delete_nodes(inline_);
-        stop_table* const table = table_.load(relaxed);
+        delete_nodes(stripes_.first);
+        stop_table* const table = stripes_.table();
         for (std::size_t i = 0; table != nullptr && i <= table->mask; ++i) {
             delete_nodes(table->stripes[i]);
         }
-        if (table != nullptr) delete_table(table);
+        if (table != nullptr) delete_stop_table(table);
         delete this;
-    }
-
-    static void delete_nodes(stop_stripe& stripe) noexcept {
-        COPPICE_CHECK(stripe.members.read() == 0, "a stop state ended before its callbacks");
-        while (stop_node* const node = stripe.list.pop()) {
-            pooled_stop_node* const pooled = static_cast<pooled_stop_node*>(node);
-            if (pooled->destroy != nullptr) pooled->destroy(pooled);
-            delete pooled;
-        }
-        while (pooled_stop_node* const node = pop_node(stripe.unused)) delete node;
-        while (pooled_stop_node* const node = pop_node(stripe.spent)) delete node;
     }
 
     // Ends a callback that a request has taken. Blocks: while it runs on another thread.
@@ -472,9 +373,7 @@ private:
     // Handles in the lower half, the sources among them in the upper half. Written by threads that
     // copy or drop a handle. Relaxed where it grows: a thread that copies a handle holds one.
     atomic<std::uint64_t> owners_{handle + source};
-    stop_stripe inline_;
-    // nullptr, or the further stripes. Written once, under the inline stripe's lock.
-    atomic<stop_table*> table_{nullptr};
+    stop_stripes stripes_;
     plain<std::uint32_t> holds_{0};  // guarded by the inline stripe's lock; see above
     plain<int> code_{0};             // written by the winner before it sets `stopped`
     plain<const char*> text_{""};

@@ -1,8 +1,9 @@
-// The parts of a stop_state: stripes of callbacks, and the nodes of subscriptions.
+// stop_stripe: a part of the callbacks of a stop_state, and the nodes of its subscriptions.
 #pragma once
-// state.hpp says how they are used.
+// stripes.hpp says what stripes are for.
 
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/check.hpp>
 #include <coppice/stop/internal/list.hpp>
 
 #include <cstddef>
@@ -24,7 +25,7 @@ struct stop_stripe {
     stop_state* state = nullptr;               // written before the stripe is shared
 };
 
-// A node that stays with its stripe and has space for a function; see subscription.hpp.
+// A node that stays with its stripe and has space for a function; see subscribed_function.hpp.
 struct pooled_stop_node : stop_node {
     explicit pooled_stop_node(stop_stripe& home) noexcept
         : stop_node(nullptr, pooled), stripe(&home) {}
@@ -48,12 +49,16 @@ inline pooled_stop_node* pop_node(plain<pooled_stop_node*>& chain) noexcept {
     return node;
 }
 
-// Further stripes; their number is a power of two. Written before the table is installed.
-struct stop_table {
-    struct alignas(64) padded : stop_stripe {};
-    static constexpr std::size_t stripes_most = 64;
-    std::size_t mask;
-    padded* stripes;
-};
+// Deletes the nodes of a stripe whose state ends. Functions that have not run are destroyed.
+inline void delete_nodes(stop_stripe& stripe) noexcept {
+    COPPICE_CHECK(stripe.members.read() == 0, "a stop state ended before its callbacks");
+    while (stop_node* const node = stripe.list.pop()) {
+        pooled_stop_node* const pooled = static_cast<pooled_stop_node*>(node);
+        if (pooled->destroy != nullptr) pooled->destroy(pooled);
+        delete pooled;
+    }
+    while (pooled_stop_node* const node = pop_node(stripe.unused)) delete node;
+    while (pooled_stop_node* const node = pop_node(stripe.spent)) delete node;
+}
 
 }  // namespace coppice::internal

@@ -25,25 +25,7 @@
 #include <coroutine>
 #include <type_traits>
 
-namespace coppice::execution {
-
-// `co_await change_coroutine_scheduler(s)` moves the task to s, and gives the scheduler that it had
-// before. The task continues on s even if it was stopped meanwhile. What it awaits from then on
-// comes back to s. However the task ends, its waiter is told on the scheduler where the task was
-// started. Source: P3552R3.
-template <scheduler Sch>
-struct change_coroutine_scheduler {
-    using type = std::remove_cvref_t<Sch>;
-    explicit change_coroutine_scheduler(type sch) noexcept : scheduler(static_cast<type&&>(sch)) {}
-    type scheduler;
-};
-template <scheduler Sch>
-change_coroutine_scheduler(Sch) -> change_coroutine_scheduler<Sch>;
-
-template <class T>
-inline constexpr bool changes_scheduler = false;
-template <class Sch>
-inline constexpr bool changes_scheduler<change_coroutine_scheduler<Sch>> = true;
+namespace coppice::execution::internal {
 
 template <class Env>
 class task_promise_base;
@@ -75,20 +57,20 @@ public:
     // Starts the move. Returns true if it has completed already; the caller then resumes the task.
     // If it returns false, this object may be gone.
     bool start() noexcept {
-        internal::starting start_call(this, mark_);
+        starting start_call(this, mark_);
         execution::start(operation_);
         return start_call.has_completed();
     }
 
 private:
     void complete() noexcept {
-        if (internal::starting::takes_completion_of(this, mark_)) return;
+        if (starting::takes_completion_of(this, mark_)) return;
         const Completed completed = completed_;  // this object may be gone below
-        execution::resume_from_outside(completed());
+        resume_from_outside(completed());
     }
 
     const Completed completed_;
-    const internal::starting* mark_ = nullptr;
+    const starting* mark_ = nullptr;
     connect_result_t<schedule_result_t<Sch&>, receiver> operation_;
 };
 
@@ -123,9 +105,9 @@ public:
 
 private:
     // Called when the task was stopped and its frame is gone.
-    stopped_coroutine stopped() noexcept override {
-        if (outer_.is_inline() || home_.start()) return end_here().stopped();
-        return {std::noop_coroutine(), nullptr};  // this object may be gone
+    after_stop child_stopped() noexcept override {
+        if (outer_.is_inline() || home_.start()) return end_here().child_stopped();
+        return after_stop::nothing();  // this object may be gone
     }
     std::coroutine_handle<> arrive() noexcept {
         return self_ ? promise_.end(self_) : task_chain::stop_waiter(end_here());
@@ -135,11 +117,8 @@ private:
         delete this;
         return waiter;
     }
-    // Not called: a task that has changed its scheduler is detached, and puts its former waiter
-    // back before it ends.
-    std::coroutine_handle<> ended() noexcept override { return std::noop_coroutine(); }
-    task_chain* leave() noexcept override { return nullptr; }
-    std::coroutine_handle<> go_on() noexcept override { return std::noop_coroutine(); }
+    // Not called, because the task puts its former waiter back before it ends.
+    std::coroutine_handle<> child_ended() noexcept override { return std::noop_coroutine(); }
 
     task_context<Env>& outer_;
     task_promise_base<Env>& promise_;  // gone if the task was stopped
@@ -180,4 +159,4 @@ private:
     manual_lifetime<move_type> move_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

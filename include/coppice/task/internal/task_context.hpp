@@ -1,30 +1,29 @@
 // task_context: the scheduler, stop token, timer, and environment that a task inherits, by its Env.
 #pragma once
-// A context is made for a task that is connected, or that is awaited by a coroutine other than a
-// task. It also serves all tasks of the same Env that this task awaits. They hold its address, so
-// that an awaited task pays for one pointer.
+// One context serves a task that is connected or awaited by another coroutine, and all tasks of the
+// same Env that this task awaits. They hold its address, so that an awaited task pays for one
+// pointer. task_root.hpp makes it.
 //
 // A timed scheduler that is named around a task reaches everything that the task awaits. So does a
 // deadline, unless a timeout has set it. The deadline of a timeout would put a timer into the loop
 // for each operation below it, although the stop when it expires serves all of them. And an
 // operation that is made unstoppable in order to finish after that stop would end at once.
 
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
-#include <coppice/exec/connect.hpp>
+#include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/inline_scheduler.hpp>
-#include <coppice/exec/internal/linked_stop.hpp>
 #include <coppice/stop/inplace.hpp>
 
-#include <coroutine>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // The members of Env, or their defaults. Source: [task.class], [task.members].
 template <class Env>
@@ -110,7 +109,7 @@ public:
 
     task_context(scheduler_type sch, stop_token_type token, const Env& environment,
                  inherited_timer inherited, inherited_allocator<allocator_type> allocator,
-                 const internal::fork_team* given_to = nullptr) noexcept
+                 const fork_team* given_to = nullptr) noexcept
         : scheduler(static_cast<scheduler_type&&>(sch)),
           stop_token(static_cast<stop_token_type&&>(token)),
           environment_(&environment),
@@ -137,10 +136,10 @@ public:
     // nullptr if only the current thread may run them. A task without a scheduler has the team of
     // the pool to which it was submitted, which the environment around it names by get_fork_team_t.
     // Such a task forks while it is on one of those workers.
-    const internal::fork_team* team() const noexcept { return team_; }
+    const fork_team* team() const noexcept { return team_; }
     // Returns the team that awaited tasks inherit. A task below that has a scheduler has its own
     // team.
-    const internal::fork_team* given_to() const noexcept { return is_inline_ ? team_ : nullptr; }
+    const fork_team* given_to() const noexcept { return is_inline_ ? team_ : nullptr; }
     // Returns the timer that awaited operations inherit: the one that is named; otherwise this
     // scheduler, if it has timers; otherwise that of a task above. A scheduler of a type other than
     // any_scheduler is not passed on.
@@ -162,7 +161,7 @@ private:
         }
     }
     const Env* environment_;
-    const internal::fork_team* team_;
+    const fork_team* team_;
     bool is_inline_;
     const inherited_timer inherited_;
     [[no_unique_address]] const inherited_allocator<allocator_type> allocator_;
@@ -190,9 +189,7 @@ public:
     }
     allocator_type query(get_allocator_t) const noexcept { return allocator_; }
     inherited_timer query(get_inherited_timer_t) const noexcept { return context_->timer(); }
-    const internal::fork_team* query(get_fork_team_t) const noexcept {
-        return context_->given_to();
-    }
+    const fork_team* query(get_fork_team_t) const noexcept { return context_->given_to(); }
     // Returns when an operation may give up. The answer of Env has priority over the inherited one.
     instant query(get_deadline_t) const noexcept
         requires(!unstoppable_token<typename context_type::stop_token_type> ||
@@ -205,9 +202,9 @@ public:
         }
     }
     template <class Query, class... Args>
-        requires(!internal::one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
-                                   get_allocator_t, get_inherited_timer_t, get_fork_team_t,
-                                   get_deadline_t>) &&
+        requires(!one_of<Query, get_start_scheduler_t, get_scheduler_t, get_stop_token_t,
+                         get_allocator_t, get_inherited_timer_t, get_fork_team_t,
+                         get_deadline_t>) &&
                 is_forwarding_query<Query> && has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return context_->environment().query(tag, static_cast<Args&&>(args)...);
@@ -218,200 +215,4 @@ private:
     [[no_unique_address]] allocator_type allocator_;
 };
 
-// Tokens that take one callback at a time, and for which there is a source that takes several.
-template <class Token>
-concept strict_token = requires { typename internal::tolerance<Token>::tolerant; };
-
-// The source that a task owns if Env names Source. All children of one wait_for_tasks listen to its
-// token. If Source takes one callback, it is therefore the tolerant source with the same token.
-template <class Source>
-struct task_owned_source {
-    using type = Source;
-};
-template <class Source>
-    requires strict_token<task_token_t<Source>> &&
-             std::same_as<Source, typename internal::tolerance<task_token_t<Source>>::strict>
-struct task_owned_source<Source> {
-    using type = typename internal::tolerance<task_token_t<Source>>::tolerant;
-};
-
-// True if the token that tasks get, where Env names Source, takes several callbacks.
-template <class Source>
-concept takes_several_callbacks = !internal::takes_one_callback<task_token_t<Source>> ||
-                                  !std::same_as<Source, typename task_owned_source<Source>::type>;
-
-// The stop token passed to awaited operations: the outer token if the types match, otherwise one
-// from a source that the outer token stops.
-template <class Source, class Outer>
-class task_stop : immovable {
-public:
-    explicit task_stop(const Outer&) {}
-    void listen(Outer outer) noexcept { linked_.engage(static_cast<Outer&&>(outer)); }
-    void reset() noexcept { linked_.reset(); }
-    auto token() noexcept { return linked_.token(); }
-
-private:
-    internal::linked_stop<typename task_owned_source<Source>::type, Outer> linked_;
-};
-template <class Source, class Outer>
-    requires(std::same_as<Outer, task_token_t<Source>> && !strict_token<Outer>) ||
-            (unstoppable_token<Outer> && std::default_initializable<task_token_t<Source>>)
-class task_stop<Source, Outer> : immovable {
-    using token_type = task_token_t<Source>;
-
-public:
-    explicit task_stop(Outer outer) : token_(from(static_cast<Outer&&>(outer))) {}
-    void listen(const Outer&) noexcept {}
-    void reset() noexcept {}
-    token_type token() noexcept { return token_; }
-
-private:
-    static token_type from(Outer outer) {
-        if constexpr (std::same_as<Outer, token_type>) {
-            return outer;
-        } else {
-            return token_type();
-        }
-    }
-    token_type token_;
-};
-// The types match, but only the token itself knows whether its source takes several callbacks. If
-// it takes one, that is the callback of this task's own source, whose token is passed instead.
-template <class Source, strict_token Outer>
-    requires std::same_as<Outer, task_token_t<Source>>
-class task_stop<Source, Outer> : immovable {
-    using tolerance = internal::tolerance<Outer>;
-
-public:
-    explicit task_stop(const Outer& outer) noexcept
-        : token_(tolerance::takes_several(outer) ? outer : linked_.token()) {}
-    void listen(const Outer& outer) noexcept {
-        if (!tolerance::takes_several(outer)) linked_.engage(outer);
-    }
-    void reset() noexcept { linked_.reset(); }
-    Outer token() noexcept { return token_; }
-
-private:
-    internal::linked_stop<typename tolerance::tolerant, Outer> linked_;
-    const Outer token_;
-};
-
-// Returns the scheduler that an outer environment names, or an inline one if it names none. Errors:
-// what constructing a Sch throws. An any_scheduler allocates for a scheduler that is too large for
-// its buffer.
-template <class Sch, class Outer>
-Sch task_scheduler_from(const Outer& outer) {
-    if constexpr (requires { Sch(get_start_scheduler(outer)); }) {
-        return Sch(get_start_scheduler(outer));
-    } else if constexpr (requires { Sch(get_scheduler(outer)); }) {
-        return Sch(get_scheduler(outer));
-    } else if constexpr (std::constructible_from<Sch, inline_scheduler>) {
-        return Sch(inline_scheduler());
-    } else {
-        static_assert(
-            std::default_initializable<Sch>,
-            "task: the outer environment names no scheduler, and Env's scheduler type has "
-            "no default constructor");
-        return Sch();
-    }
-}
-
-// The timed scheduler that an outer environment has for a task: the one that the environment names,
-// which is kept here; otherwise the one that the tasks above pass on.
-template <class Outer>
-class outer_timer {
-public:
-    explicit outer_timer(const Outer&) noexcept {}
-    static inherited_timer get(const Outer& outer) noexcept { return get_inherited_timer(outer); }
-};
-template <class Outer>
-    requires has_query<Outer, get_timed_scheduler_t> &&
-             std::constructible_from<any_scheduler,
-                                     internal::call_result_t<get_timed_scheduler_t, const Outer&>>
-class outer_timer<Outer> : immovable {
-public:
-    explicit outer_timer(const Outer& outer) : named_(get_timed_scheduler(outer)) {}
-    // any_scheduler cannot use a scheduler whose timers may fail.
-    inherited_timer get(const Outer& outer) const noexcept {
-        return named_.has_timers() ? inherited_timer(named_, true) : get_inherited_timer(outer);
-    }
-
-private:
-    any_scheduler named_;
-};
-
-// Keeps the allocator that an outer environment has for a task. Source: [task.promise], get_env, as
-// changed by P3980R0.
-template <class Allocator, class Outer>
-class outer_allocator {
-public:
-    explicit outer_allocator(const Outer&) noexcept {}
-    static inherited_allocator<Allocator> get() noexcept { return {}; }
-};
-template <class Allocator, class Outer>
-    requires(!std::same_as<Allocator, std::allocator<std::byte>>) &&
-            has_query<Outer, get_allocator_t> &&
-            std::constructible_from<Allocator,
-                                    internal::call_result_t<get_allocator_t, const Outer&>>
-class outer_allocator<Allocator, Outer> : immovable {
-public:
-    explicit outer_allocator(const Outer& outer) : allocator_(get_allocator(outer)) {}
-    inherited_allocator<Allocator> get() const noexcept {
-        return inherited_allocator<Allocator>(allocator_);
-    }
-
-private:
-    Allocator allocator_;
-};
-
-// A context made from an outer environment, with everything to which the context refers.
-template <class Env, class Outer>
-class task_root : immovable {
-    using source_type = typename task_stop_source<Env>::type;
-    using own_env_type = typename task_own_env<Env, Outer>::type;
-    using stop_type = task_stop<source_type, stop_token_of_t<Outer>>;
-
-public:
-    explicit task_root(const Outer& outer)
-        : own_env_(make_own(outer)),
-          environment_(make_environment(own_env_, outer)),
-          stop_(get_stop_token(outer)),
-          timer_(outer),
-          allocator_(outer),
-          context_(task_scheduler_from<typename task_context<Env>::scheduler_type>(outer),
-                   stop_.token(), environment_, timer_.get(outer), allocator_.get(),
-                   get_fork_team_t()(outer)) {
-        context_.deadline = get_unwatched_deadline(outer);
-    }
-
-    task_context<Env>& context() noexcept { return context_; }
-    // Called before the task starts; reset() is called when it has ended.
-    void listen(const Outer& outer) noexcept { stop_.listen(get_stop_token(outer)); }
-    void reset() noexcept { stop_.reset(); }
-
-private:
-    static own_env_type make_own(const Outer& outer) {
-        if constexpr (std::constructible_from<own_env_type, const Outer&>) {
-            return own_env_type(outer);
-        } else {
-            return own_env_type();
-        }
-    }
-    static Env make_environment(const own_env_type& own, const Outer& outer) {
-        if constexpr (std::constructible_from<Env, const own_env_type&>) {
-            return Env(own);
-        } else if constexpr (std::constructible_from<Env, const Outer&>) {
-            return Env(outer);
-        } else {
-            return Env();
-        }
-    }
-    [[no_unique_address]] own_env_type own_env_;
-    [[no_unique_address]] Env environment_;
-    stop_type stop_;
-    [[no_unique_address]] outer_timer<Outer> timer_;
-    [[no_unique_address]] outer_allocator<typename task_allocator<Env>::type, Outer> allocator_;
-    task_context<Env> context_;
-};
-
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -8,6 +8,7 @@
 // operator new, as changed by P3980R0.
 
 #include <coppice/base/internal/cold_call.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/task/frame_pool.hpp>
 
 #include <concepts>
@@ -17,7 +18,7 @@
 #include <new>
 #include <type_traits>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // The unit in which an allocator is asked for memory.
 struct alignas(std::max_align_t) frame_unit {
@@ -25,7 +26,7 @@ struct alignas(std::max_align_t) frame_unit {
 };
 
 // The alignment of a frame that an allocator gave. Frames of the pool are aligned to a cache line.
-inline constexpr std::size_t given_frame_align = internal::frame_pool::class_bytes / 2;
+inline constexpr std::size_t given_frame_align = frame_pool::class_bytes / 2;
 
 // What lies behind a frame that an allocator gave.
 struct given_frame_end {
@@ -51,7 +52,7 @@ class given_frame {
     }
 
 public:
-    static constexpr std::size_t line = internal::frame_pool::class_bytes;
+    static constexpr std::size_t line = frame_pool::class_bytes;
     static_assert(given_frame_align < line && alignof(end_type) <= unit);
 
     static void* allocate(std::size_t bytes, const Allocator& given) {
@@ -93,7 +94,7 @@ concept frame_allocator = requires(Allocator allocator) {
 // Base class of the promises of tasks.
 class task_frame {
 public:
-    static void* operator new(std::size_t bytes) { return internal::frame_pool::allocate(bytes); }
+    static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
     template <frame_allocator Alloc, class... Args>
     static void* operator new(std::size_t bytes, std::allocator_arg_t, const Alloc& alloc,
                               const Args&...) {
@@ -107,13 +108,13 @@ public:
     }
     static void operator delete(void* memory, std::size_t bytes) noexcept {
         if (is_of_the_pool(memory)) [[likely]] {
-            internal::frame_pool::deallocate(memory, bytes);
+            frame_pool::deallocate(memory, bytes);
         } else {
             give_back(memory, bytes);
         }
     }
     static bool is_of_the_pool(const void* frame) noexcept {
-        return reinterpret_cast<std::uintptr_t>(frame) % internal::frame_pool::class_bytes == 0;
+        return reinterpret_cast<std::uintptr_t>(frame) % frame_pool::class_bytes == 0;
     }
 
 private:
@@ -164,4 +165,4 @@ public:
     static std::allocator<std::byte> allocator() noexcept { return {}; }
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -12,11 +12,12 @@
 // main line touches no atomic word. The idea is libfork's.
 
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 
 #include <cstdint>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Threads: the main line calls main_line_ended() once; any thread calls ended_elsewhere(), once for
 // each child that the main line counts.
@@ -28,16 +29,16 @@ public:
         if (away == 0) return true;
         // Once this is added, a child may be the last, and may destroy this object.
         // edge task_join.ended (acq_rel): what the children did, to the last one
-        return joined_.fetch_add(away, internal::acq_rel) == -away;
+        return joined_.fetch_add(away, acq_rel) == -away;
     }
     // Does the same for a child; called by the thread that ran the child elsewhere.
     bool ended_elsewhere() noexcept {
         // edge task_join.ended (acq_rel): what this child and the others did, to the last one
-        return joined_.fetch_sub(1, internal::acq_rel) == 1;
+        return joined_.fetch_sub(1, acq_rel) == 1;
     }
 
 private:
-    internal::atomic<std::int32_t> joined_{0};
+    atomic<std::int32_t> joined_{0};
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

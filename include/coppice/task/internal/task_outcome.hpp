@@ -3,6 +3,7 @@
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/cold_call.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/internal/as_exception.hpp>
@@ -16,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 struct no_task_value {};  // the result of a task<void>
 
@@ -68,8 +69,8 @@ public:
     // Throws the error as an exception. Stops the process if there is no outcome.
     [[noreturn, gnu::noinline, gnu::cold]] void rethrow() {
         (rethrow_if<std::decay_t<Errors>>(), ...);
-        internal::check_failed("which_ != none", "a task's result was taken before it ended",
-                               __FILE__, __LINE__);
+        check_failed("which_ != none", "a task's result was taken before it ended", __FILE__,
+                     __LINE__);
     }
     // Moves the outcome out, and calls with_value(T&&) or with_error(E&&) with it. If the move
     // throws, calls with_error with what was thrown; if the errors include no exception_ptr, the
@@ -125,7 +126,7 @@ private:
     template <class Error>
     void rethrow_if() {
         if (which_ == number<Error>()) {
-            std::rethrow_exception(internal::as_exception(static_cast<Error&&>(object<Error>())));
+            std::rethrow_exception(as_exception(static_cast<Error&&>(object<Error>())));
         }
     }
     template <class Error, class WithError>
@@ -213,4 +214,4 @@ template <class T, class Outcome>
     return take_known_result<T>(outcome);
 }
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -11,13 +11,15 @@
 // own, because its resumer may wait for it.
 
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/base/lifetime.hpp>
 #include <coppice/task/internal/task_chain.hpp>
 
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // The current loop is the innermost one of the thread. Threads: its own.
 class [[gnu::visibility("default")]] transfer_loop : immovable {
@@ -26,7 +28,7 @@ public:
     static void run(std::coroutine_handle<> coroutine) {
         transfer_loop loop(here());
         coroutine.resume();
-        loop.run_put_off();
+        loop.run_deferred();
     }
     // Returns true if a task may be called from the place where `local` is a local variable: at
     // most depth_max below the base of the current loop. Returns false if there is no loop.
@@ -34,25 +36,25 @@ public:
         if constexpr (moves_locals) local = __builtin_frame_address(0);
         return reinterpret_cast<std::uintptr_t>(local) >= mine().end;
     }
-    // Lets the current loop, or one made for this purpose, continue with `waiter`. It may do so at
-    // once.
-    [[gnu::noinline]] static void put_off(task_waiter& waiter) {
+    // Makes the current loop call waiter.resume_deferred() later. If the thread has no loop, makes
+    // one and does so now.
+    [[gnu::noinline]] static void defer(task_waiter& waiter) {
         if (transfer_loop* const loop = mine().current) {
             loop->push(waiter);
         } else {
             transfer_loop alone(here());
             alone.push(waiter);
-            alone.run_put_off();
+            alone.run_deferred();
         }
     }
-    // Returns what the last child of `waiter` resumes when it has ended. If there is room, that is
-    // the result of go_on(). Otherwise it is nothing, and the loop calls waiter.go_on() later. Only
-    // one of the two is called, because each ends the waiter if it stops the waiting task.
-    template <class GoOn>
-    static std::coroutine_handle<> next(task_waiter& waiter, GoOn go_on) noexcept {
+    // Called when the last child of `waiter` has ended. Returns parent(), the coroutine to resume,
+    // if there is room. Otherwise defers the waiter and returns nothing to resume. Only one of the
+    // two functions is called, because each ends the waiter if it stops the waiting task.
+    template <class Parent>
+    static std::coroutine_handle<> resume_or_defer(task_waiter& waiter, Parent parent) noexcept {
         if (has_room(__builtin_frame_address(0))) [[likely]]
-            return go_on();
-        put_off(waiter);
+            return parent();
+        defer(waiter);
         return std::noop_coroutine();
     }
 
@@ -67,12 +69,11 @@ private:
 #endif
 
     struct thread_loops {
-        std::uintptr_t end = UINTPTR_MAX;  // the lowest stack address from which a task
-        transfer_loop* current = nullptr;  // may be called; without a loop, none is
+        // The lowest stack address from which a task may be called; without a loop, none is.
+        std::uintptr_t end = UINTPTR_MAX;
+        transfer_loop* current = nullptr;
     };
-    static thread_loops& mine() noexcept {
-        return internal::thread_slot<transfer_loop, thread_loops>();
-    }
+    static thread_loops& mine() noexcept { return thread_slot<transfer_loop, thread_loops>(); }
     [[gnu::always_inline]] static std::uintptr_t here() noexcept {
         return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     }
@@ -86,10 +87,10 @@ private:
         waiter.next = first_;
         first_ = &waiter;
     }
-    void run_put_off() {
+    void run_deferred() {
         while (task_waiter* const waiter = first_) {
             first_ = waiter->next;
-            waiter->go_on().resume();
+            waiter->resume_deferred().resume();
         }
     }
 
@@ -123,4 +124,4 @@ using suspension = suspension_by_transfer;
 using suspension = suspension_by_answer;
 #endif
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -22,7 +22,7 @@
 #include <new>
 #include <type_traits>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 template <class Env>
 class task_promise_base;
@@ -64,11 +64,9 @@ public:
         class promise_type {
         public:
             explicit promise_type(way_back& way) noexcept : way_(way) {}
-            static void* operator new(std::size_t bytes) {
-                return internal::frame_pool::allocate(bytes);
-            }
+            static void* operator new(std::size_t bytes) { return frame_pool::allocate(bytes); }
             static void operator delete(void* memory, std::size_t bytes) noexcept {
-                internal::frame_pool::deallocate(memory, bytes);
+                frame_pool::deallocate(memory, bytes);
             }
             stand_in get_return_object() noexcept {
                 return stand_in(std::coroutine_handle<promise_type>::from_promise(*this));
@@ -118,9 +116,7 @@ private:
     void start() noexcept { execution::start(operation_.get()); }
     // Resumes or stops the task; called on the task's scheduler. This object may be gone
     // afterwards.
-    void go_on() noexcept {
-        execution::resume_from_outside(stopped_ ? promise_.stop(task_) : task_);
-    }
+    void go_on() noexcept { resume_from_outside(stopped_ ? promise_.stop(task_) : task_); }
 
     task_promise_base<Env>& promise_;
     const std::coroutine_handle<stand_in_promise> stand_in_;
@@ -134,7 +130,7 @@ private:
 // An awaitable and its awaiter, in a coroutine whose promise is of type Promise.
 template <class Value, class Promise>
 struct awaited_value : immovable {
-    using awaitable_type = internal::call_result_t<as_awaitable_t, Value, Promise&>;
+    using awaitable_type = call_result_t<as_awaitable_t, Value, Promise&>;
     using awaiter_type = decltype(awaiter_of(std::declval<awaitable_type>()));
     using suspend_type =
         decltype(std::declval<std::remove_reference_t<awaiter_type>&>().await_suspend(
@@ -220,9 +216,8 @@ class returning_await : immovable {
 
 public:
     returning_await(Value&& value, Promise& promise)
-        : is_direct_(
-              promise.context().is_inline() ||
-              execution::ends_on<Value>(value, promise.get_env(), promise.context().scheduler)) {
+        : is_direct_(promise.context().is_inline() ||
+                     ends_on<Value>(value, promise.get_env(), promise.context().scheduler)) {
         if (is_direct_) {
             ::new (static_cast<void*>(&direct_)) direct_type(static_cast<Value&&>(value), promise);
         } else {
@@ -268,4 +263,4 @@ concept awaited_by_stand_in =
         typename awaited_value<Value, Promise>::result_type,
         typename awaited_value<Value, typename way_back<Env>::stand_in_promise>::result_type>;
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

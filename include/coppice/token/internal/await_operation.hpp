@@ -82,7 +82,7 @@ public:
 
     // The functions of an awaiter, in a coroutine of any type.
     bool await_ready() const noexcept { return false; }
-    template <class Promise, class Suspension = execution::suspension>
+    template <class Promise, class Suspension = execution::internal::suspension>
     auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
         use();
         coroutine_ = coroutine;

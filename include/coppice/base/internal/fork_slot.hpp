@@ -1,0 +1,72 @@
+// fork_slot: one forked call, shared by the worker that forked it and the thief that runs it.
+#pragma once
+// fork_deque.hpp has the protocol. The states of a slot:
+//
+//   published -> taken -> done            a thief has read it; the call has ended
+//                taken -> asleep -> done  the owner sleeps until the call has ended
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/base/lifetime.hpp>
+
+#include <cstdint>
+
+namespace coppice::internal {
+
+class fork_deque;
+class fork_slot;
+
+// What a pool does for the deques of its workers.
+class fork_team {
+public:
+    // Called when calls were published. Wakes a sleeping worker if no worker is searching.
+    virtual void published() noexcept = 0;
+    // Called by an owner that waits for `awaited`: runs a call that the thief of `awaited` has
+    // forked below it; if urgent, even one that has to be grabbed. Returns false if it found none.
+    virtual bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
+                      bool urgent) noexcept = 0;
+
+protected:
+    ~fork_team() = default;
+};
+
+// Runs a forked call. `frame` is what push() was given. A call that join() joins must end with
+// slot.finish(); any other call must not touch the slot.
+using forked_call = void (*)(void* frame, fork_slot& slot) noexcept;
+
+// The slot of one forked call.
+class fork_slot : immovable {
+public:
+    fork_slot() = default;
+
+    // Called by the thief as its last access to the slot: publishes the results and marks the call
+    // done. The memory of the slot stays: a worker owns it, and workers end together.
+    void finish() noexcept {
+        // edge fork.done (release): what the call did
+        if (state_.exchange(done, release) == asleep) futex_wake_one(state_);
+    }
+
+private:
+    friend class fork_deque;
+    enum state : std::uint32_t { published, taken, asleep, done };
+
+    // Written by the owner before publication; read by the thief.
+    plain<forked_call> call_;
+    plain<void*> frame_;
+    plain<const void*> context_;         // that of the fork_context at the time of the push
+    atomic<std::uint32_t> state_{done};  // written by the owner before publication, then as above
+    atomic<std::uint32_t> thief_{0};  // the worker that took it; written before the state says so
+};
+
+// A call that a thief has taken.
+struct taken_call {
+    forked_call call = nullptr;
+    void* frame = nullptr;
+    const void* context = nullptr;
+    fork_slot* slot = nullptr;
+    void run() const noexcept;
+};
+
+enum class fork_steal { taken, empty, lost };  // lost: another thief was faster
+
+}  // namespace coppice::internal

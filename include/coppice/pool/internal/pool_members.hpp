@@ -1,0 +1,169 @@
+// The members of basic_pool; included only where a pool is instantiated (src/pool).
+#pragma once
+
+#include <coppice/base/internal/caller_runs.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/fork_deque.hpp>
+#include <coppice/pool/basic_pool.hpp>
+#include <coppice/pool/internal/workers.hpp>
+#include <coppice/trace/chrome.hpp>
+
+#include <pthread.h>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace coppice::internal {
+
+// The node of a worker, and the processors to which it is pinned, if any.
+struct worker_place {
+    unsigned node;
+    std::vector<unsigned> processors;
+};
+// Deals the workers to the processors, and sorts them by node. Errors: as the pool's constructor.
+std::vector<worker_place> places_of(const pool_options& options);
+// Pins the thread, if `processors` is not empty. Errors: std::system_error.
+void pin(::pthread_t thread, const std::vector<unsigned>& processors);
+
+inline pool_options options_of_threads(std::size_t threads) {
+    if (threads == 0) throw std::invalid_argument("coppice: a pool needs a thread, got 0");
+    return {.threads = threads};
+}
+
+template <class Queues>
+basic_pool<Queues>::basic_pool(std::size_t threads) : basic_pool(options_of_threads(threads)) {}
+
+template <class Queues>
+basic_pool<Queues>::basic_pool(const pool_options& options) {
+    const std::vector<worker_place> places = places_of(options);
+    std::vector<unsigned> homes;
+    for (const worker_place& each : places) homes.push_back(each.node);
+    shared_ = std::make_unique<shared>(homes, options.trace_events);
+    try {
+        for (std::size_t i = 0; i != places.size(); ++i) {
+            worker& w = *shared_->workers[i];
+            w.thread = std::thread([&w] { w.loop(); });
+            const std::string name = "coppice-pool/" + std::to_string(i % 100);
+            ::pthread_setname_np(w.thread.native_handle(), name.c_str());
+            pin(w.thread.native_handle(), places[i].processors);
+        }
+    } catch (...) {
+        shared_->stop();
+        shared_->join();
+        throw;
+    }
+}
+
+template <class Queues>
+basic_pool<Queues>::~basic_pool() {
+    COPPICE_CHECK(!is_current(), "a pool was destroyed on one of its own workers");
+    shared_->stop();
+    shared_->join();
+    shared_->entry.wait();  // a thread whose entry was rejected may still be leaving
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    if (is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        s.queues.push(mine.index, &item);
+        mine.wake_one();
+        return true;
+    }
+    // Keeps the pool alive until leave(): the item may run and let its owner destroy the pool.
+    if (!s.entry.enter()) return false;
+    s.queues.push_outside(&item);
+    s.lots.wake_one(0);
+    s.entry.leave();
+    return true;
+}
+
+template <class Queues>
+bool basic_pool<Queues>::try_submit(std::size_t home, work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
+    // The workers of that node may have ended. A worker of another node still runs.
+    if (!s.entry.enter()) return is_current() && try_submit(item);
+    s.nodes[home]->inbox.push(&item);
+    s.lots[home].wake_one();
+    s.entry.leave();
+    return true;
+}
+
+template <class Queues>
+void basic_pool<Queues>::submit(work_item& item) noexcept {
+    if (!try_submit(item)) caller_runs<work_item>::run(item);
+}
+
+template <class Queues>
+void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
+    if (!try_submit(home, item)) caller_runs<work_item>::run(item);
+}
+
+template <class Queues>
+void basic_pool<Queues>::request_stop() noexcept {
+    shared_->stop();
+}
+
+template <class Queues>
+std::size_t basic_pool<Queues>::size() const noexcept {
+    return shared_->workers.size();
+}
+
+template <class Queues>
+worker_counts basic_pool<Queues>::counts(std::size_t index) const noexcept {
+    COPPICE_CHECK(index < size(), "counts() of a pool: no such worker");
+    const worker& w = *shared_->workers[index];
+    return {w.runs.read(),          w.steals.read(), w.far_steals.read(),
+            w.failed_steals.read(), w.parks.read(),  w.wakes.read()};
+}
+
+template <class Queues>
+const fork_team* basic_pool<Queues>::team() const noexcept {
+    return shared_.get();
+}
+
+template <class Queues>
+bool basic_pool<Queues>::is_current() const noexcept {
+    // A worker of another kind of pool has a different team, whatever the layout of that pool is.
+    const fork_deque* const forks = fork_deque::current();
+    return forks != nullptr && &forks->team() == shared_.get();
+}
+
+template <class Queues>
+bool basic_pool<Queues>::is_current(std::size_t home) const noexcept {
+    return is_current() && static_cast<worker*>(current_pool_worker())->home == home;
+}
+
+template <class Queues>
+std::size_t basic_pool<Queues>::nodes() const noexcept {
+    return shared_->nodes.size();
+}
+
+template <class Queues>
+unsigned basic_pool<Queues>::node_number(std::size_t home) const noexcept {
+    COPPICE_CHECK(home < nodes(), "node_number() of a pool: no such node");
+    return shared_->nodes[home]->number;
+}
+
+template <class Queues>
+typename basic_pool<Queues>::scheduler basic_pool<Queues>::get_scheduler(
+    std::size_t home) noexcept {
+    COPPICE_CHECK(home < nodes(), "get_scheduler() of a pool: no such node");
+    return scheduler(*this, home);
+}
+
+template <class Queues>
+void basic_pool<Queues>::write_trace(const std::string& path) const {
+    std::vector<trace::track> tracks;
+    for (const auto& each : shared_->workers) {
+        tracks.push_back({"worker " + std::to_string(each->index), &each->log});
+    }
+    trace::write_file(path, trace::chrome_json(tracks, trace_time()));
+}
+
+}  // namespace coppice::internal
