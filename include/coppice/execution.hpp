@@ -22,8 +22,10 @@
 #include <coppice/exec/let_async_scope.hpp>
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/parallel_scheduler_backend.hpp>
 #include <coppice/exec/queries.hpp>
 #include <coppice/exec/read_env.hpp>
+#include <coppice/exec/receiver_proxy.hpp>
 #include <coppice/exec/repeat.hpp>
 #include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/scheduler.hpp>

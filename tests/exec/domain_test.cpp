@@ -50,7 +50,7 @@ public:
         }
         template <class Rcvr>
         auto connect(Rcvr rcvr) const noexcept {
-            return ex::inline_operation<Rcvr>(std::move(rcvr));
+            return ex::internal::inline_operation<Rcvr>(std::move(rcvr));
         }
     };
     my_scheduler() noexcept = default;

@@ -1,6 +1,7 @@
 // Plan: prop and env [exec.envs]; get_env and forwarding_query [exec.queries]; what adaptors pass
 // on.
 #include <coppice/exec/env.hpp>
+#include <coppice/exec/internal/fwd_env.hpp>
 #include <coppice/exec/queries.hpp>
 
 #include <gtest/gtest.h>

@@ -289,7 +289,7 @@ TEST(exec_parschedrepl, a_backend_without_memory_leaves_no_threads_behind) {
         if (sch) EXPECT_TRUE(sync_wait(ex::schedule(*sch)));
         sch.reset();
         replacement::set_parallel_scheduler_backend(std::make_shared<counted_backend>(c));
-        while (threads_now() != before) std::this_thread::yield();
+        while (threads_now() > before) std::this_thread::yield();
     }
     replacement::set_parallel_scheduler_backend(nullptr);
 }

@@ -2,6 +2,8 @@
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/execution_policy.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/exec/parallel_scheduler_backend.hpp>
+#include <coppice/exec/receiver_proxy.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>

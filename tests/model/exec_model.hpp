@@ -13,13 +13,16 @@
 #include <coppice/stop/inplace.hpp>
 
 // The checker prints the values of atomics; enumerators are printed as numbers.
-namespace coppice::execution {
+namespace coppice::execution::internal {
 template <class State>
     requires std::is_enum_v<State>
 std::ostream& operator<<(std::ostream& out, State state) {
     return out << static_cast<int>(state);
 }
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal
+namespace coppice::execution {
+using internal::operator<<;
+}
 
 // Time stands still: these models test no waiting timers.
 coppice::execution::instant coppice::execution::monotonic_now() noexcept {

@@ -152,7 +152,7 @@ struct let_async_scope_shape {
 // Two operations of a scope fail at once. One complete error is kept, and is visible after the
 // join.
 struct first_error : stop_test<first_error, 3> {
-    manual_lifetime<ex::nested_failure<watched>> failure;
+    manual_lifetime<ex::internal::nested_failure<watched>> failure;
     std::optional<ex::counting_scope::association> operations[2];
     struct : ex::scope_base::joiner {
         first_error* test = nullptr;

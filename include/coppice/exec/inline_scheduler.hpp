@@ -7,6 +7,8 @@
 
 namespace coppice::execution {
 
+namespace internal {
+
 template <class Rcvr>
 class inline_operation {
 public:
@@ -27,7 +29,7 @@ private:
 // Source: [exec.snd.expos], inline-attrs<set_value_t>.
 struct inline_scheduler_attrs {
     template <class Env>
-        requires internal::callable<get_scheduler_t, const Env&>
+        requires callable<get_scheduler_t, const Env&>
     constexpr auto query(get_completion_scheduler_t<set_value_t>, const Env& env) const noexcept {
         return get_scheduler(env);
     }
@@ -37,27 +39,30 @@ struct inline_scheduler_attrs {
     }
 };
 
+}  // namespace internal
+
 // Any two compare equal. Threads: any.
-class [[gnu::visibility("default")]] inline_scheduler : public inline_scheduler_attrs {
+class [[gnu::visibility("default")]] inline_scheduler : public internal::inline_scheduler_attrs {
 public:
     using scheduler_concept = scheduler_tag;
 
     class inline_sender {
     public:
         using sender_concept = sender_tag;
-        constexpr inline_scheduler_attrs get_env() const noexcept { return {}; }
+        constexpr internal::inline_scheduler_attrs get_env() const noexcept { return {}; }
         template <class Self, class... Env>
         static consteval auto get_completion_signatures() noexcept {
             return completion_signatures<set_value_t()>();
         }
         template <receiver Rcvr>
         constexpr auto connect(Rcvr rcvr) const noexcept {
-            return inline_operation<Rcvr>(static_cast<Rcvr&&>(rcvr));
+            return internal::inline_operation<Rcvr>(static_cast<Rcvr&&>(rcvr));
         }
     };
 
+    // Returns a sender that completes inside its start.
     constexpr inline_sender schedule() const noexcept { return {}; }
-    using inline_scheduler_attrs::query;
+    using internal::inline_scheduler_attrs::query;
     constexpr forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return forward_progress_guarantee::weakly_parallel;
     }

@@ -1,71 +1,26 @@
 // parallel_scheduler: the process's pool of threads, with a replaceable implementation.
 #pragma once
-// The scheduler hands two kinds of proxies to a backend, so that backends are ordinary code:
-//
-//   receiver_proxy             completes one schedule or bulk operation
-//   bulk_item_receiver_proxy   also runs ranges of a bulk operation's indices
-//
-// It also lends the backend storage inside the operation, so that scheduling allocates nothing. The
-// backend is what query_parallel_scheduler_backend() returns: the one given to
-// set_parallel_scheduler_backend, otherwise a simple pool of this library. A program may instead
-// define query_parallel_scheduler_backend() itself. Source: [exec.par.scheduler],
-// [exec.parschedrepl]; set_parallel_scheduler_backend is ours.
+// Its implementation, the backend, is what query_parallel_scheduler_backend() returns: the one
+// given to set_parallel_scheduler_backend, otherwise a simple pool of this library. A program may
+// instead define query_parallel_scheduler_backend() itself (parallel_scheduler_backend.hpp).
+// Source: [exec.par.scheduler].
 
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/internal/parallel_bulk.hpp>
-#include <coppice/exec/internal/receiver_proxy.hpp>
+#include <coppice/exec/parallel_scheduler_backend.hpp>
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <type_traits>
 #include <utility>
 
-namespace coppice::execution::parallel_scheduler_replacement {
-
-// Runs the work. The proxy and the storage live until the proxy is completed.
-// Lifetime: kept alive by each scheduler, sender, and operation that refers to it, and during each
-// call of schedule and schedule_bulk_*. The last of these may end inside a completion, so the
-// destructor may run on a thread of the backend. It must not wait for that thread.
-struct parallel_scheduler_backend {
-    virtual ~parallel_scheduler_backend() = default;
-    // Completes r on one of its threads.
-    virtual void schedule(receiver_proxy& r, std::span<std::byte> storage) noexcept = 0;
-    // Executes [0, n) in disjoint ranges, then completes r.
-    virtual void schedule_bulk_chunked(std::size_t n, bulk_item_receiver_proxy& r,
-                                       std::span<std::byte> storage) noexcept = 0;
-    // Executes [i, i + 1) for every i below n, then completes r.
-    virtual void schedule_bulk_unchunked(std::size_t n, bulk_item_receiver_proxy& r,
-                                         std::span<std::byte> storage) noexcept = 0;
-};
-
-// Returns the current backend. Replaceable: a program may define it. The backend that it returned
-// last is not destroyed when the process exits, because destructors of static objects may still
-// schedule, and the work may call std::exit.
-std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend();
-// Sets what query_parallel_scheduler_backend() returns from now on; null sets a new pool of this
-// library. Existing schedulers, senders, and operations keep their backend and keep it alive.
-// Threads: any.
-void set_parallel_scheduler_backend(std::shared_ptr<parallel_scheduler_backend> backend);
-
-// Bytes that an operation lends its backend: enough for an intrusive item and some counters.
-inline constexpr std::size_t backend_storage_size = 64;
-
-}  // namespace coppice::execution::parallel_scheduler_replacement
-
 namespace coppice::execution {
+
+namespace internal {
 
 struct parallel_scheduler_domain;
 
-// The storage that an operation lends its backend.
-class backend_storage {
-public:
-    std::span<std::byte> get() noexcept { return bytes_; }
-
-private:
-    alignas(
-        std::max_align_t) std::byte bytes_[parallel_scheduler_replacement::backend_storage_size];
-};
+}  // namespace internal
 
 // Refers to a backend. Two compare equal if they refer to the same backend.
 class parallel_scheduler {
@@ -102,7 +57,7 @@ public:
             execution::set_value(static_cast<Rcvr&&>(this->rcvr));
         }
         std::shared_ptr<backend> backend_;
-        backend_storage storage_;
+        internal::backend_storage storage_;
     };
 
     class sender {
@@ -141,12 +96,13 @@ public:
         std::shared_ptr<backend> backend_;
     };
 
+    // Returns a sender that completes on a thread of the backend. Cost: no allocation.
     sender schedule() const noexcept { return sender(backend_); }
     forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return forward_progress_guarantee::parallel;
     }
-    parallel_scheduler_domain query(get_domain_t) const noexcept;
-    parallel_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept;
+    internal::parallel_scheduler_domain query(get_domain_t) const noexcept;
+    internal::parallel_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept;
     // Returns the backend. Lifetime: until this scheduler and its copies are destroyed.
     backend& get_backend() const noexcept { return *backend_; }
     bool operator==(const parallel_scheduler& other) const noexcept {
@@ -157,6 +113,8 @@ private:
     std::shared_ptr<backend> backend_;
 };
 
+namespace internal {
+
 // The Backend of a parallel_scheduler: its backend makes the calls of a bulk.
 class parallel_scheduler_calls {
 public:
@@ -164,8 +122,7 @@ public:
     explicit parallel_scheduler_calls(parallel_scheduler sch) noexcept : sch_(std::move(sch)) {}
 
     template <class Tag>
-    void start(std::size_t items,
-               parallel_scheduler_replacement::bulk_item_receiver_proxy& r) noexcept {
+    void start(std::size_t items, bulk_proxy& r) noexcept {
         // The completion may destroy *this before the call has returned.
         const parallel_scheduler kept = sch_;
         if constexpr (std::is_same_v<Tag, bulk_chunked_t>) {
@@ -179,8 +136,6 @@ private:
     parallel_scheduler sch_;  // keeps the backend alive
     backend_storage storage_;
 };
-
-namespace internal {
 
 // For a parallel_scheduler in a task_scheduler: the backend makes the calls, as without the
 // task_scheduler.
@@ -215,8 +170,6 @@ struct bulk_in_place<parallel_scheduler> {
     }
 };
 
-}  // namespace internal
-
 // True if a sender's child says on which parallel_scheduler it completes.
 template <class Sndr, class Env>
 concept follows_parallel_scheduler = requires(const Sndr& sndr, const Env& env) {
@@ -240,10 +193,13 @@ struct parallel_scheduler_domain {
             std::move(sch), static_cast<Sndr&&>(sndr).data, static_cast<Sndr&&>(sndr).child);
     }
 };
-inline parallel_scheduler_domain parallel_scheduler::query(get_domain_t) const noexcept {
+
+}  // namespace internal
+
+inline internal::parallel_scheduler_domain parallel_scheduler::query(get_domain_t) const noexcept {
     return {};
 }
-inline parallel_scheduler_domain parallel_scheduler::query(
+inline internal::parallel_scheduler_domain parallel_scheduler::query(
     get_completion_domain_t<set_value_t>) const noexcept {
     return {};
 }

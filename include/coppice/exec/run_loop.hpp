@@ -43,7 +43,7 @@ public:
 
 private:
     internal::run_loop_queue queue_;  // immovable, and so the loop is
-    bool running_ = false;  // the runner's
+    bool running_ = false;            // the runner's
 };
 
 // Refers to its loop, which must outlive it and every operation. A timed scheduler.

@@ -9,6 +9,7 @@
 // others also has has_timers(): any_scheduler, the type of a task's scheduler.
 
 #include <coppice/exec/deadline.hpp>
+#include <coppice/exec/internal/inherited_timer.hpp>
 #include <coppice/exec/scheduler.hpp>
 
 namespace coppice::execution {
@@ -54,6 +55,7 @@ struct schedule_at_t {
 };
 inline constexpr schedule_at_t schedule_at{};
 
+// A scheduler that can run work later.
 template <class Sch>
 concept timed_scheduler = scheduler<Sch> && requires(const Sch& sch, time_span span) {
     { now(sch) } -> std::same_as<instant>;
@@ -65,55 +67,14 @@ template <class Sch>
 concept certainly_timed_scheduler =
     timed_scheduler<Sch> && !requires(const Sch& sch) { sch.has_timers(); };
 
-class any_scheduler;
-
-// A timed scheduler that tasks pass to what they await, because the type of their environment
-// cannot tell it.
-class inherited_timer {
-public:
-    constexpr inherited_timer() noexcept = default;
-    // `sch` has timers. `is_named`: an environment further out names it as its timed scheduler;
-    // false if it is only the scheduler of a task.
-    constexpr inherited_timer(const any_scheduler& sch, bool is_named) noexcept
-        : scheduler_(&sch), is_named_(is_named) {}
-
-    // Returns nullptr if there is none. Lifetime: that of the task that passes it on.
-    constexpr const any_scheduler* scheduler() const noexcept { return scheduler_; }
-    // Returns the scheduler. Ends the process, with advice, if there is none.
-    const any_scheduler& required() const noexcept;
-    constexpr bool is_named() const noexcept { return is_named_; }
-    // Returns true if it is preferred to `sch`, a scheduler that may have no timers.
-    template <class Sch>
-    constexpr bool is_before(const Sch& sch) const noexcept {
-        return is_named_ || (scheduler_ != nullptr && !sch.has_timers());
-    }
-
-private:
-    const any_scheduler* scheduler_ = nullptr;
-    bool is_named_ = false;
-};
-struct get_inherited_timer_t {
-    template <class Env>
-    constexpr inherited_timer operator()(const Env& env) const noexcept {
-        if constexpr (has_query<Env, get_inherited_timer_t>) {
-            return env.query(*this);
-        } else {
-            return {};
-        }
-    }
-    static constexpr bool query(forwarding_query_t) noexcept { return true; }
-};
-inline constexpr get_inherited_timer_t get_inherited_timer{};
-
 // Returns the timed scheduler of an environment. The first rule that applies decides:
 //
 //   1. The environment answers this query.
 //   2. Its start scheduler, its scheduler, or its delegation scheduler, in this order, is of a type
 //      that always has timers.
 //   3. Its start scheduler or its scheduler may have timers, as a task's scheduler. A timer that
-//   was
-//      named around the task, or around a task that awaits it, is preferred. If the scheduler turns
-//      out to have no timers, the nearest scheduler of those tasks that has timers is used.
+//      was named around the task, or around a task that awaits it, is preferred. If the scheduler
+//      turns out to have no timers, the nearest scheduler of those tasks that has timers is used.
 //   4. A task or io::run passes a timer on: starts_on(pool, timeout(...)) in a task.
 //
 // Under rules 3 and 4 it may turn out only at run time that there is no timer; asking for one then

@@ -4,6 +4,7 @@
 // arrives on the start scheduler is delivered there. Any other schedules, without a stop token.
 
 #include <coppice/exec/continues_on.hpp>
+#include <coppice/exec/internal/attrs.hpp>
 #include <coppice/exec/on.hpp>
 #include <coppice/exec/write_env.hpp>
 

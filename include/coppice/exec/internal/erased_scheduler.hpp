@@ -5,8 +5,8 @@
 #include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/internal/erased_operation.hpp>
 #include <coppice/exec/internal/fork_team.hpp>
-#include <coppice/exec/internal/receiver_proxy.hpp>
 #include <coppice/exec/internal/task_scheduler_domain.hpp>
+#include <coppice/exec/receiver_proxy.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 
 #include <concepts>

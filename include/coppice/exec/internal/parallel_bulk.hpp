@@ -16,7 +16,7 @@
 #include <coppice/exec/internal/alternatives.hpp>
 #include <coppice/exec/internal/bulk_sender.hpp>
 #include <coppice/exec/internal/inplace_token_of.hpp>
-#include <coppice/exec/internal/receiver_proxy.hpp>
+#include <coppice/exec/receiver_proxy.hpp>
 
 #include <cstddef>
 #include <exception>

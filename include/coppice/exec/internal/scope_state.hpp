@@ -23,6 +23,7 @@
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 

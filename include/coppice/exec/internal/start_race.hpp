@@ -17,6 +17,7 @@
 // tests/model/start_race_model.cpp.
 
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 
 namespace coppice::execution::internal {
 

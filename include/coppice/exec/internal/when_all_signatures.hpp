@@ -3,6 +3,7 @@
 
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/internal/product.hpp>
+#include <coppice/exec/internal/signature_sets.hpp>
 
 namespace coppice::execution {
 struct when_all_t;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/base/internal/check.hpp>
+#include <coppice/io/context.hpp>
 #include <coppice/io/internal/request.hpp>
 #include <coppice/io/internal/system_calls.hpp>
 

@@ -1,4 +1,4 @@
-// receiver_proxy: receivers as the backends of schedulers see them; for parallel_scheduler.hpp.
+// receiver_proxy: receivers as the backend of a parallel_scheduler sees them.
 #pragma once
 // An operation derives from one of the two proxies, which completes the operation's receiver.
 // Source: [exec.parschedrepl.recvproxy].
@@ -13,6 +13,7 @@
 namespace coppice::execution::parallel_scheduler_replacement {
 
 // A receiver as a backend sees it. The backend completes each operation once, by one of the three.
+// Threads: any. Its operation may be destroyed inside the completion.
 struct receiver_proxy {
 public:
     virtual void set_value() noexcept = 0;
@@ -41,6 +42,7 @@ protected:
     virtual internal::any_env query_env() const noexcept = 0;
 };
 
+// The receiver of a bulk operation. The backend calls execute() for ranges, then completes it.
 struct bulk_item_receiver_proxy : receiver_proxy {
 public:
     // Runs the indices [begin, end). Threads: any number at the same time, on disjoint ranges.
