@@ -3,7 +3,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/timer.hpp>
 
-#include "serving.hpp"
+#include "connection.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>

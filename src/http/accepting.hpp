@@ -1,4 +1,4 @@
-// Which clients a server lets in, which connections it closes for them; for serving.hpp.
+// Which clients a server lets in, which connections it closes for them; for the server's sources.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>

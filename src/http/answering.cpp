@@ -1,12 +1,6 @@
-// Answers that need no waiting: from bytes to requests, to handlers, to bytes.
-#include "serving.hpp"
+// From bytes to requests, to handlers, to bytes: answers that need no waiting.
+#include "connection.hpp"
 
-#include <coppice/http/internal/scan.hpp>
-
-#include <charconv>
-#include <cstdio>
-#include <new>
-#include <stdexcept>
 #include <utility>
 
 namespace coppice::http {
@@ -17,9 +11,6 @@ namespace {
 
 // Once this much output is unsent, it is written before more answers are made.
 constexpr std::size_t output_bytes_max = 64 * 1024;
-
-// The methods of the server as a whole, for OPTIONS *.
-constexpr std::string_view all_methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
 }  // namespace
 
@@ -111,52 +102,6 @@ connection::step connection::admit(exchange& e) {
     return finish(e, std::move(made), r);
 }
 
-// Returns what the connection, a filter, or the router answers, from the head alone.
-std::optional<response> connection::answer_without_handler(exchange& e, const request& r) {
-    // After a 2xx answer, a proxy would treat the connection as a tunnel (RFC 9110 section 9.3.6)
-    // and forward bytes that are not requests.
-    if (r.verb() == method::connect) {
-        e.closing = true;
-        e.unread = true;
-    }
-    // A server without TLS cannot answer for https.
-    if (equals_ignoring_case(r.head().scheme(), "https")) return response::status(421);
-    for (const auto& f : loop_.routes.filters()) {
-        if (std::optional<response> made = f->before(r)) return made;
-    }
-    switch (e.match.status) {
-        case match_status::found:
-            if (const filter_chain* const chain = e.match.handler->chain()) {
-                for (const auto& f : chain->filters) {
-                    if (std::optional<response> made = f->before(r)) return made;
-                }
-            }
-            return refuse_large_body(e);
-        case match_status::bad_path:
-            return response::status(400, "the path is malformed");
-        case match_status::method_not_allowed:
-            if (r.verb() == method::options) {
-                method_set allowed = e.match.allowed;
-                allowed.insert(method::options);
-                return response(204).add("Allow", allowed.to_string());
-            }
-            return response::status(405).add("Allow", e.match.allowed.to_string());
-        case match_status::not_found:
-            break;
-    }
-    if (r.verb() == method::options && r.path() == "*") {
-        return response(204).add("Allow", all_methods);
-    }
-    return response::status(404);
-}
-
-std::optional<response> connection::refuse_large_body(exchange& e) {
-    const std::uint64_t most = e.match.handler->needs().body ? loop_.options.streamed_body_bytes_max
-                                                             : loop_.options.limits.body_bytes_max;
-    if (e.parser.head().content_length().value_or(0) <= most) return std::nullopt;
-    return refusal(e, 413, "the body is too large");
-}
-
 response connection::call(exchange& e, const handler& h, request& r) {
     try {
         return h.answer(r);
@@ -200,72 +145,6 @@ void connection::pass_filters(exchange& e, response& made, const request& r) {
     pass(loop_.routes.filters());
 }
 
-// Returns the 500 for an answer with an interim status. Only the connection sends interim answers;
-// as a final answer, the client would take one for the beginning of the next.
-response connection::interim_answer(exchange& e) {
-    report_exception(e, std::make_exception_ptr(std::logic_error(
-                            "the answer to a request has an interim status (1xx)")));
-    return response::status(500);
-}
-
-// Returns the answer after an exception: what a status_error says, or 500.
-response connection::answer_to(exchange& e, const std::exception_ptr& error) noexcept {
-    try {
-        std::rethrow_exception(error);
-    } catch (const status_error& known) {
-        if (content_of(known.status()) != answer_content::any) return response(known.status());
-        try {
-            return response::text(std::string(known.what()), known.status());
-        } catch (const std::bad_alloc&) {
-            return response::status(known.status());
-        }
-    } catch (...) {
-        report_exception(e, error);
-    }
-    return response::status(500);
-}
-
-// Reports an exception to the owner of the server; the client gets 500.
-void connection::report_exception(exchange& e, std::exception_ptr error) noexcept {
-    ++e.exceptions;
-    try {
-        if (loop_.options.on_exception) {
-            loop_.options.on_exception(error);
-            return;
-        }
-        std::rethrow_exception(error);
-    } catch (const std::exception& known) {
-        std::fprintf(stderr, "coppice: a handler threw: %s\n", known.what());
-    } catch (...) {
-        std::fprintf(stderr, "coppice: a handler threw something that is not a std::exception\n");
-    }
-}
-
-response connection::refusal(exchange& e, int status, const char* reason) {
-    e.closing = true;
-    e.unread = true;
-    return response::status(status, static_text::promised(reason));
-}
-
-// Answers bytes that are not a request, or a request that cannot be completed.
-void connection::refuse(exchange& e, int status, const char* reason) {
-    put(e, refusal(e, status, reason), nullptr);
-}
-
-// Called when a request is answered before the end of its body has arrived. A short rest is
-// dropped; otherwise the connection ends. A client that waits for 100 (Continue) may or may not
-// send the body, so the meaning of its next bytes cannot be known.
-void connection::decide_about_rest(exchange& e, const request_head* head) {
-    if (!e.closing && e.end.can_be_dropped()) {
-        const std::size_t received = e.left.size() - e.head_bytes;
-        const std::uint64_t most = loop_.options.dropped_body_bytes_max;
-        const bool waits = head->expects_continue() && received == 0;
-        const bool is_short = head->chunked() || *head->content_length() - received <= most;
-        if (most != 0 && is_short && !waits) return;
-    }
-    e.closing = e.unread = true;
-}
-
 // Decides if this answer leaves the connection open, and how its body ends.
 serialize_options connection::framing(exchange& e, const response& r, const request_head* head) {
     ++served_;
@@ -300,12 +179,18 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     note(e, r.status(), sent ? r.body().size() : 0, head);
 }
 
-std::string_view serving_loop::date() noexcept {
-    const time_point turn = context.turn_time();
-    if (turn == dated) [[likely]]
-        return dates.last();
-    dated = turn;
-    return dates.at(context.system().wall_time().time_since_epoch().count());
+// Called when a request is answered before the end of its body has arrived. A short rest is
+// dropped; otherwise the connection ends. A client that waits for 100 (Continue) may or may not
+// send the body, so the meaning of its next bytes cannot be known.
+void connection::decide_about_rest(exchange& e, const request_head* head) {
+    if (!e.closing && e.end.can_be_dropped()) {
+        const std::size_t received = e.left.size() - e.head_bytes;
+        const std::uint64_t most = loop_.options.dropped_body_bytes_max;
+        const bool waits = head->expects_continue() && received == 0;
+        const bool is_short = head->chunked() || *head->content_length() - received <= most;
+        if (most != 0 && is_short && !waits) return;
+    }
+    e.closing = e.unread = true;
 }
 
 std::string_view connection::date_for(const exchange& e) noexcept {
@@ -321,42 +206,6 @@ void connection::note(exchange& e, int status, std::uint64_t body_bytes, const r
     ++e.latest.count;
     if (loop_.options.access_log != nullptr) [[unlikely]]
         log(e, status, body_bytes, head);
-}
-
-// See access_log.hpp for the format.
-void connection::log(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
-    e.more = true;
-    if (e.peer.empty()) {
-        e.peer = request(e.parser.head(), {}, {}, &e.origin).peer().to_string();
-    }
-    const std::string_view date = date_for(e);  // Sat, 21 Nov 2026 10:05:50 GMT
-    e.log.append(e.peer).append(" [").append(date.substr(5, 2)).append("/");
-    e.log.append(date.substr(8, 3)).append("/").append(date.substr(12, 4)).append(":");
-    e.log.append(date.substr(17, 8)).append(" +0000] \"");
-    if (head == nullptr) {
-        e.log.append("-");
-    } else {
-        // The parser has rejected quotes and control bytes.
-        e.log.append(head->method_text()).append(" ").append(head->target()).append(" HTTP/1.");
-        e.log.push_back(static_cast<char>('0' + head->minor_version()));
-    }
-    char numbers[64];
-    char* at = numbers;
-    const auto number = [&](std::uint64_t value) {
-        *at++ = ' ';
-        at = std::to_chars(at, numbers + sizeof numbers, value).ptr;
-    };
-    number(static_cast<std::uint64_t>(status));
-    number(body_bytes);
-    const duration taken = loop_.context.now() - e.began;
-    const auto microseconds = static_cast<std::uint64_t>(taken.count()) / 1000;
-    number(microseconds / 1'000'000);
-    *at++ = '.';
-    for (std::uint64_t digit = 100'000; digit != 0; digit /= 10) {
-        *at++ = static_cast<char>('0' + microseconds / digit % 10);
-    }
-    *at++ = '\n';
-    e.log.append("\"").append(numbers, static_cast<std::size_t>(at - numbers));
 }
 
 }  // namespace coppice::http

@@ -2,7 +2,7 @@
 #include <coppice/base/internal/memory_limit.hpp>
 #include <coppice/base/saturating.hpp>
 
-#include "serving.hpp"
+#include "connection.hpp"
 
 #include <malloc.h>
 #include <algorithm>
@@ -76,11 +76,6 @@ bool connection::has_room_for(exchange& e, std::uint64_t length) noexcept {
     return !e.out_of_room;
 }
 
-// Returns the answer to a request that is not received for lack of memory. Ends the connection.
-response connection::no_room(exchange& e) {
-    return refusal(e, 503, no_room_reason).add("Retry-After", "1");
-}
-
 // Called when a request has not arrived completely: the client is gone, or there was no room.
 connection::step connection::give_way(exchange& e) {
     if (!std::exchange(e.out_of_room, false)) return step::gone;
@@ -118,14 +113,6 @@ void connection::reserve_ahead(exchange& e) noexcept {
     const std::size_t bytes = e.ahead.count * io::buffer_pool::buffer_bytes;
     if (bytes <= e.reserved_ahead) return;
     e.budget.add(bytes - std::exchange(e.reserved_ahead, bytes));
-}
-
-// Called when the batch cannot be answered for lack of memory. The client gets a reset, since what
-// it has received so far may be only a part.
-void connection::run_out_of_memory() noexcept {
-    abort();
-    if (batch_ != nullptr) end_batch(loop_.context.turn_time());
-    end();
 }
 
 }  // namespace coppice::http

@@ -1,4 +1,4 @@
-// The budget of bytes that a server keeps for its clients, over all connections; for serving.hpp.
+// The budget of bytes that a server keeps for its clients, over all connections.
 #pragma once
 // Three things count: requests that have not arrived completely, with what it takes to serve them;
 // what is read ahead; and answers that clients have not read. What fits into a buffer lent by the

@@ -1,5 +1,5 @@
-// One connection: receives its requests and sends its answers, within limits of time.
-#include "serving.hpp"
+// connection, idle and on its short way: what arrives is answered and sent without a coroutine.
+#include "connection.hpp"
 
 #include <coppice/base/saturating.hpp>
 
@@ -61,7 +61,7 @@ bool connection::await_input() noexcept {
 }
 
 void connection::become_idle() noexcept {
-    phase_ = phase::idle;
+    state_ = state::idle;
     idle_until_ = saturating_add(loop_.context.turn_time(), loop_.options.timeouts.idle);
     loop_.add_idle(*this);
 }
@@ -82,8 +82,7 @@ bool connection::start_receiving(void (*then)(operation*) noexcept) noexcept {
 }
 
 void connection::received(operation* op) noexcept {
-    connection& c = *static_cast<connection*>(static_cast<ring_operation*>(op));
-    c.receiving_ = false;
+    connection& c = receive_ended(op);
     if (c.take_input()) c.serve();
 }
 
@@ -148,16 +147,6 @@ io::pooled_buffer connection::take_received() noexcept {
     return all;
 }
 
-void connection::wait_for_sending() noexcept {
-    if (phase_ != phase::idle) return;
-    become_busy();
-    if (!reserve_output(*batch_)) {
-        abort();
-        return;
-    }
-    enter(phase::writing, transfer_time(loop_.options.timeouts.write, batch_->sender.size));
-}
-
 bool connection::note_sent(exchange& e) noexcept {
     if (e.sender.result <= 0) return false;
     e.sent += static_cast<std::size_t>(e.sender.result);
@@ -186,22 +175,6 @@ void connection::rest() noexcept {
     if (!start_receiving(&received)) return;
     receiving_ = true;
     loop_.context.defer(*this);
-}
-
-// Ends the connection. The caller must not touch it afterwards.
-void connection::end() noexcept {
-    socket_.close();
-    if (receiving_) {
-        complete = &received_last;
-    } else {
-        delete this;
-    }
-}
-
-void connection::received_last(operation* op) noexcept {
-    connection& c = *static_cast<connection*>(static_cast<ring_operation*>(op));
-    c.take_received().release();
-    delete &c;
 }
 
 void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
@@ -263,95 +236,6 @@ void connection::account(exchange& e, time_point sent) noexcept {
     if (e.bytes_sent != 0) loop_.counts.bytes_sent.add(std::exchange(e.bytes_sent, 0));
     if (e.more && !e.log.empty()) [[unlikely]]
         loop_.log(e.log);
-}
-
-// Starts a phase that must end within `time`. Moves the timer only if it would fire too late;
-// expired() arms again a timer that fires too early.
-void connection::enter(phase p, duration time) noexcept {
-    phase_ = p;
-    set_deadline(saturating_add(loop_.context.turn_time(), time));
-}
-
-void connection::set_deadline(time_point when) noexcept {
-    exchange& e = *batch_;
-    e.deadline = when;
-    if (when == time_point::max()) return;
-    if (e.armed()) {
-        if (e.armed_for <= when) return;
-        loop_.context.disarm(e);
-    }
-    e.armed_for = when;
-    loop_.context.arm(e, when);
-}
-
-void connection::expired(io::timer_entry* entry) noexcept {
-    exchange& e = *static_cast<exchange*>(entry);
-    // The exchange is free, or its context is ending.
-    if (e.owner == nullptr || e.owner->loop_.context.ending()) return;
-    connection& c = *e.owner;
-    if (c.loop_.context.turn_time() < e.deadline) {
-        c.set_deadline(e.deadline);
-    } else {
-        c.run_out_of_time();
-    }
-}
-
-// Called last: it may end the connection.
-void connection::run_out_of_time() noexcept {
-    if (phase_ == phase::overdue) {
-        give_up();
-        return;
-    }
-    if (phase_ == phase::handling) {
-        if (away_) {  // each handler of the batch has its own time limit
-            const time_point now = loop_.context.turn_time();
-            time_point due{};
-            if (!batch_->right.tell_if_late(now, due)) {
-                const duration limit = loop_.options.timeouts.handler;
-                set_deadline(std::min(due, saturating_add(now, limit)));
-                return;
-            }
-        }
-        loop_.counts.timed_out.add();
-        enter(phase::overdue, loop_.options.timeouts.handler_stop);
-        request_stop();
-        return;
-    }
-    if (phase_ != phase::lingering) loop_.counts.timed_out.add();
-    break_off();  // pending operations end, and the session with them
-}
-
-// Closes the socket. First takes the client's address if a handler may be running, which may still
-// ask for it.
-void connection::close_socket() noexcept {
-    if (batch_ != nullptr && batch_->stop) (void)batch_->address.get();
-    socket_.close();
-}
-
-duration connection::transfer_time(duration base, std::uint64_t bytes) const noexcept {
-    return saturating_add(base, time_at_rate<duration>(bytes, loop_.options.timeouts.rate_min));
-}
-
-void connection::drain() noexcept {
-    if (phase_ == phase::idle) {
-        if (batch_ == nullptr) socket_.close();  // otherwise its answers are about to be sent
-    } else if (phase_ == phase::header || phase_ == phase::body) {
-        end_within(loop_.options.timeouts.drain_request);
-    } else if (phase_ == phase::lingering) {
-        end_within(linger_time_drain);
-    }
-}
-
-// Limits the current phase to `time` from now.
-void connection::end_within(duration time) noexcept {
-    const time_point latest = saturating_add(loop_.context.turn_time(), time);
-    if (latest < batch_->deadline) set_deadline(latest);
-}
-
-void connection::cut_off() noexcept {
-    cut_ = true;
-    if (!away_ || batch_->given_up) break_off();  // otherwise at_home() does it
-    request_stop();
 }
 
 }  // namespace coppice::http

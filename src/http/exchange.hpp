@@ -1,4 +1,4 @@
-// exchange: what a connection needs to serve one batch of requests; for serving.hpp.
+// exchange: what a connection needs to serve one batch of requests; for the server's sources.
 #pragma once
 
 #include <coppice/http/body.hpp>
@@ -51,6 +51,8 @@ struct read_ahead {
         if (!std::exchange(ended, false)) return;
         error = {};
     }
+    // Called last: what is resumed may end the connection.
+    void resume_waiter() noexcept { std::exchange(waiter, {}).resume(); }
 
     std::array<io::pooled_buffer, buffers_max> kept;
     unsigned first = 0;
@@ -145,8 +147,12 @@ private:
     io::endpoint address_;  // only if known
 };
 
-// The text of the 503 to a request for which there is no memory.
+// Sent to a client that waits for it before it sends the body.
+inline constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
+// The texts of the 503 to a request for which there is no memory, and of that for a handler that
+// does not end in time.
 inline constexpr const char* no_room_reason = "the server is short of memory";
+inline constexpr const char* overdue_reason = "the answer took too long";
 
 // What a connection needs to serve one batch of requests. The loop lends it, so idle connections
 // hold none. While the batch is on the pool, the exchange belongs to that thread, except for
@@ -162,7 +168,7 @@ struct alignas(64) exchange : io::timer_entry {
     void clear() noexcept;
 
     connection* owner = nullptr;  // nullptr: it is free, and its timer means nothing
-    time_point deadline{};        // when the owner's phase has to end
+    time_point deadline{};        // when the owner's state has to end
     time_point armed_for{};       // when the timer will check the deadline
     struct sending : io::ring_operation {
         explicit sending(exchange& e) noexcept : ring_operation(nullptr, io::opcode::send), of(e) {}

@@ -2,7 +2,7 @@
 #include <coppice/http/server.hpp>
 
 #include "options.hpp"
-#include "serving.hpp"
+#include "serving_loop.hpp"
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/saturating.hpp>
@@ -22,186 +22,9 @@ using namespace internal;
 
 namespace {
 
-constexpr std::size_t spare_exchanges_max = 64;
-constexpr std::size_t spare_output_max = 256 * 1024;  // larger output buffers are not kept
-constexpr std::size_t spare_text_max = 64 * 1024;     // larger texts are not kept
-constexpr std::size_t log_bytes = 32 * 1024;          // handed over at once
-constexpr duration log_delay = std::chrono::milliseconds(100);
 constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model `worker`
-constexpr unsigned group_size_most = 16;     // answers that are sent in a row
-constexpr duration slow_answer = std::chrono::microseconds(50);
 
 }  // namespace
-
-exchange* serving_loop::take_exchange(connection& owner) noexcept {
-    exchange* e;
-    if (exchanges.empty()) [[unlikely]] {
-        e = try_new<exchange>(shared.parser_limits, shared.budget, &connection::expired);
-        if (e == nullptr) return nullptr;
-    } else {
-        e = exchanges.back().release();
-        exchanges.pop_back();
-    }
-    e->owner = &owner;
-    e->deadline = time_point::max();
-    return e;
-}
-
-void serving_loop::give_exchange(exchange& used) noexcept {
-    used.clear();
-    used.owner = nullptr;
-    bool large = used.output.capacity() > spare_output_max;
-    if (used.more) [[unlikely]] {
-        used.ahead.clear();
-        used.more = false;
-        large = large || used.head.capacity() > spare_text_max;
-    }
-    if (large || exchanges.size() == exchanges.capacity()) [[unlikely]] {
-        if (used.armed()) context.disarm(used);
-        delete &used;
-    } else {
-        exchanges.emplace_back(&used);  // an armed timer stays: the next user may need it
-    }
-}
-
-void exchange::clear() noexcept {
-    output.clear();
-    buffer.release();
-    left = {};
-    sent = 0;
-    given_up = closing = unread = in_head = streaming = false;
-    if (!more) [[likely]]
-        return;
-    for (std::string* const text : {&input, &rest, &log, &trailers, &peer}) {
-        text->clear();
-        if (text->capacity() > spare_text_max) std::string().swap(*text);
-    }
-    const std::size_t bytes = std::exchange(reserved, 0) + std::exchange(reserved_ahead, 0);
-    if (bytes != 0) budget.give(bytes);
-    room = reserved_output = 0;
-    out_of_room = false;
-    address.forget();
-    parser.reset();
-    streamed.reset();
-    end = {};
-    right.reset();
-}
-
-void serving_loop::add_idle(connection& c) noexcept {
-    idle.erase(c);
-    idle.push_back(c);
-    if (!end_idle_.armed() && c.idle_until() != time_point::max()) [[unlikely]] {
-        context.arm(end_idle_, c.idle_until());
-    }
-}
-
-// All idle connections have the same time limit, so the first is the next to exceed it.
-void serving_loop::end_idle() noexcept {
-    if (context.ending()) return;
-    for (connection* c; (c = idle.front()) != nullptr;) {
-        if (context.turn_time() < c->idle_until()) {
-            context.arm(end_idle_, c->idle_until());
-            return;
-        }
-        idle.erase(*c);
-        connections.push_back(*c);
-        counts.timed_out.add();
-        c->drain();
-    }
-}
-
-void serving_loop::log(std::string& lines) noexcept {
-    try {
-        log_lines += lines;
-    } catch (const std::bad_alloc&) {  // these lines are lost
-    }
-    lines.clear();
-    if (log_lines.size() >= log_bytes) {
-        hand_log_over();
-    } else if (!log_hand_over_.armed()) {
-        context.arm(log_hand_over_, context.turn_time() + log_delay);
-    }
-}
-
-void serving_loop::hand_log_over() noexcept {
-    if (log_hand_over_.armed()) context.disarm(log_hand_over_);
-    options.access_log->write(log_lines);
-}
-
-void serving_loop::send_soon(exchange& e) noexcept {
-    group.senders.push_back(&e.sender);
-    ++group.size;
-    if (group.size >= group.size_max && !group.sending) {
-        send_group();
-    } else if (!std::exchange(group.deferred, true)) {
-        context.defer(group);
-    }
-}
-
-// The time that the last answers took to make decides how many are collected: an answer must not
-// wait for slow handlers. go_on() may make more answers, and may run turns of the loop, as block()
-// does.
-void serving_loop::send_group() noexcept {
-    const time_point now = context.now();
-    const duration taken = now - std::max(group.sent, context.turn_time());
-    const bool slow = taken > std::exchange(group.size, 0) * slow_answer;
-    group.size_max = slow ? 1 : std::min(group.size_max + 1, group_size_most);
-    group.sent = now;
-    const auto owner_of = [](io::operation* op) noexcept -> connection& {
-        return *static_cast<exchange::sending*>(op)->of.owner;
-    };
-    // First all the system calls, then what follows them: each kind of code stays in the caches.
-    io::operation_queue done;
-    while (io::operation* const op = group.senders.pop_front()) {
-        if (owner_of(op).start_sending()) done.push_back(op);
-    }
-    const bool sending = std::exchange(group.sending, true);
-    while (io::operation* const op = done.pop_front()) owner_of(op).go_on(now);
-    group.sending = sending;
-}
-
-void serving_loop::answer_group::end(operation* op) noexcept {
-    answer_group& group = *static_cast<answer_group*>(op);
-    group.deferred = false;
-    if (!group.senders.empty()) group.loop.send_group();
-}
-
-void serving_loop::begin_drain(duration hard_stop) noexcept {
-    draining = true;
-    acceptor.close();
-    idle.for_each([](connection& c) { c.drain(); });
-    connections.for_each([](connection& c) { c.drain(); });
-    context.arm(cut_off_, saturating_add(context.turn_time(), hard_stop));
-    connection_ended();
-}
-
-// Without connections nothing is timed, and a draining loop has nothing left to do.
-void serving_loop::connection_ended() noexcept {
-    if (!draining || !connections.empty() || !idle.empty()) return;
-    if (cut_off_.armed()) context.disarm(cut_off_);
-    if (end_idle_.armed()) context.disarm(end_idle_);
-    for (const auto& spare : exchanges) {
-        if (spare->armed()) context.disarm(*spare);
-    }
-    if (std::exchange(drained, true) || shared.after_drain == nullptr) return;
-    // relaxed: a count; the mailbox orders what is posted
-    if (shared.loops_drained.fetch_add(1, relaxed) + 1 != shared.loops.size()) return;
-    shared.loops.front()->context.post(*shared.after_drain);
-}
-
-void serving_loop::cut_off() noexcept {
-    // A stop may end any connection, so the list is walked from its start until all are told.
-    for (connection* c; (c = connections.front()) != nullptr && !c->is_cut();) {
-        connections.erase(*c);
-        connections.push_back(*c);
-        c->cut_off();
-    }
-}
-
-void serving_loop::loop_timer::expired(timer_entry* entry) noexcept {
-    loop_timer& timer = *static_cast<loop_timer*>(entry);
-    (timer.owner.*timer.function)();
-}
 
 // The loops, and what is needed to stop them from outside.
 struct server::shared {
@@ -350,8 +173,6 @@ server::server(server_options options, router routes)
         how.share_port = loops > 1 && !o.endpoint.is_unix();
         how.first_sharer = i == 0;
         shared_->loops.push_back(std::make_unique<shared::loop>(shared_->serving, how));
-        shared_->loops.back()->exchanges.reserve(spare_exchanges_max);
-        if (!shared_->loops.back()->simulated) (void)shared_->loops.back()->reserve.take();
         shared_->serving.loops.push_back(shared_->loops.back().get());
         if (i == 0) {
             o.endpoint = shared_->local = shared_->loops[0]->acceptor.local();

@@ -1,0 +1,287 @@
+// connection: one client's connection to http::server, and the states that it goes through.
+#pragma once
+// Each state has a file. Only the functions of that file enter the state, and only they write its
+// members. docs/http-server.md says how each state is left: on bytes, on time, on a stop, on an
+// error.
+//
+//   state         file             what is pending           entered by
+//   idle          connection.cpp   a receive                 become_idle
+//   reading_head  receiving.cpp    a receive                 await_head
+//   reading_body  receiving.cpp    a receive                 await_body, await_piece
+//   handling      handling.cpp     the handler, a receive    begin_run, resume_run, run_untimed,
+//                                                            back_to_batch
+//   overdue       handling.cpp     the handler               tell_to_stop
+//   writing       writing.cpp      a send                    begin_writing
+//   lingering     closing.cpp      a receive                 linger, give_up
+//   (gone)        closing.cpp      what the kernel still has end
+//
+// A batch is what one receive brought. It goes the short way if nothing has to be waited for, most
+// often:
+//
+//   idle -> received -> advance() answers in the exchange -> sent -> idle
+//
+// Otherwise advance() returns the step that needs waiting, and a coroutine, attend(), takes the
+// batch through the other states (conversing.cpp). The remaining files know no states:
+// answering.cpp makes answers, refusing.cpp those that need no handler, streaming.cpp and
+// incoming_body.cpp are for bodies in pieces, time_limits.cpp has the timer, budget.cpp the memory.
+
+#include "serving_loop.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace coppice::http {
+
+using namespace internal;
+
+// A tcp::socket that tells which of the loop's descriptors it is.
+class served_socket : public io::tcp::socket {
+public:
+    explicit served_socket(io::tcp::socket&& s) noexcept : socket(std::move(s)) {}
+    io::internal::descriptor* slot() const noexcept { return reference().on; }
+};
+
+// An open connection. It owns itself and is the operation that receives. While it waits for a
+// request, it holds nothing else: the exchange is lent with the first byte, and coroutines start
+// when it has to wait for something.
+//
+// The connection belongs to its loop. While `away_` is set, a thread of the pool answers its batch,
+// and may send. The loop then neither closes the socket nor touches the exchange; it only requests
+// stops.
+class connection : public list_hook<connection_list>, io::ring_operation {
+public:
+    // Serves a connection until either side ends it. Returns false if there is no memory for it.
+    static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
+
+    // Called when the server drains: ends at once if idle, otherwise after the current requests.
+    void drain() noexcept;
+    // Ends the connection now. A running handler is stopped and waited for, but its answer is
+    // dropped.
+    void cut_off() noexcept;
+    bool is_cut() const noexcept { return cut_; }
+    // Returns true if the connection waits for a request, and nothing of one has arrived.
+    bool is_waiting() const noexcept {
+        return state_ == state::idle && batch_ == nullptr && socket_.is_open();
+    }
+    time_point idle_until() const noexcept { return idle_until_; }
+    static void expired(io::timer_entry* entry) noexcept;  // the timer of an exchange
+    // For serving_loop::send_soon(). Returns false if answers_sent() will be called; otherwise the
+    // caller must call go_on().
+    bool start_sending() noexcept;
+    // Continues after a send whose result was known by the time `sent`. May end the connection.
+    void go_on(time_point sent) noexcept;
+
+private:
+    connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
+    ~connection();
+
+    friend class incoming_body;
+    friend class outgoing_body;
+    friend class peer_address;
+    template <class T, class... Args>
+    friend T* coppice::try_new(Args&&... args) noexcept;
+
+    enum class state : unsigned char {
+        idle,
+        reading_head,
+        reading_body,
+        handling,  // the batch is being answered
+        overdue,   // the handler has been told to stop
+        writing,
+        lingering,  // everything is sent; reads on, so that the client sees it
+    };
+
+    // Why answering a batch cannot continue without waiting, or what comes next.
+    enum class step : unsigned char {
+        admitted,  // only the handler can answer the request
+        answered,  // the request's answer is in the output; continue with the next request
+        drop,      // likewise, but first receive and drop the rest of the body
+        idle,      // all requests are answered
+        last,      // the answers in the output are the last
+        input,     // a head is incomplete
+        body,      // a body is incomplete
+        flush,     // too much output is unsent
+        depart,    // the request is for the pool
+        handler,   // the request's handler is asynchronous
+        stream,    // the answer's body comes in pieces
+        gone,      // the connection has ended
+    };
+
+    // connection.cpp: idle, and the short way.
+    void serve() noexcept;
+    bool await_input() noexcept;
+    void become_idle() noexcept;
+    void become_busy() noexcept;
+    bool start_receiving(void (*then)(operation*) noexcept) noexcept;
+    static connection& receive_ended(operation* op) noexcept;
+    static void received(operation* op) noexcept;
+    bool take_input() noexcept;
+    io::pooled_buffer take_received() noexcept;
+    bool send_answers(std::optional<time_point> sent) noexcept;
+    static void answers_sent(operation* op) noexcept;
+    bool note_sent(exchange& e) noexcept;
+    void rest() noexcept;
+    void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
+    void end_batch(time_point sent) noexcept;
+    void count(exchange& e) noexcept;
+    void account(exchange& e, time_point sent) noexcept;
+
+    // conversing.cpp: the long way, from state to state.
+    [[gnu::noinline]] session attend(step s, bool& began);
+    task<bool> converse(exchange& e, step s);
+
+    // receiving.cpp: reading_head, reading_body, and reading ahead.
+    class next_input;
+    class input_stop;
+    void await_head(exchange& e) noexcept;
+    void await_body() noexcept;
+    void await_piece(std::uint64_t received, duration taken) noexcept;
+    bool keep(exchange& e);
+    task<bool> receive_more(exchange& e, std::size_t whole = 0);
+    task<step> receive_head(exchange& e);
+    task<step> receive_body(exchange& e);
+    task<step> receive_chunked(exchange& e);
+    task<step> drop_body(exchange& e);
+    task<step> drop_chunked(exchange& e);
+    void read_again(exchange& e, std::string_view moved);
+    void watch() noexcept;
+    void keep_received() noexcept;
+    static void received_ahead(operation* op) noexcept;
+
+    // handling.cpp: handling and overdue.
+    void begin_run(exchange& e);
+    void resume_run(exchange& e) noexcept;
+    void run_untimed() noexcept;
+    void back_to_batch() noexcept;
+    void tell_to_stop() noexcept;
+    void end_run(exchange& e) noexcept;
+    void request_stop() noexcept;
+    task<step> run_handler(exchange& e);
+    task<step> run_reading_handler(exchange& e);
+    void keep_head(exchange& e);
+    step conclude(exchange& e, std::optional<response> made, const std::exception_ptr& error,
+                  const request& r);
+    std::optional<response> answer_to_stopped(exchange& e);
+
+    // away.cpp: handling on a thread of the pool.
+    void prepare_departure(exchange& e);
+    [[nodiscard]] bool begin_away(exchange& e) noexcept;
+    bool come_home_at_once() noexcept;
+    task<> come_home();
+    void at_home() noexcept;
+    bool is_on_time() noexcept;
+
+    // writing.cpp: writing.
+    void begin_writing(std::uint64_t bytes) noexcept;
+    void wait_for_sending() noexcept;
+    bool write_at_once(exchange& e) noexcept;
+    task<bool> write(exchange& e);
+    bool send_directly(exchange& e) noexcept;
+    task<bool> send_file(exchange& e, file_part part);
+
+    // closing.cpp: lingering, and the end.
+    class end_of_late_answer;
+    task<> linger(exchange& e);
+    void give_up() noexcept;
+    static void late_answer_sent(operation* op) noexcept;
+    void abort() noexcept;
+    void break_off() noexcept;
+    void close_socket() noexcept;
+    [[gnu::cold, gnu::noinline]] void run_out_of_memory() noexcept;
+    [[gnu::cold, gnu::noinline]] void end() noexcept;
+    static void received_last(operation* op) noexcept;
+
+    // time_limits.cpp: how long a state may last.
+    void enter(state s, duration time) noexcept;
+    void set_deadline(time_point when) noexcept;
+    void end_within(duration time) noexcept;
+    void allow_time_for(time_point began, std::uint64_t received) noexcept;
+    void run_out_of_time() noexcept;
+    duration transfer_time(duration base, std::uint64_t bytes) const noexcept;
+
+    // budget.cpp: memory for what is received and sent.
+    bool make_room(exchange& e, std::size_t more, std::size_t whole = 0);
+    bool reserve(exchange& e, std::size_t bytes) noexcept;
+    bool has_room_for(exchange& e, std::uint64_t length) noexcept;
+    [[gnu::cold, gnu::noinline]] step give_way(exchange& e);
+    bool reserve_output(exchange& e) noexcept;
+    static void give_output_back(exchange& e) noexcept;
+    void reserve_ahead(exchange& e) noexcept;
+
+    // answering.cpp: from requests to answers.
+    step advance(exchange& e);
+    bool is_plain(const exchange& e) const noexcept;
+    [[gnu::noinline]] step admit(exchange& e);
+    step respond(exchange& e);
+    step settle(exchange& e, step s);
+    step finish(exchange& e, response&& made, const request& r);
+    [[gnu::noinline]] void pass_filters(exchange& e, response& made, const request& r);
+    response call(exchange& e, const handler& h, request& r);
+    [[gnu::cold, gnu::noinline]] void decide_about_rest(exchange& e, const request_head* head);
+    serialize_options framing(exchange& e, const response& r, const request_head* head);
+    void put(exchange& e, const response& r, const request_head* head);
+    std::string_view date_for(const exchange& e) noexcept;
+    void note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
+
+    // refusing.cpp: answers that need no handler.
+    std::optional<response> answer_without_handler(exchange& e, const request& r);
+    std::optional<response> refuse_large_body(exchange& e);
+    static response refusal(exchange& e, int status, const char* reason);
+    [[gnu::cold, gnu::noinline]] static response no_room(exchange& e);
+    [[gnu::cold, gnu::noinline]] void refuse(exchange& e, int status, const char* reason);
+    [[gnu::cold, gnu::noinline]] response interim_answer(exchange& e);
+    [[gnu::cold, gnu::noinline]] response answer_to(exchange& e,
+                                                    const std::exception_ptr& error) noexcept;
+    [[gnu::cold, gnu::noinline]] void report_exception(exchange& e,
+                                                       std::exception_ptr error) noexcept;
+
+    // streaming.cpp: answers in pieces.
+    task<step> send_stream(exchange& e);
+
+    // logging.cpp: the access log.
+    [[gnu::noinline]] void log(exchange& e, int status, std::uint64_t body_bytes,
+                               const request_head* head);
+
+    serving_loop& loop_;
+    served_socket socket_;        // closed by closing.cpp, and by attend() at its end
+    address_counts::slot* from_;  // nullptr: addresses are not counted
+    exchange* batch_ = nullptr;   // the batch that is being answered: begin_batch(), end_batch()
+    time_point idle_until_{};     // written by become_idle()
+    std::uint32_t served_ = 0;    // written by framing()
+    state state_ = state::idle;   // written by become_idle(), enter(), and back_to_batch()
+    bool receiving_ = false;      // the receive operation is pending: connection.cpp
+    bool away_ = false;           // a thread of the pool has the batch: away.cpp
+    bool cut_ = false;            // cut_off() was called
+};
+
+inline bool connection::start_sending() noexcept {
+    exchange& e = *batch_;
+    if (!socket_.is_open()) [[unlikely]] {
+        e.sender.result = -ECANCELED;
+        return true;
+    }
+    e.sender.on = socket_.slot();
+    e.sender.complete = &answers_sent;
+    e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
+    e.sender.size = e.output.size() - e.sent;
+    if (loop_.context.start_here(e.sender)) return true;
+    wait_for_sending();
+    return false;
+}
+
+// Enters `handling` again after a wait, with the time that is left: the batch goes on at once.
+inline void connection::back_to_batch() noexcept {
+    state_ = state::handling;
+}
+
+// Notes that the pending receive has ended.
+inline connection& connection::receive_ended(operation* op) noexcept {
+    connection& c = *static_cast<connection*>(static_cast<ring_operation*>(op));
+    c.receiving_ = false;
+    return c;
+}
+
+}  // namespace coppice::http

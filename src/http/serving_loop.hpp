@@ -1,0 +1,174 @@
+// The loops of http::server, and what they share; for the server's sources.
+#pragma once
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/intrusive.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/any_scheduler.hpp>
+#include <coppice/http/server.hpp>
+#include <coppice/io/socket.hpp>
+#include <coppice/trace/counter.hpp>
+
+#include "accepting.hpp"
+#include "budget.hpp"
+#include "exchange.hpp"
+#include "session.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace coppice::http {
+
+using namespace internal;
+
+// The counts of one loop. Written by its thread.
+struct loop_counts {
+    trace::counter accepted, refused, shed, closed, timed_out, exceptions, stopped;
+    trace::counter bytes_received, bytes_sent;
+    std::array<trace::counter, 500> by_status;
+    // Answers that were sent from the pool. Written by its threads; nothing depends on their order.
+    std::array<atomic<std::uint64_t>, 500> by_status_away{};
+    trace::histogram latency;
+};
+
+struct connection_list;  // the tag of a loop's list
+struct serving_loop;
+
+// What the loops share.
+struct serving_shared {
+    explicit serving_shared(server_options&& o)
+        : options(std::move(o)),
+          budget(options.buffered_bytes_max.value_or(default_buffered_bytes())),
+          per_address(address_limit::of(options)) {}
+
+    server_options options;
+    router routes;
+    thread_pool* pool = nullptr;
+    limits parser_limits;  // those of the options, large enough for streamed bodies
+    atomic<std::size_t> open_connections{0};  // of all loops; nothing depends on its order
+    address_counts addresses;
+    byte_budget budget;
+    const address_limit per_address;
+    std::vector<serving_loop*> loops;  // complete before any of them runs
+    // Waits until the drain has ended on all loops. The last loop to end posts it to the first
+    // loop.
+    io::operation* after_drain = nullptr;  // written before any loop runs
+    atomic<std::size_t> loops_drained{0};  // nothing depends on its order
+};
+
+// One loop of a server. Everything except `counts` belongs to its thread.
+struct serving_loop : immovable {
+    serving_loop(serving_shared& s, io::tcp::acceptor_options how);
+
+    // Returns nullptr if there is no memory.
+    exchange* take_exchange(connection& owner) noexcept;
+    void give_exchange(exchange& used) noexcept;
+    // Notes that the connection waits for a request from now on; it becomes the last of the idle
+    // ones.
+    void add_idle(connection& c) noexcept;
+    // Returns true if a client can be let in, perhaps in the place of an idle connection of this
+    // loop.
+    bool has_room() noexcept;
+    // Serves an accepted connection, or refuses it.
+    void let_in(io::tcp::socket&& s) noexcept;
+    // Returns the connection that has waited longest for a request, or nullptr.
+    connection* longest_idle() noexcept;
+    // Closes that connection. Returns false if there is none.
+    bool shed_idle() noexcept;
+    // Asks the other loops to close one of theirs. Returns true if a loop that may have one has not
+    // answered yet.
+    bool ask_others_to_shed() noexcept;
+    // Returns the date of the current turn.
+    std::string_view date() noexcept {
+        if (context.turn_time() == dated) [[likely]]
+            return dates.last();
+        return new_date();
+    }
+    // Takes the log lines of answers that have been written.
+    void log(std::string& lines) noexcept;
+    // Sends the answers in `e` together with others of this turn, one after the other, so that the
+    // kernel's code for a send stays in the caches. Sends before it returns if enough answers have
+    // been collected.
+    void send_soon(exchange& e) noexcept;
+
+    // Returns true if the handler runs on the pool.
+    bool on_pool(const handler& h) const noexcept {
+        if (shared.pool == nullptr) return false;
+        if (h.needs().pool || options.model == model::worker) return true;
+        return options.model == model::async && h.is_plain();
+    }
+    // Returns the workers to which the handler's awaited work may be forked, or nullptr.
+    const fork_team* team_of(const handler& h) const noexcept {
+        return on_pool(h) ? execution::team_of(shared.pool->get_scheduler()) : nullptr;
+    }
+
+    // Closes idle connections, and gives the others until `hard_stop` has passed.
+    void begin_drain(duration hard_stop) noexcept;
+    // Ends the remaining connections now.
+    void cut_off() noexcept;
+    void connection_ended() noexcept;
+
+    serving_shared& shared;
+    const server_options& options;
+    const router& routes;
+    intrusive_list<connection, connection_list> connections;  // without the idle ones
+    intrusive_list<connection, connection_list>
+        idle;  // the one that has been idle longest is first
+    std::vector<std::unique_ptr<exchange>> exchanges;  // those that are free
+    time_point batch_ended{};                          // when the last batch ended
+    std::string log_lines;
+    date_cache dates;
+    time_point dated = time_point::min();  // the turn of the last date
+    bool draining = false;
+    bool drained = false;
+    loop_counts counts;
+    shed_request shed_for_others{*this};
+    reserve_descriptor reserve;
+    // What send_soon() has collected. Sends it when the ring has reported all its events.
+    struct answer_group : io::operation {
+        explicit answer_group(serving_loop& l) noexcept : operation(&end), loop(l) {}
+        static void end(operation* op) noexcept;
+        serving_loop& loop;
+        io::operation_queue senders;  // of exchanges
+        unsigned size = 0;
+        unsigned size_max = 1;  // small while handlers are slow
+        bool deferred = false;
+        bool sending = false;
+        time_point sent{};  // when the last group was sent
+    };
+    answer_group group{*this};
+    // Destroyed before the members above: destroying it resumes sessions that use them.
+    io::context context;
+    // io_uring keeps what it is to send until its next turn anyway.
+    const bool sends_in_groups = context.kind() != io::backend::uring;
+    io::tcp::acceptor acceptor;
+    const bool simulated = options.simulation != nullptr;
+
+private:
+    // Calls a function of its loop when its time has come.
+    struct loop_timer : io::timer_entry {
+        loop_timer(serving_loop& o, void (serving_loop::*f)() noexcept) noexcept
+            : timer_entry(&expired), owner(o), function(f) {}
+        static void expired(timer_entry* entry) noexcept;
+        serving_loop& owner;
+        void (serving_loop::*function)() noexcept;
+    };
+    std::string_view new_date() noexcept;
+    void send_group() noexcept;
+    void end_idle() noexcept;
+    void hand_log_over() noexcept;
+    loop_timer cut_off_{*this, &serving_loop::cut_off};
+    loop_timer end_idle_{*this, &serving_loop::end_idle};
+    loop_timer log_hand_over_{*this, &serving_loop::hand_log_over};
+};
+
+// accepting.cpp
+session accept_connections(serving_loop& l, bool& began);
+
+}  // namespace coppice::http
