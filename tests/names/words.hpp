@@ -242,7 +242,7 @@ struct texture {};
 struct matrix {};
 struct vector2 {};
 struct rectangle {};
-struct sample {};
+struct samples {};
 struct statistics {};
 struct summary {};
 struct report {};
@@ -307,7 +307,7 @@ using common_words = std::tuple<
     message_queue, event_queue, event_loop, dispatcher, executor, connection, channel, actor, token,
     identifier, timer_queue, clock_source, stopwatch, profiler, tracer, view, window, widget,
     document, element, attribute, property, value, object, resource, handle, texture, matrix,
-    vector2, rectangle, sample, statistics, summary, report, alert, sensor, device, driver, robot,
+    vector2, rectangle, samples, statistics, summary, report, alert, sensor, device, driver, robot,
     state_machine, transition, condition, trigger, tokenizer, expression, statement, literal,
     symbol, scope, binding, environment, compiler, interpreter, heap, tag_list, customer,
     order_book, invoice, product_id, basket, payment, shipment, warehouse, sender_id, receiver_id,
