@@ -4,7 +4,6 @@
 #include <coppice/base.hpp>
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
-#include <coppice/http.hpp>
 #include <coppice/io.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/stop_token.hpp>
@@ -12,3 +11,8 @@
 #include <coppice/token.hpp>
 #include <coppice/trace.hpp>
 #include <coppice/version.hpp>
+
+// A library that was built without http: CMake says so, and does not install its headers.
+#if !defined(COPPICE_WITHOUT_HTTP) && __has_include(<coppice/http.hpp>)
+#include <coppice/http.hpp>
+#endif
