@@ -6,7 +6,7 @@
 //   inline_attrs     just, read_env, affine,         completes where it is started
 //                    a scope's join
 //   child_attrs      schedule_from, stop_when,       completes where the child does, with some of
-//                    timeout, repeat_until, retry,   the three tags
+//                    timeout, repeat_until, retry,   the three tags (child_attrs.hpp)
 //                    bulk on a scheduler
 //   mapped_attrs     then, upon_error, upon_stopped, completes where the child does, but turns one
 //                    bulk, into_variant,             kind of completion into another
@@ -77,27 +77,6 @@ public:
 
 protected:
     const Child* child_;
-};
-
-// Answers the completion queries for Tags as the child does, and no others.
-template <class Child, class... Tags>
-class child_attrs : public forwarded_attrs<Child> {
-public:
-    using forwarded_attrs<Child>::forwarded_attrs;
-    using forwarded_attrs<Child>::query;
-
-    template <class Tag, class... Env>
-        requires one_of<Tag, Tags...> &&
-                 callable<get_completion_scheduler_t<Tag>, env_of_t<const Child&>, const Env&...>
-    constexpr auto query(get_completion_scheduler_t<Tag> ask, const Env&... env) const noexcept {
-        return ask(execution::get_env(*this->child_), env...);
-    }
-    template <class Tag, class... Env>
-        requires one_of<Tag, Tags...> &&
-                 callable<get_completion_domain_t<Tag>, env_of_t<const Child&>, const Env&...>
-    constexpr auto query(get_completion_domain_t<Tag> ask, const Env&... env) const noexcept {
-        return ask(execution::get_env(*this->child_), env...);
-    }
 };
 
 // The domain in which a sender with these attributes completes with Tag, as a list of one.

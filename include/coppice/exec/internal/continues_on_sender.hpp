@@ -6,7 +6,7 @@
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/internal/adaptor.hpp>
 #include <coppice/exec/internal/alternatives.hpp>
-#include <coppice/exec/internal/attrs.hpp>
+#include <coppice/exec/internal/child_attrs.hpp>
 
 namespace coppice::execution {
 struct schedule_from_t;

@@ -15,6 +15,7 @@
 #include <coppice/exec/execution_policy.hpp>
 #include <coppice/exec/internal/alternatives.hpp>
 #include <coppice/exec/internal/bulk_sender.hpp>
+#include <coppice/exec/internal/child_attrs.hpp>
 #include <coppice/exec/internal/inplace_token_of.hpp>
 #include <coppice/exec/receiver_proxy.hpp>
 

@@ -7,7 +7,7 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/internal/alternatives.hpp>
-#include <coppice/exec/internal/attrs.hpp>
+#include <coppice/exec/internal/child_attrs.hpp>
 #include <coppice/exec/internal/starting.hpp>
 
 namespace coppice::execution {

@@ -5,7 +5,7 @@
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/internal/adaptor.hpp>
-#include <coppice/exec/internal/attrs.hpp>
+#include <coppice/exec/internal/child_attrs.hpp>
 #include <coppice/exec/internal/stop_registration.hpp>
 
 namespace coppice::execution {

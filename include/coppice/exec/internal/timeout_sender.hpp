@@ -14,7 +14,7 @@
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/internal/alternatives.hpp>
-#include <coppice/exec/internal/attrs.hpp>
+#include <coppice/exec/internal/child_attrs.hpp>
 #include <coppice/exec/internal/join.hpp>
 #include <coppice/exec/internal/timeout_env.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
