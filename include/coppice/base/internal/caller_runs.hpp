@@ -6,7 +6,6 @@
 // item, and at most one MiB. Further items are deferred until the innermost one has returned, or
 // until the thread is about to sleep in this library (put_off.hpp). Only an item that had no room,
 // and for which its thread waits by other means, is never run.
-// and that is waited for by other means, is never run.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/no_fork_context.hpp>
