@@ -53,6 +53,8 @@ enum class method : unsigned char {
 namespace internal {
 
 inline constexpr std::size_t method_count = 10;
+template <class Scan>
+class head_machine;
 
 }  // namespace internal
 
@@ -119,7 +121,7 @@ public:
 
 private:
     template <class Scan>
-    friend class head_machine;
+    friend class internal::head_machine;
 
     std::string_view method_text_;
     std::string_view target_;
