@@ -1,4 +1,5 @@
 // Request heads: one state machine for each set of scans, and the choice among them.
+#include <coppice/http/internal/head_machines.hpp>
 #include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
 
