@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/base/internal/namespaces.hpp>
+#include <coppice/http/internal/query.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <charconv>
