@@ -1,6 +1,7 @@
 // Requests, responses, and responses as bytes.
 #pragma once
 
+#include <coppice/http/date.hpp>
 #include <coppice/http/request.hpp>
 #include <coppice/http/response.hpp>
 

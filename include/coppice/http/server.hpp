@@ -24,6 +24,7 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/http/message.hpp>
 #include <coppice/http/router.hpp>
 #include <coppice/http/server_options.hpp>
 #include <coppice/io/context.hpp>
