@@ -1,6 +1,7 @@
 // coppice's parse_head, into one reused request_head.
 #include "workload.hpp"
 
+#include <coppice/http/internal/head_machines.hpp>
 #include <coppice/http/parse.hpp>
 
 #include <algorithm>

@@ -18,7 +18,10 @@
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/http/pause.hpp>
+#include <coppice/http/request.hpp>
+#include <coppice/http/response.hpp>
 #include <coppice/http/router.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/http/server_options.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/http/url.hpp>

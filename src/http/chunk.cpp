@@ -14,6 +14,10 @@ namespace {
 // More digits would not fit into 64 bits, or would be leading zeros.
 constexpr unsigned char size_digits_max = 16;
 
+constexpr const char* bare_cr = "a CR is not followed by LF";
+constexpr const char* bad_extension = "a chunk extension is invalid";
+constexpr const char* too_large = "chunk extensions and trailer fields are too large";
+
 }  // namespace
 
 chunk_decoder::result chunk_decoder::decode(std::span<char> bytes) {

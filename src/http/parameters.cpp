@@ -1,5 +1,6 @@
 // Refusals of parameters, and their messages.
 #include <coppice/base/internal/check.hpp>
+#include <coppice/http/internal/parameter_value.hpp>
 #include <coppice/http/internal/request_values.hpp>
 #include <coppice/http/parameters.hpp>
 

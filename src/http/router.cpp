@@ -1,6 +1,6 @@
 // The tree of segments behind route_table.
+#include <coppice/http/internal/route_table.hpp>
 #include <coppice/http/internal/scan.hpp>
-#include <coppice/http/router.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <algorithm>

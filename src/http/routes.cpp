@@ -1,5 +1,7 @@
 // Groups of routes, and how a request passes through filters that are tasks.
-#include <coppice/http/handler.hpp>
+#include <coppice/http/internal/filter_task.hpp>
+#include <coppice/http/internal/request_origin.hpp>
+#include <coppice/http/router.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/pool/thread_pool.hpp>
 

@@ -5,6 +5,8 @@
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
+#include <coppice/http/date.hpp>
+#include <coppice/http/message.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/trace/counter.hpp>

@@ -1,5 +1,5 @@
 // expect: a filter takes its next_handler by value
-#include <coppice/http/handler.hpp>
+#include <coppice/http/router.hpp>
 
 namespace http = coppice::http;
 

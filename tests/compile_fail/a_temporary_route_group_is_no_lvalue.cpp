@@ -1,5 +1,5 @@
 // expect: non-const lvalue reference (to|of) type
-#include <coppice/http/handler.hpp>
+#include <coppice/http/router.hpp>
 
 namespace http = coppice::http;
 

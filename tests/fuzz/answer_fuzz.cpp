@@ -2,6 +2,7 @@
 // and says the same. Client and server are in a simulated world, so a run takes no time.
 #include <coppice/http/client.hpp>
 #include <coppice/io/simulation.hpp>
+#include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 
 #include <cstddef>

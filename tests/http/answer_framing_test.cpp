@@ -1,6 +1,7 @@
 // What an answer's status says about its body, and how an answer that cannot be completed ends.
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/body.hpp>
+#include <coppice/http/internal/answer_content.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/timer.hpp>
 

@@ -7,6 +7,7 @@
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/pause.hpp>
+#include <coppice/io/resolver.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/stop/inplace.hpp>
 

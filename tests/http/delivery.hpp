@@ -2,6 +2,7 @@
 #pragma once
 // Shared by the tests and the fuzzers. The result must be the same for every delivery.
 
+#include <coppice/http/internal/head_machines.hpp>
 #include <coppice/http/parse.hpp>
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include <coppice/http/client.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/http/server_options.hpp>
 
 #include "detached.hpp"
 #include "extremes.hpp"

@@ -3,7 +3,7 @@
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/http/body.hpp>
-#include <coppice/http/handler.hpp>
+#include <coppice/http/router.hpp>
 #include <coppice/task/wait_for_tasks.hpp>
 
 #include "running_server.hpp"

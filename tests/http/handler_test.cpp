@@ -1,5 +1,6 @@
 // http/handler.hpp: what a handler may be, and how a router collects them.
 #include <coppice/http/handler.hpp>
+#include <coppice/http/router.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,8 @@
 // http/message.hpp: what handlers read and what clients get, to the byte.
+#include <coppice/http/internal/passing_view.hpp>
 #include <coppice/http/message.hpp>
+#include <coppice/http/request.hpp>
+#include <coppice/http/response.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-// http/message.hpp: values that filters hand on, and parameters as values.
-#include <coppice/http/message.hpp>
+// http/request.hpp: values that filters hand on, and parameters as values.
+#include <coppice/http/internal/request_values.hpp>
 #include <coppice/http/parameters.hpp>
+#include <coppice/http/request.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// http/handler.hpp: groups of routes, and which filters a request passes in which order.
+// http/router.hpp: groups of routes, and which filters a request passes in which order.
 #include <coppice/exec/sync_wait.hpp>
-#include <coppice/http/handler.hpp>
 #include <coppice/http/next.hpp>
+#include <coppice/http/router.hpp>
 #include <coppice/http/server.hpp>
 
 #include "running_server.hpp"

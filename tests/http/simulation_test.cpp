@@ -1,6 +1,7 @@
 // A server and a client in one simulation: nothing that they do reaches the machine.
 #include <coppice/http/client.hpp>
 #include <coppice/io/simulation.hpp>
+#include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
 
 #include "detached.hpp"

@@ -3,6 +3,7 @@
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/http/body.hpp>
+#include <coppice/http/internal/request_origin.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
 

@@ -1,4 +1,5 @@
 // http/uri.hpp: strict decoding, query parameters, and integers.
+#include <coppice/http/internal/query.hpp>
 #include <coppice/http/uri.hpp>
 
 #include <gtest/gtest.h>

@@ -68,6 +68,7 @@ struct seam {
 };
 inline constexpr seam seams[] = {
     {"benchmarks", "exec/internal/stop_registration.hpp", "measures what it costs"},
+    {"benchmarks", "http/internal/head_machines.hpp", "measures each instruction set"},
     {"contract", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"contract", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
     {"contract", "exec/internal/start_race.hpp", "an end that may overtake start"},
@@ -133,7 +134,7 @@ struct shown_name {
 };
 inline constexpr std::array<shown_name, 0> shown_names{};
 // The rooms whose backs keep the law.
-inline constexpr std::string_view closed_rooms[] = {"base", "contract", "pool",  "signal",
+inline constexpr std::string_view closed_rooms[] = {"base", "contract", "http",  "pool", "signal",
                                                     "stop", "task",     "token", "trace"};
 
 inline void shown_backs(const tree& files, findings& out) {

@@ -15,6 +15,7 @@
 //
 // The callable lives until its coroutine has ended, so a lambda may capture.
 
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/task/task.hpp>
@@ -96,6 +97,8 @@ public:
     virtual std::optional<file_part> file() const noexcept { return std::nullopt; }
 };
 
+namespace internal {
+
 template <class Producer>
 class produced_body final : public body_source {
 public:
@@ -110,14 +113,16 @@ private:
     std::optional<std::uint64_t> length_;
 };
 
+}  // namespace internal
+
 // Makes a body that a task<>(body_writer&) writes. Without a length, the body is chunked; for an
 // HTTP/1.0 client, the end of the connection ends it. Cost: one allocation.
 template <class Producer>
     requires std::is_invocable_r_v<task<>, std::decay_t<Producer>&, body_writer&>
 std::shared_ptr<body_source> stream(Producer&& producer,
                                     std::optional<std::uint64_t> length = std::nullopt) {
-    return std::make_shared<produced_body<std::decay_t<Producer>>>(std::forward<Producer>(producer),
-                                                                   length);
+    return std::make_shared<internal::produced_body<std::decay_t<Producer>>>(
+        std::forward<Producer>(producer), length);
 }
 
 }  // namespace coppice::http

@@ -50,60 +50,22 @@
 // connection_aborted for an answer that ends too early. A reset counts as too early also where the
 // end of the connection ends the body.
 
-#include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
-#include <coppice/exec/just.hpp>
-#include <coppice/exec/starts_on.hpp>
 #include <coppice/http/client_message.hpp>
-#include <coppice/http/internal/client_call.hpp>
+#include <coppice/http/internal/client_core.hpp>
+#include <coppice/http/internal/client_tasks.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/stop/concepts.hpp>
 #include <coppice/stop/never.hpp>
 #include <coppice/task/task.hpp>
 
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <optional>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace coppice::http {
-
-// A request whose answer is read piece by piece, in memory of its own.
-struct client_opened;
-
-// Ends the request on its loop, in this turn or a later one. That resets its connection unless all
-// was read.
-struct client_opened_end {
-    void operator()(client_opened* opened) const noexcept;
-};
-
-// An answer whose body the caller reads as far as it wants. Nothing is received between reads, so a
-// slow reader slows its server. Threads: any, one at a time; the loop receives. Lifetime: the loop
-// outlives it, and the client outlives its reading. It may be moved and destroyed at any time,
-// except while read() is awaited. Destroying it before the body's end resets the connection.
-class client_answer : public client_head {
-public:
-    client_answer(client_answer&&) noexcept = default;
-    client_answer& operator=(client_answer&&) noexcept = default;
-
-    // Gives the next piece of the body, "" at its end and from then on. The view is valid until the
-    // next call. Errors: as those of the client, and then the same on every further call.
-    // client_options::body limits each wait. Cost: allocates only where the input grows.
-    task<std::string_view> read();
-
-private:
-    friend class client;
-    client_answer(std::unique_ptr<client_opened, client_opened_end> opened,
-                  client_head&& head) noexcept
-        : client_head(std::move(head)), opened_(std::move(opened)) {}
-
-    std::unique_ptr<client_opened, client_opened_end> opened_;
-};
 
 // Threads: any may await a request. A request that begins on another thread is posted to the loop
 // and runs there, with its source and its sink. Its awaiter resumes on its own scheduler, or on the
@@ -114,140 +76,58 @@ class client : immovable {
 public:
     // Makes a client without connections. Errors: std::invalid_argument for an option out of its
     // range.
-    explicit client(io::context& loop, client_options options = {});
-    ~client();
+    explicit client(io::context& loop, client_options options = {})
+        : core_(loop, std::move(options)) {}
+    // Closes the kept connections, and therefore must run on the loop's thread while any are kept
+    // and the loop runs.
+    ~client() = default;
 
     // Sends a request and gives its answer. Errors: see above; a request that its token stops
     // completes with set_stopped. Cost: off the loop, one more frame and what posting costs; with a
     // URL, what its text and its look-up allocate.
     template <stoppable_token Token = never_stop_token>
-    task<client_response> send(client_request r, Token token = {});
+    task<client_response> send(client_request r, Token token = {}) {
+        return internal::client_tasks::send(core_, std::move(r), std::move(token));
+    }
     template <stoppable_token Token = never_stop_token>
     task<client_response> get(const io::endpoint& to, std::string_view target, Token token = {}) {
-        client_request r;
-        r.to = to;
-        r.target = target;
-        return send(std::move(r), token);
+        return send({.to = to, .target = target}, std::move(token));
     }
     template <stoppable_token Token = never_stop_token>
     task<client_response> get(std::string_view url, Token token = {}) {
-        client_request r;
-        r.url = url;
-        return send(std::move(r), token);
+        return send({.url = std::string(url)}, std::move(token));
     }
     // Sends a POST request. Lifetime: `target` and `body` outlive the task.
     template <stoppable_token Token = never_stop_token>
     task<client_response> post(const io::endpoint& to, std::string_view target,
                                std::string_view body, Token token = {}) {
-        client_request r;
-        r.to = to;
-        r.target = target;
-        r.method = "POST";
-        r.body = body;
-        return send(std::move(r), token);
+        return send({.to = to, .target = target, .method = "POST", .body = body}, std::move(token));
     }
     template <stoppable_token Token = never_stop_token>
     task<client_response> post(std::string_view url, std::string_view body, Token token = {}) {
-        client_request r;
-        r.url = url;
-        r.method = "POST";
-        r.body = body;
-        return send(std::move(r), token);
+        return send({.method = "POST", .body = body, .url = std::string(url)}, std::move(token));
     }
+
     // Sends a request and gives its answer once the head has arrived; read() then gives the body. A
     // request body that is streamed, or larger than 16 KiB, is sent before that, unless the answer
     // refuses it. Lifetime: the request's views outlive the answer. Errors: as send();
     // invalid_argument for a sink. Cost: allocates the call.
     template <stoppable_token Token = never_stop_token>
-    task<client_answer> open(client_request r, Token token = {});
+    task<client_answer> open(client_request r, Token token = {}) {
+        return internal::client_tasks::open(core_, std::move(r), std::move(token));
+    }
     template <stoppable_token Token = never_stop_token>
     task<client_answer> open(std::string_view url, Token token = {}) {
-        client_request r;
-        r.url = url;
-        return open(std::move(r), token);
+        return open({.url = std::string(url)}, std::move(token));
     }
 
-    // Closes the kept connections. The destructor does so too, and therefore must run on the loop's
-    // thread while any are kept and the loop runs.
-    void close_idle() noexcept { idle_.clear(); }
-    std::size_t idle_connections() const noexcept { return idle_.size(); }
-    std::size_t connections_made() const noexcept { return made_; }
+    // Closes the kept connections.
+    void close_idle() noexcept { core_.close_idle(); }
+    std::size_t idle_connections() const noexcept { return core_.idle_connections(); }
+    std::size_t connections_made() const noexcept { return core_.made; }
 
 private:
-    friend class client_call;
-    friend class client_writer;
-    friend struct client_opened;
-    template <class Token>
-    task<client_response> send_on_loop(client_request r, Token token);
-    template <class Token>
-    task<client_answer> open_on_loop(client_request r, Token token);
-    template <class Token>
-    task<> finish(client_call& call, Token token);
-    std::unique_ptr<client_opened, client_opened_end> begin_open(client_request&& r);
-    static client_call& call_of(client_opened& opened) noexcept;
-    enum class connections : unsigned char { kept_or_new, new_only };
-    std::unique_ptr<client_connection> take(const io::endpoint* to, std::string_view name,
-                                            std::uint16_t port, connections which);
-    void keep(std::unique_ptr<client_connection> used) noexcept;
-    std::uint64_t random() noexcept;
-
-    io::context& loop_;
-    const client_options options_;
-    std::vector<std::unique_ptr<client_connection>> idle_;  // oldest first
-    std::size_t made_ = 0;
-    std::uint64_t random_;
-    std::shared_ptr<client_hosts> hosts_;  // if the connections to each host are limited
+    internal::client_core core_;
 };
-
-template <stoppable_token Token>
-task<client_response> client::send(client_request r, Token token) {
-    // The frame of a request that is on its loop has no room for the way there.
-    if (!loop_.is_current()) [[unlikely]]
-        co_return co_await send_on_loop(std::move(r), std::move(token));
-    client_call call(*this, r);
-    co_await finish(call, std::move(token));
-    co_return std::move(call.answer());
-}
-
-template <class Token>
-task<client_response> client::send_on_loop(client_request r, Token token) {
-    co_return co_await execution::starts_on(loop_.get_scheduler(),
-                                            send(std::move(r), std::move(token)));
-}
-
-template <stoppable_token Token>
-task<client_answer> client::open(client_request r, Token token) {
-    if (!loop_.is_current()) [[unlikely]]
-        co_return co_await open_on_loop(std::move(r), std::move(token));
-    auto opened = begin_open(std::move(r));
-    client_call& call = call_of(*opened);
-    co_await finish(call, std::move(token));
-    co_return client_answer(std::move(opened), std::move(call.answer()));
-}
-
-// Performs the call until it has its answer. The token stops it too.
-template <class Token>
-task<> client::finish(client_call& call, Token token) {
-    bool answered = false;
-    std::exception_ptr error;
-    {
-        const stop_callback_for_t<Token, client_call::on_stop> callback(token,
-                                                                        client_call::on_stop(call));
-        try {
-            answered = co_await call.perform();
-        } catch (...) {
-            error = std::current_exception();
-        }
-    }
-    co_await client_call::settled(call);
-    if (!answered && (call.stopped() || !error)) co_await execution::just_stopped();
-    if (error) std::rethrow_exception(error);
-}
-
-template <class Token>
-task<client_answer> client::open_on_loop(client_request r, Token token) {
-    co_return co_await execution::starts_on(loop_.get_scheduler(),
-                                            open(std::move(r), std::move(token)));
-}
 
 }  // namespace coppice::http

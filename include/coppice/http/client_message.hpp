@@ -1,4 +1,4 @@
-// What a client takes and gives: options, requests, and the heads of answers.
+// What a client takes and gives: options, requests, and answers, whole or read by pieces.
 #pragma once
 
 #include <coppice/base/clock.hpp>
@@ -18,6 +18,19 @@
 #include <vector>
 
 namespace coppice::http {
+
+namespace internal {
+
+class client_call;
+struct client_opened;
+struct client_tasks;
+// Ends the request on its loop, in this turn or a later one. That resets its connection unless all
+// was read.
+struct client_opened_end {
+    void operator()(client_opened* opened) const noexcept;
+};
+
+}  // namespace internal
 
 // Times and limits of a client; they apply to each request.
 struct client_options {
@@ -53,7 +66,7 @@ using body_sink = std::function<task<>(std::string_view piece)>;
 
 // What to ask. Lifetime: the texts that it views outlive the request.
 struct client_request {
-    io::endpoint to;                  // where the request is sent; not needed with `url`
+    io::endpoint to = {};             // where the request is sent; not needed with `url`
     std::string_view target = "/";    // the path and the query, percent-encoded
     std::string_view method = "GET";  // as it is sent; case matters
     std::string_view host = {};       // the Host field; "": the endpoint's text
@@ -92,7 +105,7 @@ public:
     std::string_view url() const noexcept { return url_; }
 
 private:
-    friend class client_call;
+    friend class internal::client_call;
     friend class client_answer;
     int status_ = 0;
     std::string head_;  // the field lines
@@ -108,8 +121,31 @@ public:
     std::string body() && noexcept { return std::move(body_); }
 
 private:
-    friend class client_call;
+    friend class internal::client_call;
     std::string body_;
+};
+
+// An answer whose body the caller reads as far as it wants. Nothing is received between reads, so a
+// slow reader slows its server. Threads: any, one at a time; the loop receives. Lifetime: the loop
+// outlives it, and the client outlives its reading. It may be moved and destroyed at any time,
+// except while read() is awaited. Destroying it before the body's end resets the connection.
+class client_answer : public client_head {
+public:
+    client_answer(client_answer&&) noexcept = default;
+    client_answer& operator=(client_answer&&) noexcept = default;
+
+    // Gives the next piece of the body, "" at its end and from then on. The view is valid until the
+    // next call. Errors: as those of the client, and then the same on every further call.
+    // client_options::body limits each wait. Cost: allocates only where the input grows.
+    task<std::string_view> read();
+
+private:
+    friend struct internal::client_tasks;
+    using request_in_flight = std::unique_ptr<internal::client_opened, internal::client_opened_end>;
+    client_answer(request_in_flight opened, client_head&& head) noexcept
+        : client_head(std::move(head)), opened_(std::move(opened)) {}
+
+    request_in_flight opened_;
 };
 
 }  // namespace coppice::http

@@ -2,6 +2,7 @@
 #pragma once
 // Values have the types of query parameters, including your own types; see request::query().
 
+#include <coppice/http/internal/parameter_value.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/uri.hpp>

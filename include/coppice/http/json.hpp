@@ -21,8 +21,9 @@
 // that nests more arrays and objects is refused with 400 before parse() sees it. So is text with
 // comments or strings in single quotes, which JSON does not have, though a parser may take them.
 
-#include <coppice/http/message.hpp>
-#include <coppice/http/parameters.hpp>
+#include <coppice/http/internal/json_body.hpp>
+#include <coppice/http/request.hpp>
+#include <coppice/http/response.hpp>
 #include <coppice/task/task.hpp>
 
 #include <concepts>
@@ -30,7 +31,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace coppice::http {
 
@@ -49,53 +49,6 @@ template <class T>
 concept json_writable = requires(const T& value) {
     { json_codec<T>::print(value) } -> std::convertible_to<std::string>;
 };
-
-namespace internal {
-
-struct nothing_thrown {};
-template <class Codec>
-struct malformed_of {
-    using type = nothing_thrown;
-};
-template <class Codec>
-    requires requires { typename Codec::malformed; }
-struct malformed_of<Codec> {
-    using type = typename Codec::malformed;
-};
-
-// Checks the Content-Type. Errors: status_error: 415 unless it says JSON in UTF-8; 400 for two such
-// fields.
-void require_json(const request& r);
-// Throws a status_error, 400, for a text that is not JSON of the expected form.
-[[noreturn]] void refuse_json();
-
-// Throws a status_error, 400, for a text that nests more than `depth_max` arrays and objects, or
-// that has '/' or '\'' outside strings. Cost: one pass over the text.
-void refuse_deep_json(std::string_view text, std::size_t depth_max);
-
-// Reads a whole body, for a handler declared with read_body(). Errors: status_error, 413, beyond
-// `bytes_max`; http::refused, as body_reader::read() and keep(); std::logic_error for a body that
-// was read from before.
-task<std::string> read_whole(request& r, std::size_t bytes_max);
-
-template <json_readable T>
-T parse_json(std::string_view text) {
-    if constexpr (requires { json_codec<T>::depth_max; }) {
-        internal::refuse_deep_json(text, json_codec<T>::depth_max);
-    }
-    std::optional<T> value;
-    try {
-        value = json_codec<T>::parse(text);
-    } catch (const status_error&) {
-        throw;  // even if `malformed` is one of its bases
-    } catch (const typename malformed_of<json_codec<T>>::type&) {
-        value.reset();
-    }
-    if (!value) internal::refuse_json();
-    return *std::move(value);
-}
-
-}  // namespace internal
 
 // Makes an answer whose body is `value` as JSON. Errors: what json_codec<T>::print() throws.
 template <json_writable T>

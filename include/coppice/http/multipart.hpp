@@ -22,7 +22,8 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/body.hpp>
-#include <coppice/http/message.hpp>
+#include <coppice/http/internal/multipart_state.hpp>
+#include <coppice/http/request.hpp>
 #include <coppice/task/task.hpp>
 
 #include <cstddef>
@@ -88,19 +89,8 @@ public:
     void finish() const;
 
 private:
-    enum class state : unsigned char {
-        preamble,
-        boundary,
-        one_dash,
-        padding,
-        line_feed,
-        last_padding,
-        last_line_feed,
-        fields,
-        content,
-        epilogue,
-        failed
-    };
+    using state = internal::multipart_state;
+
     bool find_delimiter(std::string_view& input);
     bool find_loose_boundary();
     bool step_behind_boundary(char byte);

@@ -17,7 +17,8 @@
 // waits for the end of its line, and what the whole head lacks (Host, a final chunked coding) waits
 // for the head's end.
 
-#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/http/internal/chunk_state.hpp>
+#include <coppice/http/internal/head_state.hpp>
 
 #include <array>
 #include <cstddef>
@@ -53,6 +54,8 @@ enum class method : unsigned char {
 namespace internal {
 
 inline constexpr std::size_t method_count = 10;
+template <class Scan>
+class head_machine;
 
 }  // namespace internal
 
@@ -119,7 +122,7 @@ public:
 
 private:
     template <class Scan>
-    friend class head_machine;
+    friend class internal::head_machine;
 
     std::string_view method_text_;
     std::string_view target_;
@@ -141,34 +144,6 @@ private:
 // same result. `out` is meaningful only after `complete`. Cost: O(bytes), no allocation. Calling it
 // again for every byte of a slow sender is quadratic; head_parser is not.
 parse_result parse_head(std::string_view bytes, request_head& out, const limits&) noexcept;
-
-namespace internal {
-
-// The state that a head_parser keeps between calls: where in the grammar the bytes so far ended.
-struct head_state {
-    enum class phase : unsigned char { start, verb, target, version, line, name, value };
-    phase at = phase::start;
-    bool host_seen = false;
-    bool coding_seen = false;     // any Transfer-Encoding
-    bool coding_unknown = false;  // one other than chunked
-    bool close_seen = false;
-    bool keep_alive_seen = false;
-    std::size_t token = 0;    // offset of the token that is being read
-    std::size_t scanned = 0;  // offset up to which the token's bytes are known to be good
-    std::size_t block = 0;    // offset of the first field line
-    std::size_t query = 0;    // offset of the target's first '?', or 0
-};
-
-// The same state machine for each instruction set that this processor has, the slowest first; the
-// last one is in use. For tests and benchmarks, which compare them. A fresh state begins a head.
-struct named_machine {
-    const char* name;
-    parse_result (*run)(std::string_view bytes, head_state& state, request_head& out,
-                        const limits&) noexcept;
-};
-std::span<const named_machine> head_machines() noexcept;
-
-}  // namespace internal
 
 // parse_head for heads that arrive in pieces: looks at each byte once.
 class head_parser {
@@ -220,33 +195,7 @@ public:
     result decode(std::span<char> bytes);
 
 private:
-    enum class state : unsigned char {
-        size_first,
-        size_digits,
-        size_lf,
-        extension_start,
-        extension_name,
-        extension_name_space,
-        extension_value_start,
-        extension_value,
-        extension_quoted,
-        extension_escape,
-        extension_quoted_end,
-        extension_value_space,
-        data,
-        data_cr,
-        data_lf,
-        trailer_start,
-        trailer_name,
-        trailer_value,
-        trailer_lf,
-        end_lf,
-        complete,
-        failed
-    };
-    static constexpr const char* bare_cr = "a CR is not followed by LF";
-    static constexpr const char* bad_extension = "a chunk extension is invalid";
-    static constexpr const char* too_large = "chunk extensions and trailer fields are too large";
+    using state = internal::chunk_state;
 
     bool framing(char byte);
     bool extension(char byte) noexcept;

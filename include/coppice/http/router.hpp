@@ -1,4 +1,4 @@
-// Routes: map a method and a path to a handler and the path's parameters; used by the server.
+// router: collects the handlers and filters of a server, each at a method and a pattern of paths.
 #pragma once
 // A pattern is '/' and segments: "/users", "/users/{id:int}", "/users/{name}", "/static/{path...}".
 //
@@ -16,157 +16,181 @@
 // that would be safe only after normalization are refused before any route is looked at (bad_path,
 // for a 400): a malformed escape, a NUL, and a segment "." or "..", also if escapes spell the dots
 // or the slashes next to them. No parameter, decoded, therefore leads upward or ends early.
-//
-// Threads: add() must not run concurrently with any other call; match() may run on any number of
-// threads.
 
-#include <coppice/base/internal/namespaces.hpp>
-#include <coppice/base/lifetime.hpp>
-#include <coppice/http/message.hpp>
+#include <coppice/http/handler.hpp>
+#include <coppice/http/internal/filter_task.hpp>
+#include <coppice/http/internal/route_scope.hpp>
+#include <coppice/http/internal/route_table.hpp>
 #include <coppice/http/parse.hpp>
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-namespace coppice::http::internal {
+namespace coppice::http {
 
-// A set of methods, for the Allow field.
-class method_set {
+class route_group;
+
+namespace internal {
+
+// The functions by which routers and groups take handlers and filters. They return the object on
+// which a chain of calls continues: a router by reference, and a group by value, since it may be a
+// temporary. Errors: std::invalid_argument for a malformed pattern, a pattern that exists, or a
+// filter that is null or an empty function; what allocation throws. Nothing has changed then.
+template <class Self, class Chained>
+class route_adder {
 public:
-    constexpr method_set() noexcept = default;
-    constexpr bool contains(method m) const noexcept { return (bits_ & bit(m)) != 0; }
-    constexpr bool empty() const noexcept { return bits_ == 0; }
-    constexpr void insert(method m) noexcept { bits_ |= bit(m); }
-    constexpr method_set& operator|=(method_set other) noexcept {
-        bits_ |= other.bits_;
+    // Adds a handler for one method at the pattern. A handler for GET also answers HEAD where HEAD
+    // has none.
+    Chained get(std::string_view pattern, handler h) {
+        return self().add(method::get, pattern, std::move(h));
+    }
+    Chained post(std::string_view pattern, handler h) {
+        return self().add(method::post, pattern, std::move(h));
+    }
+    Chained put(std::string_view pattern, handler h) {
+        return self().add(method::put, pattern, std::move(h));
+    }
+    Chained del(std::string_view pattern, handler h) {
+        return self().add(method::del, pattern, std::move(h));
+    }
+    Chained patch(std::string_view pattern, handler h) {
+        return self().add(method::patch, pattern, std::move(h));
+    }
+    Chained options(std::string_view pattern, handler h) {
+        return self().add(method::options, pattern, std::move(h));
+    }
+    Chained head(std::string_view pattern, handler h) {
+        return self().add(method::head, pattern, std::move(h));
+    }
+    // Adds a handler for every method that has no handler of its own at the pattern.
+    Chained any(std::string_view pattern, handler h) {
+        return self().add(std::nullopt, pattern, std::move(h));
+    }
+
+    // Adds a filter that is a task: a callable that takes (request&, next_handler) and returns a
+    // task<response>; see next.hpp. It filters the requests that a handler answers, including those
+    // of routes that were added earlier. The filter that was added first is the outermost.
+    template <filtering_function F>
+    Chained use(F&& function) {
+        std::shared_ptr<const filter_task_of<std::decay_t<F>>> made;
+        if (!is_empty_function<std::decay_t<F>>(function)) {
+            made = std::make_shared<const filter_task_of<std::decay_t<F>>>(
+                std::in_place, std::forward<F>(function));
+        }
+        self().add_filter(std::shared_ptr<const filter_task>(std::move(made)));
+        return self();
+    }
+    // Adds a filter that looks at heads before any filter that is a task begins, and at answers
+    // after all of those have ended. before() is called in the order in which filters were added,
+    // after() in the opposite order.
+    Chained use(std::shared_ptr<const filter> f) {
+        self().add_filter(std::move(f));
+        return self();
+    }
+
+    // Makes a group: routes with a common prefix, which may have parameters, and with filters of
+    // their own. The prefix "" makes a group at the same place. Errors: std::invalid_argument for a
+    // prefix that is not empty and does not begin with '/', or ends with it.
+    auto group(std::string_view prefix) { return self().make_group(prefix); }
+    // Makes a group at the same place with these filters: `routes.with(a, b).get("/x", handler)`.
+    template <class... Filters>
+    auto with(Filters&&... filters) {
+        auto made = self().make_group({});
+        (made.use(std::forward<Filters>(filters)), ...);
+        return made;
+    }
+
+private:
+    Self& self() noexcept { return static_cast<Self&>(*this); }
+};
+
+}  // namespace internal
+
+// Collects handlers before a server starts. Patterns: see above.
+class router : public internal::route_adder<router, router&> {
+public:
+    // Returns the filters for every request, in the order of use(). They also see requests that no
+    // handler answers.
+    const std::vector<std::shared_ptr<const filter>>& filters() const noexcept { return filters_; }
+    // Returns true if a filter that is not a task was added to this router or to a group.
+    bool has_filters() const noexcept { return has_filters_; }
+    // Returns true if a handler was declared with offload().
+    bool wants_pool() const noexcept { return wants_pool_; }
+
+    // Returns the handler for a request, or why there is none. Lifetime: `path` and this router
+    // outlive the result.
+    internal::route_match<handler> match(method verb, std::string_view path) const noexcept {
+        return routes_.match(verb, path);
+    }
+
+private:
+    friend class internal::route_adder<router, router&>;
+    friend class route_group;
+
+    router& add(std::optional<method> verb, std::string_view pattern, handler&& h) {
+        add_to(0, verb, pattern, std::move(h));
         return *this;
     }
-    friend constexpr bool operator==(method_set, method_set) noexcept = default;
-    // Returns the members that have a name, in the order of the enumeration: "GET, HEAD, POST".
-    std::string to_string() const;
+    void add_filter(std::shared_ptr<const filter> f) { add_filter_to(0, std::move(f)); }
+    void add_filter(std::shared_ptr<const internal::filter_task> f) {
+        add_filter_to(0, std::move(f));
+    }
+    route_group make_group(std::string_view prefix);
 
+    // Scopes are numbered; 0 is this router.
+    void make_own_scope();
+    std::size_t make_scope(std::size_t parent, std::string_view prefix);
+    void add_to(std::size_t scope, std::optional<method> verb, std::string_view pattern,
+                handler&& h);
+    void add_filter_to(std::size_t scope, std::shared_ptr<const filter> f);
+    void add_filter_to(std::size_t scope, std::shared_ptr<const internal::filter_task> f);
+    bool is_within(std::size_t scope, std::size_t outer) const noexcept;
+    template <class Filter>
+    void insert_filter(std::size_t scope, bool is_task, std::shared_ptr<const Filter> f,
+                       std::vector<std::shared_ptr<const Filter>> internal::filter_chain::* list);
+
+    // Handlers refer to the chains in the scopes, so the routes are destroyed first.
+    std::vector<std::unique_ptr<internal::route_scope>> scopes_;
+    internal::route_table<handler> routes_;
+    std::vector<std::size_t> scope_of_;  // by route
+    std::vector<std::shared_ptr<const filter>> filters_;
+    bool wants_pool_ = false;
+    bool has_filters_ = false;
+};
+
+// Routes of a router with a common prefix and filters of their own. The filters of the router and
+// of the enclosing groups come first. A request that no handler of the group answers (404, 405, the
+// answer to OPTIONS) passes only the filters of the router that are not tasks. Lifetime: the router
+// outlives the group, and is not moved before the group's last use.
+class route_group : public internal::route_adder<route_group, route_group> {
 private:
-    static constexpr std::uint16_t bit(method m) noexcept {
-        return static_cast<std::uint16_t>(1u << static_cast<unsigned>(m));
+    friend class router;
+    friend class internal::route_adder<route_group, route_group>;
+
+    route_group(router& of, std::size_t scope) noexcept : router_(&of), scope_(scope) {}
+    route_group& add(std::optional<method> verb, std::string_view pattern, handler&& h) {
+        router_->add_to(scope_, verb, pattern, std::move(h));
+        return *this;
     }
-    std::uint16_t bits_ = 0;
+    template <class Filter>
+    void add_filter(std::shared_ptr<const Filter> f) {
+        router_->add_filter_to(scope_, std::move(f));
+    }
+    route_group make_group(std::string_view prefix) {
+        return {*router_, router_->make_scope(scope_, prefix)};
+    }
+
+    router* router_;
+    std::size_t scope_;
 };
 
-enum class match_status : unsigned char { found, not_found, method_not_allowed, bad_path };
+inline route_group router::make_group(std::string_view prefix) {
+    return {*this, make_scope(0, prefix)};
+}
 
-// The part of a route table that does not depend on the handler's type: a tree of segments. Its
-// leaves are numbers of routes.
-class route_tree {
-public:
-    static constexpr std::uint32_t none = ~std::uint32_t{0};
-
-    // Adds a route for one method, or for every method that has none of its own at the pattern.
-    // Routes are numbered from 0 as they are added. Errors: std::invalid_argument, and no change,
-    // for a malformed pattern or a route that exists.
-    void add(method verb, std::string_view pattern) {
-        insert(static_cast<std::size_t>(verb), pattern);
-    }
-    void add_any(std::string_view pattern) { insert(any_slot, pattern); }
-
-    struct match_result {
-        match_status status = match_status::not_found;
-        std::uint32_t route = none;
-        method_set allowed;  // if method_not_allowed: the methods of the path
-        path_parameters parameters;
-    };
-    // Matches a path. Cost: no allocation. A path that is a pattern without parameters takes a
-    // look-up in a hash table. Other paths take O(segments * log(siblings)) without ambiguity,
-    // O(nodes) at worst.
-    match_result match(method, std::string_view path) const noexcept;
-
-private:
-    struct segment;
-    struct search;
-    // The routes that end at one place, by method.
-    static constexpr std::size_t any_slot = method_count;
-    struct leaf {
-        std::array<std::uint32_t, method_count + 1> routes;
-        leaf() noexcept { routes.fill(none); }
-    };
-    struct node {
-        std::vector<std::pair<std::string, std::uint32_t>> literals;  // sorted; text -> node
-        std::uint32_t integer = none;                                 // node after {:int}
-        std::uint32_t plain = none;                                   // node after {}
-        std::uint32_t rest = none;                                    // leaf of {...}
-        std::uint32_t end = none;  // leaf of patterns that end here
-    };
-    static constexpr auto text_of = [](const auto& literal) {
-        return std::string_view(literal.first);
-    };
-    // A pattern without parameters, and its leaf.
-    struct whole {
-        std::string path;
-        std::uint32_t end = none;
-    };
-    static std::size_t hash_of(std::string_view path) noexcept;
-    std::size_t place_of(std::string_view path) const noexcept;
-    void insert_whole(std::string_view path, std::uint32_t end);
-    static segment parse_segment(std::string_view pattern, std::string_view text, bool last);
-    void insert(std::size_t slot, std::string_view pattern);
-    std::uint32_t descend(std::uint32_t from, const segment&);
-
-    std::vector<node> nodes_ = std::vector<node>(1);
-    std::vector<leaf> leaves_;
-    // A hash table with linear probing. Its size is a power of two, and at most half of it is used.
-    std::vector<whole> wholes_ = std::vector<whole>(2);
-    std::size_t whole_count_ = 0;
-    std::vector<std::vector<std::string>>
-        names_;  // by route: the names of its parameters, in order
-};
-
-template <class Handler>
-struct route_match {
-    match_status status = match_status::not_found;
-    const Handler* handler = nullptr;  // not null if found
-    method_set allowed;                // if method_not_allowed: for the Allow field
-    path_parameters parameters;        // if found: the route's, by name
-};
-
-// Routes with handlers of one type. Adding routes does not move handlers.
-template <class Handler>
-class route_table {
-public:
-    // Adds a route. GET's handler also answers HEAD unless HEAD has its own. Errors:
-    // std::invalid_argument, and no change, for a malformed pattern or a route that exists.
-    void add(method verb, std::string_view pattern, Handler handler) {
-        handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
-        scope_exit undo([this] { handlers_.pop_back(); });
-        tree_.add(verb, pattern);
-        undo.dismiss();
-    }
-    // Adds a route for every method, unknown ones included, that has no handler of its own there.
-    void add_any(std::string_view pattern, Handler handler) {
-        handlers_.push_back(std::make_unique<Handler>(std::move(handler)));
-        scope_exit undo([this] { handlers_.pop_back(); });
-        tree_.add_any(pattern);
-        undo.dismiss();
-    }
-    // Matches a path. Lifetime: the result points into the table and into `path`. Cost: see
-    // route_tree::match.
-    route_match<Handler> match(method verb, std::string_view path) const noexcept {
-        const route_tree::match_result found = tree_.match(verb, path);
-        return {found.status,
-                found.route == route_tree::none ? nullptr : handlers_[found.route].get(),
-                found.allowed, found.parameters};
-    }
-    std::size_t size() const noexcept { return handlers_.size(); }
-    // Returns a handler by the number of its route; routes are numbered in the order of adding.
-    Handler& handler_at(std::size_t route) noexcept { return *handlers_[route]; }
-
-private:
-    route_tree tree_;
-    std::vector<std::unique_ptr<Handler>> handlers_;
-};
-
-}  // namespace coppice::http::internal
+}  // namespace coppice::http

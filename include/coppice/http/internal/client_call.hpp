@@ -1,87 +1,76 @@
-// client_call: one request of a client in flight, its connection, and its turn at a limited host.
+// client_call: one request of a client in flight, and the states that it goes through.
 #pragma once
-// A call repeats this cycle until it has an answer to give:
+// Each state has a file. Only the functions of that file enter the state.
 //
-//   aimed -> admitted -> connected -> asked -> answered        the head is the caller's
-//     ^  a redirect, a retry                    |
-//     +---- its body is dropped <---------------+
+//   state        file                what is pending             entered by
+//   aimed        client_route.cpp    nothing                     aim, follow, pause
+//   queued       client_turn.cpp     a turn at a limited host    admit
+//   connecting   client_connect.cpp  a connect                   connect
+//   asking       client_asking.cpp   a send and a receive        exchange
+//   receiving    client_body.cpp     a receive                   begin_body, give_to_sink
+//   delivering   client_body.cpp     the sink                    give_to_sink
+//   handed_over  client_body.cpp     a read() of the caller      begin_body
+//   dropping     client_body.cpp     a receive                   begin_body
+//   ended        client_call.cpp     nothing                     let_go
+//   pausing      client_retry.cpp    the delay before a retry    pause
+//
+// The course is in client_call.cpp. perform() repeats this cycle until an answer is the caller's:
+//
+//   aimed -> queued -> connecting -> asking -> receiving <-> delivering --+
+//     ^                                |-----> handed_over -------------->|
+//     |                                +-----> dropping ----------------->|
+//     |                                                                   v
+//     +<---- pausing <---- a retry ------------------------------------ ended
+//     +<------------------ a redirect <-----------------------------------+
+//
+// A call is queued only if connections are limited, and connects only if no kept connection leads
+// to its host. A kept connection that turns out to be closed leads from asking to connecting. A
+// lost connection leads from connecting or asking to ended.
+//
+// A large or streamed body is sent beside the states from asking on: `sending_` is set meanwhile
+// (client_sending.cpp). The remaining files know no states: client_request.cpp writes the request,
+// and client_head.cpp reads the head of the answer.
 //
 // Each wait, for a turn, a name, or a time, is for a sender that the call's environment can stop,
 // and that interrupt() ends through waiting_.
 
-#include <coppice/base/intrusive.hpp>
-#include <coppice/base/lifetime.hpp>
+#include <coppice/base/clock.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/deadline.hpp>
 #include <coppice/http/client_message.hpp>
-#include <coppice/http/url.hpp>
+#include <coppice/http/internal/client_core.hpp>
+#include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
-#include <coppice/io/socket.hpp>
 #include <coppice/stop/inplace.hpp>
+#include <coppice/task/task.hpp>
 
 #include <coroutine>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <unordered_map>
-#include <utility>
 
 namespace coppice::http {
 
-class client;
+class url;
 
-// An open connection, in use or kept.
-struct client_connection : immovable {
-    client_connection(io::context& loop, const io::endpoint& peer, std::string_view host,
-                      std::uint16_t port_of_host)
-        : socket(loop), to(peer), name(host), port(port_of_host) {}
+}  // namespace coppice::http
 
-    io::tcp::socket socket;
-    io::endpoint to;
-    std::string name;  // the host that was looked up; "": `to` was given
-    std::uint16_t port;
-    std::string input;  // received, not yet consumed
-    internal::time_point used{};
-    bool fresh = true;
-};
+namespace coppice::http::internal {
 
-// A call that waits for a connection to one host. It lies in the call's task.
-struct client_waiter : list_hook<> {
-    explicit client_waiter(class client_call& c) noexcept : call(&c) {}
-    client_call* call;
-};
-
-// The connections in use to one host.
-struct client_host {
-    struct client_hosts* all = nullptr;
-    const std::string* name = nullptr;  // its key in `all`
-    std::size_t in_use = 0;
-    intrusive_list<client_waiter> waiting;  // empty while in_use is below the maximum
-};
-
-// All hosts, if their connections are limited. Used on the loop.
-struct client_hosts {
-    std::size_t in_use_max = 0;
-    std::size_t hosts_max = 0;  // hosts that stay here without a connection in use
-    std::unordered_map<std::string, client_host> by_name;
-};
-
-// Where a request with a URL goes: at first, or after a redirect.
-struct client_route {
-    explicit client_route(http::url u) : url(std::move(u)) {}
-    http::url url;
-    io::endpoint to;     // unspecified: the host is looked up
-    std::string fields;  // what a redirect leaves of the request's fields
-};
+// The library's own: src/http/client_connection.hpp.
+struct client_host;
+struct client_route;
 
 // One request in flight, while it is awaited.
 class client_call : io::timer_entry {
 public:
     // How the answer's body is given.
     enum class bodies : unsigned char { whole, by_pieces };
-    client_call(client& owner, const client_request& r, bodies how = bodies::whole) noexcept;
+    client_call(client_core& owner, const client_request& r, bodies how = bodies::whole) noexcept;
     ~client_call();
 
     // Gives true, with the answer in answer(), or false if its awaiter has stopped it. A stop
@@ -124,6 +113,19 @@ public:
 
 private:
     friend class client_writer;
+    friend struct client_host;
+    enum class state : unsigned char {
+        aimed,
+        queued,
+        connecting,
+        asking,
+        receiving,
+        delivering,
+        handed_over,
+        dropping,
+        pausing,
+        ended,
+    };
     enum class outcome : unsigned char { answered, redirected, failed };
     enum class step : unsigned char { piece, more, end };
     struct posted_stop : io::operation {
@@ -131,79 +133,95 @@ private:
         static void arrive(operation* op) noexcept;
         client_call& call;
     };
-    void stop() noexcept;
-    void interrupt() noexcept;
-    static void expired(io::timer_entry* entry) noexcept;
-    void limit(internal::duration time) noexcept;
-    void unlimit() noexcept;
-    [[noreturn]] void fail(std::error_code error, const char* what) const;
 
-    // client.cpp
-    task<bool> perform_in_time(internal::duration total);
+    // client_call.cpp: the course, what ends it early, and the limit of each wait.
+    task<bool> perform_in_time(duration total);
     task<bool> perform_until_stopped();
     task<bool> request();
     task<> ask();
     task<bool> attempt(bool may_fail);
+    outcome judge();
+    void stop() noexcept;
+    void interrupt() noexcept;
+    static void expired(io::timer_entry* entry) noexcept;
+    void limit(duration time) noexcept;
+    void unlimit() noexcept;
     task<bool> until_interrupted(task<> work);
-    task<> connect_by_name(std::error_code& ec);
+    task<> wait(duration time);
     void let_go() noexcept;
+    [[noreturn]] void fail(std::error_code error, const char* what) const;
 
-    // client_route.cpp
+    // client_route.cpp: aimed
     void aim();
     void aim_at(const url& at);
     url current_url() const;
-    outcome judge();
-    bool may_repeat() const noexcept;
-    bool answer_repeats();
     bool becomes_get() const noexcept;
     bool answer_redirects();
     void follow();
     std::string remaining_fields(bool other_origin, bool without_body) const;
-    std::optional<internal::duration> retry_after() const;
-    bool before_deadline(internal::duration time) const noexcept;
-    internal::duration next_delay() noexcept;
-    task<> wait(internal::duration time);
+
+    // client_turn.cpp: queued
     task<> admit();
     void release() noexcept;
+
+    // client_connect.cpp: connecting
+    task<> connect();
+    task<> connect_by_name(std::error_code& ec);
 
     // client_request.cpp
     void write_request();
     bool body_apart() const noexcept;
+
+    // client_asking.cpp: asking
     task<bool> exchange();
+    task<bool> receive_answer();
+    task<bool> receive_head();
+    task<bool> receive_more();
+
+    // client_sending.cpp
     task<bool> send_body(inplace_stop_token enough);
     task<bool> send_pieces();
     task<bool> send_piece(std::string_view piece);
     task<bool> send_output();
 
-    // client_answer.cpp
-    task<bool> receive_answer();
-    task<bool> receive_head();
+    // client_head.cpp
+    void check_beginning(std::string_view news) const;
+    void read_head(std::string_view head);
+    void read_framing_field(std::string_view name, std::string_view value);
+
+    // client_body.cpp: receiving, delivering, handed_over, dropping
     void begin_body();
     task<> receive_body();
+    task<> deliver(std::string_view piece);
+    task<> give_to_sink(std::string_view piece);
     task<> drop_body();
     task<std::string_view> next_piece();
     void break_off(std::error_code error, std::string_view what);
     step next_step(std::string_view& piece);
     step next_chunk(std::string_view& piece);
     void end_of_stream();
-    task<> deliver(std::string_view piece);
-    task<> give_to_sink(std::string_view piece);
-    task<bool> receive_more();
     void finish();
     bool collects() const noexcept;
-    void check_beginning(std::string_view news) const;
-    void read_head(std::string_view head);
-    void read_framing_field(std::string_view name, std::string_view value);
 
-    client& client_;
+    // client_retry.cpp: pausing
+    bool may_repeat() const noexcept;
+    bool answer_repeats();
+    std::optional<duration> retry_after() const;
+    bool before_deadline(duration time) const noexcept;
+    duration next_delay() noexcept;
+    task<> pause(duration time);
+
+    client_core& client_;
     io::context& loop_;
     const client_request& request_;
     const bodies how_;
+    state state_ = state::aimed;
+    outcome outcome_ = outcome::answered;
     inplace_stop_token outer_;  // the awaiter's, as is the deadline
     execution::instant deadline_ = execution::instant::never();
-    internal::time_point end_ = internal::time_point::max();  // the end of its total time
+    time_point end_ = time_point::max();  // the end of its total time
 
-    // Where and what is asked: from the request or from a redirect.
+    // Aimed: where and what is asked, from the request or from a redirect.
     std::unique_ptr<client_route> route_;  // only for a request with a URL
     const io::endpoint* to_ = nullptr;
     std::string_view name_;  // the host's, if it is looked up
@@ -213,50 +231,55 @@ private:
     std::string_view method_;
     std::string_view fields_;
     bool without_body_ = false;  // a redirect has turned it into a GET
-
     std::size_t redirects_left_ = 0;
+
+    // Pausing.
     std::size_t retries_left_ = 0;
-    internal::duration delay_{};  // before the next try; grows
-    internal::duration asked_delay_{};
+    duration delay_{};  // before the next try; grows
+    duration asked_delay_{};
     bool lost_ = false;  // the connection was lost before a byte of an answer
 
-    client_host* host_ = nullptr;  // where this call has a connection, if they are limited
+    // Queued: the host at which this call has a place, if places are limited.
+    client_host* host_ = nullptr;
     inplace_stop_source* waiting_ = nullptr;  // of until_interrupted()
 
+    // From connecting to ended.
     std::unique_ptr<client_connection> connection_;
+
+    // Asking, and sending.
     std::string output_;
-    client_response answer_;
-    // The answer's framing.
-    std::optional<std::uint64_t> length_;
-    bool chunked_ = false;
-    bool closes_ = false;
-    bool version_1_0_ = false;
-    bool keep_alive_ = false;
-    // Its body.
-    std::optional<chunk_decoder> decoder_;
-    std::uint64_t left_ = 0;    // bytes of a body that is not chunked
-    std::size_t consumed_ = 0;  // bytes of the input, taken by the piece that was given last
-    bool last_chunk_ = false;
-    std::error_code broken_;  // what read() has thrown, and throws from then on
-    std::string broken_by_;
-    outcome outcome_ = outcome::answered;
-    std::size_t collected_ = 0;
-    std::error_code ended_by_;  // none: the stream ended properly
     std::error_code send_error_;
     std::size_t sent_ = 0;  // bytes of the last piece
     std::optional<inplace_stop_source>
         enough_;            // stops a body that is sent while the answer is received
     bool sending_ = false;  // such a body is being sent, and enough_ may be asked to stop
-    bool head_received_ = false;
-    bool heard_ = false;  // a byte of an answer has arrived
-    bool in_sink_ = false;
+    bool heard_ = false;    // a byte of an answer has arrived
 
+    // The answer, and its framing.
+    client_response answer_;
+    std::optional<std::uint64_t> length_;
+    bool chunked_ = false;
+    bool closes_ = false;
+    bool version_1_0_ = false;
+    bool keep_alive_ = false;
+
+    // Its body.
+    std::optional<chunk_decoder> decoder_;
+    std::uint64_t left_ = 0;    // bytes of a body that is not chunked
+    std::size_t consumed_ = 0;  // bytes of the input, taken by the piece that was given last
+    std::size_t collected_ = 0;
+    bool last_chunk_ = false;
+    std::error_code ended_by_;  // none: the stream ended properly
+    std::error_code broken_;    // what read() has thrown, and throws from then on
+    std::string broken_by_;
+
+    // What ends the call early.
     posted_stop posted_operation_{*this};
     std::coroutine_handle<> waiter_;
     bool posted_ = false;  // written by the callback, read when the callback is gone
     bool arrived_ = false;
     bool stopped_ = false;
-    bool late_ = false;
+    bool late_ = false;  // a limit has passed
 };
 
-}  // namespace coppice::http
+}  // namespace coppice::http::internal

@@ -13,6 +13,9 @@ namespace coppice::http::internal {
 template <class T>
 inline constexpr char value_key = 0;
 
+// Throws std::out_of_range: get() asked for a type of which no filter has set a value.
+[[noreturn]] void refuse_unset_value();
+
 // A list, since there are few values. They are destroyed in the reverse order of their setting, so
 // a value may refer to an earlier one. Threads: one at a time.
 class request_values {
@@ -32,9 +35,18 @@ public:
     // Returns the value of that type, or nullptr if none is set.
     template <class T>
     T* find() const noexcept {
+        static_assert(std::is_same_v<T, std::decay_t<T>>, "values are kept by their plain type");
         node_base* n = first_.get();
         while (n != nullptr && n->key != &value_key<T>) n = n->next.get();
         return n == nullptr ? nullptr : &static_cast<node<T>*>(n)->value;
+    }
+
+    // Returns the value of that type. Errors: std::out_of_range if none is set.
+    template <class T>
+    T& get() const {
+        T* const value = find<T>();
+        if (value == nullptr) refuse_unset_value();
+        return *value;
     }
 
 private:
@@ -57,8 +69,5 @@ private:
 
     std::unique_ptr<node_base> first_;
 };
-
-// Throws std::out_of_range: get() asked for a type of which no filter has set a value.
-[[noreturn]] void refuse_unset_value();
 
 }  // namespace coppice::http::internal

@@ -1,0 +1,50 @@
+// client_core: what the requests of one client share: its options and its connections.
+#pragma once
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/http/client_message.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/io/endpoint.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace coppice::http::internal {
+
+// Both are the library's own: src/http/client_connection.hpp.
+struct client_connection;
+struct client_hosts;
+
+// Threads: the loop's. Lifetime: outlives its calls.
+class client_core : immovable {
+public:
+    enum class connections : unsigned char { kept_or_new, new_only };
+
+    // Errors: std::invalid_argument for an option out of its range.
+    client_core(io::context& owner, client_options o);
+    ~client_core();
+
+    // Takes a kept connection to the endpoint, or to the host if `name` is not "". Without one, it
+    // makes a connection that is still to be connected.
+    std::unique_ptr<client_connection> take(const io::endpoint* to, std::string_view name,
+                                            std::uint16_t port, connections which);
+    // Keeps a connection for later requests. Closes the oldest if there are too many.
+    void keep(std::unique_ptr<client_connection> used) noexcept;
+    void close_idle() noexcept;
+    std::size_t idle_connections() const noexcept { return idle_.size(); }
+    std::uint64_t random() noexcept;
+
+    io::context& loop;
+    const client_options options;
+    const std::shared_ptr<client_hosts> hosts;  // if the connections to each host are limited
+    std::size_t made = 0;                       // connections
+
+private:
+    std::vector<std::unique_ptr<client_connection>> idle_;  // oldest first
+    std::uint64_t random_;
+};
+
+}  // namespace coppice::http::internal

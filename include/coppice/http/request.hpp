@@ -1,0 +1,162 @@
+// Requests as handlers and filters see them.
+#pragma once
+
+#include <coppice/base/clock.hpp>
+#include <coppice/http/internal/parameter_value.hpp>
+#include <coppice/http/internal/request_origin.hpp>
+#include <coppice/http/internal/request_values.hpp>
+#include <coppice/http/parameters.hpp>
+#include <coppice/http/parse.hpp>
+#include <coppice/http/uri.hpp>
+#include <coppice/stop/inplace.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace coppice::io {
+class context;
+struct endpoint;
+}  // namespace coppice::io
+
+namespace coppice::http {
+
+class body_reader;
+class next_handler;
+
+// What a handler gets. It can be moved but not copied, since it owns the values that filters have
+// set. Lifetime: it holds views; the head, the body, and the route table outlive it.
+class request {
+public:
+    // Makes a request of a parsed head. A test may leave out the body, the route, and the server.
+    request(const request_head& head, std::string_view body, const path_parameters& parameters = {},
+            const internal::request_origin* origin = nullptr) noexcept
+        : head_(&head), origin_(origin), body_(body), parameters_(parameters) {}
+
+    // What was sent: the head, its parts (see request_head), and the body.
+    const request_head& head() const noexcept { return *head_; }
+    method verb() const noexcept { return head_->verb(); }
+    std::string_view target() const noexcept { return head_->target(); }
+    std::string_view path() const noexcept { return head_->path(); }
+    std::string_view body() const noexcept { return body_; }
+    // Returns the value of the first field of that name. Case is ignored.
+    std::optional<std::string_view> find(std::string_view name) const noexcept {
+        return head_->find(name);
+    }
+    // Returns what the route's pattern has captured.
+    const path_parameters& parameters() const noexcept { return parameters_; }
+
+    // Returns the token that is requested when the client has gone away, when the deadline has
+    // passed, or when the server cuts off. The request is made on the loop's thread. It is never
+    // made for a request that came from no server.
+    inplace_stop_token stop_token() const noexcept {
+        return origin_ == nullptr ? inplace_stop_token() : origin_->stop;
+    }
+    // Returns the time at which the answer must be made. A read() of incoming() moves it later by
+    // the time that it has waited for the client. Threads: not during a read() on another thread.
+    internal::time_point deadline() const noexcept {
+        return origin_ == nullptr ? internal::time_point::max() : origin_->deadline;
+    }
+    // Returns the loop that owns the connection. Errors: a request that came from no server stops
+    // the process.
+    io::context& loop() const noexcept;
+    // Returns the time of day of the server, which is the simulation's time in a simulation.
+    // Threads: any.
+    std::chrono::sys_seconds wall_time() const noexcept;
+    // Returns the client's address. After the client is gone it returns the address only if it was
+    // asked for before; otherwise, and for a request that came from no server, the address is
+    // unspecified. Threads: any. Cost: a lock; the first call also makes a system call.
+    io::endpoint peer() const noexcept;
+    // Returns the body as it arrives, for handlers declared with read_body(); body() is "" there.
+    // Errors: any other request stops the process.
+    body_reader& incoming() const noexcept;
+    // Returns the first trailer field of that name, after a chunked body that has been read to its
+    // end. A trailer never changes what a field of the head says (RFC 9110 section 6.5.1).
+    std::optional<std::string_view> trailer(std::string_view name) const noexcept;
+
+    // Returns the query parameter as sent: "" for a name without a value, nothing if it is absent.
+    std::optional<std::string_view> query(std::string_view name) const noexcept {
+        return query_value(head_->query(), name);
+    }
+    // Returns the first query parameter of that name as a T: std::string (decoded, '+' is a space),
+    // std::string_view (as sent), an integer, bool ("true", "1", "false", "0"), a finite
+    // floating-point number, or a type with `bool parse_parameter(std::string_view, T&)` in its
+    // namespace, which gets the decoded text. Returns nothing if the parameter is absent or is not
+    // a T. query(name), require_query() and optional_query() tell the two apart.
+    template <class T>
+    std::optional<T> query(std::string_view name) const {
+        return internal::value_of<T>(query(name), internal::plus_sign::space);
+    }
+    // Returns a parameter that must be present. Errors: status_error, 400 with the parameter's
+    // name, if it is absent or is not a T.
+    template <class T>
+    T require_query(std::string_view name) const {
+        return internal::require_value<T>("query", name, query(name), internal::plus_sign::space);
+    }
+    // Returns a parameter that may be absent, or nothing. Errors: status_error, 400, if it is not a
+    // T.
+    template <class T>
+    std::optional<T> optional_query(std::string_view name) const {
+        return internal::optional_value<T>("query", name, query(name), internal::plus_sign::space);
+    }
+    // Returns every query parameter of that name, in order. Errors: status_error, 400, if one is
+    // not a T.
+    template <class T = std::string>
+    std::vector<T> query_all(std::string_view name) const {
+        return internal::all_query_values<T>(head_->query(), name);
+    }
+    // Returns the path parameter as a T; see query(). Returns nothing if the route has no parameter
+    // of that name, or if it is not a T.
+    template <class T = std::string>
+    std::optional<T> parameter(std::string_view name) const {
+        return internal::value_of<T>(parameters_.find(name), internal::plus_sign::literal);
+    }
+    // Returns the path parameter as a T. Errors: status_error, 400, if it is not a T;
+    // std::out_of_range if the route has no parameter of that name.
+    template <class T = std::string>
+    T require_parameter(std::string_view name) const {
+        return internal::require_path_value<T>(name, parameters_.find(name));
+    }
+
+    // Hands a value to the later filters and the handler of this request. A request holds one value
+    // of each type; a second one replaces the first. The value is destroyed with the request, also
+    // if the request is stopped. It is destroyed before the producer of a streamed body begins, as
+    // are the locals of filters and handlers, so the producer must own what it needs. Errors: what
+    // moving the value throws, and std::bad_alloc; nothing has changed then. Cost: one allocation.
+    template <class T>
+    T& set(T value) {
+        return values_.set<T>(std::move(value));
+    }
+    // Returns the value of that type, or nullptr if none was set.
+    template <class T>
+    T* find() noexcept {
+        return values_.find<T>();
+    }
+    template <class T>
+    const T* find() const noexcept {
+        return values_.find<T>();
+    }
+    // Returns a value that a filter must have set. Errors: std::out_of_range if none has.
+    template <class T>
+    T& get() {
+        return values_.get<T>();
+    }
+    template <class T>
+    const T& get() const {
+        return values_.get<T>();
+    }
+
+private:
+    friend class next_handler;
+
+    const request_head* head_;
+    const internal::request_origin* origin_;
+    std::string_view body_;
+    path_parameters parameters_;
+    internal::request_values values_;
+};
+
+}  // namespace coppice::http

@@ -1,0 +1,43 @@
+// The state connecting of a client's request.
+#include <coppice/exec/just.hpp>
+#include <coppice/http/internal/client_call.hpp>
+#include <coppice/token/use_await.hpp>
+
+#include <string_view>
+#include <system_error>
+
+#include "client_connection.hpp"
+
+namespace coppice::http::internal {
+
+// Connects a new connection. Errors: those of connecting; lost_ says if a retry may help.
+task<> client_call::connect() {
+    state_ = state::connecting;
+    limit(client_.options.connect);
+    ++client_.made;
+    std::error_code ec;
+    if (name_.empty()) {
+        co_await connection_->socket.connect(*to_, use_await[ec]);
+    } else {
+        co_await connect_by_name(ec);
+    }
+    if (ec) {
+        lost_ = !stopped();
+        fail(ec, "connect");
+    }
+}
+
+// While the name is looked up and its addresses are raced there is no socket to close.
+task<> client_call::connect_by_name(std::error_code& ec) {
+    const auto connecting = [](io::tcp::socket& s, std::string_view name, std::uint16_t port,
+                               std::error_code& error) -> task<> {
+        co_await s.connect(name, port, use_await[error]);
+    };
+    const bool ended =
+        co_await until_interrupted(connecting(connection_->socket, name_, port_, ec));
+    if (ended) co_return;
+    if (!late_ && !stopped_) co_await execution::just_stopped();
+    ec = std::make_error_code(std::errc::operation_canceled);
+}
+
+}  // namespace coppice::http::internal
