@@ -105,7 +105,7 @@ struct serving_loop : immovable {
     }
     // Returns the workers to which the handler's awaited work may be forked, or nullptr.
     const fork_team* team_of(const handler& h) const noexcept {
-        return on_pool(h) ? execution::team_of(shared.pool->get_scheduler()) : nullptr;
+        return on_pool(h) ? execution::internal::team_of(shared.pool->get_scheduler()) : nullptr;
     }
 
     // Closes idle connections, and gives the others until `hard_stop` has passed.

@@ -151,7 +151,7 @@ public:
         execution::set_stopped(static_cast<Rcvr&&>(state_->rcvr));
     }
     constexpr child_env_t<Rcvr> get_env() const noexcept {
-        return execution::child_env(std::as_const(state_->rcvr));
+        return internal::child_env(std::as_const(state_->rcvr));
     }
 
 protected:

@@ -94,8 +94,8 @@ struct into_variant_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<into_variant_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>>();
+        return internal::transform_if_valid<into_variant_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>>();
     }
 };
 template <class Child>

@@ -125,8 +125,8 @@ struct stopped_as_optional_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<stopped_as_optional_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>>();
+        return internal::transform_if_valid<stopped_as_optional_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>>();
     }
 };
 template <class Child>
@@ -165,8 +165,8 @@ struct stopped_as_error_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<stopped_as_error_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>, Error>();
+        return internal::transform_if_valid<stopped_as_error_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>, Error>();
     }
 };
 template <class Error, class Child>

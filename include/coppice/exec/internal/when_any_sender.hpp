@@ -87,7 +87,7 @@ struct when_any_sender {
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Sigs = decltype(signatures<Self, Env...>(std::index_sequence_for<Children...>()));
-        return execution::transform_if_valid<when_any_delivered, Sigs>();
+        return internal::transform_if_valid<when_any_delivered, Sigs>();
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && -> when_any_operation<Rcvr, Children...> {

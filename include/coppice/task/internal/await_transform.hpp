@@ -75,7 +75,7 @@ concept awaited_affine =
     std::constructible_from<std::decay_t<Value>, Value> && callable<affine_t, Value> &&
     awaited_in<call_result_t<affine_t, Value>, Promise>;
 template <class Value, class Promise>
-using direct_result_t = resume_result_t<decltype(execution::awaiter_of(
+using direct_result_t = resume_result_t<decltype(internal::awaiter_of(
     std::declval<call_result_t<as_awaitable_t, Value, Promise&>>()))>;
 template <class Value, class Promise>
 using affine_result_t =
@@ -92,7 +92,7 @@ class affine_or_direct : immovable {
     struct direct : immovable {
         direct(Value&& value, Promise& promise)
             : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
-              awaiter(execution::awaiter_of(static_cast<direct_type&&>(awaitable))) {}
+              awaiter(internal::awaiter_of(static_cast<direct_type&&>(awaitable))) {}
         direct_type awaitable;
         direct_awaiter awaiter;
     };

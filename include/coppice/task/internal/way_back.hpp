@@ -139,7 +139,7 @@ struct awaited_value : immovable {
 
     awaited_value(Value&& value, Promise& promise)
         : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
-          awaiter(execution::awaiter_of(static_cast<awaitable_type&&>(awaitable))) {}
+          awaiter(internal::awaiter_of(static_cast<awaitable_type&&>(awaitable))) {}
     // Suspends `given`. Substitutes `self` where `given` is to be resumed without a stop. If
     // `transfers`, returns the coroutine to resume next; otherwise returns true if the task stays
     // suspended.
@@ -185,15 +185,15 @@ bool ends_on(const std::remove_cvref_t<Value>& value, const Env& env, const Sch&
     } else if constexpr (sender_in<Value, Env>) {
         using Sigs = completion_signatures_of_t<Value, Env>;
         return (Sigs::count_of(set_value) == 0 ||
-                execution::completes_on<set_value_t>(attrs(), env, sch)) &&
+                internal::completes_on<set_value_t>(attrs(), env, sch)) &&
                (Sigs::count_of(set_error) == 0 ||
-                execution::completes_on<set_error_t>(attrs(), env, sch)) &&
+                internal::completes_on<set_error_t>(attrs(), env, sch)) &&
                (Sigs::count_of(set_stopped) == 0 ||
-                execution::completes_on<set_stopped_t>(attrs(), env, sch));
+                internal::completes_on<set_stopped_t>(attrs(), env, sch));
     } else {
-        return execution::completes_on<set_value_t>(attrs(), env, sch) &&
-               execution::completes_on<set_error_t>(attrs(), env, sch) &&
-               execution::completes_on<set_stopped_t>(attrs(), env, sch);
+        return internal::completes_on<set_value_t>(attrs(), env, sch) &&
+               internal::completes_on<set_error_t>(attrs(), env, sch) &&
+               internal::completes_on<set_stopped_t>(attrs(), env, sch);
     }
 }
 
