@@ -135,7 +135,7 @@ struct serving_loop : immovable {
         explicit answer_group(serving_loop& l) noexcept : operation(&end), loop(l) {}
         static void end(operation* op) noexcept;
         serving_loop& loop;
-        io::operation_queue senders;  // of exchanges
+        io::internal::operation_queue senders;  // of exchanges
         unsigned size = 0;
         unsigned size_max = 1;  // small while handlers are slow
         bool deferred = false;
