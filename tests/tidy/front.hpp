@@ -87,7 +87,7 @@ inline constexpr seam seams[] = {
     {"token", "exec/internal/allocate.hpp", "which allocator an operation takes"},
     {"token", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
     {"token", "exec/internal/starting.hpp", "starts without growing the stack"},
-    {"token", "task/internal/transfer.hpp", "symmetric transfer, as tasks do it"},
+    {"token", "task/internal/suspension.hpp", "an await that may not suspend, as tasks do it"},
 };
 
 inline void foreign_backs(const tree& files, findings& out) {

@@ -22,8 +22,8 @@
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/internal/refused_await.hpp>
 #include <coppice/task/internal/changed_scheduler.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/task_context.hpp>
-#include <coppice/task/internal/transfer.hpp>
 #include <coppice/task/internal/way_back.hpp>
 
 #include <concepts>
@@ -116,7 +116,8 @@ public:
         }
     }
     bool await_ready() { return is_direct_ ? direct_.awaiter.await_ready() : false; }
-    // The return type depends on the compiler, and so does the name of the function: transfer.hpp.
+    // The return type depends on the compiler, and so does the name of the function:
+    // suspension.hpp.
     template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> h) {
         using result = decltype(direct_.awaiter.await_suspend(h));

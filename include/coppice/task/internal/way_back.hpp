@@ -13,6 +13,7 @@
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/as_awaitable.hpp>
 #include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/task_context.hpp>
 #include <coppice/task/internal/transfer.hpp>
 
@@ -235,7 +236,8 @@ public:
         return is_direct_ ? static_cast<bool>(direct_.awaiter.await_ready())
                           : static_cast<bool>(away_.awaited.awaiter.await_ready());
     }
-    // The return type depends on the compiler, and so does the name of the function: transfer.hpp.
+    // The return type depends on the compiler, and so does the name of the function:
+    // suspension.hpp.
     template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> task) {
         if (is_direct_) return direct_.template suspend<transfers>(task, task);
