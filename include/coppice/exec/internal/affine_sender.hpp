@@ -78,6 +78,7 @@ private:
     bool stops_here_;
 };
 
+// Keeps the child's completion, and delivers it here or moves it to the start scheduler first.
 template <class State, class Rcvr>
 class affine_receiver : public passing_receiver<State, Rcvr> {
 public:
