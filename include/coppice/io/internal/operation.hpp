@@ -21,6 +21,7 @@ struct operation : immovable {
     void (*complete)(operation*) noexcept;
     operation* next = nullptr;  // used by the queue that holds the operation
 };
+// Operations that wait for a turn, oldest first.
 using operation_queue = intrusive_queue<operation, &operation::next>;
 
 // The order matters: reading operations first, then writing ones, then operations on files.
