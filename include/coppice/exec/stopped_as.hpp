@@ -14,7 +14,7 @@ struct stopped_as_optional_t : sender_adaptor_closure<stopped_as_optional_t> {
     constexpr auto operator()(Sndr&& sndr) const {
         using result = internal::stopped_as_optional_sender<std::decay_t<Sndr>>;
         static_assert(pipeline_check<result>::done);
-        return result(internal::construct_each(), static_cast<Sndr&&>(sndr));
+        return result(decltype(result::data)(), static_cast<Sndr&&>(sndr));
     }
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }
 };

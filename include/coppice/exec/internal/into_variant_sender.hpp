@@ -99,6 +99,7 @@ struct into_variant_algorithm {
     }
 };
 template <class Child>
-using into_variant_sender = dataless_adaptor<into_variant_algorithm, Child>;
+using into_variant_sender =
+    adaptor_sender<into_variant_algorithm, no_data<into_variant_algorithm>, Child>;
 
 }  // namespace coppice::execution::internal

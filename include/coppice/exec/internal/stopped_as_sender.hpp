@@ -130,7 +130,8 @@ struct stopped_as_optional_algorithm {
     }
 };
 template <class Child>
-using stopped_as_optional_sender = dataless_adaptor<stopped_as_optional_algorithm, Child>;
+using stopped_as_optional_sender =
+    adaptor_sender<stopped_as_optional_algorithm, no_data<stopped_as_optional_algorithm>, Child>;
 
 template <class Sigs, class Error>
 struct stopped_as_error_signatures;
