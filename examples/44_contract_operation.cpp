@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <future>
+#include <mutex>
 
 using namespace coppice;
 namespace ex = coppice::execution;
@@ -23,8 +24,11 @@ public:
         : contract_(group.create_contract([this] { serve(); })) {}
 
     void ask(request& r) noexcept {
-        (void)requests_.push(r);  // it never sleeps: nobody is to be woken
-        contract_.schedule();     // one bit: pending already, or about to be
+        {
+            const std::lock_guard lock(mutex_);
+            requests_.push_back(&r);
+        }
+        contract_.schedule();  // one bit: pending already, or about to be
     }
     // When the contract is gone: awaitable, and a sender.
     auto close() noexcept {
@@ -35,13 +39,16 @@ public:
 
 private:
     void serve() noexcept {
-        for (request* r = requests_.take(); r != nullptr;) {
-            request* const next = r->next;
+        while (request* const r = next()) {
             std::move(r->done)(no_error, r->number * 2);  // *r may be gone
-            r = next;
         }
     }
-    io::mailbox<request> requests_;
+    request* next() noexcept {
+        const std::lock_guard lock(mutex_);
+        return requests_.pop_front();
+    }
+    std::mutex mutex_;
+    intrusive_queue<request, &request::next> requests_;
     work_contract contract_;
 };
 // [/station]

@@ -51,7 +51,7 @@ public:
 // The connection belongs to its loop. While `away_` is set, a thread of the pool answers its batch,
 // and may send. The loop then neither closes the socket nor touches the exchange; it only requests
 // stops.
-class connection : public list_hook<connection_list>, io::ring_operation {
+class connection : public list_hook<connection_list>, io::internal::ring_operation {
 public:
     // Serves a connection until either side ends it. Returns false if there is no memory for it.
     static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;

@@ -170,7 +170,7 @@ struct alignas(64) exchange : io::timer_entry {
     connection* owner = nullptr;  // nullptr: it is free, and its timer means nothing
     time_point deadline{};        // when the owner's state has to end
     time_point armed_for{};       // when the timer will check the deadline
-    struct sending : io::ring_operation {
+    struct sending : io::internal::ring_operation {
         explicit sending(exchange& e) noexcept : ring_operation(nullptr, io::opcode::send), of(e) {}
         exchange& of;
     };

@@ -131,7 +131,7 @@ void serving_loop::send_group() noexcept {
         return *static_cast<exchange::sending*>(op)->of.owner;
     };
     // First all the system calls, then what follows them: each kind of code stays in the caches.
-    io::operation_queue done;
+    io::internal::operation_queue done;
     while (io::operation* const op = group.senders.pop_front()) {
         if (owner_of(op).start_sending()) done.push_back(op);
     }

@@ -107,7 +107,7 @@ struct serving_loop : immovable {
     }
     // Returns the workers to which the handler's awaited work may be forked, or nullptr.
     const fork_team* team_of(const handler& h) const noexcept {
-        return on_pool(h) ? execution::team_of(shared.pool->get_scheduler()) : nullptr;
+        return on_pool(h) ? execution::internal::team_of(shared.pool->get_scheduler()) : nullptr;
     }
 
     // Closes idle connections, and gives the others until `hard_stop` has passed.
@@ -137,7 +137,7 @@ struct serving_loop : immovable {
         explicit answer_group(serving_loop& l) noexcept : operation(&end), loop(l) {}
         static void end(operation* op) noexcept;
         serving_loop& loop;
-        io::operation_queue senders;  // of exchanges
+        io::internal::operation_queue senders;  // of exchanges
         unsigned size = 0;
         unsigned size_max = 1;  // small while handlers are slow
         bool deferred = false;

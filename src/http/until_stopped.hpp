@@ -78,7 +78,7 @@ public:
             auto waiting = execution::env(
                 execution::prop(get_stop_token, env_.stop),
                 execution::prop(execution::get_timed_scheduler, env_.loop.get_scheduler()),
-                execution::prop(execution::get_fork_team_t(), env_.team));
+                execution::prop(execution::internal::get_fork_team_t(), env_.team));
             if constexpr (std::same_as<Env, loop_env>) {
                 return execution::env(
                     execution::prop(execution::get_scheduler, env_.loop.get_scheduler()),

@@ -53,7 +53,7 @@ private:
         }
         inside_.fetch_sub(1, relaxed);
     }
-    io::mailbox<request> requests_;
+    io::internal::mailbox<request> requests_;
     atomic<int> inside_{0};
     atomic<bool> overlapped_{false};  // two runs at once
     work_contract contract_;

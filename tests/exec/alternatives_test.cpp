@@ -132,7 +132,7 @@ TEST(meta, sets_keep_the_first_of_equal_types) {
                   ex::internal::set_union_t<ex::internal::type_list<>, ex::internal::type_list<int>,
                                             ex::internal::type_list<char, int>>,
                   ex::internal::type_list<int, char>>);
-    static_assert(ex::movable_value<int&> && !ex::movable_value<int(&)[3]>);
+    static_assert(ex::internal::movable_value<int&> && !ex::internal::movable_value<int(&)[3]>);
     static_assert(std::is_same_v<ex::internal::like_t<const int&, char>, const char&>);
 }
 

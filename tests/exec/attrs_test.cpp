@@ -40,8 +40,8 @@ struct ends_in {
     using if_not_void = std::conditional_t<std::is_void_v<D>, ex::completion_signatures<>,
                                            ex::completion_signatures<Fn>>;
     using completion_signatures =
-        ex::signatures_union_t<if_not_void<Dv, V(int)>, if_not_void<De, E(int)>,
-                               if_not_void<Ds, S()>>;
+        ex::internal::signatures_union_t<if_not_void<Dv, V(int)>, if_not_void<De, E(int)>,
+                                         if_not_void<Ds, S()>>;
     struct attrs {
         attrs() noexcept = default;
         Dv query(ex::get_completion_domain_t<V>) const noexcept

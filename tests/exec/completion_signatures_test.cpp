@@ -120,18 +120,23 @@ TEST(signatures_union, keeps_the_first_of_equal_signatures) {
     using a = ex::completion_signatures<set_value_t(int), set_stopped_t()>;
     using b = ex::completion_signatures<set_stopped_t(), set_error_t(int)>;
     static_assert(std::is_same_v<
-                  ex::signatures_union_t<a, b>,
+                  ex::internal::signatures_union_t<a, b>,
                   ex::completion_signatures<set_value_t(int), set_stopped_t(), set_error_t(int)>>);
 }
 
 TEST(signatures_union, an_error_wins_over_a_missing_environment) {
-    using error = ex::pipeline_error<ex::in_algorithm<int>, ex::got<>, ex::wanted<>>;
+    using error = ex::internal::pipeline_error<ex::internal::in_algorithm<int>, ex::internal::got<>,
+                                               ex::internal::wanted<>>;
     using a = ex::completion_signatures<set_value_t(int)>;
-    static_assert(std::is_same_v<ex::signatures_union_t<a, ex::dependent_signatures>,
-                                 ex::dependent_signatures>);
     static_assert(
-        std::is_same_v<ex::signatures_union_t<ex::dependent_signatures, a, error>, error>);
-    static_assert(std::is_same_v<ex::signatures_union_t<error, ex::dependent_signatures>, error>);
+        std::is_same_v<ex::internal::signatures_union_t<a, ex::internal::dependent_signatures>,
+                       ex::internal::dependent_signatures>);
+    static_assert(
+        std::is_same_v<
+            ex::internal::signatures_union_t<ex::internal::dependent_signatures, a, error>, error>);
+    static_assert(
+        std::is_same_v<ex::internal::signatures_union_t<error, ex::internal::dependent_signatures>,
+                       error>);
 }
 
 TEST(exec_set_value, is_ill_formed_for_lvalue_and_const_receivers) {

@@ -44,7 +44,7 @@ TEST(exec_awaitable, an_awaitable_is_a_sender_with_its_result_an_exception_and_s
                   ex::completion_signatures_of_t<std::suspend_always, ex::env<>>,
                   ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::exception_ptr),
                                             ex::set_stopped_t()>>);
-    static_assert(!ex::is_awaitable<int>);
+    static_assert(!ex::internal::is_awaitable<int>);
 }
 
 TEST(exec_connect, the_operation_awaits_an_awaitable) {

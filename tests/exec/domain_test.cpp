@@ -21,7 +21,7 @@ using probes::outcome;
 
 // A domain that makes `then` send 99, and counts bulk.
 struct my_domain {
-    template <ex::sender_for<ex::then_t> Sndr, class Env>
+    template <ex::internal::sender_for<ex::then_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&&, const Env&) {
         return ex::just(99);
     }
@@ -77,7 +77,7 @@ TEST(exec_snd_transform, the_signatures_are_those_of_the_replacement) {
 }
 
 struct start_domain {
-    template <ex::sender_for<ex::just_t> Sndr, class Env>
+    template <ex::internal::sender_for<ex::just_t> Sndr, class Env>
     static auto transform_sender(ex::start_t, Sndr&&, const Env&) {
         return ex::just_error(std::string("replaced where it starts"));
     }
@@ -144,14 +144,15 @@ TEST(exec_snd_concepts, tag_of_t_is_an_aggregates_first_member) {
     using sender = thrice_sender<decltype(ex::just(1))>;
     static_assert(std::is_same_v<ex::tag_of_t<sender>, thrice_t>);
     static_assert(std::is_same_v<ex::tag_of_t<const sender&>, thrice_t>);
-    static_assert(ex::sender_for<sender, thrice_t>);
+    static_assert(ex::internal::sender_for<sender, thrice_t>);
     EXPECT_EQ(outcome(sender{{}, 3, ex::just(14)}), "value(42)");
     struct no_tag {
         int data;
     };
     struct alone {};
-    static_assert(!ex::has_tag<no_tag> && !ex::has_tag<alone> && !ex::has_tag<int>);
-    static_assert(!ex::has_tag<probes::by_hand::sender>);
+    static_assert(!ex::internal::has_tag<no_tag> && !ex::internal::has_tag<alone> &&
+                  !ex::internal::has_tag<int>);
+    static_assert(!ex::internal::has_tag<probes::by_hand::sender>);
 }
 
 TEST(exec_bulk, becomes_bulk_chunked_without_customization) {

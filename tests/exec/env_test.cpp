@@ -109,11 +109,11 @@ TEST(exec_get_env, returns_the_members_answer_or_an_empty_env) {
 
 TEST(exec_snd_expos, an_adaptor_passes_on_the_forwarding_queries_only) {
     const auto base = ex::env(ex::prop(forwarding(), 1), ex::prop(not_forwarding(), 2));
-    const auto passed = ex::forward_env(base);
+    const auto passed = ex::internal::forward_env(base);
     EXPECT_EQ(passed.query(forwarding()), 1);
     static_assert(!ex::has_query<decltype(passed), not_forwarding>);
     // Forwarding twice has the same type as forwarding once, which saves compile time.
-    static_assert(std::is_same_v<std::remove_cvref_t<ex::fwd_env_t<decltype(passed)>>,
+    static_assert(std::is_same_v<std::remove_cvref_t<ex::internal::fwd_env_t<decltype(passed)>>,
                                  std::remove_cvref_t<decltype(passed)>>);
 }
 

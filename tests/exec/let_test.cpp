@@ -145,7 +145,7 @@ TEST(exec_let, is_not_a_sender_if_the_function_does_not_return_one) {
     using sndr = ex::internal::let_sender<ex::let_value_t, ex::set_value_t, decltype(f),
                                           decltype(ex::just(1))>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
-    static_assert(ex::is_pipeline_error<ex::signatures_of<sndr, ex::env<>>>);
+    static_assert(ex::internal::is_pipeline_error<ex::signatures_of<sndr, ex::env<>>>);
 }
 
 TEST(exec_let, a_pipeline_of_lvalue_copies_can_run_twice) {

@@ -138,7 +138,7 @@ public:
 
 // bulk_chunked: calls the second half on a thread of its own.
 struct halves_domain {
-    template <ex::sender_for<ex::bulk_chunked_t> Sndr, class Env>
+    template <ex::internal::sender_for<ex::bulk_chunked_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env&) {
         return std::forward<Sndr>(sndr).child |
                ex::then([data = std::forward<Sndr>(sndr).data]() mutable {
@@ -151,7 +151,7 @@ struct halves_domain {
 };
 // bulk_unchunked: calls from the last index to the first.
 struct backwards_domain {
-    template <ex::sender_for<ex::bulk_unchunked_t> Sndr, class Env>
+    template <ex::internal::sender_for<ex::bulk_unchunked_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env&) {
         return std::forward<Sndr>(sndr).child |
                ex::then([data = std::forward<Sndr>(sndr).data]() mutable {
@@ -173,7 +173,7 @@ struct throwing_domain {
             return ex::connect(ex::just(), std::move(rcvr));
         }
     };
-    template <ex::sender_for<ex::bulk_chunked_t> Sndr, class Env>
+    template <ex::internal::sender_for<ex::bulk_chunked_t> Sndr, class Env>
     static sender transform_sender(ex::set_value_t, Sndr&&, const Env&) {
         return {};
     }
@@ -181,7 +181,7 @@ struct throwing_domain {
 // Makes operations of one kilobyte, and reports the error or the stop that it was given.
 template <class Ending>
 struct large_domain {
-    template <ex::sender_for<ex::bulk_chunked_t> Sndr, class Env>
+    template <ex::internal::sender_for<ex::bulk_chunked_t> Sndr, class Env>
     static auto transform_sender(ex::set_value_t, Sndr&&, const Env&) {
         return ex::just(std::array<char, 1000>()) | ex::let_value([](auto&) { return Ending()(); });
     }

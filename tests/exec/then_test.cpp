@@ -98,7 +98,7 @@ TEST(exec_then, is_not_a_sender_if_the_function_does_not_accept_the_values) {
         ex::internal::then_sender<ex::then_t, ex::set_value_t, decltype(f), decltype(ex::just(1))>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
     using error = ex::signatures_of<sndr, ex::env<>>;
-    static_assert(ex::is_pipeline_error<error>);
+    static_assert(ex::internal::is_pipeline_error<error>);
 }
 
 TEST(exec_then, decomposes_into_tag_function_and_child) {

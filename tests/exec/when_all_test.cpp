@@ -189,7 +189,7 @@ TEST(exec_when_all, the_signatures_are_the_joined_values_and_all_childrens_failu
 TEST(exec_when_all, rejects_a_child_with_two_value_completions) {
     using sndr = ex::internal::when_all_sender<two_values>;
     static_assert(!ex::sender_in<sndr, ex::env<>>);
-    static_assert(ex::is_pipeline_error<ex::signatures_of<sndr, ex::env<>>>);
+    static_assert(ex::internal::is_pipeline_error<ex::signatures_of<sndr, ex::env<>>>);
 }
 
 TEST(exec_when_all, with_variant_takes_children_with_several_value_completions) {

@@ -12,7 +12,7 @@
 
 namespace {
 
-using coppice::io::timer_entry;
+using coppice::io::internal::timer_entry;
 using coppice::io::internal::timer_wheel;
 
 struct recorded : timer_entry {

@@ -17,7 +17,7 @@ struct item {
 
 template <int Pushers>
 struct pushers_and_loop : model::test<pushers_and_loop<Pushers>, Pushers + 1> {
-    io::mailbox<item> box;
+    io::internal::mailbox<item> box;
     item items[Pushers];
     atomic<std::uint32_t> bell{0};  // stands for the eventfd
     int taken = 0;
@@ -25,7 +25,7 @@ struct pushers_and_loop : model::test<pushers_and_loop<Pushers>, Pushers + 1> {
     void thread(unsigned index) {
         if (index < Pushers) {
             items[index].payload.write(42);
-            if (box.push(items[index]) == io::mailbox<item>::pushed::wake_the_loop) {
+            if (box.push(items[index]) == io::internal::mailbox<item>::pushed::wake_the_loop) {
                 bell.store(1, relaxed);
                 futex_wake_one(bell);
             }

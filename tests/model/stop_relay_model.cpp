@@ -28,7 +28,7 @@ struct loop {
             i = next;
         }
     }
-    io::mailbox<item> box;
+    io::internal::mailbox<item> box;
 };
 
 struct request : io::internal::stop_relay<loop, item> {

@@ -115,13 +115,15 @@ TEST(pool_tasks, children_are_offered_whatever_type_the_scheduler_has) {
     using queue = coppice::queue_pool<coppice::mutex_queue>;
     thread_pool pool(2);
     queue slow(2);
-    EXPECT_NE(ex::team_of(pool.get_scheduler()), nullptr);
-    EXPECT_EQ(ex::team_of(pool.get_scheduler()), ex::team_of(pool.get_scheduler(0)));
-    EXPECT_EQ(ex::team_of(ex::task_scheduler(pool.get_scheduler())),
-              ex::team_of(pool.get_scheduler()));
-    EXPECT_NE(ex::team_of(slow.get_scheduler()), nullptr);
-    EXPECT_NE(ex::team_of(slow.get_scheduler()), ex::team_of(pool.get_scheduler()));
-    EXPECT_EQ(ex::team_of(ex::task_scheduler(ex::inline_scheduler())), nullptr);
+    EXPECT_NE(ex::internal::team_of(pool.get_scheduler()), nullptr);
+    EXPECT_EQ(ex::internal::team_of(pool.get_scheduler()),
+              ex::internal::team_of(pool.get_scheduler(0)));
+    EXPECT_EQ(ex::internal::team_of(ex::task_scheduler(pool.get_scheduler())),
+              ex::internal::team_of(pool.get_scheduler()));
+    EXPECT_NE(ex::internal::team_of(slow.get_scheduler()), nullptr);
+    EXPECT_NE(ex::internal::team_of(slow.get_scheduler()),
+              ex::internal::team_of(pool.get_scheduler()));
+    EXPECT_EQ(ex::internal::team_of(ex::task_scheduler(ex::inline_scheduler())), nullptr);
 }
 
 // Children that leave the worker halfway, while their siblings are in its deque.

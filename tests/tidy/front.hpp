@@ -88,7 +88,7 @@ inline constexpr seam seams[] = {
     {"token", "exec/internal/allocate.hpp", "which allocator an operation takes"},
     {"token", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
     {"token", "exec/internal/starting.hpp", "starts without growing the stack"},
-    {"token", "task/internal/transfer.hpp", "symmetric transfer, as tasks do it"},
+    {"token", "task/internal/suspension.hpp", "an await that may not suspend, as tasks do it"},
 };
 
 inline void foreign_backs(const tree& files, findings& out) {
@@ -134,8 +134,8 @@ struct shown_name {
 };
 inline constexpr std::array<shown_name, 0> shown_names{};
 // The rooms whose backs keep the law.
-inline constexpr std::string_view closed_rooms[] = {"base", "contract", "http",  "pool", "signal",
-                                                    "stop", "task",     "token", "trace"};
+inline constexpr std::string_view closed_rooms[] = {
+    "base", "contract", "exec", "http", "io", "pool", "signal", "stop", "task", "token", "trace"};
 
 inline void shown_backs(const tree& files, findings& out) {
     std::set<const shown_name*> used;

@@ -28,7 +28,7 @@ static_assert(std::is_same_v<decltype(get_stop_token(ex::get_env(std::declval<co
 using echo_operation = decltype(std::declval<test::system&>().echo(1));
 static_assert(noexcept(completion_token_transform<void(std::error_code, int)>(
     use_await, std::declval<test::system::initiation>())));
-static_assert(ex::sender<echo_operation> && ex::is_awaitable<echo_operation>);
+static_assert(ex::sender<echo_operation> && ex::internal::is_awaitable<echo_operation>);
 static_assert(std::is_same_v<
               ex::completion_signatures_of_t<echo_operation, ex::env<>>,
               ex::completion_signatures<ex::set_value_t(int), ex::set_error_t(std::error_code)>>);

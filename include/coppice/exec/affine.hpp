@@ -19,7 +19,7 @@ struct affine_t : sender_adaptor_closure<affine_t> {
     }
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }
 
-    template <sender_for<affine_t> Sndr, class Env>
+    template <internal::sender_for<affine_t> Sndr, class Env>
         requires requires(Sndr&& sndr) { static_cast<Sndr&&>(sndr).child.affine(); }
     constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env&) const {
         return static_cast<Sndr&&>(sndr).child.affine();

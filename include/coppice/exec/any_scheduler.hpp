@@ -72,7 +72,9 @@ public:
     forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return sch_.get()->progress();
     }
-    const internal::fork_team* query(get_fork_team_t) const noexcept { return sch_.get()->team(); }
+    const internal::fork_team* query(internal::get_fork_team_t) const noexcept {
+        return sch_.get()->team();
+    }
     internal::task_scheduler_domain query(get_domain_t) const noexcept { return {}; }
     internal::task_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept {
         return {};
@@ -182,7 +184,7 @@ inline internal::any_schedule_sender any_scheduler::schedule() const {
 inline internal::any_timer_sender any_scheduler::schedule_after(time_span span) const {
     return internal::any_timer_sender(*this, span);
 }
-inline const any_scheduler& inherited_timer::required() const noexcept {
+inline const any_scheduler& internal::inherited_timer::required() const noexcept {
     internal::check_timers(scheduler_ != nullptr);
     return *scheduler_;
 }

@@ -19,12 +19,12 @@ struct as_awaitable_t {
         if constexpr (requires { static_cast<T&&>(expr).as_awaitable(promise); }) {
             using Result = decltype(static_cast<T&&>(expr).as_awaitable(promise));
             // is_awaitable would be wrong here: it asks await_transform, which calls this function.
-            static_assert(is_awaiter<decltype(awaiter_of(std::declval<Result>())), Promise>,
+            static_assert(internal::has_awaiter<Result, Promise>,
                           "as_awaitable must return an awaitable");
             return static_cast<T&&>(expr).as_awaitable(promise);
         } else if constexpr (adapts<T, Promise>()) {
             return adapted(static_cast<T&&>(expr), promise).as_awaitable(promise);
-        } else if constexpr (is_awaiter<decltype(awaiter_of(static_cast<T&&>(expr))), Promise>) {
+        } else if constexpr (internal::has_awaiter<T, Promise>) {
             return static_cast<T&&>(expr);
         } else if constexpr (internal::can_be_awaited<T, Promise>) {
             return internal::sender_awaitable<internal::awaited_sender_t<T, Promise>, Promise>(
@@ -32,7 +32,8 @@ struct as_awaitable_t {
         } else {
             if constexpr (requires {
                               typename T::sender_concept;
-                              requires is_pipeline_error<signatures_of<T, env_of_t<Promise>>>;
+                              requires internal::is_pipeline_error<
+                                  signatures_of<T, env_of_t<Promise>>>;
                           }) {
                 static_assert(internal::diagnosis<signatures_of<T, env_of_t<Promise>>>::reported);
             }
@@ -65,9 +66,7 @@ inline constexpr as_awaitable_t as_awaitable{};
 // True if as_awaitable turns T into an awaiter for a coroutine with this promise.
 template <class AsAwaitable, class T, class Promise>
 concept awaited_by = requires(T&& value, Promise& promise) {
-    {
-        execution::awaiter_of(AsAwaitable()(static_cast<T&&>(value), promise))
-    } -> is_awaiter<Promise>;
+    { AsAwaitable()(static_cast<T&&>(value), promise) } -> internal::has_awaiter<Promise>;
 };
 
 template <class T, class Env>
@@ -88,9 +87,9 @@ concept refused_in = sends_several_kinds<T, env_of_t<Promise>> ||
 template <class T, class Promise>
 auto refused_await_of() noexcept {
     if constexpr (sends_several_kinds<T, env_of_t<Promise>>) {
-        return await_of_several_results<T>();
+        return internal::await_of_several_results<T>();
     } else {
-        return await_of_an_lvalue<T>();
+        return internal::await_of_an_lvalue<T>();
     }
 }
 
@@ -101,11 +100,12 @@ template <class Value, class Promise>
     if constexpr (!awaited_in<Value, Promise> && refused_in<Value, Promise>) {
         return execution::refused_await_of<Value, Promise>();
     } else if constexpr (std::is_rvalue_reference_v<Result>) {
-        using Awaiter = decltype(awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
+        using Awaiter =
+            decltype(internal::awaiter_of(as_awaitable(static_cast<Value&&>(value), promise)));
         if constexpr (std::is_rvalue_reference_v<Awaiter>) {
             return internal::awaiter_reference<std::remove_reference_t<Awaiter>>(value);
         } else {
-            return awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
+            return internal::awaiter_of(as_awaitable(static_cast<Value&&>(value), promise));
         }
     } else {
         return as_awaitable(static_cast<Value&&>(value), promise);

@@ -24,7 +24,7 @@ inline constexpr bulk_unchunked_t bulk_unchunked{};
 
 // Calls f(i, values...) for every i in [0, shape).
 struct bulk_t : internal::bulk_adaptor<bulk_t> {
-    template <sender_for<bulk_t> Sndr, class Env>
+    template <internal::sender_for<bulk_t> Sndr, class Env>
         requires internal::bulk_movable<Sndr>
     constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env&) const {
         const auto& data = sndr.data;

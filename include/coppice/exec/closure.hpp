@@ -50,7 +50,8 @@ private:
 
 // Returns the closure for adaptor(args...) without a sender.
 template <class Adaptor, class... Args>
-constexpr auto bind_adaptor(Adaptor, Args&&... args) noexcept(nothrow_decay_copyable<Args...>) {
+constexpr auto bind_adaptor(Adaptor,
+                            Args&&... args) noexcept(internal::nothrow_decay_copyable<Args...>) {
     return bound_adaptor<Adaptor, std::decay_t<Args>...>(internal::construct_each(),
                                                          static_cast<Args&&>(args)...);
 }

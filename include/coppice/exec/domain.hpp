@@ -14,6 +14,9 @@
 
 namespace coppice::execution {
 
+// The algorithm that made a sender. [exec.snd.concepts]
+using internal::tag_of_t;
+
 // Used where nothing is customized.
 struct default_domain {
     // Returns what the sender's own algorithm makes of it for Tag, otherwise the sender.

@@ -13,7 +13,7 @@ struct into_variant_t : sender_adaptor_closure<into_variant_t> {
     constexpr auto operator()(Sndr&& sndr) const {
         using result = internal::into_variant_sender<std::decay_t<Sndr>>;
         static_assert(pipeline_check<result>::done);
-        return result(internal::construct_each(), static_cast<Sndr&&>(sndr));
+        return result(decltype(result::data)(), static_cast<Sndr&&>(sndr));
     }
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }
 };

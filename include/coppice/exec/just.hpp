@@ -8,16 +8,17 @@ namespace coppice::execution {
 
 // Sends its arguments as values. Errors: none. Cost: no allocation.
 struct just_t {
-    template <movable_value... Ts>
-    constexpr auto operator()(Ts&&... ts) const noexcept(nothrow_decay_copyable<Ts...>) {
+    template <internal::movable_value... Ts>
+    constexpr auto operator()(Ts&&... ts) const noexcept(internal::nothrow_decay_copyable<Ts...>) {
         return internal::just_sender<just_t, set_value_t, std::decay_t<Ts>...>(
             internal::construct_each(), static_cast<Ts&&>(ts)...);
     }
 };
 // Sends its argument as an error.
 struct just_error_t {
-    template <movable_value Error>
-    constexpr auto operator()(Error&& error) const noexcept(nothrow_decay_copyable<Error>) {
+    template <internal::movable_value Error>
+    constexpr auto operator()(Error&& error) const
+        noexcept(internal::nothrow_decay_copyable<Error>) {
         return internal::just_sender<just_error_t, set_error_t, std::decay_t<Error>>(
             internal::construct_each(), static_cast<Error&&>(error));
     }

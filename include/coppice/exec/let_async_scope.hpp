@@ -16,14 +16,14 @@ namespace coppice::execution {
 // The type of let_async_scope_with_error<Errors...>.
 template <class... Errors>
 struct let_async_scope_with_error_t {
-    template <sender Sndr, movable_value F>
+    template <sender Sndr, internal::movable_value F>
     constexpr auto operator()(Sndr&& sndr, F&& f) const {
         using opener = internal::scope_opener<internal::type_list<Errors...>, std::decay_t<F>>;
         return let_value(static_cast<Sndr&&>(sndr),
                          opener(internal::construct_each(), static_cast<F&&>(f)));
     }
-    template <movable_value F>
-    constexpr auto operator()(F&& f) const noexcept(nothrow_decay_copyable<F>) {
+    template <internal::movable_value F>
+    constexpr auto operator()(F&& f) const noexcept(internal::nothrow_decay_copyable<F>) {
         return execution::bind_adaptor(*this, static_cast<F&&>(f));
     }
 };
@@ -43,7 +43,7 @@ inline constexpr let_async_scope_with_error_t<std::exception_ptr> let_async_scop
 // `co_await scoped([&x](auto scope) -> task<int> {...})`. The function is kept until the scope has
 // ended, so a coroutine lambda may capture.
 struct scoped_t {
-    template <movable_value F>
+    template <internal::movable_value F>
     constexpr auto operator()(F&& f) const {
         return let_async_scope(just(), static_cast<F&&>(f));
     }

@@ -34,7 +34,7 @@ struct on_t {
             static_cast<Sndr&&>(sndr));
     }
 
-    template <sender_for<on_t> Sndr, class Env>
+    template <internal::sender_for<on_t> Sndr, class Env>
         requires std::remove_cvref_t<Sndr>::template
     returns<Env> constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env& env) const {
         return transform(static_cast<Sndr&&>(sndr).data, static_cast<Sndr&&>(sndr).child, env);

@@ -35,11 +35,12 @@ public:
         : backend_(std::move(implementation)) {}
 
     template <class Rcvr>
-    class operation final : parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr> {
+    class operation final
+        : internal::parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr> {
     public:
         using operation_state_concept = operation_state_tag;
         operation(std::shared_ptr<backend> implementation, Rcvr r) noexcept
-            : parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr>(
+            : internal::parallel_proxy<parallel_scheduler_replacement::receiver_proxy, Rcvr>(
                   static_cast<Rcvr&&>(r)),
               backend_(std::move(implementation)) {}
         operation(operation&&) = delete;

@@ -72,14 +72,14 @@ struct get_completion_scheduler_t {
     // Returns the scheduler on which a sender with the attributes `object` completes with Tag. If
     // `object` is a scheduler: the one on which it runs its work.
     template <class Q, class... Envs>
-        requires completion_tag<Tag> &&
+        requires internal::completion_tag<Tag> &&
                  (internal::try_queryable<Q, get_completion_scheduler_t, Envs...> ||
-                  (sizeof...(Envs) != 0 && declares_scheduler<Q>))
+                  (sizeof...(Envs) != 0 && internal::declares_scheduler<Q>))
     constexpr auto operator()(const Q& object, const Envs&... envs) const noexcept {
         if constexpr (internal::try_queryable<Q, get_completion_scheduler_t, Envs...>) {
             auto settled = internal::settled(
                 internal::try_query<get_completion_scheduler_t>(object, envs...), envs...);
-            static_assert(declares_scheduler<decltype(settled)>,
+            static_assert(internal::declares_scheduler<decltype(settled)>,
                           "get_completion_scheduler must return a scheduler");
             return settled;
         } else {
@@ -98,7 +98,7 @@ template <class Tag>
 struct get_completion_domain_t {
     // Returns the domain of `Q` in the environments. Not callable if it is not known.
     template <class Q, class... Envs>
-        requires(std::is_void_v<Tag> || completion_tag<Tag>) &&
+        requires(std::is_void_v<Tag> || internal::completion_tag<Tag>) &&
                 (!std::is_same_v<internal::found_domain<Tag, Q, Envs...>, internal::type_list<>>)
     constexpr auto operator()(const Q&, const Envs&...) const noexcept {
         return internal::only_of(internal::found_domain<Tag, Q, Envs...>());
@@ -114,7 +114,7 @@ struct get_scheduler_t {
         requires has_query<Env, get_scheduler_t>
     constexpr auto operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_scheduler must not throw");
-        static_assert(declares_scheduler<decltype(env.query(*this))>,
+        static_assert(internal::declares_scheduler<decltype(env.query(*this))>,
                       "get_scheduler must return a scheduler");
         return get_completion_scheduler<set_value_t>(env.query(*this),
                                                      internal::hide_scheduler<Env>(env));
@@ -149,7 +149,7 @@ struct get_start_scheduler_t {
         requires has_query<Env, get_start_scheduler_t>
     constexpr decltype(auto) operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_start_scheduler must not throw");
-        static_assert(declares_scheduler<decltype(env.query(*this))>,
+        static_assert(internal::declares_scheduler<decltype(env.query(*this))>,
                       "get_start_scheduler must return a scheduler");
         return env.query(*this);
     }
@@ -164,7 +164,7 @@ struct get_delegation_scheduler_t {
         requires has_query<Env, get_delegation_scheduler_t>
     constexpr decltype(auto) operator()(const Env& env) const noexcept {
         static_assert(noexcept(env.query(*this)), "get_delegation_scheduler must not throw");
-        static_assert(declares_scheduler<decltype(env.query(*this))>,
+        static_assert(internal::declares_scheduler<decltype(env.query(*this))>,
                       "get_delegation_scheduler must return a scheduler");
         return env.query(*this);
     }
@@ -191,7 +191,7 @@ enum class forward_progress_guarantee { concurrent, parallel, weakly_parallel };
 // Source: [exec.get.fwd.progress].
 struct get_forward_progress_guarantee_t {
     // Returns what a scheduler's execution agents guarantee; weakly_parallel if it does not say.
-    template <declares_scheduler Sch>
+    template <internal::declares_scheduler Sch>
     constexpr auto operator()(const Sch& sch) const noexcept {
         if constexpr (has_query<Sch, get_forward_progress_guarantee_t>) {
             static_assert(noexcept(sch.query(*this)), "this query must not throw");

@@ -21,10 +21,13 @@ struct schedule_t {
 inline constexpr schedule_t schedule{};
 
 template <class Sch>
-concept scheduler = declares_scheduler<Sch> && internal::queryable<Sch> && requires(Sch&& sch) {
-    { schedule(static_cast<Sch&&>(sch)) } -> sender;
-    { get_forward_progress_guarantee(sch) } -> std::same_as<forward_progress_guarantee>;
-} && std::equality_comparable<std::remove_cvref_t<Sch>> && std::copyable<std::remove_cvref_t<Sch>>;
+concept scheduler =
+    internal::declares_scheduler<Sch> &&
+    requires(Sch&& sch) {
+        { schedule(static_cast<Sch&&>(sch)) } -> sender;
+        { get_forward_progress_guarantee(sch) } -> std::same_as<forward_progress_guarantee>;
+    } && internal::queryable<Sch> && std::equality_comparable<std::remove_cvref_t<Sch>> &&
+    std::copyable<std::remove_cvref_t<Sch>>;
 
 template <scheduler Sch>
 using schedule_result_t = decltype(schedule(std::declval<Sch>()));

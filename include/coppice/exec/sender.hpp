@@ -61,12 +61,13 @@ template <class Sndr, class = typename std::remove_cvref_t<Sndr>::sender_concept
     requires is_sender<std::remove_cvref_t<Sndr>> &&
              (!requires(Sndr&& sndr) { static_cast<Sndr&&>(sndr).operator co_await(); }) &&
              (!requires(Sndr&& sndr) { static_cast<Sndr&&>(sndr).await_ready(); })
-await_without_as_awaitable<Sndr> operator co_await(Sndr&&) noexcept {
+internal::await_without_as_awaitable<Sndr> operator co_await(Sndr&&) noexcept {
     return {};
 }
 
 template <class Sndr>
-inline constexpr bool enable_sender = is_sender<Sndr> || is_awaitable<Sndr, env_promise<env<>>>;
+inline constexpr bool enable_sender =
+    is_sender<Sndr> || internal::is_awaitable<Sndr, internal::env_promise<env<>>>;
 
 template <class Sndr>
 concept sender = enable_sender<std::remove_cvref_t<Sndr>> &&
@@ -74,6 +75,9 @@ concept sender = enable_sender<std::remove_cvref_t<Sndr>> &&
                      { get_env(sndr) } -> internal::queryable;
                  } && std::move_constructible<std::remove_cvref_t<Sndr>> &&
                  std::constructible_from<std::remove_cvref_t<Sndr>, Sndr>;
+
+struct connect_t;
+namespace internal {
 
 template <class Sndr, class... Args>
 concept declares_signatures = requires {
@@ -88,8 +92,6 @@ template <class Sndr>
 concept has_signatures_member = requires {
     requires is_completion_signatures<typename std::remove_cvref_t<Sndr>::completion_signatures>;
 };
-
-struct connect_t;
 
 // Stands in for the signatures of a sender that does not declare them.
 template <class... Env>
@@ -113,10 +115,10 @@ consteval auto find_transformed_signatures() noexcept {
                       std::is_same_v<Sigs, dependent_signatures>) {
             return Sigs();
         } else {
-            return execution::unknown_signatures<Env...>();
+            return internal::unknown_signatures<Env...>();
         }
     } else if constexpr (declares_signatures<New, Env...>) {
-        return execution::unknown_signatures<Env...>();
+        return internal::unknown_signatures<Env...>();
     } else if constexpr (sizeof...(Env) != 0 && has_constant_signatures<New>) {
         return decltype(Plain::template get_completion_signatures<New>())();
     } else if constexpr (has_signatures_member<New>) {
@@ -125,14 +127,14 @@ consteval auto find_transformed_signatures() noexcept {
         return completion_signatures<value_signature_t<await_result_t<New, env_promise<Env>...>>,
                                      set_error_t(std::exception_ptr), set_stopped_t()>();
     } else {
-        return execution::unknown_signatures<Env...>();
+        return internal::unknown_signatures<Env...>();
     }
 }
 
 // True if no environment can repair the sender's error. Such a sender is reported untransformed.
 template <class Sndr>
 inline constexpr bool is_beyond_repair =
-    is_pipeline_error<decltype(execution::find_transformed_signatures<Sndr>())>;
+    is_pipeline_error<decltype(internal::find_transformed_signatures<Sndr>())>;
 template <class Sndr>
     requires(!has_tag<Sndr>)
 inline constexpr bool is_beyond_repair<Sndr> = false;
@@ -140,15 +142,17 @@ inline constexpr bool is_beyond_repair<Sndr> = false;
 template <class Sndr, class... Env>
 consteval auto find_signatures() noexcept {
     if constexpr (sizeof...(Env) == 0 || is_beyond_repair<Sndr>) {
-        return execution::find_transformed_signatures<Sndr>();
+        return internal::find_transformed_signatures<Sndr>();
     } else {
-        return execution::find_transformed_signatures<transformed_t<Sndr, Env...>, Env...>();
+        return internal::find_transformed_signatures<transformed_t<Sndr, Env...>, Env...>();
     }
 }
 
+}  // namespace internal
+
 // A sender's signatures; or what stands in for them, dependent_signatures or a pipeline_error.
 template <class Sndr, class... Env>
-using signatures_of = decltype(execution::find_signatures<Sndr, Env...>());
+using signatures_of = decltype(internal::find_signatures<Sndr, Env...>());
 
 // Returns how a sender can complete, in one environment or in all. Source: [exec.getcomplsigs].
 template <class Sndr, class... Env>
@@ -161,7 +165,8 @@ template <class Sndr, class... Env>
 concept sender_in = sender<Sndr> && (sizeof...(Env) <= 1) && (internal::queryable<Env> && ...) &&
                     valid_completion_signatures<signatures_of<Sndr, Env...>>;
 template <class Sndr>
-concept dependent_sender = sender<Sndr> && std::same_as<signatures_of<Sndr>, dependent_signatures>;
+concept dependent_sender =
+    sender<Sndr> && std::same_as<signatures_of<Sndr>, internal::dependent_signatures>;
 
 template <class Sndr, class... Env>
     requires sender_in<Sndr, Env...>
@@ -179,7 +184,7 @@ struct pipeline_check {
     static constexpr bool done = true;
 };
 template <class Sndr, class Sigs>
-    requires is_pipeline_error<Sigs>
+    requires internal::is_pipeline_error<Sigs>
 struct pipeline_check<Sndr, Sigs> : internal::diagnosis<Sigs> {
     static constexpr bool done = true;
 };

@@ -32,7 +32,8 @@ struct spawn_t {
                                   where);
         }
     }
-    template <sender Sndr, scope_token Token, movable_value OnError, internal::queryable Env>
+    template <sender Sndr, scope_token Token, internal::movable_value OnError,
+              internal::queryable Env>
         requires(!std::is_same_v<Env, std::source_location>)
     void operator()(Sndr&& sndr, Token token, OnError on_error, Env spawn_env,
                     std::source_location where = std::source_location::current()) const {

@@ -14,7 +14,7 @@ struct stopped_as_optional_t : sender_adaptor_closure<stopped_as_optional_t> {
     constexpr auto operator()(Sndr&& sndr) const {
         using result = internal::stopped_as_optional_sender<std::decay_t<Sndr>>;
         static_assert(pipeline_check<result>::done);
-        return result(internal::construct_each(), static_cast<Sndr&&>(sndr));
+        return result(decltype(result::data)(), static_cast<Sndr&&>(sndr));
     }
     constexpr auto operator()() const noexcept { return execution::bind_adaptor(*this); }
 };
@@ -22,14 +22,15 @@ inline constexpr stopped_as_optional_t stopped_as_optional{};
 
 // Sends `error` if the child was stopped.
 struct stopped_as_error_t {
-    template <sender Sndr, movable_value Error>
+    template <sender Sndr, internal::movable_value Error>
     constexpr auto operator()(Sndr&& sndr, Error&& error) const {
         using result = internal::stopped_as_error_sender<std::decay_t<Error>, std::decay_t<Sndr>>;
         static_assert(pipeline_check<result>::done);
         return result(static_cast<Error&&>(error), static_cast<Sndr&&>(sndr));
     }
-    template <movable_value Error>
-    constexpr auto operator()(Error&& error) const noexcept(nothrow_decay_copyable<Error>) {
+    template <internal::movable_value Error>
+    constexpr auto operator()(Error&& error) const
+        noexcept(internal::nothrow_decay_copyable<Error>) {
         return execution::bind_adaptor(*this, static_cast<Error&&>(error));
     }
 };

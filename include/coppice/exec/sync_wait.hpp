@@ -96,10 +96,9 @@ struct sync_wait_t {
             static_assert(execution::internal::diagnosis<Sigs>::reported);
             return no_result();
         } else if constexpr (Sigs::count_of(execution::set_value_t()) != 1) {
-            using Error =
-                execution::pipeline_error<execution::in_algorithm<sync_wait_t>,
-                                          execution::got<Sigs>,
-                                          execution::wanted<execution::one_value_completion>>;
+            using Error = execution::internal::pipeline_error<
+                execution::internal::in_algorithm<sync_wait_t>, execution::internal::got<Sigs>,
+                execution::internal::wanted<execution::internal::one_value_completion>>;
             static_assert(execution::internal::diagnosis<Error>::reported);
             return no_result();
         } else {

@@ -94,8 +94,8 @@ struct get_timed_scheduler_t {
             return get_start_scheduler_t();
         } else if constexpr (names_timed<get_scheduler_t, Env>()) {
             return get_scheduler_t();
-        } else if constexpr (has_query<Env, get_inherited_timer_t>) {
-            return get_inherited_timer_t();
+        } else if constexpr (has_query<Env, internal::get_inherited_timer_t>) {
+            return internal::get_inherited_timer_t();
         }
     }
     template <class Env>
@@ -104,15 +104,16 @@ struct get_timed_scheduler_t {
         if constexpr (has_query<Env, get_timed_scheduler_t>) {
             return env.query(*this);
         } else {
-            return choose(find<Env>()(env), get_inherited_timer(env));
+            return choose(find<Env>()(env), internal::get_inherited_timer(env));
         }
     }
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
 
 private:
     template <class Sch>
-    static constexpr auto choose(Sch sch, [[maybe_unused]] inherited_timer inherited) noexcept {
-        if constexpr (std::is_same_v<Sch, inherited_timer>) {
+    static constexpr auto choose(Sch sch,
+                                 [[maybe_unused]] internal::inherited_timer inherited) noexcept {
+        if constexpr (std::is_same_v<Sch, internal::inherited_timer>) {
             return sch.required();
         } else if constexpr (std::is_same_v<Sch, any_scheduler>) {
             return inherited.is_before(sch) ? *inherited.scheduler() : sch;

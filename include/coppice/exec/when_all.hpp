@@ -30,7 +30,7 @@ struct when_all_with_variant_t {
         return internal::when_all_with_variant_sender<std::decay_t<Sndrs>...>(
             internal::construct_each(), static_cast<Sndrs&&>(sndrs)...);
     }
-    template <sender_for<when_all_with_variant_t> Sndr, class Env>
+    template <internal::sender_for<when_all_with_variant_t> Sndr, class Env>
     constexpr auto transform_sender(set_value_t, Sndr&& sndr, const Env&) const {
         return static_cast<Sndr&&>(sndr).children.apply([](auto&&... children) {
             return when_all(into_variant(static_cast<decltype(children)>(children))...);

@@ -22,6 +22,11 @@
 
 namespace coppice::io {
 
+// What a context runs, and what it expires: for operations of a program's own. An object derives
+// from one or both, gives the constructor a function, and lives until the function was called.
+using internal::operation;
+using internal::timer_entry;
+
 // The part of the operating system that a loop waits in. `automatic` takes io_uring where it works
 // as needed (kernel 6.1), otherwise epoll. `sim` is a simulation.
 enum class backend { automatic, uring, epoll, sim };

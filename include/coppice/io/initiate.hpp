@@ -13,18 +13,24 @@
 //   static constexpr const char* name            for messages
 //   std::string subject()                        optional: the operand, asked for on a failure
 //
-// A program makes an operation of its own from a class of internal/request.hpp:
-//
-//   basic_request         runs on a loop, and ends when something outside says so
-//   descriptor_request    is one kind of ring operation (opcode) on a file that a loop has adopted
-//
-// Both heed stop tokens and deadlines. apps/notes/postgres_store.cpp has one
-// of each.
+// A program derives a request of its own from basic_request or descriptor_request, which heed stop
+// tokens and deadlines. apps/notes/postgres_store.cpp has one of each, and internal/request.hpp
+// describes the functions that they call and override.
 
+#include <coppice/io/context.hpp>
+#include <coppice/io/internal/request.hpp>
 #include <coppice/io/internal/request_initiation.hpp>
 #include <coppice/token/transform.hpp>
 
 namespace coppice::io {
+
+// basic_request<operation> runs on a loop, and ends when something outside says so.
+using internal::basic_request;
+// descriptor_request<> is one ring operation, named by its opcode, on a file that a loop has
+// adopted. A descriptor_reference says which file, as it was when the request was made.
+using internal::descriptor_reference;
+using internal::descriptor_request;
+using internal::opcode;
 
 // Makes the operation as the token says. Threads: any. Blocks, errors, cost: as the token says.
 template <class Request, class Token>

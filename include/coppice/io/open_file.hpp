@@ -40,7 +40,7 @@ public:
     int native() const noexcept { return descriptor_ == nullptr ? -1 : descriptor_->fd; }
 
 protected:
-    descriptor_reference reference() const noexcept { return {*owner_, descriptor_}; }
+    internal::descriptor_reference reference() const noexcept { return {*owner_, descriptor_}; }
 
 private:
     context* owner_;

@@ -178,7 +178,9 @@ public:
         return execution::forward_progress_guarantee::parallel;
     }
     // Lets the pool's workers run the tasks for which a task on it waits (task/wait_for_tasks.hpp).
-    const fork_team* query(execution::get_fork_team_t) const noexcept { return pool_->team(); }
+    const fork_team* query(execution::internal::get_fork_team_t) const noexcept {
+        return pool_->team();
+    }
     // Lets the functions of a bulk that follows run side by side (bulk.hpp).
     pool_domain query(execution::get_domain_t) const noexcept { return {}; }
     pool_domain query(execution::get_completion_domain_t<execution::set_value_t>) const noexcept {

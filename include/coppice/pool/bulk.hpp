@@ -52,7 +52,7 @@ private:
     bool call(Args&... args) {
         auto& data = this->state_->data;
         const shape_type shape = data.shape < shape_type(0) ? shape_type(0) : data.shape;
-        if constexpr (!execution::runs_parallel<policy_type>) {
+        if constexpr (!execution::internal::runs_parallel<policy_type>) {
             call_range(data.f, shape_type(0), shape, args...);
             return true;
         } else {
@@ -87,7 +87,7 @@ private:
 
 template <class Sigs, class Tag, class F, class Shape>
 struct pool_bulk_signatures {
-    using type = execution::signatures_union_t<
+    using type = execution::internal::signatures_union_t<
         typename execution::internal::bulk_signatures<Sigs, Tag, F, Shape>::type,
         execution::completion_signatures<execution::set_error_t(std::exception_ptr),
                                          execution::set_stopped_t()>>;
@@ -108,10 +108,10 @@ public:
     }
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
-        using Sigs = execution::signatures_of<Child, execution::fwd_env_t<Env>...>;
-        return execution::transform_if_valid<pool_bulk_signatures, Sigs, Tag,
-                                             decltype(std::declval<Data&>().f),
-                                             decltype(std::declval<Data&>().shape)>();
+        using Sigs = execution::signatures_of<Child, execution::internal::fwd_env_t<Env>...>;
+        return execution::internal::transform_if_valid<pool_bulk_signatures, Sigs, Tag,
+                                                       decltype(std::declval<Data&>().f),
+                                                       decltype(std::declval<Data&>().shape)>();
     }
     template <execution::receiver Rcvr>
     auto connect(Rcvr rcvr) && {
@@ -129,8 +129,8 @@ private:
 // The completion domain of the schedulers of pools.
 struct pool_domain {
     template <class Sndr, class Env>
-        requires(execution::sender_for<Sndr, execution::bulk_chunked_t> ||
-                 execution::sender_for<Sndr, execution::bulk_unchunked_t>) &&
+        requires(execution::internal::sender_for<Sndr, execution::bulk_chunked_t> ||
+                 execution::internal::sender_for<Sndr, execution::bulk_unchunked_t>) &&
                 execution::internal::bulk_movable<Sndr>
     static constexpr auto transform_sender(execution::set_value_t, Sndr&& sndr, const Env&) {
         using Plain = std::remove_cvref_t<Sndr>;

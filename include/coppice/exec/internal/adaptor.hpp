@@ -7,9 +7,9 @@
 //   receiver signatures<Child, Env...>()               its completions, given its child's
 //   attrs(sender)                             where it completes; attrs.hpp has the choices
 //
-//   adaptor_sender      then, upon_error, upon_stopped, bulk, continues_on, let_value, let_error,
-//                       let_stopped, starts_on, stop_when, stopped_as_error, write_env
-//   dataless_adaptor    into_variant, stopped_as_optional
+// These are adaptors: then, upon_error, upon_stopped, bulk, continues_on, let_value, let_error,
+// let_stopped, starts_on, stop_when, stopped_as_error, write_env; and, with no_data for their data,
+// into_variant and stopped_as_optional.
 //
 // Most operations are an adaptor_operation: a state, and the child's operation, whose receiver
 // points to the state. Most of these receivers are a passing_receiver.
@@ -18,6 +18,11 @@
 #include <coppice/exec/internal/allocator_aware.hpp>
 
 namespace coppice::execution::internal {
+
+// The data of an algorithm that is called with a sender alone. Each has a type of its own, because
+// two objects of one empty type would not share an address in nested senders.
+template <class Algorithm>
+struct no_data {};
 
 // Decomposes as [tag, data, child]. The data is what the algorithm was called with.
 template <class Algorithm, class Data, class Child>
@@ -57,42 +62,6 @@ struct adaptor_sender {
     }
 };
 
-// Decomposes as [tag, data, child]. The data is empty, and its operation is constructed without it.
-template <class Algorithm, class Child>
-struct dataless_adaptor {
-    using sender_concept = sender_tag;
-    using tag_type = typename Algorithm::tag_type;
-    using decomposable = void;
-    template <class Sndr, class Rcvr>
-    using operation = typename Algorithm::template operation<Sndr, Rcvr>;
-
-    [[no_unique_address]] Child child;
-
-    template <class Init>
-    constexpr explicit dataless_adaptor(construct_each, Init&& init) noexcept(
-        std::is_nothrow_constructible_v<Child, Init>)
-        : child(static_cast<Init&&>(init)) {}
-
-    constexpr auto get_env() const noexcept { return Algorithm::attrs(*this); }
-    template <class Self, class... Env>
-    static consteval auto get_completion_signatures() noexcept {
-        return Algorithm::template signatures<like_t<Self, Child>, Env...>();
-    }
-    template <receiver Rcvr>
-    constexpr auto connect(Rcvr rcvr) && noexcept(
-        std::is_nothrow_constructible_v<operation<Child, Rcvr>, Child, Rcvr>)
-        -> operation<Child, Rcvr> {
-        return {static_cast<Child&&>(child), static_cast<Rcvr&&>(rcvr)};
-    }
-    template <receiver Rcvr>
-        requires std::copy_constructible<Child>
-    constexpr auto connect(Rcvr rcvr) const& noexcept(
-        std::is_nothrow_constructible_v<operation<const Child&, Rcvr>, const Child&, Rcvr>)
-        -> operation<const Child&, Rcvr> {
-        return {child, static_cast<Rcvr&&>(rcvr)};
-    }
-};
-
 // Starts its child when it is started. Receiver is constructed from a State&, and State from the
 // arguments after the child.
 template <class Child, class State, class Receiver>
@@ -118,6 +87,8 @@ private:
 template <class Rcvr>
 struct receiver_state {
     constexpr explicit receiver_state(Rcvr r) noexcept : rcvr(static_cast<Rcvr&&>(r)) {}
+    template <class Algorithm>
+    constexpr receiver_state(no_data<Algorithm>, Rcvr r) noexcept : rcvr(static_cast<Rcvr&&>(r)) {}
     [[no_unique_address]] Rcvr rcvr;
 };
 // An adaptor's state that holds the receiver and the adaptor's argument.
@@ -151,7 +122,7 @@ public:
         execution::set_stopped(static_cast<Rcvr&&>(state_->rcvr));
     }
     constexpr child_env_t<Rcvr> get_env() const noexcept {
-        return execution::child_env(std::as_const(state_->rcvr));
+        return internal::child_env(std::as_const(state_->rcvr));
     }
 
 protected:

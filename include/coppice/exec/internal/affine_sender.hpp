@@ -12,12 +12,14 @@ namespace coppice::execution {
 
 struct affine_t;
 
+namespace internal {
+
 // Returns true if a sender with these attributes completes with Tag on sch.
 template <class Tag, class Attrs, class Env, class Sch>
 bool completes_on(const Attrs& attrs, const Env& env, const Sch& sch) noexcept {
     using ask = get_completion_scheduler_t<Tag>;
-    if constexpr (internal::callable<ask, const Attrs&, const Env&>) {
-        using Where = internal::call_result_t<ask, const Attrs&, const Env&>;
+    if constexpr (callable<ask, const Attrs&, const Env&>) {
+        using Where = call_result_t<ask, const Attrs&, const Env&>;
         if constexpr (requires(const Where& where) { static_cast<bool>(where == sch); }) {
             return ask()(attrs, env) == sch;
         } else {
@@ -27,8 +29,6 @@ bool completes_on(const Attrs& attrs, const Env& env, const Sch& sch) noexcept {
         return false;
     }
 }
-
-namespace internal {
 
 using unstoppable_data = prop<get_stop_token_t, never_stop_token>;
 template <class Sch>
@@ -78,6 +78,7 @@ private:
     bool stops_here_;
 };
 
+// Keeps the child's completion, and delivers it here or moves it to the start scheduler first.
 template <class State, class Rcvr>
 class affine_receiver : public passing_receiver<State, Rcvr> {
 public:
@@ -154,9 +155,9 @@ private:
     template <class Self, class Env>
     static consteval auto signatures() noexcept {
         if constexpr (callable<get_start_scheduler_t, Env>) {
-            return execution::transform_if_valid<affine_signatures,
-                                                 signatures_of<like_t<Self, Child>, fwd_env_t<Env>>,
-                                                 start_scheduler_of_t<Env>, Env>();
+            return internal::transform_if_valid<affine_signatures,
+                                                signatures_of<like_t<Self, Child>, fwd_env_t<Env>>,
+                                                start_scheduler_of_t<Env>, Env>();
         } else {
             return pipeline_error<in_algorithm<affine_t>, got<Env>,
                                   wanted<start_scheduler_in_the_environment>>();
@@ -167,8 +168,8 @@ private:
         using Sch = start_scheduler_of_t<env_of_t<const Rcvr&>>;
         const Sch sch = get_start_scheduler(execution::get_env(rcvr));
         const auto where = [&sndr, &rcvr, &sch]<class Tag>(Tag) noexcept {
-            return execution::completes_on<Tag>(execution::get_env(sndr),
-                                                execution::child_env(rcvr), sch);
+            return internal::completes_on<Tag>(execution::get_env(sndr), internal::child_env(rcvr),
+                                               sch);
         };
         return affine_operation<Sndr, Sch, Rcvr>(static_cast<Sndr&&>(sndr),
                                                  unstoppable(schedule(sch)), where,

@@ -6,7 +6,7 @@
 
 #include <coroutine>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 template <class T>
 inline constexpr bool is_coroutine_handle = false;
@@ -44,23 +44,26 @@ decltype(auto) awaiter_of(T&& awaitable) {
 template <class T, class Promise>
 decltype(auto) awaiter_of(T&& awaitable, Promise& promise) {
     if constexpr (requires { promise.await_transform(static_cast<T&&>(awaitable)); }) {
-        return execution::awaiter_of(promise.await_transform(static_cast<T&&>(awaitable)));
+        return internal::awaiter_of(promise.await_transform(static_cast<T&&>(awaitable)));
     } else {
-        return execution::awaiter_of(static_cast<T&&>(awaitable));
+        return internal::awaiter_of(static_cast<T&&>(awaitable));
     }
 }
+// True if T has an awaiter for a coroutine whose promise transforms nothing.
+template <class T, class Promise>
+concept has_awaiter = is_awaiter<decltype(internal::awaiter_of(std::declval<T>())), Promise>;
 
 // True if T is awaitable in a coroutine with this promise type; without one, in any coroutine.
 template <class T, class... Promise>
 inline constexpr bool is_awaitable_in = false;
 template <class T>
     requires requires(T (*make)() noexcept) {
-        { execution::awaiter_of(make()) } -> is_awaiter;
+        { internal::awaiter_of(make()) } -> is_awaiter;
     }
 inline constexpr bool is_awaitable_in<T> = true;
 template <class T, class Promise>
     requires requires(T (*make)() noexcept, Promise& promise) {
-        { execution::awaiter_of(make(), promise) } -> is_awaiter<Promise>;
+        { internal::awaiter_of(make(), promise) } -> is_awaiter<Promise>;
     }
 inline constexpr bool is_awaitable_in<T, Promise> = true;
 template <class T, class... Promise>
@@ -70,8 +73,8 @@ concept is_awaitable = is_awaitable_in<T, Promise...>;
 template <class Awaiter>
 using resume_result_t = decltype(std::declval<Awaiter&>().await_resume());
 template <class T, class... Promise>
-using await_result_t = resume_result_t<decltype(execution::awaiter_of(
-    std::declval<T>(), std::declval<Promise&>()...))>;
+using await_result_t =
+    resume_result_t<decltype(internal::awaiter_of(std::declval<T>(), std::declval<Promise&>()...))>;
 
 template <class T, class Promise>
 concept has_as_awaitable = requires(T&& value, Promise& promise) {
@@ -105,4 +108,4 @@ struct env_promise : with_await_transform<env_promise<Env>> {
     const Env& get_env() const noexcept;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

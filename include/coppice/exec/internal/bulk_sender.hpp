@@ -178,9 +178,9 @@ struct bulk_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<bulk_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>, Tag,
-                                             function_type, shape_type>();
+        return internal::transform_if_valid<bulk_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>, Tag,
+                                            function_type, shape_type>();
     }
 };
 // The data decomposes as [policy, shape, f].

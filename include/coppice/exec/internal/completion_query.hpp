@@ -18,15 +18,15 @@ struct get_completion_scheduler_t;
 template <class Tag = void>
 struct get_completion_domain_t;
 
+namespace internal {
+
 template <class Tag>
-concept completion_tag = internal::one_of<Tag, set_value_t, set_error_t, set_stopped_t>;
+concept completion_tag = one_of<Tag, set_value_t, set_error_t, set_stopped_t>;
 
 // What the scheduler concept requires of a type's declarations; enough to recognize one in a query.
 template <class T>
 concept declares_scheduler =
     std::derived_from<typename std::remove_cvref_t<T>::scheduler_concept, scheduler_tag>;
-
-namespace internal {
 
 // Names default_domain, which is incomplete here, so that it is needed only later (domain.hpp).
 template <class>

@@ -65,7 +65,7 @@ template <class... Fns, class ScheduleSigs>
 struct continues_on_signatures<completion_signatures<Fns...>, ScheduleSigs> {
     using delivered = typename delivered_signatures<completion_signatures<Fns...>>::type;
     using complete = signatures_union_t<
-        delivered, decltype(execution::transform_if_valid<failure_signatures, ScheduleSigs>())>;
+        delivered, decltype(internal::transform_if_valid<failure_signatures, ScheduleSigs>())>;
     using type = std::conditional_t<
         (stores_results<Fns> && ...), complete,
         pipeline_error<in_algorithm<continues_on_t>, got<Fns...>, wanted<decay_copyable_results>>>;
@@ -198,9 +198,9 @@ struct continues_on_algorithm {
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
         using Schedule = schedule_result_t<const Sch&>;
-        return execution::transform_if_valid<continues_on_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>,
-                                             signatures_of<Schedule, fwd_env_t<Env>...>>();
+        return internal::transform_if_valid<continues_on_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>,
+                                            signatures_of<Schedule, fwd_env_t<Env>...>>();
     }
 };
 // The data is the scheduler, and the child a schedule_from.

@@ -9,14 +9,14 @@ class fork_team;  // base/internal/fork_deque.hpp
 
 }  // namespace coppice::internal
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Returns the fork team of a scheduler's workers, or nullptr if it has none. Work that runs on that
 // scheduler may fork calls to the team. An environment that names no scheduler answers with the
 // team of the pool that its tasks were submitted to.
 struct get_fork_team_t {
     template <class Env>
-    constexpr const internal::fork_team* operator()(const Env& env) const noexcept {
+    constexpr const fork_team* operator()(const Env& env) const noexcept {
         if constexpr (has_query<Env, get_fork_team_t>) {
             return env.query(*this);
         } else {
@@ -28,7 +28,7 @@ struct get_fork_team_t {
 
 // Returns the team of the pool that a scheduler belongs to, or nullptr.
 template <class Sch>
-const internal::fork_team* team_of(const Sch& sch) noexcept {
+const fork_team* team_of(const Sch& sch) noexcept {
     if constexpr (requires { sch.query(get_fork_team_t()); }) {
         return sch.query(get_fork_team_t());
     } else {
@@ -36,4 +36,4 @@ const internal::fork_team* team_of(const Sch& sch) noexcept {
     }
 }
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -4,7 +4,7 @@
 
 #include <coppice/exec/env.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // The part of an environment that passes through an adaptor: forwarding queries.
 template <class Env>
@@ -39,18 +39,18 @@ constexpr decltype(auto) forward_env(Env&& base) noexcept {
     }
 }
 template <class Env>
-using fwd_env_t = decltype(execution::forward_env(std::declval<Env>()));
+using fwd_env_t = decltype(internal::forward_env(std::declval<Env>()));
 
 // The environment that a child sees if its adaptor changes nothing.
 template <class Rcvr>
 using child_env_t = fwd_env_t<env_of_t<const Rcvr&>>;
 template <class Rcvr>
 constexpr child_env_t<Rcvr> child_env(const Rcvr& rcvr) noexcept {
-    return execution::forward_env(execution::get_env(rcvr));
+    return internal::forward_env(execution::get_env(rcvr));
 }
 
 // First answers before Second.
 template <class First, class Second>
 using join_env_t = env<First, Second>;
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

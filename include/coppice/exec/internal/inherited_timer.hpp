@@ -7,6 +7,8 @@ namespace coppice::execution {
 
 class any_scheduler;
 
+namespace internal {
+
 // A timed scheduler that tasks pass to what they await, because the type of their environment
 // cannot tell it.
 class inherited_timer {
@@ -45,5 +47,7 @@ struct get_inherited_timer_t {
     static constexpr bool query(forwarding_query_t) noexcept { return true; }
 };
 inline constexpr get_inherited_timer_t get_inherited_timer{};
+
+}  // namespace internal
 
 }  // namespace coppice::execution

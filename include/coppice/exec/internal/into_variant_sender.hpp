@@ -94,11 +94,12 @@ struct into_variant_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<into_variant_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>>();
+        return internal::transform_if_valid<into_variant_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>>();
     }
 };
 template <class Child>
-using into_variant_sender = dataless_adaptor<into_variant_algorithm, Child>;
+using into_variant_sender =
+    adaptor_sender<into_variant_algorithm, no_data<into_variant_algorithm>, Child>;
 
 }  // namespace coppice::execution::internal

@@ -57,6 +57,22 @@ using join_child_env_t = stop_token_env<finite_inplace_stop_token<Count, Index>,
     return text;
 }
 
+// What the senders of when_all, when_all_with_variant, and when_any are made of. Decomposes as
+// [tag, data, children...].
+template <class Tag, class... Children>
+struct join_sender {
+    using sender_concept = sender_tag;
+    using tag_type = Tag;
+    using decomposable = void;
+
+    product<Children...> children;
+
+    template <class... Inits>
+    constexpr explicit join_sender(construct_each, Inits&&... inits) noexcept(
+        (std::is_nothrow_constructible_v<Children, Inits> && ...))
+        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+};
+
 // What an algorithm keeps in addition to its children's operations.
 template <class Policy, class Rcvr, class Source>
 class join_state : immovable {

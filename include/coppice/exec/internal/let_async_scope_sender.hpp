@@ -90,7 +90,7 @@ public:
     open_scope_operation(F&& function, product<Vs*...> values,
                          Rcvr rcvr) noexcept(std::is_nothrow_move_constructible_v<F>)
         : rcvr_(static_cast<Rcvr&&>(rcvr)),
-          nested_(execution::child_env(std::as_const(rcvr_))),
+          nested_(internal::child_env(std::as_const(rcvr_))),
           function_(static_cast<F&&>(function)),
           values_(values) {}
     ~open_scope_operation() {
@@ -199,7 +199,7 @@ private:
             using body = scope_body_t<F, Token, Vs...>;
             using Sigs = signatures_of<body, scope_body_env_t<Env>>;
             return signatures_union_t<
-                decltype(execution::transform_if_valid<delivered_signatures, Sigs>()),
+                decltype(internal::transform_if_valid<delivered_signatures, Sigs>()),
                 typename nested_failure<Errors...>::signatures,
                 exception_signature<!calls_nothrow || throws<Sigs, body, Env>()>>();
         }

@@ -131,10 +131,10 @@ public:
     constexpr auto query(get_completion_scheduler_t<Tag>, const Env& env) const noexcept {
         using second_attrs = typename only<places<Tag, Env>, Env>::attrs;
         const auto second_env = internal::let_env<Handled>(execution::get_env(*this->child_),
-                                                           execution::forward_env(env));
+                                                           internal::forward_env(env));
         return get_completion_scheduler<Tag>(second_attrs(),
                                              let_joined_env_t<decltype(second_env), const Env&>(
-                                                 second_env, execution::forward_env(env)));
+                                                 second_env, internal::forward_env(env)));
     }
     template <completion_tag Tag, class Env>
         requires(!std::is_same_v<places<Tag, Env>, type_list<>>)

@@ -75,7 +75,7 @@ public:
     using passing_receiver<let_context<LetEnv, Rcvr>, Rcvr>::passing_receiver;
     using env_type = let_joined_env_t<LetEnv, env_of_t<const Rcvr&>>;
     env_type get_env() const noexcept {
-        return env_type(this->state_->env, execution::child_env(this->state_->rcvr));
+        return env_type(this->state_->env, internal::child_env(this->state_->rcvr));
     }
 };
 
@@ -108,7 +108,7 @@ public:
         }
         void set_stopped() && noexcept { op_->template complete<set_stopped_t>(); }
         child_env_t<Rcvr> get_env() const noexcept {
-            return execution::child_env(op_->context_.rcvr);
+            return internal::child_env(op_->context_.rcvr);
         }
 
     private:
@@ -122,7 +122,7 @@ public:
         : context_(static_cast<Rcvr&&>(rcvr),
                    [&child](const Rcvr& r) noexcept -> env_type {
                        return internal::let_env<Handled>(execution::get_env(child),
-                                                         execution::child_env(r));
+                                                         internal::child_env(r));
                    }),
           function_(static_cast<Init&&>(function)) {
         operations_.template emplace_with<first_operation>([this, &child] {
@@ -214,7 +214,7 @@ struct let_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<
+        return internal::transform_if_valid<
             let_signatures, signatures_of<Child, fwd_env_t<Env>...>, Tag, Handled, F,
             let_joined_env_t<let_env_t<Handled, Child, Env>, Env>...>();
     }

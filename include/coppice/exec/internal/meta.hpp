@@ -8,9 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace coppice::execution {
-
-namespace internal {
+namespace coppice::execution::internal {
 
 // An empty list of types. Cheap to name.
 template <class... Ts>
@@ -58,14 +56,11 @@ struct with_elements<Target, List<Ts...>> {
 template <template <class...> class Target, class List>
 using with_elements_t = typename with_elements<Target, List>::type;
 
-}  // namespace internal
-
 // [exec.general], [execution.syn]
 template <class T>
 concept movable_value =
     std::move_constructible<std::decay_t<T>> && std::constructible_from<std::decay_t<T>, T> &&
     !std::is_array_v<std::remove_reference_t<T>>;
-namespace internal {
 
 template <class From, class To>
 concept decays_to = std::same_as<std::decay_t<From>, To>;
@@ -85,14 +80,10 @@ concept nothrow_callable = callable<F, Args...> && requires(F&& f, Args&&... arg
 template <class F, class... Args>
 using call_result_t = decltype(std::declval<F>()(std::declval<Args>()...));
 
-}  // namespace internal
-
 // True if decayed copies of all Ts can be made without an exception.
 template <class... Ts>
 inline constexpr bool nothrow_decay_copyable =
     (std::is_nothrow_constructible_v<std::decay_t<Ts>, Ts> && ...);
-
-namespace internal {
 
 // T with the const and value category of Like: the type of a member T of a Like.
 template <class Like, class T>
@@ -110,6 +101,4 @@ struct like<const Like&, T> {
 template <class Like, class T>
 using like_t = typename like<Like, T>::type;
 
-}  // namespace internal
-
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

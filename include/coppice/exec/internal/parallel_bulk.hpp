@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Completes the receiver when the backend completes the proxy. Base is one of the two proxies.
 template <class Base, class Rcvr>
@@ -72,11 +72,11 @@ protected:
 private:
     enum class phase : unsigned char { idle, running, over };
 
-    internal::any_env query_env() const noexcept final {
-        return internal::any_env(token_.get(), execution::get_env(rcvr));
+    any_env query_env() const noexcept final {
+        return any_env(token_.get(), execution::get_env(rcvr));
     }
 
-    internal::inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
+    inplace_token_of<stop_token_of_t<env_of_t<Rcvr>>> token_;
     phase phase_ =
         phase::idle;  // written before the backend is called, and by the completing thread
 };
@@ -84,7 +84,7 @@ private:
 // True if a policy allows the calls to run at the same time.
 template <class Policy>
 inline constexpr bool runs_parallel =
-    internal::one_of<std::remove_cvref_t<Policy>, parallel_policy, parallel_unsequenced_policy>;
+    one_of<std::remove_cvref_t<Policy>, parallel_policy, parallel_unsequenced_policy>;
 
 // A signature of the bulk if the values are delivered out of the operation. Checked is what
 // bulk_signatures made of it.
@@ -100,7 +100,7 @@ template <class Sigs, class Tag, class F, class Shape>
 struct parallel_bulk_signatures;
 template <class... Fns, class Tag, class F, class Shape>
 struct parallel_bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape> {
-    using checked = internal::bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape>;
+    using checked = bulk_signatures<completion_signatures<Fns...>, Tag, F, Shape>;
     using type = signatures_union_t<
         typename stored_bulk_signature<Fns, typename checked::template of<Fns>::type>::type...,
         completion_signatures<set_error_t(std::exception_ptr), set_stopped_t()>>;
@@ -215,7 +215,7 @@ struct bulk_values<completion_signatures<Fns...>> {
     struct of<set_value_t(Args...)> {
         using type = internal::type_list<internal::product<std::decay_t<Args>...>>;
     };
-    using type = internal::set_union_t<internal::alternatives<>, typename of<Fns>::type...>;
+    using type = set_union_t<internal::alternatives<>, typename of<Fns>::type...>;
 };
 
 // What bulk_chunked and bulk_unchunked become if their child completes on a scheduler that has a
@@ -244,9 +244,9 @@ public:
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Sigs = signatures_of<Child, fwd_env_t<Env>...>;
-        return execution::transform_if_valid<parallel_bulk_signatures, Sigs, Tag,
-                                             decltype(std::declval<Data&>().f),
-                                             decltype(std::declval<Data&>().shape)>();
+        return internal::transform_if_valid<parallel_bulk_signatures, Sigs, Tag,
+                                            decltype(std::declval<Data&>().f),
+                                            decltype(std::declval<Data&>().shape)>();
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && {
@@ -262,4 +262,4 @@ private:
     Child child_;
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

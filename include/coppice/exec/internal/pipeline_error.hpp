@@ -7,7 +7,7 @@
 
 #include <coppice/exec/internal/meta.hpp>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 template <class Algorithm, class Got, class Wanted>
 struct pipeline_error {};
@@ -37,8 +37,6 @@ inline constexpr bool is_pipeline_error = false;
 template <class Algorithm, class Got, class Wanted>
 inline constexpr bool is_pipeline_error<pipeline_error<Algorithm, Got, Wanted>> = true;
 
-namespace internal {
-
 // Reports an error. Each error is reported once per translation unit.
 template <class Error>
 struct diagnosis {
@@ -48,6 +46,4 @@ struct diagnosis {
     static constexpr bool reported = true;
 };
 
-}  // namespace internal
-
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

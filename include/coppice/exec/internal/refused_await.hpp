@@ -6,10 +6,7 @@
 
 #include <coppice/exec/internal/awaitable.hpp>
 
-namespace coppice::execution {
-
-template <class T>
-inline constexpr bool never_true = false;
+namespace coppice::execution::internal {
 
 template <class Derived>
 class refused_await {
@@ -30,7 +27,7 @@ template <class T>
 struct await_of_several_results : refused_await<await_of_several_results<T>> {
     static constexpr bool explain() noexcept {
         static_assert(
-            never_true<T>,
+            always_false<T>,
             "co_await: this sender has several value completions, and an await returns one "
             "value: write co_await into_variant(sender)");
         return true;
@@ -39,7 +36,7 @@ struct await_of_several_results : refused_await<await_of_several_results<T>> {
 template <class T>
 struct await_of_an_lvalue : refused_await<await_of_an_lvalue<T>> {
     static constexpr bool explain() noexcept {
-        static_assert(never_true<T>,
+        static_assert(always_false<T>,
                       "co_await: this object is awaited once, and only as an r-value: write "
                       "co_await std::move(object)");
         return true;
@@ -49,7 +46,7 @@ template <class T>
 struct await_that_does_not_come_back : refused_await<await_that_does_not_come_back<T>> {
     static constexpr bool explain() noexcept {
         static_assert(
-            never_true<T>,
+            always_false<T>,
             "co_await: a task continues on its scheduler, and cannot come back to it from "
             "this awaitable: give its await_suspend() a std::coroutine_handle<> instead "
             "of the task's own, or, if it resumes the task where it was suspended, a "
@@ -60,7 +57,7 @@ struct await_that_does_not_come_back : refused_await<await_that_does_not_come_ba
 template <class Sch>
 struct await_without_a_way_back : refused_await<await_without_a_way_back<Sch>> {
     static constexpr bool explain() noexcept {
-        static_assert(never_true<Sch>,
+        static_assert(always_false<Sch>,
                       "co_await: a task continues on its scheduler, and to schedule on Env's "
                       "start_scheduler_type can fail: name a scheduler that cannot, or "
                       "inline_scheduler to continue where the await ends");
@@ -71,7 +68,7 @@ struct await_without_a_way_back : refused_await<await_without_a_way_back<Sch>> {
 template <class T>
 struct await_without_as_awaitable : refused_await<await_without_as_awaitable<T>> {
     static constexpr bool explain() noexcept {
-        static_assert(never_true<T>,
+        static_assert(always_false<T>,
                       "co_await: this coroutine's promise does not know senders: derive it from "
                       "with_awaitable_senders, give it an await_transform that calls as_awaitable, "
                       "or write the coroutine as a task");
@@ -79,4 +76,4 @@ struct await_without_as_awaitable : refused_await<await_without_as_awaitable<T>>
     }
 };
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

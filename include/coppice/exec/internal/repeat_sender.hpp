@@ -81,7 +81,7 @@ public:
             }
         }
         void set_stopped() && noexcept { op_->end_with(set_stopped_t()); }
-        child_env_t<Rcvr> get_env() const noexcept { return execution::child_env(op_->rcvr_); }
+        child_env_t<Rcvr> get_env() const noexcept { return internal::child_env(op_->rcvr_); }
 
     private:
         repeat_operation* op_;
@@ -223,8 +223,8 @@ struct repeat_sender {
         } else {
             using Sigs = signatures_of<const Child&, fwd_env_t<Env>...>;
             using Ends =
-                decltype(execution::transform_if_valid<repeat_signatures, Sigs, Algorithm>());
-            using Delivered = decltype(execution::transform_if_valid<delivered_signatures, Ends>());
+                decltype(internal::transform_if_valid<repeat_signatures, Sigs, Algorithm>());
+            using Delivered = decltype(internal::transform_if_valid<delivered_signatures, Ends>());
             if constexpr (sizeof...(Env) == 0) {
                 // Only an environment says if a stop can arrive between rounds.
                 return signatures_union_t<Delivered, dependent_signatures>();

@@ -95,7 +95,7 @@ public:
             awaitable_->completed();
         }
         auto get_env() const noexcept -> fwd_env_t<env_of_t<const Promise&>> {
-            return execution::forward_env(
+            return internal::forward_env(
                 execution::get_env(static_cast<const Promise&>(*awaitable_->promise_)));
         }
 

@@ -106,22 +106,18 @@ concept decomposable_sender =
     names_its_tag<Sndr> && std::is_class_v<Sndr> && std::same_as<Sndr, std::remove_cv_t<Sndr>> &&
     requires { typename Sndr::decomposable; };
 
-}  // namespace coppice::execution::internal
-
-namespace coppice::execution {
-
 template <class Sndr>
-concept has_tag = requires { typename internal::tag_of<std::remove_cvref_t<Sndr>>::type; };
+concept has_tag = requires { typename tag_of<std::remove_cvref_t<Sndr>>::type; };
 
 // The algorithm that made a sender.
 template <has_tag Sndr>
-using tag_of_t = typename internal::tag_of<std::remove_cvref_t<Sndr>>::type;
+using tag_of_t = typename tag_of<std::remove_cvref_t<Sndr>>::type;
 
 // True if Sndr was made by the algorithm Tag.
 template <class Sndr, class Tag>
 concept sender_for = has_tag<Sndr> && std::same_as<tag_of_t<Sndr>, Tag>;
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal
 
 template <coppice::execution::internal::decomposable_sender Sndr>
 struct std::tuple_size<Sndr>

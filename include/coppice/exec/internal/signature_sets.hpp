@@ -6,7 +6,7 @@
 
 #include <exception>
 
-namespace coppice::execution {
+namespace coppice::execution::internal {
 
 // Stands for the signatures of a sender that needs an environment to know them.
 struct dependent_signatures {};
@@ -35,7 +35,7 @@ struct signatures_union<> {
 template <class... Sets>
     requires(is_completion_signatures<Sets> && ...)
 struct signatures_union<Sets...> {
-    using type = internal::set_union_t<completion_signatures<>, Sets...>;
+    using type = set_union_t<completion_signatures<>, Sets...>;
 };
 template <class Set, class... Sets>
     requires(!(is_completion_signatures<Set> && ... && is_completion_signatures<Sets>))
@@ -79,4 +79,4 @@ inline constexpr bool stores_results_nothrow = false;
 template <class Tag, class... Args>
 inline constexpr bool stores_results_nothrow<Tag(Args...)> = nothrow_decay_copyable<Args...>;
 
-}  // namespace coppice::execution
+}  // namespace coppice::execution::internal

@@ -28,7 +28,7 @@ class starts_on_receiver : public passing_receiver<starts_on_state<Sch, Rcvr>, R
 public:
     using passing_receiver<starts_on_state<Sch, Rcvr>, Rcvr>::passing_receiver;
     auto get_env() const noexcept -> started_env_t<Sch, env_of_t<const Rcvr&>> {
-        return {scheduler_env<Sch>(this->state_->sch), execution::child_env(this->state_->rcvr)};
+        return {scheduler_env<Sch>(this->state_->sch), internal::child_env(this->state_->rcvr)};
     }
 };
 
@@ -95,7 +95,7 @@ public:
     constexpr auto query(Query<Tag> ask, const Env& env) const noexcept {
         return ask(
             execution::get_env(*this->child_),
-            started_env_t<Sch, const Env&>(scheduler_env<Sch>(*sch_), execution::forward_env(env)));
+            started_env_t<Sch, const Env&>(scheduler_env<Sch>(*sch_), internal::forward_env(env)));
     }
 
 private:
@@ -116,8 +116,8 @@ struct starts_on_algorithm {
     static consteval auto signatures() noexcept {
         using Schedule = schedule_result_t<const Sch&>;
         using Failures =
-            decltype(execution::transform_if_valid<failure_signatures,
-                                                   signatures_of<Schedule, fwd_env_t<Env>...>>());
+            decltype(internal::transform_if_valid<failure_signatures,
+                                                  signatures_of<Schedule, fwd_env_t<Env>...>>());
         return signatures_union_t<signatures_of<Child, started_env_t<Sch, Env>...>, Failures>();
     }
 };

@@ -125,12 +125,13 @@ struct stopped_as_optional_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<stopped_as_optional_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>>();
+        return internal::transform_if_valid<stopped_as_optional_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>>();
     }
 };
 template <class Child>
-using stopped_as_optional_sender = dataless_adaptor<stopped_as_optional_algorithm, Child>;
+using stopped_as_optional_sender =
+    adaptor_sender<stopped_as_optional_algorithm, no_data<stopped_as_optional_algorithm>, Child>;
 
 template <class Sigs, class Error>
 struct stopped_as_error_signatures;
@@ -165,8 +166,8 @@ struct stopped_as_error_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<stopped_as_error_signatures,
-                                             signatures_of<Child, fwd_env_t<Env>...>, Error>();
+        return internal::transform_if_valid<stopped_as_error_signatures,
+                                            signatures_of<Child, fwd_env_t<Env>...>, Error>();
     }
 };
 template <class Error, class Child>

@@ -123,7 +123,7 @@ struct then_algorithm {
     }
     template <class Child, class... Env>
     static consteval auto signatures() noexcept {
-        return execution::transform_if_valid<
+        return internal::transform_if_valid<
             then_signatures, signatures_of<Child, fwd_env_t<Env>...>, Tag, Handled, F>();
     }
 };

@@ -23,12 +23,12 @@
 
 namespace coppice::execution {
 
-// Wanted by timeout: an environment or a sender that names a timed scheduler.
-struct timed_scheduler_in_the_environment {};
-
 struct timeout_t;
 
 namespace internal {
+
+// Wanted by timeout: an environment or a sender that names a timed scheduler.
+struct timed_scheduler_in_the_environment {};
 
 // The ways in which a timer can fail; a stop is not one of them.
 template <class TimerSigs>
@@ -42,7 +42,7 @@ struct timer_errors<completion_signatures<Fns...>> {
 // All completions that may have to be stored: the sender's, and the timer's errors.
 template <class Sigs, class TimerSigs>
 using timeout_kept_t =
-    signatures_union_t<Sigs, decltype(execution::transform_if_valid<timer_errors, TimerSigs>())>;
+    signatures_union_t<Sigs, decltype(internal::transform_if_valid<timer_errors, TimerSigs>())>;
 
 template <class Sigs>
 struct timeout_signatures;
@@ -255,7 +255,7 @@ private:
             using Timer = timer_sender_t<timeout_scheduler_t<Child, Env>>;
             using Kept = timeout_kept_t<signatures_of<like_t<Self, Child>, timeout_env<Env>>,
                                         signatures_of<Timer, timer_env>>;
-            return execution::transform_if_valid<timeout_signatures, Kept>();
+            return internal::transform_if_valid<timeout_signatures, Kept>();
         } else {
             return pipeline_error<in_algorithm<timeout_t>, got<Env>,
                                   wanted<timed_scheduler_in_the_environment>>();

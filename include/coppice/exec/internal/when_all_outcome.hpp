@@ -1,4 +1,4 @@
-// when_all_outcome, when_all_slot: how the children of when_all and when_all_range have completed.
+// when_all_outcome: how the children of when_all and when_all_range complete; their common policy.
 #pragma once
 //   how_   sent -> failed | stopped, by the first child that does not send values
 //          stopped -> failed, by the first error
@@ -10,6 +10,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/internal/alternatives.hpp>
+#include <coppice/exec/internal/join.hpp>
 
 #include <exception>
 
@@ -95,6 +96,47 @@ public:
 private:
     manual_lifetime<Product> values_;
     bool full_ = false;
+};
+
+// What the policies of when_all and when_all_range have in common. Policy also has value(place,
+// args...), which calls keep() with the slot of the place, and send_values().
+template <class Policy, class Rcvr, class Source, class Sigs>
+class when_all_join : public join_state<Policy, Rcvr, Source> {
+public:
+    using join_state<Policy, Rcvr, Source>::join_state;
+
+    template <class Error>
+    void error(Error&& error) noexcept {
+        this->arrive(outcome_.fail(static_cast<Error&&>(error)));
+    }
+    void stopped(std::size_t) noexcept { this->arrive(outcome_.stop()); }
+    void complete() noexcept {
+        if (outcome_.all_sent()) {
+            static_cast<Policy*>(this)->send_values();
+        } else {
+            outcome_.deliver(this->rcvr_);
+        }
+    }
+
+protected:
+    // Keeps a child's values, unless they will not be sent.
+    template <class Slot, class... Args>
+    void keep(Slot& slot, Args&&... args) noexcept {
+        if constexpr (nothrow_decay_copyable<Args...>) {
+            if (outcome_.all_sent()) slot.keep(static_cast<Args&&>(args)...);
+        } else {
+            try {
+                if (outcome_.all_sent()) slot.keep(static_cast<Args&&>(args)...);
+            } catch (...) {
+                error(std::current_exception());
+                return;
+            }
+        }
+        this->arrive();
+    }
+
+private:
+    when_all_outcome<Sigs> outcome_;
 };
 
 }  // namespace coppice::execution::internal

@@ -1,8 +1,7 @@
 // The sender of when_all_range.
 #pragma once
 // The starter also arrives (join.hpp), so the operation outlives the loop that starts its children.
-//
-//   outcome_   how the operation ends: see when_all_outcome
+// when_all_outcome.hpp says how the operation ends.
 
 #include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/internal/join.hpp>
@@ -68,11 +67,15 @@ template <class Env>
 using range_env_t = stop_token_env<inplace_stop_token, Env>;
 
 template <class Sndr, class Rcvr>
+using range_signatures_for =
+    range_signatures<completion_signatures_of_t<Sndr, range_env_t<env_of_t<const Rcvr&>>>>;
+
+template <class Sndr, class Rcvr>
 class when_all_range_operation
-    : public join_state<when_all_range_operation<Sndr, Rcvr>, Rcvr, inplace_stop_source> {
+    : public when_all_join<when_all_range_operation<Sndr, Rcvr>, Rcvr, inplace_stop_source,
+                           typename range_signatures_for<Sndr, Rcvr>::type> {
     using Env = env_of_t<const Rcvr&>;
-    using signatures = range_signatures<completion_signatures_of_t<Sndr, range_env_t<Env>>>;
-    using product_type = typename signatures::values::product_type;
+    using product_type = typename range_signatures_for<Sndr, Rcvr>::values::product_type;
 
     struct child : join_child<when_all_range_operation, std::size_t, Sndr> {
         using base = join_child<when_all_range_operation, std::size_t, Sndr>;
@@ -85,7 +88,7 @@ public:
     static constexpr char name[] = "when_all_range";
 
     when_all_range_operation(std::vector<Sndr>&& sndrs, Rcvr rcvr)
-        : when_all_range_operation::join_state(static_cast<Rcvr&&>(rcvr), sndrs.size() + 1),
+        : when_all_range_operation::when_all_join(static_cast<Rcvr&&>(rcvr), sndrs.size() + 1),
           allocator_(internal::choose_allocator(env<>(), execution::get_env(this->rcvr_))) {
         if (sndrs.empty()) return;
         children_ = child_traits::allocate(allocator_, sndrs.size());
@@ -116,41 +119,7 @@ public:
     }
     template <class... Args>
     void value(std::size_t place, Args&&... args) noexcept {
-        auto& slot = children_[place].slot;
-        if constexpr (nothrow_decay_copyable<Args...>) {
-            slot.keep(static_cast<Args&&>(args)...);
-        } else {
-            try {
-                slot.keep(static_cast<Args&&>(args)...);
-            } catch (...) {
-                error(std::current_exception());
-                return;
-            }
-        }
-        this->arrive();
-    }
-    template <class Error>
-    void error(Error&& error) noexcept {
-        this->arrive(outcome_.fail(static_cast<Error&&>(error)));
-    }
-    void stopped(std::size_t) noexcept { this->arrive(outcome_.stop()); }
-    void complete() noexcept {
-        if (outcome_.all_sent()) {
-            send_values();
-        } else {
-            outcome_.deliver(this->rcvr_);
-        }
-    }
-
-private:
-    using allocator_type =
-        decltype(internal::choose_allocator(std::declval<const env<>&>(), std::declval<Env>()));
-    using child_traits =
-        typename std::allocator_traits<allocator_type>::template rebind_traits<child>;
-
-    void destroy_children() noexcept {
-        while (count_ != 0) children_[--count_].~child();
-        if (capacity_ != 0) child_traits::deallocate(allocator_, children_, capacity_);
+        this->keep(children_[place].slot, static_cast<Args&&>(args)...);
     }
     void send_values() noexcept {
         using result = range_result<product_type>;
@@ -170,7 +139,17 @@ private:
         }
     }
 
-    when_all_outcome<typename signatures::type> outcome_;
+private:
+    using allocator_type =
+        decltype(internal::choose_allocator(std::declval<const env<>&>(), std::declval<Env>()));
+    using child_traits =
+        typename std::allocator_traits<allocator_type>::template rebind_traits<child>;
+
+    void destroy_children() noexcept {
+        while (count_ != 0) children_[--count_].~child();
+        if (capacity_ != 0) child_traits::deallocate(allocator_, children_, capacity_);
+    }
+
     // Kept here, because the receiver has been moved from when the children are freed.
     [[no_unique_address]] typename child_traits::allocator_type allocator_;
     child* children_ = nullptr;

@@ -2,9 +2,7 @@
 #pragma once
 // Each child has a slot of one finite stop source (P3409R1): child I's token is
 // finite_inplace_stop_token<N, I>. join.hpp says how the children meet, and what a stop from
-// outside does.
-//
-//   outcome_   how the operation ends: see when_all_outcome
+// outside does; when_all_outcome.hpp, how the operation ends.
 
 #include <coppice/exec/internal/attrs.hpp>
 #include <coppice/exec/internal/into_variant_sender.hpp>
@@ -23,45 +21,25 @@ template <std::size_t Count, class Rcvr, class Sigs, class Slots>
 class when_all_state;
 template <std::size_t Count, class Rcvr, class Sigs, class... Products>
 class when_all_state<Count, Rcvr, Sigs, type_list<Products...>>
-    : public join_state<when_all_state<Count, Rcvr, Sigs, type_list<Products...>>, Rcvr,
-                        tolerant_finite_stop_source<Count>> {
+    : public when_all_join<when_all_state<Count, Rcvr, Sigs, type_list<Products...>>, Rcvr,
+                           tolerant_finite_stop_source<Count>, Sigs> {
 public:
     static constexpr char name[] = "when_all";
 
     template <class Sndr>
     when_all_state(Rcvr rcvr, const Sndr&) noexcept
-        : when_all_state::join_state(static_cast<Rcvr&&>(rcvr), Count) {}
+        : when_all_state::when_all_join(static_cast<Rcvr&&>(rcvr), Count) {}
 
     template <std::size_t Index, class... Args>
     void value(join_place<Index>, Args&&... args) noexcept {
         if constexpr (sizeof...(Products) != 0) {
-            if (outcome_.all_sent()) {  // otherwise they will not be sent
-                auto& slot = slots_.template get<Index>();
-                if constexpr (nothrow_decay_copyable<Args...>) {
-                    slot.keep(static_cast<Args&&>(args)...);
-                } else {
-                    try {
-                        slot.keep(static_cast<Args&&>(args)...);
-                    } catch (...) {
-                        error(std::current_exception());
-                        return;
-                    }
-                }
-            }
+            this->keep(slots_.template get<Index>(), static_cast<Args&&>(args)...);
+        } else {
+            this->arrive();
         }
-        this->arrive();
     }
-    template <class Error>
-    void error(Error&& error) noexcept {
-        this->arrive(outcome_.fail(static_cast<Error&&>(error)));
-    }
-    void stopped(std::size_t) noexcept { this->arrive(outcome_.stop()); }
-    void complete() noexcept {
-        if (!outcome_.all_sent()) {
-            outcome_.deliver(this->rcvr_);
-        } else if constexpr (sizeof...(Products) != 0) {
-            send(typename flat::indices());
-        }
+    void send_values() noexcept {
+        if constexpr (sizeof...(Products) != 0) send(typename flat::indices());
     }
 
 private:
@@ -89,7 +67,6 @@ private:
                                 .template get<flat::element(Ks)>())...);
     }
 
-    when_all_outcome<Sigs> outcome_;
     [[no_unique_address]] product<when_all_slot<Products>...> slots_;
 };
 
@@ -134,19 +111,9 @@ struct when_all_domains<set_value_t, Env, std::index_sequence<Is...>, Children..
         set_value_t, Children, join_child_env_t<sizeof...(Children), Is, Env>>...>::type;
 };
 
-// Decomposes as [tag, data, children...].
 template <class... Children>
-struct when_all_sender {
-    using sender_concept = sender_tag;
-    using tag_type = when_all_t;
-    using decomposable = void;
-
-    product<Children...> children;
-
-    template <class... Inits>
-    constexpr explicit when_all_sender(construct_each, Inits&&... inits) noexcept(
-        (std::is_nothrow_constructible_v<Children, Inits> && ...))
-        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+struct when_all_sender : join_sender<when_all_t, Children...> {
+    using join_sender<when_all_t, Children...>::join_sender;
 
     // Values are sent where one of the children sends its values; failures where any child
     // completes.
@@ -193,19 +160,10 @@ private:
     }
 };
 
-// Decomposes as [tag, data, children...]; becomes when_all(into_variant(children)...).
+// Becomes when_all(into_variant(children)...).
 template <class... Children>
-struct when_all_with_variant_sender {
-    using sender_concept = sender_tag;
-    using tag_type = when_all_with_variant_t;
-    using decomposable = void;
-
-    product<Children...> children;
-
-    template <class... Inits>
-    constexpr explicit when_all_with_variant_sender(construct_each, Inits&&... inits) noexcept(
-        (std::is_nothrow_constructible_v<Children, Inits> && ...))
-        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+struct when_all_with_variant_sender : join_sender<when_all_with_variant_t, Children...> {
+    using join_sender<when_all_with_variant_t, Children...>::join_sender;
 
     constexpr env<> get_env() const noexcept { return {}; }
     // The signatures of the sender that this one is transformed to in an environment.

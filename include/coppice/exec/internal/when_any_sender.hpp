@@ -68,26 +68,16 @@ template <class Rcvr, class... Children>
 using when_any_operation =
     join_operation<when_any_types<std::index_sequence_for<Children...>, Rcvr, Children...>>;
 
-// Decomposes as [tag, data, children...].
 template <class... Children>
-struct when_any_sender {
-    using sender_concept = sender_tag;
-    using tag_type = when_any_t;
-    using decomposable = void;
-
-    product<Children...> children;
-
-    template <class... Inits>
-    constexpr explicit when_any_sender(construct_each, Inits&&... inits) noexcept(
-        (std::is_nothrow_constructible_v<Children, Inits> && ...))
-        : children(construct_each(), static_cast<Inits&&>(inits)...) {}
+struct when_any_sender : join_sender<when_any_t, Children...> {
+    using join_sender<when_any_t, Children...>::join_sender;
 
     constexpr env<> get_env() const noexcept { return {}; }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         using Sigs = decltype(signatures<Self, Env...>(std::index_sequence_for<Children...>()));
-        return execution::transform_if_valid<when_any_delivered, Sigs>();
+        return internal::transform_if_valid<when_any_delivered, Sigs>();
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) && -> when_any_operation<Rcvr, Children...> {

@@ -17,7 +17,7 @@ public:
     using passing_receiver<data_state<Data, Rcvr>, Rcvr>::passing_receiver;
     using env_type = written_env_t<Data, env_of_t<const Rcvr&>>;
     constexpr env_type get_env() const noexcept {
-        return env_type(this->state_->data, execution::child_env(this->state_->rcvr));
+        return env_type(this->state_->data, internal::child_env(this->state_->rcvr));
     }
 };
 
@@ -34,7 +34,7 @@ public:
                  callable<Query, env_of_t<const Child&>, written_env_t<Data, const Env&>>
     constexpr auto query(Query ask, const Env& env) const noexcept {
         return ask(execution::get_env(*this->child_),
-                   written_env_t<Data, const Env&>(*data_, execution::forward_env(env)));
+                   written_env_t<Data, const Env&>(*data_, internal::forward_env(env)));
     }
 
 private:

@@ -31,6 +31,7 @@
 
 namespace coppice::io {
 
+class context;
 class simulation;
 
 }  // namespace coppice::io

@@ -17,11 +17,12 @@
 // Model: tests/model/mailbox_model.cpp.
 
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 
 #include <cstdint>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 // T has a member `T* next`. Threads: push() by any; take() and sleep() by the loop. Cost: push() is
 // one compare-exchange; take() is one load when empty, else one exchange. No allocation.
@@ -31,12 +32,11 @@ public:
     enum class [[nodiscard]] pushed { quietly, wake_the_loop };
 
     pushed push(T& item) noexcept {
-        std::uintptr_t head = head_.load(internal::relaxed);
+        std::uintptr_t head = head_.load(relaxed);
         do {
             item.next = head == asleep ? nullptr : to_item(head);
             // edge mailbox.hand_over (release): the operation and its link are written
-        } while (!head_.compare_exchange_weak(head, to_word(&item), internal::release,
-                                              internal::relaxed));
+        } while (!head_.compare_exchange_weak(head, to_word(&item), release, relaxed));
         return head == asleep ? pushed::wake_the_loop : pushed::quietly;
     }
 
@@ -44,9 +44,9 @@ public:
     // Afterwards the word says that the loop is awake.
     T* take() noexcept {
         // relaxed: a push that is missed here is taken in the next turn
-        if (head_.load(internal::relaxed) == 0) return nullptr;
+        if (head_.load(relaxed) == 0) return nullptr;
         // edge mailbox.hand_over (acquire): sees the operations
-        const std::uintptr_t head = head_.exchange(0, internal::acquire);
+        const std::uintptr_t head = head_.exchange(0, acquire);
         if (head == asleep) return nullptr;
         T* oldest_first = nullptr;
         for (T* item = to_item(head); item != nullptr;) {
@@ -59,19 +59,18 @@ public:
     }
 
     // Returns true if something was pushed since the last take(). A result of false may be stale.
-    bool has_mail() const noexcept { return head_.load(internal::relaxed) > asleep; }
+    bool has_mail() const noexcept { return head_.load(relaxed) > asleep; }
 
     // Returns true if the loop may sleep; the next push will then wake it. Returns false if
     // something was pushed.
     [[nodiscard]] bool sleep() noexcept {
         std::uintptr_t expected = 0;
-        if (internal::planted("mailbox.sleep_unasked")) {
-            head_.store(asleep, internal::relaxed);
+        if (planted("mailbox.sleep_unasked")) {
+            head_.store(asleep, relaxed);
             return true;
         }
         // Relaxed: success publishes nothing, and failure leads to take().
-        return head_.compare_exchange_strong(expected, asleep, internal::relaxed,
-                                             internal::relaxed);
+        return head_.compare_exchange_strong(expected, asleep, relaxed, relaxed);
     }
 
 private:
@@ -81,7 +80,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(item);
     }
 
-    internal::atomic<std::uintptr_t> head_{0};  // see the table above
+    atomic<std::uintptr_t> head_{0};  // see the table above
 };
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -12,9 +12,7 @@
 #include <memory>
 #include <string>
 
-namespace coppice::io {
-
-class context;
+namespace coppice::io::internal {
 
 // Something that completes on a loop's thread; embedded in the object that waits for it. complete()
 // is called once for each start or post. The operation may be destroyed when complete() returns.
@@ -23,6 +21,7 @@ struct operation : immovable {
     void (*complete)(operation*) noexcept;
     operation* next = nullptr;  // used by the queue that holds the operation
 };
+// Operations that wait for a turn, oldest first.
 using operation_queue = intrusive_queue<operation, &operation::next>;
 
 // The order matters: reading operations first, then writing ones, then operations on files.
@@ -39,7 +38,6 @@ enum class opcode : std::uint8_t {
     write_at,         // from data/size to offset of a file; result: bytes
     sync,             // flushes a file to its disk
 };
-namespace internal {
 
 // Returns true for operations on files, of which any number may be pending on one descriptor.
 constexpr bool is_file_operation(opcode code) noexcept {
@@ -55,13 +53,11 @@ class event_loop;
 struct descriptor;
 struct of_one_file;  // the tag of a descriptor's list of file operations
 
-}  // namespace internal
-
 // An operation on a descriptor. The ring owns it from start to complete().
-struct ring_operation : operation, list_hook<internal::of_one_file> {
+struct ring_operation : operation, list_hook<of_one_file> {
     ring_operation(void (*function)(operation*) noexcept, opcode what) noexcept
         : operation(function), code(what) {}
-    internal::descriptor* on = nullptr;
+    descriptor* on = nullptr;
     std::byte* data = nullptr;
     std::size_t size = 0;
     union {  // the operation's code says which member is valid
@@ -76,8 +72,6 @@ struct ring_operation : operation, list_hook<internal::of_one_file> {
     // the result is known, and finish() will be called; used only by the ring
     bool ended = false;
 };
-
-namespace internal {
 
 // An open file in a loop. Slots are reused, and never freed before the context, so that a late
 // event finds either the same file or a slot marked closed. A descriptor is also an operation:
@@ -117,6 +111,4 @@ struct descriptor : operation {
     }
 };
 
-}  // namespace internal
-
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -23,18 +23,18 @@
 #include <string>
 #include <system_error>
 
-namespace coppice::io {
+namespace coppice::io::internal {
 
 // Item is `operation`, or a type derived from it that the loop needs, such as ring_operation.
 template <class Item>
-class basic_request : protected Item, internal::stop_relay<internal::event_loop, operation> {
-    using relay = internal::stop_relay<internal::event_loop, operation>;
+class basic_request : protected Item, stop_relay<event_loop, operation> {
+    using relay = stop_relay<event_loop, operation>;
 
 public:
     // Starts the request. Returns true if it has ended; completed() will then not be called.
     // Otherwise completed() is called on the loop, possibly before this returns.
     // Threads: any. Cost: no allocation; a post if this is not the loop's thread.
-    [[nodiscard]] bool begin(inplace_stop_token token, internal::time_point deadline) noexcept {
+    [[nodiscard]] bool begin(inplace_stop_token token, time_point deadline) noexcept {
         token_ = token;
         deadline_ = deadline;
         if (loop_->is_current()) return launch();
@@ -54,7 +54,7 @@ public:
 
 protected:
     template <class... Args>
-    explicit basic_request(internal::event_loop& loop, Args... args) noexcept
+    explicit basic_request(event_loop& loop, Args... args) noexcept
         : Item(&launch_posted, args...), loop_(&loop) {}
     ~basic_request() = default;
 
@@ -85,16 +85,16 @@ protected:
     }
 
     // Return the loop that completes the request, and its context.
-    internal::event_loop& loop() const noexcept { return *loop_; }
+    event_loop& loop() const noexcept { return *loop_; }
     context& owner() const noexcept { return loop_->owner(); }
-    internal::time_point deadline() const noexcept { return deadline_; }
+    time_point deadline() const noexcept { return deadline_; }
     void set_outcome(int outcome) noexcept { outcome_ = outcome; }
     int outcome() const noexcept { return outcome_; }
     bool stop_came() const noexcept { return stopped_; }
 
 private:
     bool launch() noexcept {
-        const bool late = deadline_ != internal::time_point::max() && deadline_ <= loop_->now();
+        const bool late = deadline_ != time_point::max() && deadline_ <= loop_->now();
         if (late || token_.stop_requested() || loop_->ending()) {
             stopped_ = !loop_->ending();
             outcome_ = -ECANCELED;
@@ -109,9 +109,9 @@ private:
     static void interrupt_relayed(relay& r) noexcept { static_cast<basic_request&>(r).stop(); }
     static void complete_relayed(relay& r) noexcept { static_cast<basic_request&>(r).completed(); }
 
-    internal::event_loop* loop_;
+    event_loop* loop_;
     inplace_stop_token token_;
-    internal::time_point deadline_ = internal::time_point::max();
+    time_point deadline_ = time_point::max();
     int outcome_ = -ECANCELED;  // 0 or more, or a negative errno
     bool stopped_ = false;
 };
@@ -119,10 +119,10 @@ private:
 // The file that a request is for, as it was when the request was made.
 struct descriptor_reference {
     explicit descriptor_reference(context& c) noexcept : owner(&c) {}
-    descriptor_reference(context& c, internal::descriptor* d) noexcept
+    descriptor_reference(context& c, descriptor* d) noexcept
         : owner(&c), on(d), generation(d == nullptr ? 0 : d->generation) {}
     context* owner;
-    internal::descriptor* on = nullptr;  // nullptr: nothing is open
+    descriptor* on = nullptr;  // nullptr: nothing is open
     std::uint32_t generation = 0;
 };
 
@@ -154,8 +154,7 @@ protected:
             return true;
         }
         if (start_on_ring()) return true;
-        if (this->deadline() != internal::time_point::max())
-            this->loop().arm(*this, this->deadline());
+        if (this->deadline() != time_point::max()) this->loop().arm(*this, this->deadline());
         this->listen();
         return false;
     }
@@ -172,7 +171,7 @@ protected:
         return is_open() && this->on->name != nullptr ? *this->on->name : std::string();
     }
     // For a request that opens its own file.
-    void refer_to(internal::descriptor& d) noexcept {
+    void refer_to(descriptor& d) noexcept {
         this->on = &d;
         generation_ = d.generation;
     }
@@ -208,4 +207,4 @@ private:
     std::uint32_t generation_;
 };
 
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

@@ -78,7 +78,8 @@ public:
         return state_->loop().get_scheduler();
     }
     // For tasks on schedulers without timers. A task on another loop uses that loop's timers.
-    execution::inherited_timer query(execution::get_inherited_timer_t) const noexcept {
+    execution::internal::inherited_timer query(
+        execution::internal::get_inherited_timer_t) const noexcept {
         return {state_->timers(), false};
     }
     inplace_stop_token query(get_stop_token_t) const noexcept { return state_->stop_token(); }
@@ -199,9 +200,9 @@ auto run_sender(const run_options& options, Make make) {
         static_assert(execution::internal::diagnosis<Sigs>::reported);
         return no_run_result();
     } else if constexpr (Sigs::count_of(execution::set_value_t()) > 1) {
-        using Error =
-            execution::pipeline_error<execution::in_algorithm<Algorithm>, execution::got<Sigs>,
-                                      execution::wanted<execution::at_most_one_value_completion>>;
+        using Error = execution::internal::pipeline_error<
+            execution::internal::in_algorithm<Algorithm>, execution::internal::got<Sigs>,
+            execution::internal::wanted<execution::internal::at_most_one_value_completion>>;
         static_assert(execution::internal::diagnosis<Error>::reported);
         return no_run_result();
     } else {
@@ -225,9 +226,10 @@ auto run_work(Work&& work, const run_options& options) {
                 return execution::internal::invoke(static_cast<Work&&>(work), loop);
             });
     } else {
-        using Error = execution::pipeline_error<
-            execution::in_algorithm<Algorithm>, execution::got<Work>,
-            execution::wanted<execution::callable_returning_a_sender_with_arguments<context&>>>;
+        using Error = execution::internal::pipeline_error<
+            execution::internal::in_algorithm<Algorithm>, execution::internal::got<Work>,
+            execution::internal::wanted<
+                execution::internal::callable_returning_a_sender_with_arguments<context&>>>;
         static_assert(execution::internal::diagnosis<Error>::reported);
         return no_run_result();
     }

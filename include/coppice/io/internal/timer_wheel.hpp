@@ -17,13 +17,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace coppice::io {
-
-namespace internal {
-
-class timer_wheel;
-
-}  // namespace internal
+namespace coppice::io::internal {
 
 // A timer, embedded in the object that waits. Each arming leads to one call of expire(), unless the
 // timer is canceled first. Lifetime: must not be destroyed while armed.
@@ -35,12 +29,10 @@ struct timer_entry : list_hook<> {
     bool armed() const noexcept { return linked(); }
 
 private:
-    friend class internal::timer_wheel;
+    friend class timer_wheel;
     std::uint8_t level_;
     std::uint8_t slot_;
 };
-
-namespace internal {
 
 // Threads: its owner's. Blocks: never. Cost: no allocation.
 class timer_wheel : immovable {
@@ -171,6 +163,4 @@ private:
     std::size_t size_ = 0;
 };
 
-}  // namespace internal
-
-}  // namespace coppice::io
+}  // namespace coppice::io::internal

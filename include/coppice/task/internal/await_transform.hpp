@@ -22,8 +22,8 @@
 #include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/exec/internal/refused_await.hpp>
 #include <coppice/task/internal/changed_scheduler.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/task_context.hpp>
-#include <coppice/task/internal/transfer.hpp>
 #include <coppice/task/internal/way_back.hpp>
 
 #include <concepts>
@@ -75,7 +75,7 @@ concept awaited_affine =
     std::constructible_from<std::decay_t<Value>, Value> && callable<affine_t, Value> &&
     awaited_in<call_result_t<affine_t, Value>, Promise>;
 template <class Value, class Promise>
-using direct_result_t = resume_result_t<decltype(execution::awaiter_of(
+using direct_result_t = resume_result_t<decltype(internal::awaiter_of(
     std::declval<call_result_t<as_awaitable_t, Value, Promise&>>()))>;
 template <class Value, class Promise>
 using affine_result_t =
@@ -92,7 +92,7 @@ class affine_or_direct : immovable {
     struct direct : immovable {
         direct(Value&& value, Promise& promise)
             : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
-              awaiter(execution::awaiter_of(static_cast<direct_type&&>(awaitable))) {}
+              awaiter(internal::awaiter_of(static_cast<direct_type&&>(awaitable))) {}
         direct_type awaitable;
         direct_awaiter awaiter;
     };
@@ -116,7 +116,8 @@ public:
         }
     }
     bool await_ready() { return is_direct_ ? direct_.awaiter.await_ready() : false; }
-    // The return type depends on the compiler, and so does the name of the function: transfer.hpp.
+    // The return type depends on the compiler, and so does the name of the function:
+    // suspension.hpp.
     template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> h) {
         using result = decltype(direct_.awaiter.await_suspend(h));

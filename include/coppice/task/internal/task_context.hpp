@@ -113,7 +113,7 @@ public:
         : scheduler(static_cast<scheduler_type&&>(sch)),
           stop_token(static_cast<stop_token_type&&>(token)),
           environment_(&environment),
-          team_(execution::team_of(scheduler)),
+          team_(internal::team_of(scheduler)),
           is_inline_(runs_inline(scheduler)),
           inherited_(inherited),
           allocator_(allocator) {
@@ -125,7 +125,7 @@ public:
     instant deadline = instant::never();  // that of the waiter; written before the task starts
     void change_scheduler(scheduler_type sch) noexcept {
         scheduler = static_cast<scheduler_type&&>(sch);
-        team_ = execution::team_of(scheduler);
+        team_ = internal::team_of(scheduler);
         is_inline_ = runs_inline(scheduler);
     }
     const Env& environment() const noexcept { return *environment_; }

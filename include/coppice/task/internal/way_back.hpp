@@ -13,6 +13,7 @@
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/as_awaitable.hpp>
 #include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/task_context.hpp>
 #include <coppice/task/internal/transfer.hpp>
 
@@ -139,7 +140,7 @@ struct awaited_value : immovable {
 
     awaited_value(Value&& value, Promise& promise)
         : awaitable(as_awaitable(static_cast<Value&&>(value), promise)),
-          awaiter(execution::awaiter_of(static_cast<awaitable_type&&>(awaitable))) {}
+          awaiter(internal::awaiter_of(static_cast<awaitable_type&&>(awaitable))) {}
     // Suspends `given`. Substitutes `self` where `given` is to be resumed without a stop. If
     // `transfers`, returns the coroutine to resume next; otherwise returns true if the task stays
     // suspended.
@@ -185,15 +186,15 @@ bool ends_on(const std::remove_cvref_t<Value>& value, const Env& env, const Sch&
     } else if constexpr (sender_in<Value, Env>) {
         using Sigs = completion_signatures_of_t<Value, Env>;
         return (Sigs::count_of(set_value) == 0 ||
-                execution::completes_on<set_value_t>(attrs(), env, sch)) &&
+                internal::completes_on<set_value_t>(attrs(), env, sch)) &&
                (Sigs::count_of(set_error) == 0 ||
-                execution::completes_on<set_error_t>(attrs(), env, sch)) &&
+                internal::completes_on<set_error_t>(attrs(), env, sch)) &&
                (Sigs::count_of(set_stopped) == 0 ||
-                execution::completes_on<set_stopped_t>(attrs(), env, sch));
+                internal::completes_on<set_stopped_t>(attrs(), env, sch));
     } else {
-        return execution::completes_on<set_value_t>(attrs(), env, sch) &&
-               execution::completes_on<set_error_t>(attrs(), env, sch) &&
-               execution::completes_on<set_stopped_t>(attrs(), env, sch);
+        return internal::completes_on<set_value_t>(attrs(), env, sch) &&
+               internal::completes_on<set_error_t>(attrs(), env, sch) &&
+               internal::completes_on<set_stopped_t>(attrs(), env, sch);
     }
 }
 
@@ -235,7 +236,8 @@ public:
         return is_direct_ ? static_cast<bool>(direct_.awaiter.await_ready())
                           : static_cast<bool>(away_.awaited.awaiter.await_ready());
     }
-    // The return type depends on the compiler, and so does the name of the function: transfer.hpp.
+    // The return type depends on the compiler, and so does the name of the function:
+    // suspension.hpp.
     template <class Suspension = suspension>
     auto await_suspend(std::coroutine_handle<Promise> task) {
         if (is_direct_) return direct_.template suspend<transfers>(task, task);

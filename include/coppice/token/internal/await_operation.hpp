@@ -2,7 +2,7 @@
 #pragma once
 
 #include <coppice/exec/as_awaitable.hpp>
-#include <coppice/task/internal/transfer.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/token/completion.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 #include <coppice/token/internal/outcome.hpp>
