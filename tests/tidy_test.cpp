@@ -70,6 +70,7 @@ constexpr check checks[] = {
     {"piped_grep", piped_grep},
     {"long_lines", long_lines},
     {"long_headers", long_headers},
+    {"long_tests", long_tests},
     {"long_functions", long_functions},
     {"header_shape", header_shape},
     {"unplain_words", unplain_words},

@@ -42,7 +42,7 @@ inline constexpr excuse excuses[] = {
     {"file::write_at", "as file::read_at"},
     {"file::sync", "as file::read_at"},
     {"file::read_all",
-     "as file::read_at; a stop ends it between two reads, io/whole_file_test.cpp"},
+     "as file::read_at; a stop ends it between two reads, io/whole_file_simulated_test.cpp"},
     {"file::write_all", "as file::read_all"},
     {"read_file", "as file::read_all"},
     {"write_file", "as file::read_all"},

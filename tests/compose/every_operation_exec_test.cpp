@@ -30,7 +30,7 @@ protected:
 
 constexpr auto nothing = [](auto&&...) noexcept {};
 
-TEST_F(every_operation_of_exec, adaptors) {
+TEST_F(every_operation_of_exec, adaptors_end_by_every_kind_of_stop) {
     around("then", [](auto s) { return ex::then(std::move(s), nothing); });
     around("upon_error", [](auto s) { return ex::upon_error(std::move(s), nothing); });
     around("let_value", [](auto s) {
@@ -53,7 +53,7 @@ TEST_F(every_operation_of_exec, adaptors) {
     around("timeout", [](auto s) { return ex::timeout(std::move(s), 2h); });
 }
 
-TEST_F(every_operation_of_exec, of_several) {
+TEST_F(every_operation_of_exec, joins_end_by_every_kind_of_stop) {
     around("when_all", [this](auto s) { return ex::when_all(std::move(s), timer.wait_for(0ms)); });
     around("when_all_with_variant",
            [this](auto s) { return ex::when_all_with_variant(std::move(s), timer.wait_for(0ms)); });
@@ -76,7 +76,7 @@ TEST_F(every_operation_of_exec, of_several) {
         [=] { return erased(ex::retry(again(true, 0ms))); }));
 }
 
-TEST_F(every_operation_of_exec, that_go_elsewhere) {
+TEST_F(every_operation_of_exec, changes_of_scheduler_end_by_every_kind_of_stop) {
     const auto here = loop.get_scheduler();
     around("starts_on", [here](auto s) { return ex::starts_on(here, std::move(s)); });
     around("continues_on", [here](auto s) { return ex::continues_on(std::move(s), here); });
@@ -84,7 +84,7 @@ TEST_F(every_operation_of_exec, that_go_elsewhere) {
     around("affine", [here](auto s) { return ex::starts_on(here, ex::affine(std::move(s))); });
 }
 
-TEST_F(every_operation_of_exec, that_are_shared_or_spawned) {
+TEST_F(every_operation_of_exec, shared_and_spawned_work_ends_by_every_kind_of_stop) {
     around("split", [](auto s) { return ex::split(std::move(s)); });
     ex::counting_scope scope;
     around("associate", [&](auto s) { return ex::associate(std::move(s), scope.get_token()); });
@@ -105,7 +105,7 @@ task<> several(io::timer& timer, std::chrono::nanoseconds time) {
     co_await for_each_bounded(std::vector<int>(1), 2, one);
 }
 
-TEST_F(every_operation_of_exec, of_tasks) {
+TEST_F(every_operation_of_exec, waits_for_tasks_end_by_every_kind_of_stop) {
     check(waits_never_again(
         "wait_for_tasks", [this] { return both(timer, 1h); }, [this] { return both(timer, 0ms); }));
     check(waits_never_again(
@@ -113,7 +113,7 @@ TEST_F(every_operation_of_exec, of_tasks) {
         [this] { return several(timer, 0ms); }));
 }
 
-TEST_F(every_operation_of_exec, of_a_run_loop_and_a_contract) {
+TEST_F(every_operation_of_exec, waits_for_a_run_loop_or_a_contract_end_by_every_kind_of_stop) {
     ex::run_loop other;
     std::thread runner([&] { other.run(); });
     const auto scheduler = other.get_scheduler();

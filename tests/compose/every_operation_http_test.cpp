@@ -96,7 +96,7 @@ http::client_request waiting_in(phase p, io::context& loop, io::endpoint to, io:
     return r;
 }
 
-TEST_P(every_operation_of_http, requests) {
+TEST_P(every_operation_of_http, requests_end_by_every_kind_of_stop) {
     serve(plain_routes(), [this](io::context& loop, io::endpoint to) -> task<> {
         http::client client(loop);
         io::tcp::acceptor silent(loop, io::loopback(0));
@@ -125,7 +125,7 @@ TEST_P(every_operation_of_http, requests) {
     });
 }
 
-TEST_P(every_operation_of_http, an_answer_that_is_read_by_pieces) {
+TEST_P(every_operation_of_http, reading_an_answer_by_pieces_ends_by_every_kind_of_stop) {
     bool more = false;
     http::router routes;
     routes.get("/", [&more](request& q) {
@@ -188,7 +188,7 @@ TEST_P(every_operation_of_http, an_answer_that_is_read_by_pieces) {
     });
 }
 
-TEST_P(every_operation_of_http, a_handlers_pause) {
+TEST_P(every_operation_of_http, a_handlers_pause_ends_by_every_kind_of_stop) {
     http::router routes;
     routes.get("/", [this](request& q) -> task<response> {
         co_await stop_in_every_way(
@@ -206,7 +206,7 @@ TEST_P(every_operation_of_http, a_handlers_pause) {
 }
 
 // The client sends its body when the handler has been stopped in every way.
-TEST_P(every_operation_of_http, the_reading_of_a_body) {
+TEST_P(every_operation_of_http, reading_a_body_ends_by_every_kind_of_stop) {
     std::optional<io::tcp::socket> client;
     http::router routes;
     routes.post("/", http::read_body([&](request& q) -> task<response> {
@@ -240,7 +240,7 @@ TEST_P(every_operation_of_http, the_reading_of_a_body) {
 }
 
 // The client sends the rest of a form when the handler has been stopped in every way.
-TEST_P(every_operation_of_http, the_reading_of_a_form) {
+TEST_P(every_operation_of_http, reading_a_form_ends_by_every_kind_of_stop) {
     const std::string begin = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n";
     const std::string rest = "x\r\n--B--\r\n";
     std::optional<io::tcp::socket> client;
@@ -300,7 +300,7 @@ TEST_P(every_operation_of_http, the_reading_of_a_form) {
 }
 
 // Nothing of what was taken is lost, and the framing holds: the client sees one whole body.
-TEST_P(every_operation_of_http, the_writing_of_a_body) {
+TEST_P(every_operation_of_http, writing_a_body_ends_by_every_kind_of_stop) {
     // A Unix socket: what the client does not read fills memory that is known.
     const std::string name = "@coppice-every-operation-http-" + std::to_string(::getpid());
     bool reading = false;

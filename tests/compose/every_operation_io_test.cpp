@@ -112,20 +112,20 @@ protected:
 };
 INSTANTIATE_TEST_SUITE_P(rings, every_operation_of_io, test::all_rings, test::ring_name);
 
-TEST_P(every_operation_of_io, receives) {
+TEST_P(every_operation_of_io, receives_end_by_every_kind_of_stop) {
     check_receiving("stream::receive", [this] { return far->receive(memory); });
     check_receiving("stream::receive of pieces", [this] { return far->receive(pieces); });
     check_receiving("stream::receive_pooled", [this] { return far->receive_pooled(); });
 }
 
-TEST_P(every_operation_of_io, sends) {
+TEST_P(every_operation_of_io, sends_end_by_every_kind_of_stop) {
     check_sending("stream::send", [this] { return writing->send(lot); });
     check_sending("stream::send of pieces", [this] { return writing->send(lots); });
     check_sending("stream::send_all", [this] { return writing->send_all(lot); });
     check_sending("stream::send_all of pieces", [this] { return writing->send_all(lots); });
 }
 
-TEST_P(every_operation_of_io, accepts) {
+TEST_P(every_operation_of_io, accepts_end_by_every_kind_of_stop) {
     io::tcp::socket client(*loop);
     check(waits(
         "acceptor::accept", [this] { return acceptor->accept(); },
@@ -138,7 +138,7 @@ TEST_P(every_operation_of_io, accepts) {
         [&]() -> task<> { co_await other.connect(listening.local()); }));
 }
 
-TEST_P(every_operation_of_io, connects) {
+TEST_P(every_operation_of_io, connects_end_by_every_kind_of_stop) {
     if (!real) GTEST_SKIP() << "a simulated address always answers";
     const silent_address silent;
     const std::array<io::endpoint, 2> none{silent.address, silent.address};
@@ -153,7 +153,7 @@ TEST_P(every_operation_of_io, connects) {
         [&] { return socket.connect(std::span<const io::endpoint>(one)); }));
 }
 
-TEST_P(every_operation_of_io, names) {
+TEST_P(every_operation_of_io, name_lookups_end_by_every_kind_of_stop) {
     std::optional<slow_names> names;
     if (real) {
         names.emplace();
@@ -176,7 +176,7 @@ TEST_P(every_operation_of_io, names) {
         [&] { return io::tcp::connect(*loop, here); }));
 }
 
-TEST_P(every_operation_of_io, copies) {
+TEST_P(every_operation_of_io, copies_end_by_every_kind_of_stop) {
     make_pair();
     check(waits(
         "copy", [this] { return io::copy(*far, *far); },
@@ -195,7 +195,7 @@ TEST_P(every_operation_of_io, copies) {
         }));
 }
 
-TEST_P(every_operation_of_io, datagrams) {
+TEST_P(every_operation_of_io, datagrams_end_by_every_kind_of_stop) {
     io::udp::socket receiving(*loop, io::loopback(0));
     io::udp::socket sending(*loop, io::loopback(0));
     const io::endpoint to = receiving.local();
@@ -204,7 +204,7 @@ TEST_P(every_operation_of_io, datagrams) {
         [&]() -> task<> { co_await sending.send_to(bytes_of("x"), to); }));
 }
 
-TEST_P(every_operation_of_io, timers) {
+TEST_P(every_operation_of_io, timers_end_by_every_kind_of_stop) {
     io::timer timer(*loop);
     const auto scheduler = loop->get_scheduler();
     check(waits_never_again(
@@ -221,7 +221,7 @@ TEST_P(every_operation_of_io, timers) {
         [&] { return scheduler.schedule_at(loop->now()); }));
 }
 
-TEST_P(every_operation_of_io, signals) {
+TEST_P(every_operation_of_io, signals_end_by_every_kind_of_stop) {
     io::signal_set signals(*loop, {SIGUSR1});
     check(waits(
         "signal_set::wait", [&] { return signals.wait(); },

@@ -297,15 +297,15 @@ task<> reads_until_stopped() {
 TEST(task_stop, a_task_that_completes_inside_the_stop_may_be_destroyed_at_once) {
     storm<inplace_stop_source>([] { return until_stopped<single_inplace_stop_source>(); });
 }
-TEST(task_stop, so_may_one_whose_receiver_has_a_source_of_another_kind) {
+TEST(task_stop, a_task_under_a_source_of_another_kind_may_be_destroyed_as_it_completes) {
     storm<coppice::stop_source>([] { return until_stopped<inplace_stop_source>(); });
     storm<single_inplace_stop_source>([] { return until_stopped<inplace_stop_source>(); });
 }
-TEST(task_stop, so_may_one_that_awaits_a_task_with_a_source_of_its_own) {
+TEST(task_stop, a_task_that_awaits_one_with_its_own_source_may_be_destroyed_as_it_completes) {
     storm<inplace_stop_source>([] { return parent_of_stopped<single_inplace_stop_source>(); });
     storm<coppice::stop_source>([] { return parent_of_stopped<single_inplace_stop_source>(); });
 }
-TEST(task_stop, so_may_one_that_reads_with_a_completion_token) {
+TEST(task_stop, a_task_that_reads_by_a_token_may_be_destroyed_as_it_completes) {
     storm<single_inplace_stop_source>([] { return reads_until_stopped(); });
 }
 TEST(task_stop, so_may_an_operation_with_a_completion_token) {

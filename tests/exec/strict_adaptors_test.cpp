@@ -22,7 +22,7 @@ void check_adapted(Adapt adapt) {
         [adapt](auto child) { check([adapt, child](world& w) { return adapt(child(w), w); }); });
 }
 
-TEST(strict_adaptors, factories) {
+TEST(strict_adaptors, factories_complete_only_as_declared) {
     strict::each_child([](auto child) { check(child); });
     check([](world&) { return ex::just(1); }, "value(1)");
     check([](world&) { return ex::just_error(1); }, "error(1)");
@@ -31,7 +31,7 @@ TEST(strict_adaptors, factories) {
     check([](world&) { return ex::read_env(ex::get_scheduler); });
 }
 
-TEST(strict_adaptors, then_and_upon) {
+TEST(strict_adaptors, then_and_upon_complete_only_as_declared) {
     check_adapted([](auto sndr, world&) {
         return std::move(sndr) | ex::then([](auto&&...) noexcept { return 2; });
     });
@@ -49,7 +49,7 @@ TEST(strict_adaptors, then_and_upon) {
         [](auto sndr, world&) { return std::move(sndr) | ex::upon_stopped([] { throw 2; }); });
 }
 
-TEST(strict_adaptors, let_value) {
+TEST(strict_adaptors, let_value_completes_only_as_declared) {
     check_adapted([](auto sndr, world&) {
         return std::move(sndr) | ex::let_value([](auto&&...) noexcept { return ex::just(2); });
     });
@@ -62,7 +62,7 @@ TEST(strict_adaptors, let_value) {
     });
 }
 
-TEST(strict_adaptors, let_error_and_let_stopped) {
+TEST(strict_adaptors, let_error_and_let_stopped_complete_only_as_declared) {
     check_adapted([](auto sndr, world&) {
         return std::move(sndr) | ex::let_error([](auto&&) noexcept { return ex::just(2); });
     });
@@ -77,11 +77,11 @@ TEST(strict_adaptors, let_error_and_let_stopped) {
     });
 }
 
-TEST(strict_adaptors, into_variant) {
+TEST(strict_adaptors, into_variant_completes_only_as_declared) {
     check_adapted([](auto sndr, world&) { return ex::into_variant(std::move(sndr)); });
 }
 
-TEST(strict_adaptors, stopped_as_optional_and_error) {
+TEST(strict_adaptors, stopped_as_optional_and_error_complete_only_as_declared) {
     const auto adapt = [](auto child) {
         check([child](world& w) { return ex::stopped_as_optional(child(w)); });
     };
@@ -96,7 +96,7 @@ TEST(strict_adaptors, stopped_as_optional_and_error) {
     });
 }
 
-TEST(strict_adaptors, environments) {
+TEST(strict_adaptors, environments_complete_only_as_declared) {
     check_adapted([](auto sndr, world& w) { return ex::write_env(std::move(sndr), w.full_env()); });
     check_adapted([](auto sndr, world&) { return ex::unstoppable(std::move(sndr)); });
     check_adapted(

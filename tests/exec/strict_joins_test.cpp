@@ -15,7 +15,7 @@ namespace ex = coppice::execution;
 using strict::check;
 using strict::world;
 
-TEST(strict_joins, when_all) {
+TEST(strict_joins, when_all_completes_only_as_declared) {
     strict::each_simple_child([](auto child) {
         check([child](world& w) { return ex::when_all(child(w)); });
         check([child](world& w) { return ex::when_all(ex::just(1), child(w)); });
@@ -28,13 +28,13 @@ TEST(strict_joins, when_all) {
           "stopped");
 }
 
-TEST(strict_joins, when_all_with_variant) {
+TEST(strict_joins, when_all_with_variant_completes_only_as_declared) {
     strict::each_child([](auto child) {
         check([child](world& w) { return ex::when_all_with_variant(child(w), ex::just(1)); });
     });
 }
 
-TEST(strict_joins, when_any) {
+TEST(strict_joins, when_any_completes_only_as_declared) {
     strict::each_child([](auto child) {
         check([child](world& w) { return ex::when_any(child(w)); });
         check([child](world& w) { return ex::when_any(child(w), ex::just(1)); });
@@ -43,7 +43,7 @@ TEST(strict_joins, when_any) {
     check([](world&) { return ex::when_any(probes::until_stopped(), ex::just(2)); }, "value(2)");
 }
 
-TEST(strict_joins, when_all_range) {
+TEST(strict_joins, when_all_range_completes_only_as_declared) {
     strict::each_simple_child([](auto child) {
         check([child](world& w) { return ex::when_all_range(std::vector(2, child(w))); });
     });
@@ -55,7 +55,7 @@ TEST(strict_joins, when_all_range) {
 
 constexpr auto hour = coppice::execution::time_span(3'600'000'000'000);
 
-TEST(strict_joins, timeout) {
+TEST(strict_joins, timeout_completes_only_as_declared) {
     strict::each_child(
         [](auto child) { check([child](world& w) { return ex::timeout(child(w), hour); }); });
     check([](world&) { return ex::timeout(probes::until_stopped(), {}); });

@@ -23,7 +23,7 @@ void check_adapted(Adapt adapt) {
         [adapt](auto child) { check([adapt, child](world& w) { return adapt(child(w), w); }); });
 }
 
-TEST(strict_moves, schedulers) {
+TEST(strict_moves, schedulers_complete_only_as_declared) {
     check([](world& w) { return ex::schedule(w.scheduler()); });
     check([](world&) { return ex::schedule(ex::inline_scheduler()); }, "value()");
     check([](world& w) { return ex::schedule(ex::any_scheduler(w.scheduler())); });
@@ -31,14 +31,14 @@ TEST(strict_moves, schedulers) {
     check([](world&) { return ex::schedule(probes::refusing_scheduler()); }, "error(full)");
 }
 
-TEST(strict_moves, timers) {
+TEST(strict_moves, timers_complete_only_as_declared) {
     check([](world& w) { return ex::schedule_after(w.scheduler(), {}); });
     check([](world& w) { return ex::schedule_at(w.scheduler(), {}); });
     check([](world& w) { return ex::schedule_after(ex::any_scheduler(w.scheduler()), {}); });
     check([](world& w) { return ex::schedule_at(ex::any_scheduler(w.scheduler()), {}); });
 }
 
-TEST(strict_moves, continues_on) {
+TEST(strict_moves, continues_on_completes_only_as_declared) {
     check_adapted(
         [](auto sndr, world& w) { return ex::continues_on(std::move(sndr), w.scheduler()); });
     check_adapted([](auto sndr, world&) {
@@ -50,7 +50,7 @@ TEST(strict_moves, continues_on) {
     check_adapted([](auto sndr, world&) { return ex::schedule_from(std::move(sndr)); });
 }
 
-TEST(strict_moves, starts_on) {
+TEST(strict_moves, starts_on_completes_only_as_declared) {
     check_adapted(
         [](auto sndr, world& w) { return ex::starts_on(w.scheduler(), std::move(sndr)); });
     check_adapted([](auto sndr, world&) {
@@ -58,7 +58,7 @@ TEST(strict_moves, starts_on) {
     });
 }
 
-TEST(strict_moves, on) {
+TEST(strict_moves, on_completes_only_as_declared) {
     check_adapted([](auto sndr, world& w) { return ex::on(w.scheduler(), std::move(sndr)); });
     check([](world& w) {
         return ex::schedule(w.scheduler()) |
@@ -66,14 +66,14 @@ TEST(strict_moves, on) {
     });
 }
 
-TEST(strict_moves, affine) {
+TEST(strict_moves, affine_completes_only_as_declared) {
     check_adapted([](auto sndr, world&) {
         return ex::affine(ex::write_env(
             std::move(sndr), ex::prop(coppice::get_stop_token, coppice::never_stop_token())));
     });
 }
 
-TEST(strict_moves, bulk) {
+TEST(strict_moves, bulk_completes_only_as_declared) {
     check_adapted([](auto sndr, world&) {
         return std::move(sndr) | ex::bulk(ex::par, 3, [](int, auto&...) {});
     });

@@ -16,25 +16,25 @@ namespace ex = coppice::execution;
 using strict::check;
 using strict::world;
 
-TEST(strict_shared, split) {
+TEST(strict_shared, split_completes_only_as_declared) {
     strict::each_child(
         [](auto child) { check([child](world& w) { return ex::split(child(w)); }); });
 }
 
-TEST(strict_shared, spawn_future) {
+TEST(strict_shared, spawn_future_completes_only_as_declared) {
     strict::each_child([](auto child) {
         check([child](world& w) { return ex::spawn_future(child(w), w.scope.get_token()); });
     });
 }
 
-TEST(strict_shared, associate_and_join) {
+TEST(strict_shared, associate_and_join_complete_only_as_declared) {
     strict::each_child([](auto child) {
         check([child](world& w) { return ex::associate(child(w), w.scope.get_token()); });
     });
     check([](world& w) { return w.scope.join(); });
 }
 
-TEST(strict_shared, any_sender) {
+TEST(strict_shared, any_sender_completes_only_as_declared) {
     using any = ex::any_sender<ex::completion_signatures<
         ex::set_value_t(), ex::set_value_t(int), ex::set_value_t(std::string),
         ex::set_error_t(std::exception_ptr), ex::set_error_t(std::string), ex::set_error_t(int),
@@ -48,7 +48,7 @@ TEST(strict_shared, any_sender) {
     check([](world&) { return errors(ex::just_error(1)); }, "error(1)");
 }
 
-TEST(strict_shared, repeat_until) {
+TEST(strict_shared, repeat_until_completes_only_as_declared) {
     check([](world&) { return ex::just(true) | ex::repeat_until(); }, "value()");
     check([](world&) { return ex::just_error(1) | ex::repeat_until(); }, "error(1)");
     check([](world&) { return ex::just_stopped() | ex::repeat_until(); }, "stopped");
@@ -64,7 +64,7 @@ TEST(strict_shared, repeat_until) {
     check([](world&) { return ex::just_error(probes::throwing_copy(1)) | ex::repeat_until(); });
 }
 
-TEST(strict_shared, retry) {
+TEST(strict_shared, retry_completes_only_as_declared) {
     check([](world&) { return ex::just() | ex::retry(); }, "value()");
     check([](world&) { return ex::just(1, std::string("two")) | ex::retry(); }, "value(1, two)");
     check([](world&) { return ex::just_stopped() | ex::retry(); }, "stopped");

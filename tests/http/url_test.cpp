@@ -25,7 +25,7 @@ std::string whole(std::string_view text) {
     return url(text).to_string();
 }
 
-TEST(url, has_its_parts) {
+TEST(url, gives_each_part_of_its_text) {
     const url u("http://example.com:8080/a/b;c?d=e&f#g");
     EXPECT_EQ(u.scheme(), "http");
     EXPECT_EQ(u.host(), "example.com");

@@ -1,5 +1,5 @@
-// What API.md promises of <coppice/stop_token.hpp>, in its spelling, and what [thread.stoptoken]
-// and P3409R1 say of each declaration; mostly decided by the compiler.
+// The spelling of <coppice/stop_token.hpp>: what docs/stop-tokens.md, [thread.stoptoken], and
+// P3409R1 say of each declaration; mostly decided by the compiler.
 #include <coppice/stop_token.hpp>
 
 #include <gtest/gtest.h>
@@ -203,8 +203,8 @@ TEST(stop_wording, callbacks_are_deduced_from_a_token_and_a_function) {
     EXPECT_EQ(runs, 4);
 }
 
-// API.md, "beyond std, on stop_source", member by member.
-TEST(stop_wording, the_members_beyond_std_do_what_api_md_says) {
+// The members of stop_source that std lacks.
+TEST(stop_wording, a_linked_source_passes_its_parents_cause_on_and_can_be_reset_before) {
     using namespace std::chrono_literals;
     stop_source parent;
     inplace_stop_source in_place;

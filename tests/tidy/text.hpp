@@ -7,6 +7,7 @@ namespace tidy {
 
 inline constexpr std::size_t columns_max = 100;
 inline constexpr std::size_t header_lines_max = 500;
+inline constexpr std::size_t test_lines_max = 450;
 inline constexpr std::size_t function_lines_max = 70;
 
 // Places that may exceed a length, and why. The name is a function's, or "" for a whole header.
@@ -223,6 +224,17 @@ inline void long_headers(const tree& files, findings& out) {
         out.push_back(file.found(header_lines_max + 1, std::to_string(file.lines.size()) +
                                                            " lines, at most " +
                                                            std::to_string(header_lines_max)));
+    }
+}
+
+// A test file has one subject, which its first line names. A long one has several.
+inline void long_tests(const tree& files, findings& out) {
+    for (const source_file& file : files) {
+        if (!file.is_cpp() || !file.under("tests/") || file.lines.size() <= test_lines_max)
+            continue;
+        out.push_back(file.found(
+            test_lines_max + 1, std::to_string(file.lines.size()) + " lines, at most " +
+                                    std::to_string(test_lines_max) + ": split it by its subjects"));
     }
 }
 

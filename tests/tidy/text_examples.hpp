@@ -137,6 +137,9 @@ inline const std::vector<example> text_examples = {
     {"long_headers", "501 lines", {{library, lines_of(501, "//")}}, {501}},
     {"long_headers", "500 lines", {{library, lines_of(500, "//")}}, {}},
     {"long_headers", "a source", {{source, lines_of(501, "//")}}, {}},
+    {"long_tests", "451 lines", {{"tests/pool/x_test.cpp", lines_of(451, "//")}}, {451}},
+    {"long_tests", "450 lines", {{"tests/pool/x_test.cpp", lines_of(450, "//")}}, {}},
+    {"long_tests", "a source", {{source, lines_of(451, "//")}}, {}},
 
     {"long_functions", "71 lines", {{source, long_body}}, {1}},
     {"long_functions", "70 lines", {{source, fair_body}}, {}},

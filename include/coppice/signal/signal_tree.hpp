@@ -14,7 +14,6 @@
 // Threads: all functions from any thread; each selection_bias by one thread at a time. Source: the
 // talk's signal tree. There, inner nodes count their set leaves, so every set and every select
 // writes the root. Here, inner nodes are sticky marks, which busy threads only read.
-// select changes the root; here inner nodes are sticky marks that busy threads only read.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/signal/selection_bias.hpp>

@@ -406,7 +406,7 @@ inline fork_steal fork_deque::take(std::uint64_t seen, taken_call& out,
     out.context = slot.context_.read();
     out.slot = &slot;
     slot.thief_.store(thief, relaxed);  // relaxed: released below
-    // edge fork.read (release): the slot was read; which worker took it
+    // edge fork.read (release): the slot has been read, and thief_ says which worker took it
     slot.state_.store(fork_slot::taken, release);
     return fork_steal::taken;
 }

@@ -84,7 +84,8 @@ public:
     stolen<T> steal() noexcept {
         // edge deque.last (seq_cst): the thief picks an item
         std::int64_t top = top_.load(seq_cst);
-        // edge deque.last (seq_cst), edge deque.publish (acquire): does the owner want it too?
+        // If the owner has announced that it wants the item, the thief sees it here and leaves it.
+        // edge deque.last (seq_cst), edge deque.publish (acquire): the slot is written
         const std::int64_t bottom = bottom_.load(seq_cst);
         if (top >= bottom) return {steal_outcome::empty, nullptr};
         T* const item = slot(top).load(relaxed);  // relaxed: ordered by deque.publish

@@ -62,8 +62,9 @@ class [[gnu::visibility("default")]] stealing_queues : immovable {
     // and longer before it looks, up to about a microsecond, until it finds many items or none.
     static constexpr std::size_t share_max = 64;
     static constexpr unsigned patience_max = 31;
-    // A share that leaves items behind has as many as the worker completed in this time before. The
-    // time grows with the number of workers, so that together they come once in a microsecond.
+    // A share that leaves items in the injector holds as many items as the worker has just
+    // completed in this time. The time grows with the number of workers, so that all workers
+    // together take a share once in a microsecond.
     static constexpr duration share_time_min = std::chrono::microseconds(20);
     static constexpr duration share_time_per_worker = std::chrono::microseconds(1);
 
