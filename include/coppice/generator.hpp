@@ -1,0 +1,4 @@
+// Umbrella of generators: coroutines that give a sequence of values.
+#pragma once
+
+#include <coppice/task/generator.hpp>
