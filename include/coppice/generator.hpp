@@ -2,3 +2,4 @@
 #pragma once
 
 #include <coppice/task/generator.hpp>
+#include <coppice/token/async_generator.hpp>
