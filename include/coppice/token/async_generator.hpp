@@ -57,7 +57,7 @@ public:
     // deadline, which ends it too, as of any operation. Cost: no allocation. Lifetime: the
     // generator outlives the operation.
     template <class Token = use_await_t>
-    [[nodiscard]] auto next(Token&& token = {}) noexcept(nothrow_token<Token>) {
+    auto next(Token&& token = {}) noexcept(nothrow_token<Token>) {
         if constexpr (std::is_same_v<std::remove_cvref_t<Token>, use_await_t>) {
             return execution::internal::next_element<T, Env>(*this);
         } else {

@@ -127,12 +127,13 @@ public:
         return internal::await_in_task<Env>(static_cast<Value&&>(value), *this);
     }
 
-    // Awaited where the body gives an element, and at its end: tells the waiter.
+    // Awaited where the body gives an element, and at its end: tells the waiter, unless that waits
+    // for resume() to return.
     class end_of_turn {
     public:
         static bool await_ready() noexcept { return false; }
-        static std::coroutine_handle<> await_suspend(handle_type self) noexcept {
-            return self.promise().end_or_go_home(self);
+        [[gnu::always_inline]] static void await_suspend(handle_type self) noexcept {
+            if (!self.promise().turn_ends_attached()) self.promise().end_turn(self);
         }
         static void await_resume() noexcept {}
     };
@@ -174,6 +175,13 @@ public:
 
 private:
     handle_type self() noexcept { return handle_type::from_promise(*this); }
+    bool turn_ends_attached() const noexcept {
+        return this->has(this->attached) && !this->has(this->own_context);
+    }
+    // Resumes the waiter here, if there is room on the stack. The frame may be gone afterwards.
+    [[gnu::noinline]] static void end_turn(handle_type self) noexcept {
+        self.promise().end_or_go_home(self).resume();
+    }
 
     outcome_type* outcome_;  // the waiter's
     bool is_running_ = false;

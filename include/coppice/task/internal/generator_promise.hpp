@@ -63,7 +63,10 @@ public:
     static void return_void() noexcept {}
     // An exception of the root leaves advance().
     void unhandled_exception() {
-        if (nest_ == nullptr) throw;
+        if (nest_ == nullptr) {
+            element_ = nullptr;
+            throw;
+        }
         nest_->error = std::current_exception();
     }
     // Awaited at the end of the body: the outer coroutine becomes the innermost.
@@ -72,7 +75,8 @@ public:
         static bool await_ready() noexcept { return false; }
         template <class Promise>
         static void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-            const generator_promise_base& promise = self.promise();
+            generator_promise_base& promise = self.promise();
+            promise.root_->element_ = nullptr;
             if (promise.nest_ != nullptr) promise.root_->leave();
         }
         static void await_resume() noexcept {}
@@ -88,7 +92,6 @@ public:
 
     // Resumes the innermost coroutine until there is an element or the root has ended.
     void advance(std::coroutine_handle<> root) {
-        element_ = nullptr;
         do {
             innermost_.resume();
         } while (element_ == nullptr && !root.done());
@@ -153,6 +156,7 @@ protected:
 
 private:
     void enter(generator_nest& nest) noexcept {
+        element_ = nullptr;
         nest.next = std::exchange(innermost_nest_, &nest);
         innermost_ = nest.inner;
     }
@@ -164,7 +168,8 @@ private:
     generator_promise_base* root_ = this;
     generator_nest* nest_ = nullptr;  // where this generator is nested; null for the root
     // Of the root alone.
-    std::add_pointer_t<Yielded> element_ = nullptr;  // null while the body runs and when it ended
+    // Null before the first element, at the end, and while advance() has to resume another body.
+    std::add_pointer_t<Yielded> element_ = nullptr;
     std::coroutine_handle<> innermost_;
     generator_nest* innermost_nest_ = nullptr;
 };
