@@ -15,6 +15,7 @@
 #include <coppice/io/run.hpp>
 #include <coppice/io/timer.hpp>
 #include <coppice/pool/thread_pool.hpp>
+#include <coppice/task/internal/async_generator_next.hpp>
 #include <coppice/token/async_generator.hpp>
 
 #include "allocations.hpp"

@@ -33,6 +33,7 @@ namespace ranges {
 // from `allocator`. Lifetime: refers to r unless R is given explicitly. Source: [range.elementsof].
 template <std::ranges::range R, class Allocator = std::allocator<std::byte>>
 struct elements_of {
+    // Refers to `elements`, or keeps them if R is an object type.
     constexpr elements_of(R elements, Allocator from = Allocator())
         : range(static_cast<R&&>(elements)), allocator(static_cast<Allocator&&>(from)) {}
 

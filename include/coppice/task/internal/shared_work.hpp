@@ -1,4 +1,4 @@
-// shared_work: work that several waiters share; who keeps it, and how waiters come and leave.
+// shared_work: work that several waiters share; its holders, and how waiters come and leave.
 #pragma once
 // The work is started once and ends once. Its waiters register with a stop source, `ended_`, whose
 // stop says that the work has ended: such a source has what is needed here, namely callbacks that
@@ -44,7 +44,7 @@ public:
         stop_.request_stop();
         drop();
     }
-    // Returns true if the caller has the only share. Nobody else can then make another one.
+    // Returns true if the caller has the only share. No other thread can then make another one.
     bool has_one_holder() const noexcept {
         // relaxed: the caller only decides whether it waits for the end of the work
         return holders_.load(relaxed) == 1;
@@ -132,9 +132,9 @@ protected:
         start();
         on_stop_.engage(token, stop_of_waiter(*this));
         word expected = starting;
+        // relaxed on failure: settle() takes the callbacks back, so it comes after what they did
         // edge shared_wait.begun (release): both callbacks are registered
-        // edge shared_wait.early (acquire): what the claiming thread did
-        if (word_.compare_exchange_strong(expected, waiting, acq_rel, acquire)) {
+        if (word_.compare_exchange_strong(expected, waiting, release, relaxed)) {
             return shared_event::none;
         }
         return settle(expected);
@@ -173,11 +173,10 @@ private:
         // relaxed: the exchange looks again
         word seen = word_.load(relaxed);
         do {
-            if (seen != starting && seen != waiting) return;
+            if (seen != starting && seen != waiting && !planted("shared_wait.claim_twice")) return;
             // edge shared_wait.begun (acquire): both callbacks are registered
-            // edge shared_wait.early (release): what this thread did
-        } while (!word_.compare_exchange_weak(seen, by, acq_rel, relaxed));
-        if (seen == waiting || planted("shared_wait.complete_early")) woken(settle(by));
+        } while (!word_.compare_exchange_weak(seen, by, acquire, relaxed));
+        if (seen != starting || planted("shared_wait.complete_early")) woken(settle(by));
     }
     // Removes the callbacks. Called by the thread that completes the waiter.
     shared_event settle(word by) noexcept {

@@ -1,5 +1,6 @@
 // token/async_generator.hpp: elements, ends, stops, places, tokens, allocations, and stack use.
-#include <coppice/generator.hpp>
+#include <coppice/token/async_generator.hpp>
+#include <coppice/token/internal/next_initiation.hpp>
 
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
