@@ -458,8 +458,8 @@ TEST(shared_task, many_threads_await_it_and_some_are_stopped) {
         stopper.join();
         EXPECT_EQ(a, 57u);
         EXPECT_EQ(c, 57u);
-        if (b) EXPECT_EQ(*b, 57u);
-        if (d) EXPECT_EQ(*d, 57u);
+        EXPECT_EQ(b.value_or(57u), 57u);
+        EXPECT_EQ(d.value_or(57u), 57u);
         EXPECT_EQ(runs, 1);
     }
 }
