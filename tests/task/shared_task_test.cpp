@@ -511,6 +511,29 @@ TEST(shared_task, allocates_only_when_it_is_made_and_recycles_that) {
     EXPECT_EQ(coppice::test::allocations(), before);
 }
 
+template <class T>
+struct failing_allocator {
+    using value_type = T;
+    failing_allocator() = default;
+    template <class U>
+    failing_allocator(const failing_allocator<U>&) {}
+    T* allocate(std::size_t) { throw std::bad_alloc(); }
+    void deallocate(T*, std::size_t) {}
+    friend bool operator==(const failing_allocator&, const failing_allocator&) = default;
+};
+[[gnu::noinline]] shared_task<int> without_memory(std::allocator_arg_t,
+                                                  failing_allocator<std::byte>, witness) {
+    co_return 1;
+}
+
+TEST(shared_task, an_allocation_that_fails_throws_from_the_call) {
+    int alive = 0;
+    EXPECT_THROW(static_cast<void>(without_memory(std::allocator_arg,
+                                                  failing_allocator<std::byte>(), witness(alive))),
+                 std::bad_alloc);
+    EXPECT_EQ(alive, 0);
+}
+
 shared_task<int> chained(int links, turnstile* gate) {
     if (links == 0) {
         if (gate != nullptr) co_await gate->wait();
