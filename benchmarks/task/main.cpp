@@ -12,6 +12,14 @@ int main(int argc, char** argv) {
          2'000'000,
          1000,
          {{"lazy task, frames from malloc", await_malloc}, {"coppice task", await_coppice}}});
+    workloads.push_back({"an element of a generator",
+                         "element",
+                         2'000'000,
+                         1000,
+                         {{"a coroutine by hand", generate_by_hand},
+                          {"coppice generator", generate_coppice},
+                          {"the same, 1,000 levels deep", generate_deep_coppice},
+                          {"coppice async_generator", generate_async_coppice}}});
 #ifdef BENCH_WITH_TBB
     workloads.push_back({"empty jobs from outside, pool of one",
                          "job",

@@ -27,6 +27,12 @@ struct countdown {
 std::uint64_t await_coppice(std::size_t size);
 std::uint64_t await_malloc(std::size_t size);  // the same lazy task, its frames from malloc
 
+// A coroutine gives `size` numbers, one at a time, to a loop.
+std::uint64_t generate_by_hand(std::size_t size);  // by resume() and a field of the promise
+std::uint64_t generate_coppice(std::size_t size);
+std::uint64_t generate_deep_coppice(std::size_t size);   // below 1,000 levels of elements_of
+std::uint64_t generate_async_coppice(std::size_t size);  // to a task
+
 // Another thread gives `size` empty jobs to a pool of one and waits for the last.
 std::uint64_t submit_coppice(std::size_t size);
 std::uint64_t submit_tbb(std::size_t size);

@@ -4,6 +4,7 @@
 #include <coppice/base.hpp>
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
+#include <coppice/generator.hpp>
 #include <coppice/io.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/stop_token.hpp>

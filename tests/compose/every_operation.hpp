@@ -62,6 +62,7 @@ inline constexpr excuse excuses[] = {
     {"answerer_of::start", "as handler::start"},
     {"filtered_answerer::start", "as handler::start"},
     {"call_for_next_items", "one of the tasks of for_each_bounded"},
+    {"follow_shared", "the await of shared_task by a coroutine that is no task"},
     {"filter_task::run", "the filter's own task"},
     {"filter_task_of::run", "the filter's own task"},
     {"next_handler::operator", "the next filter's own task, or the handler's"},

@@ -1,5 +1,6 @@
 // What waits for others, stopped in every way: algorithms, scopes, tasks, contracts, run_loop.
 #include <coppice/contract.hpp>
+#include <coppice/generator.hpp>
 
 #include "every_operation.hpp"
 
@@ -105,7 +106,28 @@ task<> several(io::timer& timer, std::chrono::nanoseconds time) {
     co_await for_each_bounded(std::vector<int>(1), 2, one);
 }
 
+async_generator<int> one_element(io::timer& timer, std::chrono::nanoseconds time) {
+    co_await timer.wait_for(time);
+    co_yield 1;
+}
+task<> next_of(io::timer& timer, std::chrono::nanoseconds time) {
+    auto elements = one_element(timer, time);
+    co_await elements.next();
+}
+task<> awaits_shared(io::timer& timer, std::chrono::nanoseconds time) {
+    const auto work = [](io::timer& t, std::chrono::nanoseconds d) -> shared_task<> {
+        co_await t.wait_for(d);
+    };
+    co_await work(timer, time);
+}
+
 TEST_F(every_operation_of_exec, waits_for_tasks_end_by_every_kind_of_stop) {
+    check(waits_never_again(
+        "an element of an async generator", [this] { return next_of(timer, 1h); },
+        [this] { return next_of(timer, 0ms); }));
+    check(waits_never_again(
+        "shared_task", [this] { return awaits_shared(timer, 1h); },
+        [this] { return awaits_shared(timer, 0ms); }));
     check(waits_never_again(
         "wait_for_tasks", [this] { return both(timer, 1h); }, [this] { return both(timer, 0ms); }));
     check(waits_never_again(

@@ -81,13 +81,16 @@ inline constexpr seam seams[] = {
     {"pool", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"pool", "exec/internal/parallel_bulk.hpp", "bulk's chunks run on the workers"},
     {"pool", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"task", "exec/internal/alternatives.hpp", "keeps a result for several waiters"},
     {"task", "exec/internal/as_exception.hpp", "errors of any type as exceptions"},
     {"task", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
     {"task", "exec/internal/refused_await.hpp", "the messages of what cannot be awaited"},
     {"task", "exec/internal/starting.hpp", "starts without growing the stack"},
+    {"task", "exec/internal/stop_registration.hpp", "no cost for unstoppable waiters"},
     {"token", "exec/internal/allocate.hpp", "which allocator an operation takes"},
     {"token", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
     {"token", "exec/internal/starting.hpp", "starts without growing the stack"},
+    {"token", "task/internal/async_generator_next.hpp", "the coroutine behind next()"},
     {"token", "task/internal/suspension.hpp", "an await that may not suspend, as tasks do it"},
 };
 

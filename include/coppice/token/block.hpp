@@ -60,7 +60,7 @@ struct block_t {
         internal::blocked_operation<Env, kept, R...> operation(
             env, static_cast<Initiation&&>(initiation));
         if (const std::error_code error = operation.run(); error.value() != 0) {
-            internal::throw_error(error, operation.name());
+            operation.rethrow(error);
         }
         return operation.take();
     }

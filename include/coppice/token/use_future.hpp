@@ -26,7 +26,7 @@ public:
     const Env& get_env() const noexcept { return env_; }
     // Called before operator(), while the initiation still exists.
     void note_failure(std::error_code error, const Initiation& initiation) noexcept {
-        failure_ = std::make_exception_ptr(std::system_error(error, operation_name(initiation)));
+        failure_ = internal::exception_of(error, initiation);
     }
     void operator()(std::error_code error, R... results) && noexcept {
         if (error.value() != 0) {

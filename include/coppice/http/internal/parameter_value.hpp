@@ -6,7 +6,6 @@
 #include <coppice/http/uri.hpp>
 
 #include <charconv>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -58,9 +57,10 @@ template <std::floating_point Number>
 std::optional<Number> parse_number(std::string_view text) noexcept {
     Number value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-        return std::nullopt;
-    }
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    // "inf" and "nan" are outside; the header of std::isfinite would declare log for all programs.
+    constexpr Number most = std::numeric_limits<Number>::max();
+    if (!(value >= -most && value <= most)) return std::nullopt;
     return value;
 }
 

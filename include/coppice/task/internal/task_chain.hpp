@@ -78,9 +78,11 @@ public:
     enum state : unsigned char {
         none = 0,
         attached = 1,
-        own_context = 2,   // it has changed its scheduler (changed_scheduler.hpp)
-        kept_outcome = 4,  // the promise holds the outcome, for an l-value in wait_for_tasks
-        given_frame = 8,   // an allocator gave the frame (task_frame.hpp)
+        own_context = 2,  // it has changed its scheduler (changed_scheduler.hpp)
+        // The frame stays when the body has ended: the promise holds the outcome, for an l-value in
+        // wait_for_tasks; or it is an async_generator.
+        kept_outcome = 4,
+        given_frame = 8,  // an allocator gave the frame (task_frame.hpp)
     };
 
     // Called before the task runs.
@@ -141,6 +143,7 @@ protected:
 
     bool has(state which) const noexcept { return (state_ & which) != 0; }
     void add(state which) noexcept { state_ = static_cast<state>(state_ | which); }
+    void remove(state which) noexcept { state_ = static_cast<state>(state_ & ~which); }
 
 private:
     // Destroys the frame, unless it keeps the outcome. Returns the waiter. A context of its own
@@ -151,8 +154,6 @@ private:
         if (!has(kept_outcome)) self.destroy();
         return waiter;
     }
-    void remove(state which) noexcept { state_ = static_cast<state>(state_ & ~which); }
-
     task_waiter* waiter_;
     state state_ = attached;
 };

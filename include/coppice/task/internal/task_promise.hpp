@@ -160,6 +160,16 @@ public:
 
 protected:
     void set_context(task_context<Env>& context) noexcept { context_ = &context; }
+    // Called before a coroutine is resumed that ends several times, each time with another waiter.
+    void begin_again(task_context<Env>& context, task_waiter& waiter, starts how) noexcept {
+        if (this->has(own_context)) [[unlikely]] {
+            delete static_cast<changed_context<Env>*>(context_);
+            this->remove(own_context);
+        }
+        set_context(context);
+        this->add(attached);
+        this->set_waiter(waiter, how);
+    }
 
 private:
     friend class changed_context<Env>;

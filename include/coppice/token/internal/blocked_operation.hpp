@@ -7,6 +7,9 @@
 #include <coppice/token/internal/outcome.hpp>
 #include <coppice/token/internal/stop_link.hpp>
 
+#include <exception>
+#include <system_error>
+
 namespace coppice::internal {
 
 template <class Env, class Initiation, class... R>
@@ -30,8 +33,10 @@ public:
         return outcome_.error();
     }
     outcome_t<R...> take() { return outcome_.take(); }
-    // Returns the operation's name for messages. Call it after run().
-    const char* name() const noexcept { return operation_name(this->initiation()); }
+    // Throws the error that run() returned, as an exception.
+    [[noreturn]] void rethrow(std::error_code error) const {
+        std::rethrow_exception(internal::exception_of(error, this->initiation()));
+    }
 
 private:
     static void completed(completion_state<R...>& state, std::error_code error,

@@ -3,6 +3,7 @@
 
 #include <coppice/base/lifetime.hpp>
 
+#include <exception>
 #include <system_error>
 #include <tuple>
 #include <type_traits>
@@ -79,6 +80,17 @@ constexpr const char* operation_name(const Initiation& initiation) noexcept {
 [[noreturn, gnu::cold, gnu::noinline]] inline void throw_error(std::error_code error,
                                                                const char* operation) {
     throw std::system_error(error, operation);
+}
+
+// Returns what a token throws for the error of an operation: the exception() of the initiation, if
+// that has one and it is not null; otherwise a std::system_error, named after the operation.
+template <class Initiation>
+[[gnu::cold, gnu::noinline]] std::exception_ptr exception_of(
+    std::error_code error, const Initiation& initiation) noexcept {
+    if constexpr (requires { initiation.exception(); }) {
+        if (std::exception_ptr exception = initiation.exception()) return exception;
+    }
+    return std::make_exception_ptr(std::system_error(error, operation_name(initiation)));
 }
 
 }  // namespace coppice::internal
