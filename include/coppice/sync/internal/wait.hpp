@@ -1,0 +1,157 @@
+// wait: one operation that waits for an object of this room, from its begin to its end.
+#pragma once
+// A request says what the operation wants, and of which object. It is a small movable object:
+//
+//   using waiter_type               derived from waiter; what the object's queue links
+//   queue_lock& lock()              the lock of its object
+//   bool try_now()                  takes it without waiting, if possible; outside the lock
+//   bool attempt(granted_waiters&)  the same inside the lock; may grant others
+//   void link(waiter_type&)         puts the waiter into the queue; inside the lock
+//   void unlink(waiter_type&, granted_waiters&)
+//                                   takes it out, because it gives up; may grant others
+//   std::error_code error()         of an operation that was granted or completed at once
+//   result take()                   its result
+//   result nothing()                the result that goes with an error
+//
+// The life of a wait:
+//
+//   begin()      attempts; else registers for a stop, arms the deadline, and attempts again, inside
+//                the lock; then links the waiter
+//   granted      called by the thread that granted it
+//   withdrawn    called by a stop or a deadline that found it linked
+//   finish()     deregisters both, and calls the owner's function: the end
+//
+// A stop between the registration and the linking only leaves a mark, which begin() finds inside
+// the lock. So exactly one of begin(), granted, and withdrawn ends the wait. Once the waiter is
+// linked and the lock is left, begin() does not touch the wait again: it may be gone.
+// Model: tests/model/wait_model.cpp.
+
+#include <coppice/base/internal/process_timer.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/deadline.hpp>
+#include <coppice/stop/inplace.hpp>
+#include <coppice/sync/internal/waiter.hpp>
+#include <coppice/token/internal/completion_env.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <system_error>
+
+namespace coppice::internal {
+
+// How a wait ended.
+enum class wait_end : unsigned char {
+    granted,    // the request has its result or its error
+    withdrawn,  // by a stop or a deadline; nothing was moved
+    refused,    // the deadline could not be armed; nothing was moved
+};
+
+// As a waiting_callback, its owner may put its end behind what the thread is running.
+template <class Request>
+class wait : public Request::waiter_type, public waiting_callback {
+public:
+    // Called when the wait has ended, on the thread that ended it; not if begin() returns true.
+    using function = void(wait&) noexcept;
+
+    wait(Request&& wanted, function* ended) noexcept
+        : Request::waiter_type(&wait::granted),
+          request(static_cast<Request&&>(wanted)),
+          ended_(ended) {}
+
+    // Begins. Returns true if the wait has ended already. If it returns false, the wait ends later,
+    // and may be gone. Precondition: try_now() has failed, or need not be tried.
+    [[gnu::noinline]] bool begin(const completion_env& env) noexcept {
+        const inplace_stop_token stop = env.query(get_stop_token);
+        if (stop.stop_requested()) {
+            end_ = wait_end::withdrawn;
+            return true;
+        }
+        if (!arm(env.query(execution::get_deadline))) return true;
+        if (stop.stop_possible()) stop_.emplace(stop, on_stop{this});
+        granted_waiters others;
+        queue_lock& lock = request.lock();
+        lock.lock();
+        const bool gives_up = gives_up_ && !planted("wait.link_after_stop");
+        const bool has_it = !gives_up && request.attempt(others);
+        if (!gives_up && !has_it) request.link(*this);
+        lock.unlock();
+        others.call_all();
+        if (!gives_up && !has_it) return false;  // this object may be gone
+        end_ = has_it ? wait_end::granted : wait_end::withdrawn;
+        deregister();
+        return true;
+    }
+
+    wait_end end() const noexcept { return end_; }
+
+    Request request;
+
+private:
+    struct on_stop {
+        wait* self;
+        void operator()() const noexcept { self->withdraw(); }
+    };
+    struct deadline_node : process_timer_node {
+        explicit deadline_node(wait& w) noexcept : process_timer_node(&deadline_node::due), self(w) {}
+        static void due(process_timer_node& node) noexcept {
+            static_cast<deadline_node&>(node).self.withdraw();
+        }
+        wait& self;
+    };
+
+    static void granted(waiter& w) noexcept {
+        wait& self = static_cast<wait&>(w);
+        self.finish(wait_end::granted);
+    }
+    // Called by a stop or a deadline, on any thread. finish() waits until it has returned.
+    void withdraw() noexcept {
+        granted_waiters others;
+        queue_lock& lock = request.lock();
+        lock.lock();
+        const bool is_mine = this->linked() || planted("wait.withdraw_granted");
+        if (is_mine) {
+            request.unlink(*this, others);
+        } else {
+            gives_up_ = true;  // not linked yet; or it has ended, and nobody looks
+        }
+        lock.unlock();
+        if (is_mine) finish(wait_end::withdrawn);  // this object may be gone
+        others.call_all();
+    }
+    void finish(wait_end end) noexcept {
+        deregister();
+        end_ = end;
+        ended_(*this);  // this object may be gone
+    }
+    bool arm(execution::instant deadline) noexcept {
+        if (deadline == execution::instant::never()) [[likely]]
+            return true;
+        deadline_.emplace(*this);
+        try {
+            deadline_->arm(deadline.nanoseconds());
+        } catch (const std::system_error&) {
+            deadline_.reset();
+            end_ = wait_end::refused;
+            return false;
+        }
+        return true;
+    }
+    // Both wait for a call on another thread that is under way. Inside such a call, its own
+    // deregistration does not wait.
+    void deregister() noexcept {
+        stop_.reset();
+        if (deadline_) [[unlikely]] {
+            deadline_->retire();
+            deadline_.reset();
+        }
+    }
+
+    function* const ended_;
+    wait_end end_ = wait_end::granted;
+    bool gives_up_ = false;  // inside the lock: a stop or a deadline came before the linking
+    std::optional<inplace_stop_callback<on_stop>> stop_;
+    std::optional<deadline_node> deadline_;
+};
+
+}  // namespace coppice::internal
