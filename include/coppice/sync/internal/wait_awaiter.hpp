@@ -3,9 +3,9 @@
 // A request that can be had at once completes in await_ready(): no suspension, no thread-local, no
 // registration. Otherwise the task is resumed on its own scheduler:
 //
-//   the task has no scheduler          in place, by the thread that granted
-//   that thread is the scheduler's     in place
-//   else                               through the scheduler's queue
+//   the task has no scheduler                     in place, by the thread that granted
+//   that thread is the only one of the scheduler  in place
+//   else, also on another worker of a pool        through the scheduler's queue
 //
 // "In place" means: now, or if this thread is already resuming a waiter, when that one suspends. So
 // a million hand-overs in a row use constant stack.
