@@ -112,8 +112,8 @@ class wait_awaiter : wait<Request> {
     static constexpr bool ends_by_stop = Errors::throws && may_be_stopped<env_type>;
 
 public:
-    wait_awaiter(Request&& request, Errors errors, Promise& promise) noexcept
-        : wait_type(static_cast<Request&&>(request), &wait_awaiter::ended),
+    wait_awaiter(Request&& wanted, Errors errors, Promise& promise) noexcept
+        : wait_type(static_cast<Request&&>(wanted), &wait_awaiter::ended),
           errors_(errors),
           promise_(promise) {}
 
