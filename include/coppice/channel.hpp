@@ -1,0 +1,4 @@
+// Channels between tasks; waiting blocks no thread. See docs/sync.md.
+#pragma once
+
+#include <coppice/sync/channel.hpp>
