@@ -1,4 +1,5 @@
 // spsc_channel: the same promises as channel, for one sender and one receiver.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/token.hpp>
@@ -10,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -146,16 +146,16 @@ TEST(spsc_channel, stops_that_race_items_lose_none) {
     int next = 0;
     while (next != count) {
         auto r = operation_of<item>(c.receive());
-        std::atomic<bool> started{false};
+        internal::atomic<bool> started{false};
         std::thread stopper([&] {
-            while (!started.load(std::memory_order_acquire)) std::this_thread::yield();
+            while (!started.load(internal::acquire)) std::this_thread::yield();
             r.stop();
         });
         for (int i = 0; i != 10 && next != count; ++i) {
             if (const item got = c.try_receive()) EXPECT_EQ(*got, next++);
         }
         r.start();
-        started.store(true, std::memory_order_release);
+        started.store(true, internal::release);
         r.wait();
         stopper.join();
         if (r.how() == channel_end::value) EXPECT_EQ(r.value(), next++);

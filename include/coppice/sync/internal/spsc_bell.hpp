@@ -36,7 +36,7 @@ public:
         if (full) {
             fence(seq_cst);  // edge spsc_bell.full (seq_cst): the published index
         } else if (!planted("spsc_bell.no_light_fence")) {
-            light_fence();
+            light_fence();  // edge spsc_bell.light (light): the published index
         }
         // Relaxed: the fences order it.
         const std::uint32_t word = word_.load(relaxed);
@@ -69,6 +69,7 @@ private:
         if (wanted != full) {
             // edge spsc_bell.form (release): what was published under light fences
             is_full.store(wanted, release);
+            // edge spsc_bell.full (seq_cst): the published index, at a change
             if (!planted("spsc_bell.change_without_fence")) fence(seq_cst);
             word = word_.load(relaxed);
         }
