@@ -148,15 +148,15 @@ protected:
     void leave(const select_branch* winner, granted_waiters& others) noexcept {
         for (select_branch* b = order_; b != nullptr;) {
             queue_lock& lock = *b->lock_;
-            select_branch* const next = behind_lock(*b);
-            if (b != winner || b->in_order_ != next) {
+            select_branch* const behind = behind_lock(*b);
+            if (b != winner || b->in_order_ != behind) {
                 lock.lock();
-                for (; b != next; b = b->in_order_) {
+                for (; b != behind; b = b->in_order_) {
                     if (b != winner) b->unlink_if_linked(others);
                 }
                 lock.unlock();
             }
-            b = next;
+            b = behind;
         }
     }
     void decide(wait_end end, std::uint32_t winner) noexcept {
@@ -204,9 +204,9 @@ private:
     }
     // Returns the first branch in order that has another lock than `b`, or nullptr.
     static select_branch* behind_lock(const select_branch& b) noexcept {
-        select_branch* next = b.in_order_;
-        while (next != nullptr && next->lock_ == b.lock_) next = next->in_order_;
-        return next;
+        select_branch* behind = b.in_order_;
+        while (behind != nullptr && behind->lock_ == b.lock_) behind = behind->in_order_;
+        return behind;
     }
     // Links `count` branches, from `b` on, in the order of their locks; moves `b` behind them.
     // Returns the first in order. Cost: O(count log count), and log count calls deep.
