@@ -94,8 +94,7 @@ private:
     }
     // Returns true for the last arrival.
     bool arrive(std::size_t count) noexcept {
-        // edge select.arrive (release), edge select.arrive (acquire): the last arrival sees the
-        // outcome
+        // edge select.arrive (release), edge select.arrive (acquire): the last sees the outcome
         return pending_.fetch_sub(count, acq_rel) == count;
     }
     void arrive_or_end(std::size_t count) noexcept {

@@ -80,7 +80,7 @@ public:
     // Number of the branches of this room.
     std::uint32_t room_count() const noexcept { return count_; }
     // Valid when it has ended.
-    wait_end end() const noexcept { return end_.read(); }
+    wait_end end() const noexcept { return static_cast<wait_end>(end_.read()); }
     // The branch that ended it. Valid if end() is `granted`.
     std::uint32_t winner() const noexcept { return winner_.read(); }
 
@@ -160,7 +160,7 @@ protected:
         }
     }
     void decide(wait_end end, std::uint32_t winner) noexcept {
-        end_.write(end);
+        end_.write(static_cast<unsigned char>(end));
         winner_.write(winner);
     }
     // Ends the calls of withdraw(); the last step before the end.
@@ -239,7 +239,7 @@ private:
     std::uint32_t count_ = 0;
     // Written by the thread that ended the select, before its owner reads them.
     plain<std::uint32_t> winner_;
-    plain<wait_end> end_{wait_end::granted};
+    plain<unsigned char> end_;  // a wait_end
     wait_limits<select_core> limits_;
 };
 
