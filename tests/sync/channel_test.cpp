@@ -1,4 +1,5 @@
-// channel: items move in order from senders to receivers, and a waiter that gives up has moved none.
+// channel: items move in order from senders to receivers, and a waiter that gives up has moved
+// none.
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>

@@ -44,9 +44,8 @@ public:
     // the channel is closed before the item is taken.
     template <class Token = use_await_t>
     [[nodiscard]] auto send(T value, Token&& token = Token()) {
-        return internal::initiate_wait(
-            internal::send_request<core_type>(core_, std::move(value)),
-            static_cast<Token&&>(token));
+        return internal::initiate_wait(internal::send_request<core_type>(core_, std::move(value)),
+                                       static_cast<Token&&>(token));
     }
     // Waits for an item. Result: std::optional<T>, empty if the channel is closed and drained.
     // Errors: none but a stop.

@@ -105,13 +105,12 @@ public:
 
     queue_lock& queue() noexcept { return lock_; }
 
-    // The rest is called inside the lock. `own` is the choice of the select to which the caller
-    // belongs, if any: it cannot meet itself.
+    // The rest is called inside the lock. A select calls offer() and take() before it links its
+    // waiters, so its branches never meet each other in a rendezvous.
     Items& items() noexcept { return items_; }
-    send_outcome offer(T& item, granted_waiters& others,
-                       const shared_choice* own = nullptr) noexcept {
+    send_outcome offer(T& item, granted_waiters& others) noexcept {
         if (closed_) return send_outcome::closed;
-        if (receiver* const r = receivers_.claim_front(own)) {
+        if (receiver* const r = receivers_.claim_front()) {
             r->place->emplace(std::move(item));
             others.add(*r);
             return send_outcome::sent;
@@ -121,11 +120,10 @@ public:
         publish();
         return send_outcome::sent;
     }
-    bool take(std::optional<T>& place, granted_waiters& others,
-              const shared_choice* own = nullptr) noexcept {
+    bool take(std::optional<T>& place, granted_waiters& others) noexcept {
         const bool from_slot = !items_.empty();
         if (from_slot) items_.pop(place);
-        if (sender* const s = senders_.claim_front(own)) {
+        if (sender* const s = senders_.claim_front()) {
             if (from_slot && !planted("channel.keep_item_of_sender")) {
                 items_.push(*s->item);
             } else {
@@ -192,9 +190,7 @@ struct send_request {
 
     queue_lock& lock() noexcept { return core->queue(); }
     bool try_now() noexcept { return ended(core->try_send(item)); }
-    bool attempt(granted_waiters& others, const shared_choice* own = nullptr) noexcept {
-        return ended(core->offer(item, others, own));
-    }
+    bool attempt(granted_waiters& others) noexcept { return ended(core->offer(item, others)); }
     void link(waiter_type& w) noexcept {
         w.item = &item;
         w.refused = &refused;
@@ -228,9 +224,7 @@ struct receive_request_base {
 
     queue_lock& lock() noexcept { return core->queue(); }
     bool try_now() noexcept { return core->try_receive(place); }
-    bool attempt(granted_waiters& others, const shared_choice* own = nullptr) noexcept {
-        return core->take(place, others, own);
-    }
+    bool attempt(granted_waiters& others) noexcept { return core->take(place, others); }
     void link(waiter_type& w) noexcept {
         w.place = &place;
         core->link(w);

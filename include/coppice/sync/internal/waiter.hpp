@@ -142,26 +142,6 @@ public:
         }
         return nullptr;
     }
-    // The same, for a branch of the select of `own`, if there is one. Waiters of that select keep
-    // their places, because its branches cannot grant each other.
-    W* claim_front(const shared_choice* own) noexcept {
-        if (own == nullptr) [[likely]]
-            return claim_front();
-        intrusive_list<W> kept;
-        W* claimed = nullptr;
-        while (claimed == nullptr) {
-            W* const w = list_.pop_front();
-            if (w == nullptr) break;
-            if (w->is_of(own)) {
-                kept.push_back(*w);
-            } else if (w->claim()) {
-                claimed = w;
-            }
-        }
-        kept.append(list_);
-        list_.append(kept);
-        return claimed;
-    }
 
 private:
     intrusive_list<W> list_;
