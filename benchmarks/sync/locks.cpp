@@ -62,20 +62,28 @@ task<> hop(io::context& loop, std::size_t turns, std::uint64_t& sum) {
 }
 
 // Takes part in a queue until its own source stops it.
+class stopped_receiver {
+public:
+    using receiver_concept = ex::receiver_tag;
+    stopped_receiver(const inplace_stop_source& source, std::uint64_t& ended) noexcept
+        : token_(source.get_token()), ended_(&ended) {}
+    void set_value(async_mutex::guard&&) noexcept {}
+    void set_error(std::error_code&&) noexcept {}
+    void set_stopped() noexcept { *ended_ = 1; }
+    ex::prop<get_stop_token_t, inplace_stop_token> get_env() const noexcept {
+        return ex::prop(get_stop_token, token_);
+    }
+
+private:
+    inplace_stop_token token_;
+    std::uint64_t* ended_;
+};
 struct stopped_waiter {
-    struct receiver {
-        using receiver_concept = ex::receiver_tag;
-        stopped_waiter* self;
-        void set_value(async_mutex::guard&&) noexcept {}
-        void set_error(std::error_code&&) noexcept {}
-        void set_stopped() noexcept { self->ended = 1000; }
-        auto get_env() const noexcept { return ex::prop(get_stop_token, self->source.get_token()); }
-    };
     explicit stopped_waiter(async_mutex& mutex)
-        : operation(ex::connect(mutex.lock(), receiver{this})) {}
+        : operation(ex::connect(mutex.lock(), stopped_receiver(source, ended))) {}
     inplace_stop_source source;
     std::uint64_t ended = 0;
-    ex::connect_result_t<decltype(std::declval<async_mutex&>().lock()), receiver> operation;
+    ex::connect_result_t<decltype(std::declval<async_mutex&>().lock()), stopped_receiver> operation;
 };
 
 }  // namespace
@@ -117,17 +125,18 @@ std::uint64_t hand_over_resume(std::size_t size) {
     return bench::hash().add(sum).value();
 }
 
-std::uint64_t stop_coppice(std::size_t size) {
+double stop_ns(std::size_t size) {
     async_mutex mutex;
     const auto held = mutex.try_lock();
     std::deque<stopped_waiter> waiters;
     for (std::size_t i = 0; i != size; ++i) ex::start(waiters.emplace_back(mutex).operation);
+    const double began = bench::now(true);
     // From the middle out: neither end of the queue is near.
     for (std::size_t i = size / 2; i != size; ++i) waiters[i].source.request_stop();
     for (std::size_t i = size / 2; i != 0; --i) waiters[i - 1].source.request_stop();
-    std::uint64_t ended = 0;
-    for (const stopped_waiter& w : waiters) ended += w.ended;
-    return bench::hash().add(ended).value();
+    const double took = bench::now(true) - began;
+    for (const stopped_waiter& w : waiters) bench::keep(w.ended);
+    return took / static_cast<double>(size);
 }
 
 }  // namespace bench_sync

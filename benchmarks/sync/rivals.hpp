@@ -46,8 +46,8 @@ std::uint64_t four_condition(std::size_t size);
 std::uint64_t four_tbb(std::size_t size);
 std::uint64_t four_moodycamel(std::size_t size);
 
-// The waits of many tasks are stopped, one by one; per wait.
-std::uint64_t stop_coppice(std::size_t size);
+// Returns the nanoseconds that it takes to stop one of so many waits for a lock.
+double stop_ns(std::size_t size);
 
 // Runs `send(count)` on a thread and `receive(count)` here; both return the sum of the items.
 template <class Send, class Receive>
