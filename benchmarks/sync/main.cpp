@@ -46,12 +46,6 @@ std::vector<bench::workload> workloads() {
          {{"coppice, tasks on a pool of 2", four_coppice},
           {"mutex and condition variables", four_condition}},
          false},
-        {"a wait among all is made and stopped",
-         "wait",
-         100'000,
-         100,
-         {{"coppice async_mutex", stop_coppice}},
-         true},
     };
     const auto add = [&](std::size_t to, const char* name, std::uint64_t (*run)(std::size_t)) {
         all[to].rivals.push_back({name, run});
@@ -109,9 +103,10 @@ int main(int argc, char** argv) {
     judge("a channel between two threads / oneTBB's bounded queue",
           "channel, two threads, 1024 slots", "coppice, tasks on loops",
           "oneTBB concurrent_bounded_queue", 1.0);
-    bench::judge(
-        o, "to make and stop one of 100,000 waits, ns",
-        bench::median(of(figures, "a wait among all is made and stopped", "coppice async_mutex")),
-        200, "");
+    std::vector<double> stops;
+    for (int i = 0; i != o.repetitions; ++i) stops.push_back(stop_ns(100'000));
+    bench::write(o, bench::of_samples("one of 100,000 waits for a lock is stopped",
+                                      "coppice async_mutex", "ns per wait", stops));
+    bench::judge(o, "to stop one of 100,000 waits, ns", bench::median(stops), 200, "");
     return status;
 }
