@@ -2,6 +2,7 @@
 // [top]
 #include <coppice/coppice.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -81,7 +82,7 @@ task<> run(io::context& loop) {
     std::printf("at most %d at once\n", most);
 
     channel<int> squares(4);
-    const int sum = std::get<0>(co_await ex::when_all(consume(squares), produce(squares)));
+    const int sum = co_await ex::when_all(consume(squares), produce(squares));
     std::printf("the squares sum to %d\n", sum);
 
     channel<int> orders(1);
