@@ -7,6 +7,7 @@
 #include <coppice/io.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/stop_token.hpp>
+#include <coppice/sync.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
 #include <coppice/trace.hpp>

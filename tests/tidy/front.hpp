@@ -80,7 +80,6 @@ inline constexpr seam seams[] = {
     {"pool", "contract/internal/scheduler.hpp", "contract_pool is a scheduler of contracts"},
     {"pool", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"pool", "exec/internal/parallel_bulk.hpp", "bulk's chunks run on the workers"},
-    {"pool", "exec/internal/runs_here.hpp", "a waiter on a worker is resumed in place"},
     {"pool", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
     {"sync", "exec/internal/runs_here.hpp", "a waiter is resumed in place if it may be"},
     {"sync", "task/internal/transfer.hpp", "resumes tasks with bounded stack, as tasks do"},

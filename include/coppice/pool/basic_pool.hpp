@@ -16,7 +16,6 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
-#include <coppice/exec/internal/runs_here.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/pool/bulk.hpp>
 #include <coppice/pool/internal/blocking_call.hpp>
@@ -180,9 +179,6 @@ public:
     }
     // Lets the pool's workers run the tasks for which a task on it waits (task/wait_for_tasks.hpp).
     const fork_team* query(execution::get_fork_team_t) const noexcept { return pool_->team(); }
-    bool query(execution::internal::runs_here_t) const noexcept {
-        return node_ == any_node ? pool_->is_current() : pool_->is_current(node_);
-    }
     // Lets the functions of a bulk that follows run side by side (bulk.hpp).
     pool_domain query(execution::get_domain_t) const noexcept { return {}; }
     pool_domain query(execution::get_completion_domain_t<execution::set_value_t>) const noexcept {

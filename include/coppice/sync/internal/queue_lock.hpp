@@ -34,6 +34,8 @@ public:
     // Changes the state from `from` to `to` if it is `from` and no thread is inside. Fails otherwise,
     // never spuriously. The fast path of an object.
     bool try_change(std::uint64_t from, std::uint64_t to) noexcept {
+        // A compare-and-swap that fails costs as much as one that succeeds.
+        if (word_.load(relaxed) != from) return false;
         // edge queue_lock.fast (acq_rel): what was done under the state before
         return word_.compare_exchange_strong(from, to, acq_rel, relaxed);
     }

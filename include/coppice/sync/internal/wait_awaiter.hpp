@@ -3,9 +3,9 @@
 // A request that can be had at once completes in await_ready(): no suspension, no thread-local, no
 // registration. Otherwise the task is resumed on its own scheduler:
 //
-//   the task has no scheduler          in place, by the thread that granted
-//   that thread is the scheduler's     in place
-//   else                               through the scheduler's queue
+//   the task has no scheduler                     in place, by the thread that granted
+//   that thread is the only one of the scheduler  in place
+//   else, also on another worker of a pool        through the scheduler's queue
 //
 // "In place" means: now, or if this thread is already resuming a waiter, when that one suspends. So
 // a million hand-overs in a row use constant stack.
@@ -112,8 +112,8 @@ class wait_awaiter : wait<Request> {
     static constexpr bool ends_by_stop = Errors::throws && may_be_stopped<env_type>;
 
 public:
-    wait_awaiter(Request&& request, Errors errors, Promise& promise) noexcept
-        : wait_type(static_cast<Request&&>(request), &wait_awaiter::ended),
+    wait_awaiter(Request&& wanted, Errors errors, Promise& promise) noexcept
+        : wait_type(static_cast<Request&&>(wanted), &wait_awaiter::ended),
           errors_(errors),
           promise_(promise) {}
 
