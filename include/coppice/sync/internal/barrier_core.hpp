@@ -33,7 +33,7 @@ public:
     bool arrive(granted_waiters& others) noexcept {
         COPPICE_CHECK(missing_ != 0, "more arrived at an async_barrier than it has participants");
         if (--missing_ != 0) return false;
-        ++phase_;
+        if (!planted("barrier.keep_phase")) ++phase_;
         missing_ = participants_;
         while (waiter* const w = waiters_.claim_front()) others.add(*w);
         return true;

@@ -52,7 +52,11 @@ public:
         waiters_.erase(w);
         if (waiters_.empty()) lock_.set_state(none);
         w.is_in_condition = false;
-        w.mutex->lock_for(w, others);
+        if (planted("condition.return_unlocked")) {
+            others.add(w);
+        } else {
+            w.mutex->lock_for(w, others);
+        }
     }
 
 private:
@@ -62,7 +66,8 @@ private:
     void notify(bool all) noexcept {
         // An exchange of the same value, which fails if a thread is inside: a waiter unlocks its
         // mutex there, and this thread may have locked it since.
-        if (lock_.peek(relaxed) == none && lock_.try_change(none, none)) return;
+        if (planted("condition.notify_without_looking") && lock_.peek(relaxed) == none) return;
+        if (lock_.try_change(none, none)) return;
         notify_slow(all);
     }
     [[gnu::noinline]] void notify_slow(bool all) noexcept {

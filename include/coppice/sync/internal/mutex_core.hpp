@@ -88,6 +88,7 @@ private:
         COPPICE_CHECK(lock_.state() != free, "an async_mutex was unlocked that nobody holds");
         if (waiter* const w = pass_on()) next.add(*w);
         lock_.unlock();  // the mutex may be gone
+        if (planted("mutex.touch_after_unlock")) next.call_all(), lock_.peek(relaxed);
     }
 
     queue_lock lock_{free};

@@ -46,7 +46,10 @@ public:
         return lock_.peek(acquire) == done;
     }
     // Returns true if the caller shall make the value. May fail although nobody else does.
-    bool try_run() noexcept { return lock_.try_change(empty, running); }
+    bool try_run() noexcept {
+        if (planted("once.run_twice")) return lock_.peek(relaxed) == empty;
+        return lock_.try_change(empty, running);
+    }
 
     // The caller has made the value; it failed; it gives up. Calls the functions of the waiters that
     // are granted the outcome; then the object may be gone.

@@ -69,7 +69,11 @@ public:
 private:
     static constexpr std::uint64_t busy = 1;
     static constexpr std::uint64_t sleepers = 2;
+#if defined(COPPICE_MODEL)
+    static constexpr unsigned spins_max = 1;  // a model also reaches the sleep
+#else
     static constexpr unsigned spins_max = 100;  // about a microsecond; most stays are shorter
+#endif
 
     // Waits a moment, or sleeps until the thread inside leaves. Returns the word as it is then.
     std::uint64_t wait(std::uint64_t word, unsigned spins) noexcept {
