@@ -10,7 +10,6 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 
 constexpr const char* lock_file = "include/coppice/sync/internal/queue_lock.hpp";
-constexpr const char* event_file = "include/coppice/sync/internal/event_core.hpp";
 
 // One thread sets; two wait, and one of them may be stopped.
 template <bool Stops>
@@ -38,8 +37,8 @@ struct wakes_all : stop_test<wakes_all<Stops>, 3 + Stops> {
     void after() { require(event.is_set(), "the event was lost"); }
 };
 
-// Two threads set; the waiter sees what the one did that set it, and destroys the event if it is the
-// only one.
+// Two threads set; the waiter sees what the one did that set it, and destroys the event if it is
+// the only one.
 struct destroying_waiter : stop_test<destroying_waiter, 2> {
     manual_lifetime<event_core> event;
     blocked_wait<event_request> waiter;
@@ -121,7 +120,7 @@ int main() {
     report.holds<destroying_waiter>("a waiter may destroy the event", {50'000});
     report.holds<one_each<false>>("each set() lets one waiter go on");
     report.holds<one_each<true>>("a stopped waiter takes no set()", far);
-    report.dies_weakened<wakes_all<false>>(event_file, "queue_lock.left");
+    report.dies_weakened<wakes_all<false>>(lock_file, "queue_lock.left");
     report.dies_weakened<destroying_waiter>(lock_file, "queue_lock.fast", {50'000});
     report.dies_weakened<one_each<false>>(lock_file, "queue_lock.fast");
     report.dies_planted<wakes_all<false>>("event.wake_one");

@@ -10,7 +10,6 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 
 constexpr const char* lock_file = "include/coppice/sync/internal/queue_lock.hpp";
-constexpr const char* latch_file = "include/coppice/sync/internal/latch_core.hpp";
 
 // Two threads count down; a third one waits, sees what both did, and destroys the latch.
 struct destroying_waiter : stop_test<destroying_waiter, 3> {
@@ -57,7 +56,7 @@ int main() {
     report.holds<destroying_waiter>("a waiter sees all counts, and may destroy the latch", far);
     report.holds<arrivals>("a stopped arrival counts", far);
     report.dies_weakened<destroying_waiter>(lock_file, "queue_lock.fast");
-    report.dies_weakened<destroying_waiter>(latch_file, "queue_lock.left");
+    report.dies_weakened<destroying_waiter>(lock_file, "queue_lock.left");
     report.dies_planted<arrivals>("latch.stop_before_arrival");
     report.dies_planted<arrivals>("latch.forget_waiters");
     return report.finish();

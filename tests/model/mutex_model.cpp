@@ -102,7 +102,6 @@ int main() {
     report.dies_weakened<exclusion<2, false>>(lock_file, "queue_lock.fast");
     report.dies_weakened<exclusion<3, false>>(lock_file, "queue_lock.left");
     report.dies_planted<exclusion<2, true>>("wait.withdraw_granted", far);
-    report.dies_planted<exclusion<2, true>>("wait.link_after_stop", far);
     report.dies_planted<destroying_holder>("mutex.touch_after_unlock", {50'000});
     return report.finish();
 }

@@ -10,7 +10,6 @@ using namespace coppice::internal;
 using namespace coppice::protocol_model;
 
 constexpr const char* lock_file = "include/coppice/sync/internal/queue_lock.hpp";
-constexpr const char* once_file = "include/coppice/sync/internal/once_core.hpp";
 
 enum class first_run { succeeds, fails, is_stopped };
 
@@ -73,7 +72,7 @@ int main() {
     report.holds<gets<first_run::fails, false>>("an error goes to all, and the next one tries");
     report.holds<gets<first_run::is_stopped, false>>("a stopped run is passed on");
     report.holds<gets<first_run::is_stopped, true>>("also past a waiter that is stopped", far);
-    report.dies_weakened<gets<first_run::succeeds, false>>(once_file, "queue_lock.left");
+    report.dies_weakened<gets<first_run::succeeds, false>>(lock_file, "queue_lock.left");
     report.dies_weakened<gets<first_run::succeeds, false>>(lock_file, "queue_lock.fast");
     report.dies_weakened<gets<first_run::is_stopped, false>>(lock_file, "queue_lock.left");
     report.dies_planted<gets<first_run::is_stopped, false>>("once.give_up_for_good");

@@ -1,4 +1,5 @@
-// The model of queue_lock: the lock of a queue, the fast path beside it, and the thread that destroys.
+// The model of queue_lock: the lock of a queue, the fast path beside it, and the thread that
+// destroys.
 #include "model.hpp"
 
 #include <coppice/base/lifetime.hpp>

@@ -53,18 +53,27 @@ struct two_permits : stop_test<two_permits<Stops>, 3 + Stops> {
 // While a large request waits, no try takes what it waits for.
 struct no_overtaking : stop_test<no_overtaking, 2> {
     semaphore_core semaphore{1};
-    blocked_wait<request> large;
+    struct noted_request : request {
+        void link(semaphore_waiter& w) noexcept {
+            request::link(w);
+            linked->store(1, relaxed);
+        }
+        atomic<int>* linked;
+    };
+    blocked_wait<noted_request> large;
+    atomic<int> linked{0};
 
+    void before() { linked.store(0, relaxed); }
     void run(unsigned index) {
         if (index == 0) {
-            require(large.run({{&semaphore, 2}}), "a wait ended without a stop");
+            noted_request wanted{{{&semaphore, 2}}, &linked};
+            require(large.run(std::move(wanted)), "a wait ended without a stop");
             semaphore.release(2);
             return;
         }
-        // A try that fails has found the large request waiting, since nobody else takes permits.
-        const bool taken = semaphore.try_acquire(1);
-        if (!taken) require(!semaphore.try_acquire(1), "overtook a request that waits");
-        semaphore.release(taken ? 2 : 1);
+        while (linked.load(relaxed) == 0) spin_hint();
+        require(!semaphore.try_acquire(1), "overtook a request that waits");
+        semaphore.release(1);
     }
     void after() { require(semaphore.available() == 2, "a permit was lost, or made"); }
 };

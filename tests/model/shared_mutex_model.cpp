@@ -59,8 +59,8 @@ struct readers_and_writers : stop_test<readers_and_writers<Stops>, 4 + Stops> {
     }
 };
 
-// A writer waits for a reader, and a second reader for the writer. The writer is stopped: the second
-// reader goes on, though the first one keeps its lock.
+// A writer waits for a reader, and a second reader for the writer. The writer is stopped: the
+// second reader goes on, though the first one keeps its lock.
 struct stopped_writer : stop_test<stopped_writer, 3> {
     shared_mutex_core mutex;
     inplace_stop_source stop;
@@ -88,19 +88,29 @@ struct stopped_writer : stop_test<stopped_writer, 3> {
 // While a writer waits, no reader takes the lock past it.
 struct no_overtaking : stop_test<no_overtaking, 2> {
     shared_mutex_core mutex;
-    blocked_wait<writer> waiting_writer;
+    struct noted_writer : writer {
+        void link(shared_mutex_waiter& w) noexcept {
+            writer::link(w);
+            linked->store(1, relaxed);
+        }
+        atomic<int>* linked;
+    };
+    blocked_wait<noted_writer> waiting_writer;
+    atomic<int> linked{0};
 
-    void before() { require(mutex.try_lock(lock_kind::shared), "the mutex was not free"); }
+    void before() {
+        linked.store(0, relaxed);
+        require(mutex.try_lock(lock_kind::shared), "the mutex was not free");
+    }
     void run(unsigned index) {
         if (index == 0) {
-            require(waiting_writer.run({{&mutex}}), "a wait ended without a stop");
+            noted_writer wanted{{{&mutex}}, &linked};
+            require(waiting_writer.run(std::move(wanted)), "a wait ended without a stop");
             mutex.unlock();
             return;
         }
-        // A try that fails has found the writer waiting.
-        const bool second = mutex.try_lock(lock_kind::shared);
-        if (!second) require(!mutex.try_lock(lock_kind::shared), "overtook a writer that waits");
-        if (second) mutex.unlock_shared();
+        while (linked.load(relaxed) == 0) spin_hint();
+        require(!mutex.try_lock(lock_kind::shared), "overtook a writer that waits");
         mutex.unlock_shared();
     }
 };

@@ -16,8 +16,8 @@ struct lock_request : mutex_request {
     int nothing() noexcept { return 0; }
 };
 
-// A thread waits for a mutex; another one unlocks it, a third one stops the wait. The lock is either
-// the waiter's or free.
+// A thread waits for a mutex; another one unlocks it, a third one stops the wait. The lock is
+// either the waiter's or free.
 template <bool Granter, bool Stopper>
 struct one_wait : stop_test<one_wait<Granter, Stopper>, 1 + Granter + Stopper> {
     mutex_core mutex;

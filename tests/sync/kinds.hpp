@@ -18,9 +18,9 @@ namespace coppice::test {
 
 namespace ex = coppice::execution;
 
-// A kind is made for a number of waits. Before grant(), a wait has to wait. After it, all waits end,
-// one after the other if a waiter has to pass on what it got, by its result or by pass_on(). untouched() says that no wait that was
-// stopped has taken anything.
+// A kind is made for a number of waits. Before grant(), a wait has to wait. After it, all waits
+// end, one after the other if a waiter has to pass on what it got, by its result or by pass_on().
+// untouched() says that no wait that was stopped has taken anything.
 struct mutex_kind {
     explicit mutex_kind(int) {}
     template <class Token = use_await_t>

@@ -43,7 +43,8 @@ protected:
             for (int i = 0; i != rounds; ++i) {
                 mine.round.store(i, relaxed);
                 std::error_code ec;
-                const ex::prop env(get_stop_token, mine.stops[static_cast<std::size_t>(i)].get_token());
+                const ex::prop env(get_stop_token,
+                                   mine.stops[static_cast<std::size_t>(i)].get_token());
                 const auto hold = [&] {
                     if (ec) return;
                     ++count;
@@ -117,7 +118,8 @@ TYPED_TEST(storm, tasks_on_a_pool_that_give_up_lose_nothing) {
     kind.grant();
     const auto on_pool = [&](int seed) { return ex::starts_on(pool.get_scheduler(), work(seed)); };
     const auto [a, b, c, d] =
-        this_thread::sync_wait(ex::when_all(on_pool(0), on_pool(1), on_pool(2), on_pool(3))).value();
+        this_thread::sync_wait(ex::when_all(on_pool(0), on_pool(1), on_pool(2), on_pool(3)))
+            .value();
     // A hold that ended after the other had won has counted too.
     EXPECT_GE(count, a + b + c + d);
     EXPECT_TRUE(kind.untouched());

@@ -129,9 +129,8 @@ TYPED_TEST(waiting, every_token_gets_the_end) {
         std::error_code ec = std::make_error_code(std::errc::io_error);
         std::thread granter([&] { kind.grant(); });
         const auto work = [](TypeParam& k, std::error_code& e) -> task<> {
-            static_cast<void>(co_await (k.wait(use_await[e]) | ex::then([](auto&&...) noexcept {
-                                            return 0;
-                                        })));
+            static_cast<void>(
+                co_await (k.wait(use_await[e]) | ex::then([](auto&&...) noexcept { return 0; })));
         };
         EXPECT_TRUE(this_thread::sync_wait(work(kind, ec)));
         EXPECT_FALSE(ec);

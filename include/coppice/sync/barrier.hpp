@@ -11,10 +11,10 @@ namespace coppice {
 // A phase ends when all participants have arrived; then all of them go on, and the next phase
 // begins. What a participant did before it arrived is visible to all others after the phase.
 //
-// A stop or a deadline ends the wait of a participant, but it has arrived: the phase ends without it,
-// also if the stop was requested before arrive_and_wait() began. Such a participant must not arrive
-// at the same phase again. A waiter continues on its own scheduler: in place, if the thread that
-// arrived last belongs to it, else through its queue.
+// A stop or a deadline ends the wait of a participant, but it has arrived: the phase ends without
+// it, also if the stop was requested before arrive_and_wait() began. Such a participant must not
+// arrive at the same phase again. A waiter continues on its own scheduler: in place, if the thread
+// that arrived last belongs to it, else through its queue.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: an arrival is a compare-and-swap and an exchange; the last one of a phase is
@@ -32,8 +32,8 @@ public:
     [[nodiscard]] auto arrive_and_wait(Token&& token = Token()) {
         return internal::initiate_wait(request{{&core_}}, static_cast<Token&&>(token));
     }
-    // Arrives at this phase, and takes part in no later one: these need one arrival less. May resume
-    // waiters in place.
+    // Arrives at this phase, and takes part in no later one: these need one arrival less. May
+    // resume waiters in place.
     void arrive_and_drop() noexcept { core_.arrive_now(true); }
 
 private:

@@ -15,8 +15,8 @@ namespace coppice {
 //   while (queue.empty()) co_await changed.wait(guard);
 //
 // A notified waiter goes over to the queue of the mutex and is resumed with the lock, so
-// notify_all() wakes no task that would only wait again. There are no spurious wake-ups, but another
-// task may have used the lock in between: wait in a loop.
+// notify_all() wakes no task that would only wait again. There are no spurious wake-ups, but
+// another task may have used the lock in between: wait in a loop.
 //
 // The guard holds the lock again however wait() ends, also after a stop or a deadline. Such a wait
 // ends when the mutex is free, and takes no notification from the others. A notification that came

@@ -11,9 +11,9 @@ namespace coppice {
 // Lets tasks wait until n things have happened. What a thread did before it counted down is visible
 // after the wait. It counts to zero once, and stays there.
 //
-// If a stop or a deadline ends a wait, the other waiters stay. An arrive_and_wait() that ends so has
-// counted all the same, also if the stop was requested before it began; otherwise the others would
-// wait forever.
+// If a stop or a deadline ends a wait, the other waiters stay. An arrive_and_wait() that ends so
+// has counted all the same, also if the stop was requested before it began; otherwise the others
+// would wait forever.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: wait() at zero is one load; count_down() is one compare-and-swap, unless it
@@ -35,7 +35,8 @@ public:
     [[nodiscard]] auto wait(Token&& token = Token()) {
         return internal::initiate_wait(request{{&core_}}, static_cast<Token&&>(token));
     }
-    // Counts down by one when it begins, and waits until the count is zero. Errors: none but a stop.
+    // Counts down by one when it begins, and waits until the count is zero. Errors: none but a
+    // stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto arrive_and_wait(Token&& token = Token()) {
         return internal::initiate_wait(arrival{{{&core_}}}, static_cast<Token&&>(token));

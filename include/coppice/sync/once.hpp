@@ -14,15 +14,15 @@ namespace coppice {
 //   async_once<connection> shared;
 //   connection& c = co_await shared.get([&] { return connect_to(address); });
 //
-// The first get() calls its function, and awaits the task that this returns; the others wait. If the
-// function throws, all that wait get the same exception, and the next get() tries again. If the
+// The first get() calls its function, and awaits the task that this returns; the others wait. If
+// the function throws, all that wait get the same exception, and the next get() tries again. If the
 // get() that runs the function is stopped, the oldest waiter takes over with its own function. A
 // stop or a deadline that ends a waiting get() has no effect on the others.
 //
 // Threads: any; the function runs on the scheduler of the task that calls get(). Blocks: never,
 // except for the few instructions that another thread needs to change the queue. Cost: when the
-// value is there, one load and a task's frame; no allocation in steady state. Lifetime: outlives its
-// operations and the references. Misuse: a function that gets the same object waits forever;
+// value is there, one load and a task's frame; no allocation in steady state. Lifetime: outlives
+// its operations and the references. Misuse: a function that gets the same object waits forever;
 // destroying it while an operation waits stops the process. Source: std::call_once.
 template <class T>
 class async_once : immovable {
@@ -32,9 +32,9 @@ public:
         if (state_.is_done()) state_.value.destroy();
     }
 
-    // Result: T&, the value that `make` or another caller's function has made. `make` returns a T or
-    // a task<T>; it is called at most once. With use_await, this is a task. Errors: the exception of
-    // the function that ran. Other tokens are given the code of a std::system_error,
+    // Result: T&, the value that `make` or another caller's function has made. `make` returns a T
+    // or a task<T>; it is called at most once. With use_await, this is a task. Errors: the
+    // exception of the function that ran. Other tokens are given the code of a std::system_error,
     // not_enough_memory for std::bad_alloc, and state_not_recoverable for any other exception; the
     // reference that goes with an error must not be used.
     template <class F, class Token = use_await_t>

@@ -14,17 +14,17 @@ namespace coppice {
 //
 // Readers and writers wait in one queue, first come, first served: a waiting writer goes before the
 // readers that come after it. If a stop or a deadline ends a wait, the lock was not taken, and the
-// readers behind a writer that left go on. A waiter continues on its own scheduler: in place, if the
-// unlocking thread belongs to it, else through its queue.
+// readers behind a writer that left go on. A waiter continues on its own scheduler: in place, if
+// the unlocking thread belongs to it, else through its queue.
 //
 // A reader that waits for a second shared lock, behind a writer that waits for the first one, waits
 // forever. Nothing upgrades a shared lock.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: lock and unlock without a waiter are one compare-and-swap each; readers share
-// its cache line; no allocation. Lifetime: outlives its operations and guards. The writer that holds
-// it may unlock and destroy it, if nobody else uses it. Misuse: destroying it while an operation
-// waits stops the process. Source: ours.
+// its cache line; no allocation. Lifetime: outlives its operations and guards. The writer that
+// holds it may unlock and destroy it, if nobody else uses it. Misuse: destroying it while an
+// operation waits stops the process. Source: ours.
 class async_shared_mutex : immovable {
     template <internal::lock_kind Kind>
     class basic_guard;

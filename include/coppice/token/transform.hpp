@@ -95,8 +95,9 @@ struct token_transform<void(std::error_code, R...)> {
 // Initiates the operation, and returns what the token returns. Threads, Blocks, Errors: as the
 // token says. Cost: nothing in addition to the token's.
 template <class Signature, class Token, class Initiation>
-auto completion_token_transform(Token&& token, Initiation&& initiation) noexcept(
-    nothrow_token<Token>) -> decltype(auto) {
+auto completion_token_transform(Token&& token,
+                                Initiation&& initiation) noexcept(nothrow_token<Token>)
+    -> decltype(auto) {
     return internal::token_transform<Signature>::apply(static_cast<Token&&>(token),
                                                        static_cast<Initiation&&>(initiation));
 }

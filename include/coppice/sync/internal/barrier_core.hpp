@@ -1,7 +1,7 @@
 // barrier_core: the phases and the queue of an async_barrier.
 #pragma once
-// Everything is guarded by the lock of the queue: an arrival either waits or resumes the waiters, and
-// both change the queue. The word has one state. Model: tests/model/barrier_model.cpp.
+// Everything is guarded by the lock of the queue: an arrival either waits or resumes the waiters,
+// and both change the queue. The word has one state. Model: tests/model/barrier_model.cpp.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/sync/internal/waiter.hpp>

@@ -9,8 +9,8 @@
 //   notified           inside the condition's lock: takes it out. After it: moves it to the mutex;
 //                      it may be granted by another thread then, and destroy the condition
 //   stopped            inside the condition's lock, if it is still in the queue: moves it to the
-//                      mutex, and the wait will end as stopped. The end waits for this thread. If it
-//                      was notified, the stop has no effect
+//                      mutex, and the wait will end as stopped. The end waits for this thread. If
+//                      it was notified, the stop has no effect
 //   granted the mutex  the wait ends
 //
 // A thread inside the condition's lock enters the mutex's, never the other way round. The state of

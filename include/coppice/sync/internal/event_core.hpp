@@ -30,10 +30,7 @@ public:
     constexpr explicit event_core(bool is_set) noexcept
         : lock_(is_set ? states::set : states::unset) {}
 
-    bool is_set() const noexcept {
-        // edge queue_lock.left (acquire): what the setter did before
-        return lock_.peek(acquire) == states::set;
-    }
+    bool is_set() const noexcept { return lock_.look() == states::set; }
     // Returns true if it was not set. Calls the functions of all waiters.
     bool set() noexcept {
         const std::uint64_t state = lock_.peek(relaxed);

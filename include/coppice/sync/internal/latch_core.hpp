@@ -20,12 +20,9 @@ public:
         COPPICE_CHECK(count <= count_max, "an async_latch got a count of more than 2^61 - 1");
     }
 
-    bool is_zero() const noexcept {
-        // edge queue_lock.left (acquire): what the counting threads did before
-        return lock_.peek(acquire) / one == 0;
-    }
-    // Returns true if the count is zero now. Then the functions of all waiters have been called, and
-    // the latch may be gone.
+    bool is_zero() const noexcept { return lock_.look() / one == 0; }
+    // Returns true if the count is zero now. Then the functions of all waiters have been called,
+    // and the latch may be gone.
     bool count_down(std::size_t n) noexcept {
         std::uint64_t state = lock_.peek(relaxed);
         // The thread that ends the count of a latch with waiters has to enter.

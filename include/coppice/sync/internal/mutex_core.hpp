@@ -42,8 +42,8 @@ public:
     void unlock(granted_waiters& next) noexcept {
         if (!lock_.try_change(locked, free)) unlock_slow(next);
     }
-    // Gives the lock to `w`, now or when it is free. Calls no function: if it is `w`'s already, adds
-    // it to `next`.
+    // Gives the lock to `w`, now or when it is free. Calls no function: if it is `w`'s already,
+    // adds it to `next`.
     void lock_for(waiter& w, granted_waiters& next) noexcept {
         lock_.lock();
         if (attempt()) {

@@ -10,7 +10,8 @@
 //   empty -> running            by a get()
 //   running -> done             the value was made: all waiters are granted it
 //   running -> empty            it failed: all waiters are granted the error
-//   running -> running, empty   the get() that runs was stopped: the oldest waiter runs, if there is
+//   running -> running, empty   the get() that runs was stopped: the oldest waiter runs, if there
+//   is
 //                               one
 //
 // Model: tests/model/once_model.cpp.
@@ -41,20 +42,19 @@ class once_core {
 public:
     constexpr once_core() noexcept = default;
 
-    bool is_done() const noexcept {
-        // edge queue_lock.left (acquire): the value was made
-        return lock_.peek(acquire) == done;
-    }
+    bool is_done() const noexcept { return lock_.look() == done; }
     // Returns true if the caller shall make the value. May fail although nobody else does.
     bool try_run() noexcept {
         if (planted("once.run_twice")) return lock_.peek(relaxed) == empty;
         return lock_.try_change(empty, running);
     }
 
-    // The caller has made the value; it failed; it gives up. Calls the functions of the waiters that
-    // are granted the outcome; then the object may be gone.
+    // The caller has made the value; it failed; it gives up. Calls the functions of the waiters
+    // that are granted the outcome; then the object may be gone.
     void publish() noexcept { end(done, once_turn::what::value, nullptr); }
-    void fail(const std::exception_ptr& error) noexcept { end(empty, once_turn::what::error, error); }
+    void fail(const std::exception_ptr& error) noexcept {
+        end(empty, once_turn::what::error, error);
+    }
     void give_up() noexcept {
         granted_waiters next;
         lock_.lock();

@@ -28,8 +28,8 @@ struct once_state : once_core {
     manual_lifetime<T> value;  // alive when done
 };
 
-// Gets the value. The task that has the turn to run makes it; if it is stopped there, its frame ends
-// and `run` passes the turn on.
+// Gets the value. The task that has the turn to run makes it; if it is stopped there, its frame
+// ends and `run` passes the turn on.
 template <class Env, class T, class F>
 execution::task<T&, Env> get_once(once_state<T>& state, F make) {
     once_turn turn = co_await initiate_wait(once_request{&state}, use_await);

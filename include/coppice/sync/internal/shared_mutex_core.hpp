@@ -7,10 +7,10 @@
 //   writer                a writer holds it
 //   + waiting             waiters may be linked
 //
-// Readers and writers wait in one queue. A lock is granted from its head: one writer if nobody holds
-// the lock, or readers up to the next writer if no writer does. While waiters are linked, nobody
-// takes the lock past them. So a waiting writer goes before later readers, and readers that came
-// before a writer go before it. Model: tests/model/shared_mutex_model.cpp.
+// Readers and writers wait in one queue. A lock is granted from its head: one writer if nobody
+// holds the lock, or readers up to the next writer if no writer does. While waiters are linked,
+// nobody takes the lock past them. So a waiting writer goes before later readers, and readers that
+// came before a writer go before it. Model: tests/model/shared_mutex_model.cpp.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/sync/internal/waiter.hpp>

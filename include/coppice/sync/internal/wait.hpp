@@ -2,7 +2,8 @@
 #pragma once
 // A request says what the operation wants, and of which object. It is a small movable object:
 //
-//   using waiter_type               derived from waiter; what the object's queue links
+//   using waiter_type               derived from waiter, with its constructors; what the object's
+//                                   queue links
 //   queue_lock& lock()              the lock of its object
 //   bool try_now()                  takes it without waiting, if possible; outside the lock
 //   bool attempt(granted_waiters&)  the same inside the lock; may grant others
@@ -36,17 +37,11 @@
 // linked and the lock is left, begin() does not touch the wait again: it may be gone.
 // Model: tests/model/wait_model.cpp.
 
-#include <coppice/base/internal/process_timer.hpp>
-#include <coppice/base/lifetime.hpp>
-#include <coppice/exec/deadline.hpp>
 #include <coppice/stop/inplace.hpp>
+#include <coppice/sync/internal/wait_limits.hpp>
 #include <coppice/sync/internal/waiter.hpp>
 #include <coppice/token/internal/completion_env.hpp>
 #include <coppice/token/internal/inline_start.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <system_error>
 
 namespace coppice::internal {
 
@@ -81,10 +76,8 @@ public:
     // Begins. Returns true if the wait has ended already. If it returns false, the wait ends later,
     // and may be gone. Precondition: try_now() has failed, or need not be tried.
     [[gnu::noinline]] bool begin(const completion_env& env) noexcept {
-        const inplace_stop_token stop = env.query(get_stop_token);
-        if (stop.stop_requested()) return end_early(wait_end::withdrawn);
-        if (!arm(env.query(execution::get_deadline))) return end_early(wait_end::refused);
-        if (stop.stop_possible()) stop_.emplace(stop, on_stop{this});
+        if (env.query(get_stop_token).stop_requested()) return end_early(wait_end::withdrawn);
+        if (!limits_.engage(*this, env)) return end_early(wait_end::refused);
         granted_waiters others;
         queue_lock& lock = request.lock();
         lock.lock();
@@ -94,7 +87,7 @@ public:
         lock.unlock();
         others.call_all();
         if (!gives_up && !has_it) return false;  // this object may be gone
-        deregister();
+        limits_.reset();
         if (gives_up) return end_early(wait_end::withdrawn);
         return true;
     }
@@ -104,17 +97,7 @@ public:
     Request request;
 
 private:
-    struct on_stop {
-        wait* self;
-        void operator()() const noexcept { self->withdraw(); }
-    };
-    struct deadline_node : process_timer_node {
-        explicit deadline_node(wait& w) noexcept : process_timer_node(&deadline_node::due), self(w) {}
-        static void due(process_timer_node& node) noexcept {
-            static_cast<deadline_node&>(node).self.withdraw();
-        }
-        wait& self;
-    };
+    friend class wait_limits<wait>;
 
     static void granted(waiter& w) noexcept {
         wait& self = static_cast<wait&>(w);
@@ -147,7 +130,7 @@ private:
         }
     }
     void finish() noexcept {
-        deregister();
+        limits_.reset();
         ended_(*this);  // this object may be gone
     }
     bool end_early(wait_end end) noexcept {
@@ -155,33 +138,11 @@ private:
         if constexpr (requires { request.end_early(); }) request.end_early();
         return true;
     }
-    bool arm(execution::instant deadline) noexcept {
-        if (deadline == execution::instant::never()) [[likely]]
-            return true;
-        deadline_.emplace(*this);
-        try {
-            deadline_->arm(deadline.nanoseconds());
-        } catch (const std::system_error&) {
-            deadline_.reset();
-            return false;
-        }
-        return true;
-    }
-    // Both wait for a call on another thread that is under way. Inside such a call, its own
-    // deregistration does not wait.
-    void deregister() noexcept {
-        stop_.reset();
-        if (deadline_) [[unlikely]] {
-            deadline_->retire();
-            deadline_.reset();
-        }
-    }
 
     function* const ended_;
     wait_end end_ = wait_end::granted;  // written by a withdrawal, inside the lock
     bool gives_up_ = false;  // inside the lock: a stop or a deadline came before the linking
-    std::optional<inplace_stop_callback<on_stop>> stop_;
-    std::optional<deadline_node> deadline_;
+    wait_limits<wait> limits_;
 };
 
 }  // namespace coppice::internal

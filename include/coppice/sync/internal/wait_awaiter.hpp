@@ -138,7 +138,7 @@ public:
         errors_.report(error, Request::name);
         if constexpr (!std::is_void_v<typename Request::result>) {
             if constexpr (!Errors::throws) {
-                if (this->end() != wait_end::granted) return this->request.nothing();
+                if (error) return this->request.nothing();
             }
             return this->request.take();
         }

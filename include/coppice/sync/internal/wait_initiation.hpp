@@ -34,7 +34,7 @@ public:
     void operator()(Completion completion) noexcept {
         const completion_env env = completion.get_env();
         if (!env.query(get_stop_token).stop_requested() && request_.try_now()) {
-            complete<Completion>(wait_end::granted, request_);
+            complete<Completion>(request_, request_.error());
             return;
         }
         wait_.construct(static_cast<Request&&>(request_), &ended<Completion>, *this);
@@ -68,20 +68,15 @@ private:
         wait<Request>& w = wait_.get();
         const std::error_code error = error_of(w);
         Request request(static_cast<Request&&>(w.request));
-        const wait_end end = w.end();
         wait_.destroy();
-        complete<Completion>(end, request, error);
+        complete<Completion>(request, error);
     }
     template <class Completion>
-    void complete(wait_end end, Request& request) noexcept {
-        complete<Completion>(end, request, request.error());
-    }
-    template <class Completion>
-    void complete(wait_end end, Request& request, std::error_code error) noexcept {
+    void complete(Request& request, std::error_code error) noexcept {
         Completion completion = Completion::of(*this);
         if constexpr (std::is_void_v<typename Request::result>) {
             std::move(completion)(error);
-        } else if (end == wait_end::granted) {
+        } else if (!error) {
             std::move(completion)(error, request.take());
         } else {
             std::move(completion)(error, request.nothing());
