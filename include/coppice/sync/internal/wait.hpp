@@ -2,7 +2,8 @@
 #pragma once
 // A request says what the operation wants, and of which object. It is a small movable object:
 //
-//   using waiter_type               derived from waiter; what the object's queue links
+//   using waiter_type               derived from waiter, with its constructors; what the object's
+//                                   queue links
 //   queue_lock& lock()              the lock of its object
 //   bool try_now()                  takes it without waiting, if possible; outside the lock
 //   bool attempt(granted_waiters&)  the same inside the lock; may grant others
@@ -12,6 +13,16 @@
 //   std::error_code error()         of an operation that was granted or completed at once
 //   result take()                   its result
 //   result nothing()                the result that goes with an error
+//
+// A request may also have these members:
+//
+//   void end_early()                called outside the lock if the wait ends before attempt(), by a
+//                                   stop or a refusal: does what the operation does all the same
+//   bool waits(waiter_type&)        inside the lock: the waiter is linked so that unlink() may take
+//                                   it out; without this member, if it is linked
+//   static constexpr bool returns_later = true
+//                                   unlink() does not end the wait: it takes steps that end with a
+//                                   call of the waiter's function
 //
 // The life of a wait:
 //
@@ -26,17 +37,11 @@
 // linked and the lock is left, begin() does not touch the wait again: it may be gone.
 // Model: tests/model/wait_model.cpp.
 
-#include <coppice/base/internal/process_timer.hpp>
-#include <coppice/base/lifetime.hpp>
-#include <coppice/exec/deadline.hpp>
 #include <coppice/stop/inplace.hpp>
+#include <coppice/sync/internal/wait_limits.hpp>
 #include <coppice/sync/internal/waiter.hpp>
 #include <coppice/token/internal/completion_env.hpp>
 #include <coppice/token/internal/inline_start.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <system_error>
 
 namespace coppice::internal {
 
@@ -46,6 +51,15 @@ enum class wait_end : unsigned char {
     withdrawn,  // by a stop or a deadline; nothing was moved
     refused,    // the deadline could not be armed; nothing was moved
 };
+
+template <class Request>
+constexpr bool returns_later() noexcept {
+    if constexpr (requires { Request::returns_later; }) {
+        return Request::returns_later;
+    } else {
+        return false;
+    }
+}
 
 // As a waiting_callback, its owner may put its end behind what the thread is running.
 template <class Request>
@@ -62,13 +76,8 @@ public:
     // Begins. Returns true if the wait has ended already. If it returns false, the wait ends later,
     // and may be gone. Precondition: try_now() has failed, or need not be tried.
     [[gnu::noinline]] bool begin(const completion_env& env) noexcept {
-        const inplace_stop_token stop = env.query(get_stop_token);
-        if (stop.stop_requested()) {
-            end_ = wait_end::withdrawn;
-            return true;
-        }
-        if (!arm(env.query(execution::get_deadline))) return true;
-        if (stop.stop_possible()) stop_.emplace(stop, on_stop{this});
+        if (env.query(get_stop_token).stop_requested()) return end_early(wait_end::withdrawn);
+        if (!limits_.engage(*this, env)) return end_early(wait_end::refused);
         granted_waiters others;
         queue_lock& lock = request.lock();
         lock.lock();
@@ -78,8 +87,8 @@ public:
         lock.unlock();
         others.call_all();
         if (!gives_up && !has_it) return false;  // this object may be gone
-        end_ = has_it ? wait_end::granted : wait_end::withdrawn;
-        deregister();
+        limits_.reset();
+        if (gives_up) return end_early(wait_end::withdrawn);
         return true;
     }
 
@@ -88,70 +97,52 @@ public:
     Request request;
 
 private:
-    struct on_stop {
-        wait* self;
-        void operator()() const noexcept { self->withdraw(); }
-    };
-    struct deadline_node : process_timer_node {
-        explicit deadline_node(wait& w) noexcept : process_timer_node(&deadline_node::due), self(w) {}
-        static void due(process_timer_node& node) noexcept {
-            static_cast<deadline_node&>(node).self.withdraw();
-        }
-        wait& self;
-    };
+    friend class wait_limits<wait>;
 
     static void granted(waiter& w) noexcept {
         wait& self = static_cast<wait&>(w);
-        self.finish(wait_end::granted);
+        self.finish();
     }
     // Called by a stop or a deadline, on any thread. finish() waits until it has returned.
     void withdraw() noexcept {
         granted_waiters others;
         queue_lock& lock = request.lock();
         lock.lock();
-        const bool is_mine = this->linked() || planted("wait.withdraw_granted");
+        const bool is_mine = is_waiting() || planted("wait.withdraw_granted");
         if (is_mine) {
+            end_ = wait_end::withdrawn;
             request.unlink(*this, others);
         } else {
             gives_up_ = true;  // not linked yet; or it has ended, and nobody looks
         }
         lock.unlock();
-        if (is_mine) finish(wait_end::withdrawn);  // this object may be gone
+        if constexpr (!returns_later<Request>()) {
+            if (is_mine) finish();  // this object may be gone
+        }
         others.call_all();
     }
-    void finish(wait_end end) noexcept {
-        deregister();
-        end_ = end;
+    // Inside the lock.
+    bool is_waiting() noexcept {
+        if constexpr (requires(typename Request::waiter_type& w) { request.waits(w); }) {
+            return request.waits(*this);
+        } else {
+            return this->linked();
+        }
+    }
+    void finish() noexcept {
+        limits_.reset();
         ended_(*this);  // this object may be gone
     }
-    bool arm(execution::instant deadline) noexcept {
-        if (deadline == execution::instant::never()) [[likely]]
-            return true;
-        deadline_.emplace(*this);
-        try {
-            deadline_->arm(deadline.nanoseconds());
-        } catch (const std::system_error&) {
-            deadline_.reset();
-            end_ = wait_end::refused;
-            return false;
-        }
+    bool end_early(wait_end end) noexcept {
+        end_ = end;
+        if constexpr (requires { request.end_early(); }) request.end_early();
         return true;
-    }
-    // Both wait for a call on another thread that is under way. Inside such a call, its own
-    // deregistration does not wait.
-    void deregister() noexcept {
-        stop_.reset();
-        if (deadline_) [[unlikely]] {
-            deadline_->retire();
-            deadline_.reset();
-        }
     }
 
     function* const ended_;
-    wait_end end_ = wait_end::granted;
+    wait_end end_ = wait_end::granted;  // written by a withdrawal, inside the lock
     bool gives_up_ = false;  // inside the lock: a stop or a deadline came before the linking
-    std::optional<inplace_stop_callback<on_stop>> stop_;
-    std::optional<deadline_node> deadline_;
+    wait_limits<wait> limits_;
 };
 
 }  // namespace coppice::internal

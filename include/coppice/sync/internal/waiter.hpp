@@ -23,24 +23,47 @@
 
 namespace coppice::internal {
 
-// The word that the waiters of a select share: open, or the number of the branch that was claimed.
+// The word that the waiters of a select share: how far the select is.
+//
+//   beginning   the select looks for a branch that is ready; a stop leaves a mark instead of ending it
+//   open        the waiters are linked
+//   given_up    a stop or a deadline was first
+//   else        the number of the branch that was first
 class shared_choice : immovable {
 public:
     static constexpr std::uint32_t open = UINT32_MAX;
+    static constexpr std::uint32_t beginning = UINT32_MAX - 1;
+    static constexpr std::uint32_t given_up = UINT32_MAX - 2;
+
+    constexpr explicit shared_choice(std::uint32_t state = open) noexcept : chosen_(state) {}
+
     // Returns true for the first caller only.
     bool claim(std::uint32_t branch) noexcept {
         if (planted("shared_choice.claim_twice")) return true;
+        // Relaxed, here and below: the queue_locks and the completion order what is moved.
         std::uint32_t expected = open;
-        // Relaxed: the queue_locks and the completion order what is moved.
         return chosen_.compare_exchange_strong(expected, branch, relaxed, relaxed);
     }
-    // Returns the claimed branch, or `open`. May be stale.
-    std::uint32_t chosen() const noexcept { return chosen_.load(relaxed); }
-    void reset() noexcept { chosen_.store(open, relaxed); }
+    // beginning -> open. Returns false if a stop came before; the word is given_up then.
+    bool open_up() noexcept {
+        std::uint32_t expected = beginning;
+        return chosen_.compare_exchange_strong(expected, open, relaxed, relaxed);
+    }
+    // Called by a stop or a deadline. Returns true if the caller must now end the select. Returns
+    // false if the select has ended, or will find the mark.
+    bool give_up() noexcept {
+        std::uint32_t expected = beginning;
+        if (chosen_.compare_exchange_strong(expected, given_up, relaxed, relaxed)) return false;
+        return claim(given_up);
+    }
+    // Returns false if the select has ended or will. May be stale.
+    bool is_open() const noexcept { return chosen_.load(relaxed) == open; }
 
 private:
-    atomic<std::uint32_t> chosen_{open};
+    atomic<std::uint32_t> chosen_;
 };
+
+class granted_waiters;
 
 // Lifetime: until its function is called, or the operation that owns it withdraws it.
 class waiter : public list_hook<> {
@@ -60,13 +83,19 @@ public:
         return choice != nullptr && choice_ == choice;
     }
     std::uint32_t branch() const noexcept { return branch_; }
+    // Called inside its function: returns the list that calls it. What the function adds there is
+    // called after it, and not on top of it.
+    granted_waiters& called_by() const noexcept { return *called_by_; }
 
 private:
     friend class granted_waiters;
     function* granted_;
     shared_choice* choice_ = nullptr;
     std::uint32_t branch_ = 0;
-    waiter* next_granted_ = nullptr;
+    union {
+        waiter* next_granted_ = nullptr;
+        granted_waiters* called_by_;  // while its function is called
+    };
 };
 
 // Waiters that were granted what they wait for, in the order in which they were. The thread that
@@ -85,6 +114,7 @@ public:
         while (waiter* const w = first_) {
             first_ = w->next_granted_;
             if (first_ == nullptr) last_ = &first_;
+            w->called_by_ = this;
             w->granted_(*w);
         }
     }

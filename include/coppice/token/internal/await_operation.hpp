@@ -141,6 +141,9 @@ public:
         return static_cast<Initiation&&>(initiation);
     }
 
+    // Returns what becomes of an error.
+    Errors errors() const noexcept { return errors_; }
+
     // The functions of a sender. Its attributes are those of the initiation, if that has get_env().
     decltype(auto) get_env() const noexcept {
         if constexpr (requires { this->initiation().get_env(); }) {
