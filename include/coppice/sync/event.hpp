@@ -19,6 +19,7 @@ namespace coppice {
 // about to return. Misuse: destroying it while an operation waits stops the process. Source: ours.
 class async_event : immovable {
 public:
+    // Makes an event that is set, or not.
     constexpr explicit async_event(bool set = false) noexcept : core_(set) {}
 
     // Waits until the event is set. Errors: none but a stop.
@@ -48,6 +49,7 @@ private:
 // one compare-and-swap each; no allocation. Source: ours.
 class async_auto_event : immovable {
 public:
+    // Makes an event that remembers a set(), or none.
     constexpr explicit async_auto_event(bool set = false) noexcept : core_(set) {}
 
     // Waits for a set() that no other wait has taken. Errors: none but a stop.

@@ -38,7 +38,7 @@ public:
     // not_enough_memory for std::bad_alloc, and state_not_recoverable for any other exception; the
     // reference that goes with an error must not be used.
     template <class F, class Token = use_await_t>
-    [[nodiscard]] decltype(auto) get(F make, Token&& token = Token()) {
+    [[nodiscard]] auto get(F make, Token&& token = Token()) -> decltype(auto) {
         if constexpr (std::is_same_v<std::remove_cvref_t<Token>, use_await_t>) {
             return internal::get_once<execution::env<>>(state_, std::move(make));
         } else {

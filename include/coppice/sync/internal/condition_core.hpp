@@ -96,6 +96,7 @@ struct condition_request {
     using waiter_type = condition_waiter;
     using result = void;
     static constexpr bool returns_later = true;
+    static constexpr bool selects = false;  // it unlocks the mutex
 
     queue_lock& lock() noexcept { return core->queue(); }
     bool try_now() noexcept { return false; }
