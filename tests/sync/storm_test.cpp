@@ -23,7 +23,7 @@ using exclusive_kinds = testing::Types<mutex_kind, semaphore_kind, writer_kind, 
 template <class Kind>
 class storm : public testing::Test {
 protected:
-    static constexpr int rounds = repeated(2000);
+    static constexpr int rounds = repeated(10'000);
 
     // Each thread waits again and again, with a stop source per round; what it gets, it holds while
     // it counts. Then it stops the round in which the next thread is.
@@ -37,9 +37,11 @@ protected:
         };
         std::vector<lane> lanes(static_cast<std::size_t>(threads));
         long count = 0;  // guarded by what is waited for
+        coppice::internal::atomic<bool> go{false};
         const auto work = [&](std::size_t me) {
             lane& mine = lanes[me];
             lane& next = lanes[(me + 1) % lanes.size()];
+            while (!go.load(relaxed)) thread_yield();
             for (int i = 0; i != rounds; ++i) {
                 mine.round.store(i, relaxed);
                 std::error_code ec;
@@ -64,6 +66,7 @@ protected:
         };
         std::vector<std::thread> running;
         for (std::size_t i = 0; i != lanes.size(); ++i) running.emplace_back(work, i);
+        go.store(true, relaxed);
         kind.grant();
         for (auto& t : running) t.join();
         long granted = 0;
