@@ -60,6 +60,7 @@ inline constexpr excuse excuses[] = {
     {"handler::start", "the handler's own task"},
     {"answerer::start", "as handler::start"},
     {"filtered_answerer::start", "as handler::start"},
+    {"get_once", "is async_once::get"},
     {"call_for_next_items", "one of the tasks of for_each_bounded"},
     {"filter_task::run", "the filter's own task"},
     {"filter_task_of::run", "the filter's own task"},

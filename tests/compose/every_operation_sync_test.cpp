@@ -107,6 +107,21 @@ TEST_F(every_operation_of_sync, conditions) {
         }));
 }
 
+TEST_F(every_operation_of_sync, values_made_once) {
+    async_once<int> once;
+    async_event event;
+    const auto make = [&]() -> task<int> {
+        co_await event.wait();
+        co_return 1;
+    };
+    check(waits(
+        "async_once::get", [&] { return once.get(make); },
+        [&]() -> task<> {
+            event.set();
+            co_return;
+        }));
+}
+
 TEST_F(every_operation_of_sync, channels) {
     channel<int> full(1);
     full.try_send(1);
