@@ -186,7 +186,7 @@ TEST(async_condition, nothing_is_lost_between_producers_and_consumers_that_give_
             condition.notify_one();
         }
     };
-    const auto on_pool = [&](auto work) { return ex::starts_on(pool.get_scheduler(), work()); };
+    const auto on_pool = [&](auto& work) { return ex::starts_on(pool.get_scheduler(), work()); };
     this_thread::sync_wait(ex::when_all(on_pool(consume), on_pool(consume), on_pool(produce),
                                         on_pool(produce), on_pool(impatient)));
     EXPECT_EQ(taken, 1000);
