@@ -67,6 +67,9 @@ public:
         if constexpr (std::is_void_v<typename Request::result>) {
             return {};
         } else {
+            if constexpr (!Errors::throws) {
+                if (request_.error().value() != 0) return request_.nothing();
+            }
             return request_.take();
         }
     }

@@ -55,6 +55,16 @@ protected:
         }
         return std::make_error_code(std::errc::resource_unavailable_try_again);
     }
+    // Returns the result, or throws the error.
+    result get() {
+        const std::error_code error = this->error();
+        if (error.value() != 0) [[unlikely]]
+            internal::throw_error(error, Operands::name);
+        return branches_.template visit<result>(this->winner(), [](auto& branch, auto make) {
+            if (branch.failed()) branch.throw_error();
+            return make();
+        });
+    }
     bool is_stopped() const noexcept {
         return may_stop && !is_empty() && this->end() == wait_end::withdrawn;
     }
@@ -172,16 +182,7 @@ public:
         }
         return Suspension::go_on(task);
     }
-    typename state::result await_resume() {
-        const std::error_code error = this->error();
-        if (error.value() != 0) [[unlikely]]
-            internal::throw_error(error, Operands::name);
-        return this->branches_.template visit<typename state::result>(
-            this->winner(), [](auto& branch, auto make) {
-                if (branch.failed()) branch.throw_error();
-                return make();
-            });
-    }
+    typename state::result await_resume() { return this->get(); }
 
     // Called on the task's scheduler, or where the task is resumed in place.
     void arrived() noexcept {
@@ -214,6 +215,39 @@ private:
     Promise& promise_;
     [[no_unique_address]] stop_link_for<typename state::env_type> link_;
     way_to_scheduler<scheduler_type, select_awaiter> way_;
+};
+
+struct no_provider {
+    static execution::env<> get_env() noexcept { return {}; }
+};
+
+// The awaiter in a coroutine that has no environment and no way to be stopped. It is resumed in
+// place.
+template <class Operands>
+class select_plain_awaiter : select_state<Operands, no_provider> {
+    using state = select_state<Operands, no_provider>;
+
+public:
+    explicit select_plain_awaiter(Operands&& operands)
+        : state(&select_plain_awaiter::ended, static_cast<Operands&&>(operands), no_provider()) {}
+
+    bool await_ready() noexcept { return this->is_empty() || this->take_ready(); }
+    template <class Promise, class Suspension = execution::internal::suspension>
+        requires(!requires(Promise& promise) { promise.unhandled_stopped(); })
+    auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+        coroutine_ = coroutine;
+        return this->begin(completion_env()) ? Suspension::go_on(coroutine) : Suspension::stay();
+    }
+    typename state::result await_resume() { return this->get(); }
+
+private:
+    static void ended(select_core& core) noexcept {
+        callback_scope::run_or_queue(core, [](waiting_callback& turn) noexcept {
+            static_cast<select_plain_awaiter&>(static_cast<select_core&>(turn)).coroutine_.resume();
+        });
+    }
+
+    std::coroutine_handle<> coroutine_;
 };
 
 }  // namespace coppice::internal

@@ -194,6 +194,9 @@ public:
     auto as_awaitable(Promise& promise) && {
         return select_awaiter<Operands, Promise>(static_cast<Operands&&>(operands_), promise);
     }
+    select_plain_awaiter<Operands> operator co_await() && {
+        return select_plain_awaiter<Operands>(static_cast<Operands&&>(operands_));
+    }
 
 private:
     Operands operands_;
