@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/base.hpp>
+#include <coppice/channel.hpp>
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/io.hpp>

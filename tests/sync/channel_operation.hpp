@@ -1,10 +1,10 @@
 // An operation of a channel that a test starts, stops, and asks how it ended.
 #pragma once
 
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/stop_token.hpp>
 
-#include <atomic>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -50,7 +50,7 @@ public:
         return *this;
     }
     void stop() { stop_.request_stop(); }
-    channel_end how() const { return end_.load(std::memory_order_acquire); }
+    channel_end how() const { return end_.load(internal::acquire); }
     bool pending() const { return how() == channel_end::pending; }
     std::error_code error() const { return error_; }
     // Returns the value. The operation has ended with one.
@@ -60,12 +60,12 @@ public:
     }
 
 private:
-    void end(channel_end how) noexcept { end_.store(how, std::memory_order_release); }
+    void end(channel_end how) noexcept { end_.store(how, internal::release); }
 
     inplace_stop_source stop_;
     std::optional<Value> value_;
     std::error_code error_;
-    std::atomic<channel_end> end_{channel_end::pending};
+    internal::atomic<channel_end> end_{channel_end::pending};
     bool started_ = false;
     decltype(execution::connect(std::declval<Sender>(), std::declval<receiver>())) operation_;
 };

@@ -313,4 +313,49 @@ TEST(channel, a_callback_may_use_the_channel_that_called_it) {
     EXPECT_EQ(seen, (std::vector{1, 2}));
 }
 
+TEST(channel, destroying_it_while_an_operation_waits_stops_the_process) {
+    EXPECT_DEATH(
+        {
+            auto c = std::make_unique<channel<int>>(1);
+            c->receive([](std::error_code, item) {});
+            c.reset();
+        },
+        "with members in it");
+}
+
+// What a select does with its waiters, without a select.
+TEST(channel, waiters_of_a_select_that_has_ended_are_skipped_and_their_items_stay) {
+    using core = internal::channel_core<int, internal::item_ring<int>>;
+    const auto granted = [](internal::waiter&) noexcept { ADD_FAILURE() << "it was granted"; };
+    internal::shared_choice choice;
+    core c(1);
+    int number = 1;
+    EXPECT_EQ(c.try_send(number), internal::send_outcome::sent);
+
+    int kept = 2;
+    bool refused = false;
+    core::sender sender(granted, choice, 0);
+    sender.item = &kept;
+    sender.refused = &refused;
+    c.queue().lock();
+    c.link(sender);
+    c.queue().unlock();
+    EXPECT_TRUE(choice.claim(7));  // another branch was first
+    item got;
+    EXPECT_TRUE(c.try_receive(got));
+    EXPECT_EQ(got, 1);
+    EXPECT_FALSE(sender.linked());
+    EXPECT_EQ(c.size(), 0u);
+
+    item nobody;
+    core::receiver receiver(granted, choice, 1);
+    receiver.place = &nobody;
+    c.queue().lock();
+    c.link(receiver);
+    c.queue().unlock();
+    EXPECT_EQ(c.try_send(kept), internal::send_outcome::sent);
+    EXPECT_EQ(nobody, std::nullopt);
+    EXPECT_EQ(c.size(), 1u);
+}
+
 }  // namespace

@@ -1,4 +1,5 @@
 // spsc_channel: the same promises as channel, for one sender and one receiver.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/token.hpp>
@@ -10,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -146,19 +146,23 @@ TEST(spsc_channel, stops_that_race_items_lose_none) {
     int next = 0;
     while (next != count) {
         auto r = operation_of<item>(c.receive());
-        std::atomic<bool> started{false};
+        internal::atomic<bool> started{false};
         std::thread stopper([&] {
-            while (!started.load(std::memory_order_acquire)) std::this_thread::yield();
+            while (!started.load(internal::acquire)) std::this_thread::yield();
             r.stop();
         });
         for (int i = 0; i != 10 && next != count; ++i) {
-            if (const item got = c.try_receive()) EXPECT_EQ(*got, next++);
+            if (const item got = c.try_receive()) {
+                EXPECT_EQ(*got, next++);
+            }
         }
         r.start();
-        started.store(true, std::memory_order_release);
+        started.store(true, internal::release);
         r.wait();
         stopper.join();
-        if (r.how() == channel_end::value) EXPECT_EQ(r.value(), next++);
+        if (r.how() == channel_end::value) {
+            EXPECT_EQ(r.value(), next++);
+        }
     }
     EXPECT_EQ(c.try_receive(), std::nullopt);
     sender.join();
@@ -197,6 +201,43 @@ TEST(spsc_channel, operations_allocate_nothing) {
         EXPECT_EQ(r.value(), i);
     }
     EXPECT_EQ(count.so_far(), 0u);
+}
+
+// What a select does with its waiters, without a select.
+TEST(spsc_channel, waiters_of_a_select_that_has_ended_are_skipped_and_their_items_stay) {
+    using core = internal::spsc_core<int>;
+    const auto granted = [](internal::waiter&) noexcept { ADD_FAILURE() << "it was granted"; };
+    internal::shared_choice choice;
+    core c(1);
+    item nobody;
+    internal::granted_waiters others;
+    core::receiver receiver(granted, choice, 0);
+    receiver.place = &nobody;
+    c.queue().lock();
+    EXPECT_FALSE(c.take(nobody, others));
+    c.link(receiver);
+    c.queue().unlock();
+    EXPECT_TRUE(choice.claim(7));  // another branch was first
+    int number = 1;
+    EXPECT_EQ(c.try_send(number), internal::send_outcome::sent);
+    EXPECT_FALSE(receiver.linked());
+    EXPECT_EQ(nobody, std::nullopt);
+    EXPECT_EQ(c.size(), 1u);
+
+    int kept = 2;
+    bool refused = false;
+    core::sender sender(granted, choice, 1);
+    sender.item = &kept;
+    sender.refused = &refused;
+    c.queue().lock();
+    EXPECT_EQ(c.offer(kept, others), internal::send_outcome::full);
+    c.link(sender);
+    c.queue().unlock();
+    item got;
+    EXPECT_TRUE(c.try_receive(got));
+    EXPECT_EQ(got, 1);
+    EXPECT_FALSE(sender.linked());
+    EXPECT_EQ(c.size(), 0u);
 }
 
 }  // namespace

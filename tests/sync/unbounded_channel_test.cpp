@@ -1,4 +1,5 @@
 // unbounded_channel: send never waits, items keep their order, and blocks are used again.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
 
@@ -8,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -105,11 +105,11 @@ TEST(unbounded_channel, senders_on_threads_lose_no_item) {
     constexpr int each = 2000;
     unbounded_channel<int> c;
     std::vector<std::thread> threads;
-    std::atomic<int> left{senders};
+    internal::atomic<int> left{senders};
     for (int s = 0; s != senders; ++s) {
         threads.emplace_back([&, s] {
             for (int i = 0; i != each; ++i) c.send(s * each + i);
-            if (left.fetch_sub(1) == 1) c.close();
+            if (left.fetch_sub(1, internal::acq_rel) == 1) c.close();
         });
     }
     std::array<int, senders> last;

@@ -18,8 +18,8 @@ namespace coppice {
 //
 // Threads: one sends, one receives, any closes and observes. Blocks: never; an operation that must
 // wait, or ends a wait, may wait for the few instructions that another thread needs to change a
-// queue. Cost: an operation that need not wait has no locked instruction, shares only the item's
-// cache line and one line that rarely changes, and moves T twice; no allocation after the
+// queue. Cost: an operation that need not wait has no locked instruction, reads the other side's
+// index only if the ring seems full or empty, and moves T twice; no allocation after the
 // constructor. If one side waits for nearly every item, the other side executes a full fence for
 // each. The first of many waits in a row, and each of few, costs a system call of some
 // microseconds (membarrier).
@@ -27,7 +27,7 @@ namespace coppice {
 // it may be destroyed only when the last send has returned: the sender looks for a waiting receiver
 // after the item can be seen. Misuse: two senders or two receivers at a time are undefined;
 // destroying it while an operation waits stops the process.
-// Source: ours; index caching as in Rigtorp's SPSCQueue and in FastForward's descendants.
+// Source: ours; each side caches the other's index, as in MCRingBuffer.
 template <class T>
 class spsc_channel : immovable {
     using core_type = internal::spsc_core<T>;

@@ -93,7 +93,7 @@ public:
             cursor.missed += end_ - cursor.next - kept;
             cursor.next = end_ - kept;
         }
-        place = slots_[cursor.next % capacity_];
+        place.emplace(*slots_[cursor.next % capacity_]);
         ++cursor.next;
         return true;
     }
@@ -110,7 +110,7 @@ private:
         slot.emplace(std::move(value));
         ++end_;
         while (waiter_type* const w = waiters_.claim_front()) {
-            *w->place = slot;
+            w->place->emplace(*slot);
             w->cursor->next = planted("broadcast.keep_cursor") ? end_ - 1 : end_;
             others.add(*w);
         }

@@ -20,11 +20,38 @@ class mutex_core {
 public:
     constexpr mutex_core() noexcept = default;
 
-    // Returns true if it took the lock.
-    bool try_lock() noexcept { return lock_.try_change(free, locked); }
+    // Takes the lock if that needs no lock of the queue. May fail although it is free.
+    bool try_now() noexcept { return lock_.try_change(free, locked); }
+    // Takes the lock if it is free.
+    bool try_lock() noexcept {
+        if (try_now()) return true;
+        if (lock_.peek(relaxed) != free) return false;
+        lock_.lock();  // a thread was inside
+        const bool taken = attempt();
+        lock_.unlock();
+        return taken;
+    }
     // Frees the lock, or hands it to the oldest waiter and calls that waiter's function.
     void unlock() noexcept {
-        if (!lock_.try_change(locked, free)) unlock_slow();
+        if (lock_.try_change(locked, free)) return;  // the mutex may be gone
+        granted_waiters next;
+        unlock_slow(next);
+        next.call_all();
+    }
+    // The same for a thread that is inside another lock: it calls the waiter's function later.
+    void unlock(granted_waiters& next) noexcept {
+        if (!lock_.try_change(locked, free)) unlock_slow(next);
+    }
+    // Gives the lock to `w`, now or when it is free. Calls no function: if it is `w`'s already,
+    // adds it to `next`.
+    void lock_for(waiter& w, granted_waiters& next) noexcept {
+        lock_.lock();
+        if (attempt()) {
+            next.add(w);
+        } else {
+            link(w);
+        }
+        lock_.unlock();
     }
 
     queue_lock& queue() noexcept { return lock_; }
@@ -56,13 +83,12 @@ private:
     static constexpr std::uint64_t locked = queue_lock::unit;
     static constexpr std::uint64_t waiting = 2 * queue_lock::unit;
 
-    [[gnu::noinline]] void unlock_slow() noexcept {
-        granted_waiters next;
+    [[gnu::noinline]] void unlock_slow(granted_waiters& next) noexcept {
         lock_.lock();
         COPPICE_CHECK(lock_.state() != free, "an async_mutex was unlocked that nobody holds");
         if (waiter* const w = pass_on()) next.add(*w);
         lock_.unlock();  // the mutex may be gone
-        next.call_all();
+        if (planted("mutex.touch_after_unlock")) next.call_all(), lock_.peek(relaxed);
     }
 
     queue_lock lock_{free};
@@ -74,7 +100,7 @@ struct mutex_request {
     using waiter_type = waiter;
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept { return core->try_lock(); }
+    bool try_now() noexcept { return core->try_now(); }
     bool attempt(granted_waiters&) noexcept { return core->attempt(); }
     void link(waiter& w) noexcept { core->link(w); }
     void unlink(waiter& w, granted_waiters&) noexcept { core->unlink(w); }

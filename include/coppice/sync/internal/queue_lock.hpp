@@ -31,8 +31,13 @@ public:
     std::uint64_t peek(memory_order order) const noexcept {
         return word_.load(order) & ~(busy | sleepers);
     }
-    // Changes the state from `from` to `to` if it is `from` and no thread is inside. Fails otherwise,
-    // never spuriously. The fast path of an object.
+    // The same; what the threads did is visible that changed the state so far.
+    std::uint64_t look() const noexcept {
+        // edge queue_lock.left (acquire): what the threads did that were inside before
+        return word_.load(acquire) & ~(busy | sleepers);
+    }
+    // Changes the state from `from` to `to` if it is `from` and no thread is inside. Fails
+    // otherwise, never spuriously. The fast path of an object.
     bool try_change(std::uint64_t from, std::uint64_t to) noexcept {
         // A compare-and-swap that fails costs as much as one that succeeds.
         if (word_.load(relaxed) != from) return false;
@@ -69,7 +74,11 @@ public:
 private:
     static constexpr std::uint64_t busy = 1;
     static constexpr std::uint64_t sleepers = 2;
+#if defined(COPPICE_MODEL)
+    static constexpr unsigned spins_max = 1;  // a model also reaches the sleep
+#else
     static constexpr unsigned spins_max = 100;  // about a microsecond; most stays are shorter
+#endif
 
     // Waits a moment, or sleeps until the thread inside leaves. Returns the word as it is then.
     std::uint64_t wait(std::uint64_t word, unsigned spins) noexcept {

@@ -58,6 +58,7 @@ template <class Operation, class Value>
 class [[nodiscard("await it or connect it: it has not begun")]] queue_sender {
 public:
     using sender_concept = execution::sender_tag;
+    using keeps_scheduler = void;  // the operation's awaiter brings the task back
     explicit queue_sender(Operation&& operation) noexcept
         : operation_(static_cast<Operation&&>(operation)) {}
 

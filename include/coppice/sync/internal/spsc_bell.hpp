@@ -36,7 +36,7 @@ public:
         if (full) {
             fence(seq_cst);  // edge spsc_bell.full (seq_cst): the published index
         } else if (!planted("spsc_bell.no_light_fence")) {
-            light_fence();
+            light_fence();  // edge spsc_bell.light (light): the published index
         }
         // Relaxed: the fences order it.
         const std::uint32_t word = word_.load(relaxed);
@@ -50,7 +50,9 @@ public:
         word_.store(waits | (waits_often ? wants_full : 0), relaxed);
         fence(seq_cst);  // edge spsc_bell.full (seq_cst): the announcement
         // edge spsc_bell.form (acquire): what was published under light fences
-        if (!is_full.load(acquire) && !planted("spsc_bell.no_heavy_fence")) heavy_fence();
+        const bool light = !is_full.load(acquire);
+        // edge spsc_bell.light (heavy): the announcement
+        if (light && !planted("spsc_bell.no_heavy_fence")) heavy_fence();
     }
     // Takes the announcement back. Also called by a ringer that found no waiter.
     void retract() noexcept { word_.store(word_.load(relaxed) & ~waits, relaxed); }
@@ -69,6 +71,7 @@ private:
         if (wanted != full) {
             // edge spsc_bell.form (release): what was published under light fences
             is_full.store(wanted, release);
+            // edge spsc_bell.full (seq_cst): the published index, at a change
             if (!planted("spsc_bell.change_without_fence")) fence(seq_cst);
             word = word_.load(relaxed);
         }

@@ -14,6 +14,16 @@
 //   result take()                   its result
 //   result nothing()                the result that goes with an error
 //
+// A request may also have these members:
+//
+//   void end_early()                called outside the lock if the wait ends before attempt(), by a
+//                                   stop or a refusal: does what the operation does all the same
+//   bool waits(waiter_type&)        inside the lock: the waiter is linked so that unlink() may take
+//                                   it out; without this member, if it is linked
+//   static constexpr bool returns_later = true
+//                                   unlink() does not end the wait: it takes steps that end with a
+//                                   call of the waiter's function
+//
 // The life of a wait:
 //
 //   begin()      attempts; else registers for a stop, arms the deadline, and attempts again, inside
@@ -42,6 +52,15 @@ enum class wait_end : unsigned char {
     refused,    // the deadline could not be armed; nothing was moved
 };
 
+template <class Request>
+constexpr bool returns_later() noexcept {
+    if constexpr (requires { Request::returns_later; }) {
+        return Request::returns_later;
+    } else {
+        return false;
+    }
+}
+
 // As a waiting_callback, its owner may put its end behind what the thread is running.
 template <class Request>
 class wait : public Request::waiter_type, public waiting_callback {
@@ -57,14 +76,8 @@ public:
     // Begins. Returns true if the wait has ended already. If it returns false, the wait ends later,
     // and may be gone. Precondition: try_now() has failed, or need not be tried.
     [[gnu::noinline]] bool begin(const completion_env& env) noexcept {
-        if (env.query(get_stop_token).stop_requested()) {
-            end_ = wait_end::withdrawn;
-            return true;
-        }
-        if (!limits_.engage(*this, env)) {
-            end_ = wait_end::refused;
-            return true;
-        }
+        if (env.query(get_stop_token).stop_requested()) return end_early(wait_end::withdrawn);
+        if (!limits_.engage(*this, env)) return end_early(wait_end::refused);
         granted_waiters others;
         queue_lock& lock = request.lock();
         lock.lock();
@@ -74,8 +87,8 @@ public:
         lock.unlock();
         others.call_all();
         if (!gives_up && !has_it) return false;  // this object may be gone
-        end_ = has_it ? wait_end::granted : wait_end::withdrawn;
         limits_.reset();
+        if (gives_up) return end_early(wait_end::withdrawn);
         return true;
     }
 
@@ -88,31 +101,46 @@ private:
 
     static void granted(waiter& w) noexcept {
         wait& self = static_cast<wait&>(w);
-        self.finish(wait_end::granted);
+        self.finish();
     }
     // Called by a stop or a deadline, on any thread. finish() waits until it has returned.
     void withdraw() noexcept {
         granted_waiters others;
         queue_lock& lock = request.lock();
         lock.lock();
-        const bool is_mine = this->linked() || planted("wait.withdraw_granted");
+        const bool is_mine = is_waiting() || planted("wait.withdraw_granted");
         if (is_mine) {
+            end_ = wait_end::withdrawn;
             request.unlink(*this, others);
         } else {
             gives_up_ = true;  // not linked yet; or it has ended, and nobody looks
         }
         lock.unlock();
-        if (is_mine) finish(wait_end::withdrawn);  // this object may be gone
+        if constexpr (!returns_later<Request>()) {
+            if (is_mine) finish();  // this object may be gone
+        }
         others.call_all();
     }
-    void finish(wait_end end) noexcept {
+    // Inside the lock.
+    bool is_waiting() noexcept {
+        if constexpr (requires(typename Request::waiter_type& w) { request.waits(w); }) {
+            return request.waits(*this);
+        } else {
+            return this->linked();
+        }
+    }
+    void finish() noexcept {
         limits_.reset();
-        end_ = end;
         ended_(*this);  // this object may be gone
+    }
+    bool end_early(wait_end end) noexcept {
+        end_ = end;
+        if constexpr (requires { request.end_early(); }) request.end_early();
+        return true;
     }
 
     function* const ended_;
-    wait_end end_ = wait_end::granted;
+    wait_end end_ = wait_end::granted;  // written by a withdrawal, inside the lock
     bool gives_up_ = false;  // inside the lock: a stop or a deadline came before the linking
     wait_limits<wait> limits_;
 };

@@ -26,7 +26,7 @@ public:
     explicit watch_core(Value&& value) noexcept : value_(std::move(value)) {}
 
     std::uint64_t version() const noexcept {
-        // edge queue_lock.left (acquire): what was done before the value was set
+        // edge queue_lock.left (acquire): what was done before the set(); the load is in peek
         return lock_.peek(acquire) / queue_lock::unit;
     }
     Value get() const noexcept {
@@ -36,9 +36,10 @@ public:
         return std::move(*copy);
     }
     void set(Value&& value) noexcept {
+        std::optional<Value> old;  // destroyed when the lock is left
         granted_waiters others;
         lock_.lock();
-        std::optional<Value> old(std::exchange(value_, std::nullopt));  // destroyed outside
+        old.emplace(std::move(*value_));
         value_.emplace(std::move(value));
         lock_.set_state(lock_.state() + queue_lock::unit);
         while (watch_waiter* const w = waiters_.claim_front()) {
