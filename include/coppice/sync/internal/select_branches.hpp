@@ -179,9 +179,11 @@ struct select_operand {
     template <class Provider>
     using branch = sender_branch<Op, Provider>;
 };
-// A request that cannot be withdrawn without an effect says `static constexpr bool selects = false`.
+// An operation that does something although it is withdrawn, such as the arrival at a barrier, is
+// a branch like any other sender.
 template <class Request>
-concept selectable = !requires { requires !Request::selects; };
+concept selectable =
+    !returns_later<Request>() && !requires(Request& request) { request.end_early(); };
 template <selectable Request, class Errors, class... R>
 struct select_operand<await_operation<wait_initiation<Request>, Errors, R...>> {
     static constexpr bool is_sender = false;
