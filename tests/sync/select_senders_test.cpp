@@ -359,8 +359,8 @@ TEST(select_senders, tasks_on_a_pool_select_from_channels_of_each_other) {
         }
     };
     const auto sch = pool.get_scheduler();
-    const auto got = sync_wait(
-        ex::when_all(ex::starts_on(sch, send(a, b)), ex::starts_on(sch, receive(a, b))));
+    const auto got =
+        sync_wait(ex::when_all(ex::starts_on(sch, send(a, b)), ex::starts_on(sch, receive(a, b))));
     EXPECT_EQ(std::get<1>(*got), 500);
 }
 

@@ -1,4 +1,5 @@
 // Selects under stops that race their hand-over: each takes one thing or nothing.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/sync.hpp>
@@ -8,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <thread>
@@ -26,22 +26,22 @@ using item = std::optional<std::uint64_t>;
 
 // What all threads have sent and received; each item has a number of its own.
 struct account {
-    std::atomic<std::uint64_t> sent{0};
-    std::atomic<std::uint64_t> received{0};
-    std::atomic<std::uint64_t> sum_sent{0};
-    std::atomic<std::uint64_t> sum_received{0};
+    internal::atomic<std::uint64_t> sent{0};
+    internal::atomic<std::uint64_t> received{0};
+    internal::atomic<std::uint64_t> sum_sent{0};
+    internal::atomic<std::uint64_t> sum_received{0};
     void send(std::uint64_t number) {
-        sent += 1;
-        sum_sent += number;
+        sent.fetch_add(1, internal::relaxed);
+        sum_sent.fetch_add(number, internal::relaxed);
     }
     void receive(const item& got) {
         if (!got) return;
-        received += 1;
-        sum_received += *got;
+        received.fetch_add(1, internal::relaxed);
+        sum_received.fetch_add(*got, internal::relaxed);
     }
     void expect_balance() const {
-        EXPECT_EQ(sent.load(), received.load());
-        EXPECT_EQ(sum_sent.load(), sum_received.load());
+        EXPECT_EQ(sent.load(internal::relaxed), received.load(internal::relaxed));
+        EXPECT_EQ(sum_sent.load(internal::relaxed), sum_received.load(internal::relaxed));
     }
 };
 
@@ -68,7 +68,7 @@ void run_and_stop(Operation& s, random_bits& random) {
 void send_or_receive(channel<std::uint64_t>& a, channel<std::uint64_t>& b, account& all,
                      std::uint64_t thread, std::uint64_t count) {
     random_bits random{thread};
-    for (std::uint64_t i = 0; all.received.load() < count; ++i) {
+    for (std::uint64_t i = 0; all.received.load(internal::relaxed) < count; ++i) {
         const std::uint64_t number = thread << 32 | i;
         channel<std::uint64_t>& to = random.next() % 2 == 0 ? a : b;
         channel<std::uint64_t>& from = random.next() % 2 == 0 ? a : b;  // perhaps the same
@@ -87,7 +87,7 @@ void send_or_receive(channel<std::uint64_t>& a, channel<std::uint64_t>& b, accou
 void send_and_receive(channel<std::uint64_t>& a, channel<std::uint64_t>& b, account& all,
                       std::uint64_t thread, std::uint64_t count) {
     random_bits random{thread};
-    for (std::uint64_t i = 0; all.received.load() < count; ++i) {
+    for (std::uint64_t i = 0; all.received.load(internal::relaxed) < count; ++i) {
         channel<std::uint64_t>& c = random.next() % 2 == 0 ? a : b;
         if (random.next() % 2 == 0) {
             const std::uint64_t number = thread << 32 | i;
@@ -134,48 +134,47 @@ TEST(select_storm, locks_are_held_by_one_at_a_time) {
     async_mutex b;
     int guarded_by_a = 0;
     int guarded_by_b = 0;
-    std::atomic<int> taken{0};
+    internal::atomic<int> taken{0};
     std::vector<std::thread> threads;
     for (std::uint64_t i = 0; i != 4; ++i) {
         threads.emplace_back([&, i] {
             random_bits random{i};
-            while (taken.load() < 20'000) {
+            while (taken.load(internal::relaxed) < 20'000) {
                 auto s = operation_of<std::variant<async_mutex::guard, async_mutex::guard>>(
                     coppice::select(a.lock(), b.lock()));
                 run_and_stop(s, random);
                 if (s.how() != channel_end::value) continue;
                 ++(s.value().index() == 0 ? guarded_by_a : guarded_by_b);
-                ++taken;
+                taken.fetch_add(1, internal::relaxed);
             }
         });
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(guarded_by_a + guarded_by_b, taken.load());
+    EXPECT_EQ(guarded_by_a + guarded_by_b, taken.load(internal::relaxed));
     EXPECT_TRUE(a.try_lock());
     EXPECT_TRUE(b.try_lock());
 }
 
-// With another sender as a branch: a task of a channel whose value may be lost, so only the items of
-// the branch of the room are counted.
+// The value of the other sender may be lost, so only the items of the branch of the room count.
 TEST(select_storm, another_sender_that_ends_the_select_takes_nothing_from_the_channel) {
     channel<std::uint64_t> a(0);
     channel<int> other(0);
     account all;
-    std::atomic<bool> done{false};
+    internal::atomic<bool> done{false};
     std::thread sending([&] {
         random_bits random{1};
-        for (std::uint64_t i = 0; all.received.load() < 2000; ++i) {
+        for (std::uint64_t i = 0; all.received.load(internal::relaxed) < 2000; ++i) {
             auto s = operation_of<nothing>(a.send(std::uint64_t(i)));
             run_and_stop(s, random);
             if (s.how() == channel_end::value) all.send(i);
         }
-        done = true;
+        done.store(true, internal::relaxed);
     });
     std::thread disturbing([&] {
-        while (!done) other.try_send(1);
+        while (!done.load(internal::relaxed)) other.try_send(1);
     });
     random_bits random{2};
-    while (!done) {
+    while (!done.load(internal::relaxed)) {
         auto s = operation_of<std::variant<item, int>>(coppice::select(
             a.receive(), other.receive() | ex::then([](std::optional<int> got) { return *got; })));
         run_and_stop(s, random);
@@ -213,11 +212,11 @@ TEST(select_storm, the_callback_of_the_grant_destroys_the_channels) {
         using receiver_concept = ex::receiver_tag;
         channel<std::uint64_t>* a;
         channel<std::uint64_t>* b;
-        std::atomic<int>* ended;
+        internal::atomic<int>* ended;
         void set_value(std::variant<item, item>) && noexcept {
             delete a;
             delete b;
-            ended->store(1);
+            ended->store(1, internal::release);
         }
         void set_error(std::error_code) && noexcept {}
         void set_stopped() && noexcept {}
@@ -225,7 +224,7 @@ TEST(select_storm, the_callback_of_the_grant_destroys_the_channels) {
     for (int round = 0; round != 500; ++round) {
         auto* const a = new channel<std::uint64_t>(0);
         auto* const b = new channel<std::uint64_t>(0);
-        std::atomic<int> ended{0};
+        internal::atomic<int> ended{0};
         auto s = ex::connect(coppice::select(a->receive(), b->receive()), receiver{a, b, &ended});
         std::thread starter([&] { ex::start(s); });
         if (round % 2 == 0) starter.join();
@@ -235,7 +234,7 @@ TEST(select_storm, the_callback_of_the_grant_destroys_the_channels) {
         });
         sender.join();
         if (starter.joinable()) starter.join();
-        while (ended.load() == 0) std::this_thread::yield();
+        while (ended.load(internal::acquire) == 0) std::this_thread::yield();
     }
 }
 

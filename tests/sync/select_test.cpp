@@ -35,17 +35,17 @@ using guard = async_mutex::guard;
 using receive_or_send = decltype(coppice::select(std::declval<channel<int>&>().receive(),
                                                  std::declval<channel<int>&>().send(1)));
 static_assert(ex::sender<receive_or_send>);
-static_assert(std::is_same_v<
-              ex::completion_signatures_of_t<receive_or_send, ex::env<>>,
-              ex::completion_signatures<ex::set_value_t(std::variant<item, nothing>),
-                                        ex::set_error_t(std::error_code)>>);
+static_assert(std::is_same_v<ex::completion_signatures_of_t<receive_or_send, ex::env<>>,
+                             ex::completion_signatures<ex::set_value_t(std::variant<item, nothing>),
+                                                       ex::set_error_t(std::error_code)>>);
 static_assert(ex::sends_stopped<receive_or_send, ex::prop<get_stop_token_t, inplace_stop_token>>);
 
 // Starts a select of channels of ints that send or receive.
 template <class... Ops>
 auto select_of(Ops... ops) {
-    return operation_of<std::variant<typename internal::select_operand<Ops>::template results<
-        ex::env<>>::result...>>(coppice::select(std::move(ops)...));
+    return operation_of<std::variant<
+        typename internal::select_operand<Ops>::template results<ex::env<>>::result...>>(
+        coppice::select(std::move(ops)...));
 }
 
 TEST(select, takes_the_branch_that_is_ready_and_leaves_the_others) {
@@ -372,7 +372,8 @@ TEST(select, a_chain_of_selects_that_let_each_other_go_uses_constant_stack) {
             ++count;
         };
         link(go.receive(), heads[0]->wait(), ended);
-        for (std::size_t i = 1; i != links; ++i) link(heads[i - 1]->wait(), heads[i]->wait(), ended);
+        for (std::size_t i = 1; i != links; ++i)
+            link(heads[i - 1]->wait(), heads[i]->wait(), ended);
         EXPECT_EQ(ended, 0u);
         EXPECT_TRUE(go.try_send(1));
         EXPECT_EQ(ended, links);
@@ -400,19 +401,29 @@ TEST(select, works_with_every_kind_of_channel) {
     broadcast_channel<int> all(2);
     auto subscriber = all.subscribe();
     auto start = [&] {
-        return select_of(pair.receive(), endless.receive(), once.receive(), latest.changed(latest.version()),
-                         subscriber.receive());
+        return select_of(pair.receive(), endless.receive(), once.receive(),
+                         latest.changed(latest.version()), subscriber.receive());
     };
     for (std::size_t i = 0; i != 5; ++i) {
         auto s = start();
         s.start();
         EXPECT_TRUE(s.pending());
         switch (i) {
-            case 0: EXPECT_TRUE(pair.try_send(1)); break;
-            case 1: EXPECT_TRUE(endless.send(1)); break;
-            case 2: EXPECT_TRUE(all.send(1)); break;
-            case 3: latest.set(1); break;
-            default: EXPECT_TRUE(once.send(1)); break;
+            case 0:
+                EXPECT_TRUE(pair.try_send(1));
+                break;
+            case 1:
+                EXPECT_TRUE(endless.send(1));
+                break;
+            case 2:
+                EXPECT_TRUE(all.send(1));
+                break;
+            case 3:
+                latest.set(1);
+                break;
+            default:
+                EXPECT_TRUE(once.send(1));
+                break;
         }
         ASSERT_EQ(s.how(), channel_end::value);
         EXPECT_EQ(s.value().index(), (std::array{0u, 1u, 4u, 3u, 2u}[i]));

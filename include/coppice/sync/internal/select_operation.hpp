@@ -1,4 +1,4 @@
-// select_operation, select_awaiter: a select as the operation of a sender, and in the frame of a task.
+// select_operation, select_awaiter: a select as a sender's operation, and in the frame of a task.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
@@ -49,9 +49,12 @@ protected:
     std::error_code error() const noexcept {
         if (is_empty()) return std::make_error_code(std::errc::invalid_argument);
         switch (this->end()) {
-            case wait_end::granted: return {};
-            case wait_end::withdrawn: return std::make_error_code(std::errc::operation_canceled);
-            case wait_end::refused: break;
+            case wait_end::granted:
+                return {};
+            case wait_end::withdrawn:
+                return std::make_error_code(std::errc::operation_canceled);
+            case wait_end::refused:
+                break;
         }
         return std::make_error_code(std::errc::resource_unavailable_try_again);
     }
@@ -120,7 +123,8 @@ private:
             return;
         }
         this->branches_.template visit<void>(
-            this->winner(), [this](auto& branch, auto make) noexcept { this->deliver(branch, make); });
+            this->winner(),
+            [this](auto& branch, auto make) noexcept { this->deliver(branch, make); });
     }
     template <class Branch, class Make>
     void deliver(Branch& branch, Make make) noexcept {
