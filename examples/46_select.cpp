@@ -1,4 +1,5 @@
 // select: one of several operations is taken, and nothing is lost of the others.
+// [serve]
 #include <coppice/coppice.hpp>
 
 #include <chrono>
@@ -13,7 +14,6 @@ namespace ex = coppice::execution;
 
 namespace {
 
-// [serve]
 // Prints orders until they end, or until none has come for a second. An order that comes at the
 // same moment as the end of the second stays in the channel.
 task<int> serve(channel<std::string>& orders, channel<int>& urgent, io::timer& timer) {

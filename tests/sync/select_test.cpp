@@ -442,9 +442,10 @@ TEST(select_range, tells_the_place_of_the_branch_that_was_taken) {
     };
     for (std::size_t i = 0; i != 64; ++i) {
         auto s = operation_of<std::pair<std::size_t, item>>(receive_all());
-        if (i % 2 == 0) EXPECT_TRUE(channels[i]->try_send(int(i)));
+        const bool is_ready = i % 2 == 0;
+        EXPECT_EQ(is_ready && channels[i]->try_send(int(i)), is_ready);
         s.start();
-        if (i % 2 != 0) EXPECT_TRUE(channels[i]->try_send(int(i)));
+        EXPECT_EQ(is_ready || channels[i]->try_send(int(i)), true);
         ASSERT_EQ(s.how(), channel_end::value);
         EXPECT_EQ(s.value(), std::pair(i, item(int(i))));
     }
