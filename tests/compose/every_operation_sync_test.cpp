@@ -180,14 +180,14 @@ TEST_F(every_operation_of_sync, queues_of_the_standard) {
     bounded_queue<int> full(1);
     full.push(1);
     check(waits(
-        "bounded_queue::async_push", [&] { return full.async_push(2); },
+        "async_push of a bounded_queue", [&] { return full.async_push(2); },
         [&]() -> task<> {
             full.pop();
             co_return;
         }));
     bounded_queue<int> empty(1);
     check(waits(
-        "bounded_queue::async_pop", [&] { return empty.async_pop(); },
+        "async_pop of a bounded_queue", [&] { return empty.async_pop(); },
         [&]() -> task<> {
             empty.push(1);
             co_return;

@@ -240,7 +240,6 @@ int main() {
     report.dies_weakened<giving_up>(core_header, "spsc.closed", {50'000});
     report.dies_planted<through_one_slot>("spsc.grant_nothing", {20'000});
     report.dies_weakened<ring_in_forms<0b11111>>(bell_header, "spsc_bell.full", {50'000});
-    report.dies_weakened<ring_in_forms<0b11111>>(bell_header, "spsc_bell.form", {100'000});
     report.dies_weakened<ring_in_forms<0b00000>>(bell_header, "spsc_bell.light", {50'000});
     report.dies_planted<ring_in_forms<0b00000>>("spsc_bell.no_light_fence", {50'000});
     report.dies_planted<ring_in_forms<0b00000>>("spsc_bell.no_heavy_fence", {50'000});

@@ -8,13 +8,14 @@
 //
 // Light is right if the other side waits rarely, full if it waits for nearly every item: a heavy
 // fence is a system call. The waiter chooses, the ringer changes over at its next ring, and tells
-// so in `is_full`. The waiter believes it only after its own full fence:
+// so in `is_full`. It fences fully whenever it changes, and looks at the bell again. The waiter
+// reads `is_full` after its own full fence:
 //
-//   It sees full.   The acquire shows it what was published before the change. For later rings,
-//                   two full fences: either the ringer's comes second and it sees the waiter, or
-//                   the waiter's comes second and it sees the index. If the ringer changes back,
-//                   it fences once more in between; either this fence comes second, and the ringer
-//                   sees the waiter, or the waiter sees light.
+//   It sees full.   Since the change, the ringer has fenced fully at each ring, and the change
+//                   itself covers what was published before. If the ringer's fence comes second, it
+//                   sees the waiter; if the waiter's fence comes second, it sees the index. If the
+//                   ringer changes back, that fence comes second as well, and it sees the waiter;
+//                   or the waiter's does, and it sees light.
 //   It sees light.  It executes the heavy fence.
 
 #include <coppice/base/internal/asymmetric.hpp>
@@ -49,8 +50,7 @@ public:
     void announce(const fence_form& is_full, bool waits_often) noexcept {
         word_.store(waits | (waits_often ? wants_full : 0), relaxed);
         fence(seq_cst);  // edge spsc_bell.full (seq_cst): the announcement
-        // edge spsc_bell.form (acquire): what was published under light fences
-        const bool light = !is_full.load(acquire);
+        const bool light = !is_full.load(relaxed);  // relaxed: see above
         // edge spsc_bell.light (heavy): the announcement
         if (light && !planted("spsc_bell.no_heavy_fence")) heavy_fence();
     }
@@ -69,8 +69,7 @@ private:
                                        std::uint32_t word) noexcept {
         const bool wanted = (word & wants_full) != 0;
         if (wanted != full) {
-            // edge spsc_bell.form (release): what was published under light fences
-            is_full.store(wanted, release);
+            is_full.store(wanted, relaxed);  // relaxed: the fence orders it
             // edge spsc_bell.full (seq_cst): the published index, at a change
             if (!planted("spsc_bell.change_without_fence")) fence(seq_cst);
             word = word_.load(relaxed);
