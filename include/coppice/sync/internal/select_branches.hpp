@@ -179,6 +179,10 @@ struct select_operand {
     template <class Provider>
     using branch = sender_branch<Op, Provider>;
 };
+// Operations in another dress (queue_sender.hpp).
+template <class Op>
+    requires requires { typename Op::selected_as; }
+struct select_operand<Op> : select_operand<typename Op::selected_as> {};
 // An operation that does something although it is withdrawn, such as the arrival at a barrier, is
 // a branch like any other sender.
 template <class Request>
