@@ -1,6 +1,6 @@
 // The select model: two selects and a plain operation meet in two objects, while a stop comes. Each
 // ends once, what one sends another receives, and the last to end destroys all objects.
-#include "stop_model.hpp"
+#include "sync_model.hpp"
 
 #include <coppice/sync/internal/channel_core.hpp>
 #include <coppice/sync/internal/joined_select.hpp>
@@ -9,11 +9,6 @@
 #include <coppice/token/use_await.hpp>
 
 #include <optional>
-
-// The models are linked without the library, and arm no deadline.
-void coppice::internal::process_timer_node::arm(std::int64_t) {}
-void coppice::internal::process_timer_node::disarm() noexcept {}
-void coppice::internal::process_timer_node::retire() noexcept {}
 
 namespace {
 

@@ -16,27 +16,29 @@ namespace coppice {
 //   auto got = co_await select(orders.receive(), stock.receive(), lock.lock(), clock.wait_for(1s));
 //   if (auto* order = std::get_if<0>(&got)) ...
 //
-// `ops` are operations of locks, events, and channels (a branch of this room), and any other senders.
-// Each branch is given without a token, or with use_await[ec].
+// `ops` are operations of locks, events, and channels, which are called branches of this room, and
+// any other senders. Each is made without a token, or with use_await[ec].
 //
 // Result: std::variant<R...>, where R is the result of each branch, and std::monostate if it has
 // none. The index is the number of the branch. Among the branches of this room that are ready, each
 // is chosen about equally often.
 //
-// Other senders: are started only if no branch of this room is ready. If one completes, it is the
-// result. The others are asked to stop, and the select ends when all have ended. A value that such a
-// sender sends all the same is destroyed. So give a branch of this room as it is: `c.receive() |
-// then(f)` is another sender, and its item may be lost.
+// Other senders are started only if no branch of this room is ready. The first that completes is
+// the result. The rest are asked to stop, and the select ends when all have ended. A value that
+// such a sender sends all the same is destroyed. So give a branch of this room as it is:
+// `c.receive() | then(f)` is another sender, and its item may be lost. An operation that does
+// something although it is stopped is another sender, too: the arrival at a barrier or latch, and
+// the wait for a condition.
 //
-// Errors: an error of the branch that was taken, for example std::errc::broken_pipe of a send to a
-// closed channel; the await throws it. A stop or a deadline of the waiter, and another sender that
-// completes as stopped, stop the select. A select that is stopped, or is ended by another sender, has
-// transferred nothing in a branch of this room.
+// Errors: that of the branch that was taken, for example std::errc::broken_pipe of a send to a
+// closed channel; the await throws it. A stop or a deadline of the waiter stops the select, and so
+// does another sender that completes as stopped. If the select is stopped, or another sender ends
+// it, no branch of this room has transferred anything.
 //
-// Threads: any. Blocks: never. A task continues on its own scheduler. Cost: no allocation; a select
-// that is ready at once does not suspend the task, and takes no lock of an object. Otherwise each
-// branch costs two short locks of its object, one to link its waiter and one to take it out; plus
-// sorting the objects. Lifetime: the objects outlive the operation.
+// Threads: any. Blocks: never. A task continues on its own scheduler. Cost: no allocation. A select
+// with a branch that is ready does not suspend the task. Otherwise each branch costs two short
+// locks of its object, one to link its waiter and one to take it out, and the objects are sorted.
+// Lifetime: the objects outlive the operation.
 // Source: Go's select statement; the common word is Reppy's, "Concurrent ML", 1991.
 template <class... Ops>
     requires(sizeof...(Ops) != 0) && (execution::sender<Ops> && ...)

@@ -84,6 +84,12 @@ public:
     }
     // For coroutines without an await_transform.
     Operation operator co_await() && noexcept { return static_cast<Operation&&>(operation_); }
+    // select takes it apart as the operation that it holds.
+    using selected_as = Operation;
+    auto errors() const noexcept { return operation_.errors(); }
+    auto take_initiation() && noexcept {
+        return static_cast<Operation&&>(operation_).take_initiation();
+    }
 
 private:
     Operation operation_;

@@ -67,6 +67,9 @@ public:
         if constexpr (std::is_void_v<typename Request::result>) {
             return {};
         } else {
+            if constexpr (!Errors::throws) {
+                if (request_.error().value() != 0) return request_.nothing();
+            }
             return request_.take();
         }
     }
@@ -176,9 +179,15 @@ struct select_operand {
     template <class Provider>
     using branch = sender_branch<Op, Provider>;
 };
-// A request that cannot be withdrawn without an effect says `static constexpr bool selects = false`.
+// Operations in another dress (queue_sender.hpp).
+template <class Op>
+    requires requires { typename Op::selected_as; }
+struct select_operand<Op> : select_operand<typename Op::selected_as> {};
+// An operation that does something although it is withdrawn, such as the arrival at a barrier, is
+// a branch like any other sender.
 template <class Request>
-concept selectable = !requires { requires !Request::selects; };
+concept selectable =
+    !returns_later<Request>() && !requires(Request& request) { request.end_early(); };
 template <selectable Request, class Errors, class... R>
 struct select_operand<await_operation<wait_initiation<Request>, Errors, R...>> {
     static constexpr bool is_sender = false;

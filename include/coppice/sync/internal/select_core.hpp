@@ -12,11 +12,11 @@
 // claim its choice. So a branch that succeeds is the result, and the others were not touched. Two
 // selects that meet in an object need one compare-and-swap: that of the select that was linked.
 //
-// The thread that claims the choice takes the other waiters out, each inside the lock of its object.
-// Only then the select may end: a thread that finds a waiter linked uses the waiter and the choice
-// inside that lock. That also holds for the thread in begin(): a claimer that is granted through one
-// object waits for the locks of the others, so begin() may use the select until it leaves the last
-// object, and not afterwards.
+// The thread that claims the choice takes the other waiters out, each inside the lock of its
+// object. Only then the select may end, because a thread that finds a waiter linked uses the waiter
+// and the choice inside that lock. The same protects begin(): a claimer that was granted through
+// one object waits for the locks of the others. So begin() may use the select until it leaves the
+// last object, and not afterwards.
 // Model: tests/model/select_model.cpp.
 
 #include <coppice/base/internal/atomic.hpp>
@@ -84,8 +84,8 @@ public:
     // The branch that ended it. Valid if end() is `granted`.
     std::uint32_t winner() const noexcept { return winner_.read(); }
 
-    // Tries the branches without waiting; first the one at place `first` below room_count(). Returns
-    // true if one of them ended the select.
+    // Tries the branches without waiting; first the one at place `first`, below room_count().
+    // Returns true if one of them ended the select.
     bool take_ready(std::uint32_t first) noexcept {
         select_branch* b = at(first);
         for (std::uint32_t n = count_; n != 0; --n) {

@@ -1,4 +1,4 @@
-// select_operation, select_awaiter: a select as the operation of a sender, and in the frame of a task.
+// select_operation, select_awaiter: a select as a sender's operation, and in the frame of a task.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
@@ -49,11 +49,24 @@ protected:
     std::error_code error() const noexcept {
         if (is_empty()) return std::make_error_code(std::errc::invalid_argument);
         switch (this->end()) {
-            case wait_end::granted: return {};
-            case wait_end::withdrawn: return std::make_error_code(std::errc::operation_canceled);
-            case wait_end::refused: break;
+            case wait_end::granted:
+                return {};
+            case wait_end::withdrawn:
+                return std::make_error_code(std::errc::operation_canceled);
+            case wait_end::refused:
+                break;
         }
         return std::make_error_code(std::errc::resource_unavailable_try_again);
+    }
+    // Returns the result, or throws the error.
+    result get() {
+        const std::error_code error = this->error();
+        if (error.value() != 0) [[unlikely]]
+            internal::throw_error(error, Operands::name);
+        return branches_.template visit<result>(this->winner(), [](auto& branch, auto make) {
+            if (branch.failed()) branch.throw_error();
+            return make();
+        });
     }
     bool is_stopped() const noexcept {
         return may_stop && !is_empty() && this->end() == wait_end::withdrawn;
@@ -110,7 +123,8 @@ private:
             return;
         }
         this->branches_.template visit<void>(
-            this->winner(), [this](auto& branch, auto make) noexcept { this->deliver(branch, make); });
+            this->winner(),
+            [this](auto& branch, auto make) noexcept { this->deliver(branch, make); });
     }
     template <class Branch, class Make>
     void deliver(Branch& branch, Make make) noexcept {
@@ -172,16 +186,7 @@ public:
         }
         return Suspension::go_on(task);
     }
-    typename state::result await_resume() {
-        const std::error_code error = this->error();
-        if (error.value() != 0) [[unlikely]]
-            internal::throw_error(error, Operands::name);
-        return this->branches_.template visit<typename state::result>(
-            this->winner(), [](auto& branch, auto make) {
-                if (branch.failed()) branch.throw_error();
-                return make();
-            });
-    }
+    typename state::result await_resume() { return this->get(); }
 
     // Called on the task's scheduler, or where the task is resumed in place.
     void arrived() noexcept {
@@ -214,6 +219,39 @@ private:
     Promise& promise_;
     [[no_unique_address]] stop_link_for<typename state::env_type> link_;
     way_to_scheduler<scheduler_type, select_awaiter> way_;
+};
+
+struct no_provider {
+    static execution::env<> get_env() noexcept { return {}; }
+};
+
+// The awaiter in a coroutine that has no environment and no way to be stopped. It is resumed in
+// place.
+template <class Operands>
+class select_plain_awaiter : select_state<Operands, no_provider> {
+    using state = select_state<Operands, no_provider>;
+
+public:
+    explicit select_plain_awaiter(Operands&& operands)
+        : state(&select_plain_awaiter::ended, static_cast<Operands&&>(operands), no_provider()) {}
+
+    bool await_ready() noexcept { return this->is_empty() || this->take_ready(); }
+    template <class Promise, class Suspension = execution::internal::suspension>
+        requires(!requires(Promise& promise) { promise.unhandled_stopped(); })
+    auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+        coroutine_ = coroutine;
+        return this->begin(completion_env()) ? Suspension::go_on(coroutine) : Suspension::stay();
+    }
+    typename state::result await_resume() { return this->get(); }
+
+private:
+    static void ended(select_core& core) noexcept {
+        callback_scope::run_or_queue(core, [](waiting_callback& turn) noexcept {
+            static_cast<select_plain_awaiter&>(static_cast<select_core&>(turn)).coroutine_.resume();
+        });
+    }
+
+    std::coroutine_handle<> coroutine_;
 };
 
 }  // namespace coppice::internal

@@ -49,7 +49,8 @@ public:
         return select_deadline(execution::get_deadline(base_));
     }
     template <class Query, class... Args>
-        requires(!execution::internal::one_of<Query, get_stop_token_t, execution::get_deadline_t>) &&
+        requires(!execution::internal::one_of<Query, get_stop_token_t,
+                                              execution::get_deadline_t>) &&
                 execution::is_forwarding_query<Query> && execution::has_query<Env, Query, Args...>
     decltype(auto) query(Query tag, Args&&... args) const noexcept {
         return static_cast<const Env&>(base_).query(tag, static_cast<Args&&>(args)...);

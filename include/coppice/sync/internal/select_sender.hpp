@@ -30,8 +30,7 @@ struct branch_at {
 template <class Indices, class... Branches>
 class branch_pack;
 template <std::size_t... Is, class... Branches>
-class branch_pack<std::index_sequence<Is...>, Branches...>
-    : immovable, branch_at<Is, Branches>... {
+class branch_pack<std::index_sequence<Is...>, Branches...> : immovable, branch_at<Is, Branches>... {
 public:
     using result = std::variant<typename Branches::result...>;
 
@@ -155,8 +154,7 @@ using select_signatures = execution::signatures_union_t<
     execution::completion_signatures<execution::set_value_t(typename Results::result),
                                      execution::set_error_t(std::error_code)>,
     typename Results::errors,
-    execution::exception_signature<
-        !std::is_nothrow_move_constructible_v<typename Results::result>>,
+    execution::exception_signature<!std::is_nothrow_move_constructible_v<typename Results::result>>,
     std::conditional_t<may_stop || Results::may_stop,
                        execution::completion_signatures<execution::set_stopped_t()>,
                        execution::completion_signatures<>>>;
@@ -193,6 +191,9 @@ public:
     template <has_task_context Promise>
     auto as_awaitable(Promise& promise) && {
         return select_awaiter<Operands, Promise>(static_cast<Operands&&>(operands_), promise);
+    }
+    select_plain_awaiter<Operands> operator co_await() && {
+        return select_plain_awaiter<Operands>(static_cast<Operands&&>(operands_));
     }
 
 private:

@@ -25,7 +25,7 @@ namespace coppice::internal {
 
 // The word that the waiters of a select share: how far the select is.
 //
-//   beginning   the select looks for a branch that is ready; a stop leaves a mark instead of ending it
+//   beginning   the select looks for a branch that is ready; a stop only leaves a mark
 //   open        the waiters are linked
 //   given_up    a stop or a deadline was first
 //   else        the number of the branch that was first
