@@ -32,79 +32,8 @@ struct high {
 };
 
 // [inbox]
-// What passes from contracts to a task: any thread puts, one task takes. Taking is an operation as
-// those of the library are: awaited, given a callback, or blocked on; and it heeds a stop.
-class inbox {
-public:
-    template <class Token = use_await_t>
-    auto next(Token&& token = {}) noexcept(nothrow_token<Token>) {
-        return completion_token_transform<void(std::error_code, high)>(static_cast<Token&&>(token),
-                                                                       taking(*this));
-    }
-    void put(high item) {
-        std::unique_lock lock(mutex_);
-        if (waiting_ == nullptr) return items_.push_back(std::move(item));
-        taking& taker = *std::exchange(waiting_, nullptr);
-        lock.unlock();
-        taker.end(no_error, std::move(item));  // the task goes on, on its own scheduler
-    }
-
-private:
-    // The thread that takes it out of `waiting_` ends it.
-    class taking {
-    public:
-        explicit taking(inbox& from) noexcept : from_(&from) {}
-        taking(taking&& uncalled) noexcept : from_(uncalled.from_) {}
-        void operator()(completion<high> done) noexcept {
-            done_ = done;
-            on_stop_.emplace(get_stop_token(ex::get_env(done)), stop{this});
-            from_->take(*this);
-        }
-        void end(std::error_code error, high item) noexcept {
-            on_stop_.reset();                          // first: waits for a stop() that is running
-            std::move(done_)(error, std::move(item));  // the last thing: *this may be gone
-        }
-
-    private:
-        friend inbox;
-        struct stop {
-            taking* self;
-            void operator()() const noexcept { self->from_->stop(*self); }
-        };
-        inbox* from_;
-        completion<high> done_;
-        std::optional<inplace_stop_callback<stop>> on_stop_;
-        bool stopped_ = false;  // before it waited
-    };
-    void take(taking& taker) noexcept {
-        std::unique_lock lock(mutex_);
-        if (items_.empty() && !taker.stopped_) {
-            waiting_ = &taker;
-            return;
-        }
-        high item;
-        std::error_code error = std::make_error_code(std::errc::operation_canceled);
-        if (!taker.stopped_) {
-            item = std::move(items_.front());
-            items_.pop_front();
-            error = no_error;
-        }
-        lock.unlock();
-        taker.end(error, std::move(item));
-    }
-    void stop(taking& taker) noexcept {
-        std::unique_lock lock(mutex_);
-        taker.stopped_ = true;
-        if (waiting_ != &taker) return;  // it has its item, or looks before it waits
-        waiting_ = nullptr;
-        lock.unlock();
-        taker.end(std::make_error_code(std::errc::operation_canceled), high());
-    }
-
-    std::mutex mutex_;
-    std::deque<high> items_;
-    taking* waiting_ = nullptr;
-};
+// From the contracts, which cannot wait, to one task, which can.
+using inbox = unbounded_channel<high>;
 // [/inbox]
 
 // [book]
@@ -139,7 +68,7 @@ private:
             }
             if (next->price <= highest_) continue;
             highest_ = next->price;
-            to_.put({name_, highest_, next->source});
+            to_.send(high(name_, highest_, next->source));
         }
     }
 
@@ -173,9 +102,10 @@ task<> receive(io::udp::socket& socket, std::map<std::string, book, std::less<>>
 // The task at the other end: one after the other, back to whom they came from.
 task<> answer(io::udp::socket& socket, inbox& from) {
     for (;;) {
-        const high found = co_await from.next();
-        const std::string text = found.name + " high " + std::to_string(found.price);
-        co_await socket.send_to(std::as_bytes(std::span(text)), found.source);
+        const std::optional<high> found = co_await from.receive();
+        if (!found) co_return;  // the inbox is closed; here it never is
+        const std::string text = found->name + " high " + std::to_string(found->price);
+        co_await socket.send_to(std::as_bytes(std::span(text)), found->source);
     }
 }
 // [/answer]

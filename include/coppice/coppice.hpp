@@ -2,12 +2,14 @@
 #pragma once
 
 #include <coppice/base.hpp>
+#include <coppice/channel.hpp>
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/generator.hpp>
 #include <coppice/io.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/stop_token.hpp>
+#include <coppice/sync.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
 #include <coppice/trace.hpp>

@@ -61,6 +61,7 @@ inline constexpr excuse excuses[] = {
     {"answerer::start", "as handler::start"},
     {"answerer_of::start", "as handler::start"},
     {"filtered_answerer::start", "as handler::start"},
+    {"get_once", "is async_once::get"},
     {"call_for_next_items", "one of the tasks of for_each_bounded"},
     {"follow_shared", "the await of shared_task by a coroutine that is no task"},
     {"filter_task::run", "the filter's own task"},

@@ -218,7 +218,6 @@ struct event_loop {};
 struct dispatcher {};
 struct executor {};
 struct connection {};
-struct channel {};
 struct actor {};
 struct token {};
 struct identifier {};
@@ -304,7 +303,7 @@ using common_words = std::tuple<
     stop_list, stop_node, in_flight, life_word, frame_pool, outcome_of, fork_deque, fork_slot,
     stopped, running, lock_state, waiter, notifier, bucket, shard, replica, cluster, leader,
     follower, snapshot, journal, ledger, balance, position, task_queue, job_queue, work_queue,
-    message_queue, event_queue, event_loop, dispatcher, executor, connection, channel, actor, token,
+    message_queue, event_queue, event_loop, dispatcher, executor, connection, actor, token,
     identifier, timer_queue, clock_source, stopwatch, profiler, tracer, view, window, widget,
     document, element, attribute, property, value, object, resource, handle, texture, matrix,
     vector2, rectangle, samples, statistics, summary, report, alert, sensor, device, driver, robot,

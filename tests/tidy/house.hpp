@@ -21,6 +21,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"task", {"base", "stop", "exec"}},
         {"pool", {"base", "trace", "stop", "signal", "contract", "exec"}},
         {"token", {"base", "stop", "exec", "task"}},
+        {"sync", {"base", "stop", "exec", "task", "token"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
     };

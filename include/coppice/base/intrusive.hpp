@@ -70,6 +70,7 @@ private:
 template <class Tag = void>
 class list_hook : immovable {
 public:
+    constexpr list_hook() noexcept = default;
     // Returns true if the object is in the list of this hook.
     bool linked() const noexcept { return next_ != nullptr; }
 
@@ -87,14 +88,14 @@ template <class T, class Tag = void>
 class intrusive_list : immovable {
 public:
     // Makes a list without members.
-    intrusive_list() noexcept { sentinel_.next_ = sentinel_.previous_ = &sentinel_; }
-    ~intrusive_list() {
+    constexpr intrusive_list() noexcept { sentinel_.next_ = sentinel_.previous_ = &sentinel_; }
+    constexpr ~intrusive_list() {
         COPPICE_CHECK(empty(), "an intrusive_list was destroyed with members in it");
         sentinel_.next_ = nullptr;
     }
 
     // Returns true if the list has no member.
-    bool empty() const noexcept { return sentinel_.next_ == &sentinel_; }
+    constexpr bool empty() const noexcept { return sentinel_.next_ == &sentinel_; }
     // Link `item` behind the last member; before the first one.
     void push_back(T& item) noexcept { link(item, *sentinel_.previous_, sentinel_); }
     void push_front(T& item) noexcept { link(item, sentinel_, *sentinel_.next_); }

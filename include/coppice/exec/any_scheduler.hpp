@@ -75,6 +75,7 @@ public:
     const internal::fork_team* query(internal::get_fork_team_t) const noexcept {
         return sch_.get()->team();
     }
+    bool query(internal::runs_here_t) const noexcept { return sch_.get()->runs_on_this_thread(); }
     internal::task_scheduler_domain query(get_domain_t) const noexcept { return {}; }
     internal::task_scheduler_domain query(get_completion_domain_t<set_value_t>) const noexcept {
         return {};

@@ -4,6 +4,10 @@
 // because their operations are part of this one. A sender that completes with set_stopped cannot
 // win. If no sender sends a value or an error, the operation completes with set_stopped; a stop
 // from outside has that effect if the senders honor it. Source: ours.
+//
+// when_any is not for taking one of several things: a sender that is asked to stop may already have
+// a value, for example an item of a channel, and that value is dropped. select (sync/select.hpp)
+// takes exactly one.
 
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/internal/when_any_sender.hpp>

@@ -71,7 +71,7 @@ struct token_transform {
 template <class... R>
 struct token_transform<void(std::error_code, R...)> {
     template <class Token, class Initiation>
-    static auto apply(Token&& token, Initiation&& initiation) {
+    static decltype(auto) apply(Token&& token, Initiation&& initiation) {
         using plain_token = std::remove_cvref_t<Token>;
         if constexpr (initiating_token<Token, Initiation, R...>) {
             return static_cast<Token&&>(token).initiate(signature<R...>(),
@@ -96,7 +96,8 @@ struct token_transform<void(std::error_code, R...)> {
 // token says. Cost: nothing in addition to the token's.
 template <class Signature, class Token, class Initiation>
 auto completion_token_transform(Token&& token,
-                                Initiation&& initiation) noexcept(nothrow_token<Token>) {
+                                Initiation&& initiation) noexcept(nothrow_token<Token>)
+    -> decltype(auto) {
     return internal::token_transform<Signature>::apply(static_cast<Token&&>(token),
                                                        static_cast<Initiation&&>(initiation));
 }

@@ -9,8 +9,10 @@
 //   - Operations on the lines of a weakened edge run relaxed; see model_mutation.
 
 #include <cstring>
+#include <new>
 #include <source_location>
 #include <string_view>
+#include <type_traits>
 
 #include <relacy/atomic.hpp>
 #include <relacy/atomic_fence.hpp>
@@ -81,8 +83,15 @@ inline void fence(memory_order order, source_point at = {}) {
 template <class T>
 class atomic {
 public:
-    atomic() = default;
-    atomic(T value) : value_(value) {}
+    // The library's objects have constexpr constructors, and the checker's have none. A model
+    // constructs no object at compile time.
+    constexpr atomic() noexcept {
+        if (!std::is_constant_evaluated()) new (&value_) rl::atomic<T>();
+    }
+    constexpr atomic(T value) noexcept {
+        if (!std::is_constant_evaluated()) new (&value_) rl::atomic<T>(value);
+    }
+    ~atomic() { value_.~atomic_of(); }
     atomic(const atomic&) = delete;
     atomic& operator=(const atomic&) = delete;
 
@@ -139,7 +148,10 @@ private:
         return false;
     }
 
-    mutable rl::atomic<T> value_;
+    using atomic_of = rl::atomic<T>;
+    union {
+        mutable atomic_of value_;
+    };
 };
 
 template <class T>

@@ -5,6 +5,7 @@
 #include <coppice/exec/internal/allocate.hpp>
 #include <coppice/exec/internal/erased_operation.hpp>
 #include <coppice/exec/internal/fork_team.hpp>
+#include <coppice/exec/internal/runs_here.hpp>
 #include <coppice/exec/internal/task_scheduler_domain.hpp>
 #include <coppice/exec/receiver_proxy.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
@@ -115,6 +116,9 @@ public:
     virtual const void* scheduler() const noexcept = 0;
     virtual forward_progress_guarantee progress() const noexcept = 0;
     virtual const fork_team* team() const noexcept = 0;
+    virtual bool runs_on_this_thread() const noexcept = 0;
+    // Returns true if schedule_into() allocates nothing and does not throw.
+    virtual bool schedules_in_place() const noexcept = 0;
     virtual void schedule_into(any_operation_storage& to, schedule_receiver rcvr) const = 0;
     // Executes [0, n) and completes r, which may destroy *this.
     virtual void start_bulk(any_operation_storage& at, std::size_t n, bulk_proxy& r,
@@ -158,11 +162,12 @@ public:
         return get_forward_progress_guarantee(sch());
     }
     const fork_team* team() const noexcept override { return get_fork_team_t()(sch()); }
+    bool runs_on_this_thread() const noexcept override { return runs_here(sch()); }
+    bool schedules_in_place() const noexcept override {
+        return any_operation_storage::fits<operation> &&
+               std::is_nothrow_constructible_v<operation, sender_type, receiver_type>;
+    }
     void schedule_into(any_operation_storage& to, schedule_receiver rcvr) const override {
-        using sender_type = schedule_result_t<const Sch&>;
-        using receiver_type = std::conditional_t<infallible_scheduler<Sch, any_env>,
-                                                 schedule_receiver, unfailing_receiver>;
-        using operation = any_connected<sender_type, receiver_type>;
         place(to).template emplace<operation>(
             [this, &rcvr] { return operation(execution::schedule(sch()), receiver_type(rcvr)); });
     }
@@ -194,10 +199,10 @@ public:
     void schedule_after_into(timer_storage& to, schedule_receiver rcvr,
                              time_span span) const override {
         if constexpr (has_usable_timers<Sch>()) {
-            using sender_type = call_result_t<schedule_after_t, const Sch&, time_span>;
-            using operation = any_connected<sender_type, schedule_receiver>;
-            place(to).template emplace<operation>([this, span, &rcvr] {
-                return operation(execution::schedule_after(sch(), span), rcvr);
+            using timer_sender = call_result_t<schedule_after_t, const Sch&, time_span>;
+            using timer = any_connected<timer_sender, schedule_receiver>;
+            place(to).template emplace<timer>([this, span, &rcvr] {
+                return timer(execution::schedule_after(sch(), span), rcvr);
             });
         } else {
             check_timers(false);
@@ -205,6 +210,11 @@ public:
     }
 
 private:
+    using sender_type = schedule_result_t<const Sch&>;
+    using receiver_type = std::conditional_t<infallible_scheduler<Sch, any_env>, schedule_receiver,
+                                             unfailing_receiver>;
+    using operation = any_connected<sender_type, receiver_type>;
+
     const Content& get() const noexcept {
         if constexpr (std::is_same_v<Held, Content>) {
             return held_;

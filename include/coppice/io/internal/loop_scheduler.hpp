@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/base/clock.hpp>
+#include <coppice/exec/internal/runs_here.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/io/internal/event_loop.hpp>
@@ -35,6 +36,7 @@ public:
         execution::get_forward_progress_guarantee_t) const noexcept {
         return execution::forward_progress_guarantee::parallel;
     }
+    bool query(execution::internal::runs_here_t) const noexcept { return loop_->is_current(); }
     template <class Tag>
         requires(!std::is_same_v<Tag, execution::set_error_t>)
     loop_scheduler query(execution::get_completion_scheduler_t<Tag>) const noexcept {

@@ -58,12 +58,27 @@ private:
     [[no_unique_address]] stop_link_for<env_type> link_;
 };
 
+// Initiations that make the awaiters of tasks themselves. These bring the task back to its
+// scheduler.
+template <class Initiation>
+struct awaited_as_initiated {};
+template <class Initiation>
+    requires requires { typename Initiation::keeps_scheduler; }
+struct awaited_as_initiated<Initiation> {
+    using keeps_scheduler = void;
+};
+template <class Initiation, class Errors, class Promise>
+concept makes_awaiter = requires(Initiation& initiation, Promise& promise, Errors errors) {
+    initiation.await_in(promise, errors);
+};
+
 // Awaited or connected once, as an r-value or where it was made. It may be moved before that, not
 // afterwards. Threads: one at a time. Blocks: never. Errors: stops the process if it is used after
 // it was moved from, awaited, or connected. Cost: no allocation.
 template <class Initiation, class Errors, class... R>
 class [[nodiscard("await it or connect it: it has not begun")]] await_operation final
-    : initiated_state<Initiation, R...> {
+    : initiated_state<Initiation, R...>,
+      public awaited_as_initiated<Initiation> {
 public:
     using sender_concept = execution::sender_tag;
     // The exception says more than the error that is sent, so tasks await the object as an
@@ -107,11 +122,27 @@ public:
     }
     // In a task whose stop token is of another type, the object is awaited as a sender.
     template <class Promise>
-        requires(!followed_directly<Promise>)
+        requires(!followed_directly<Promise> && !makes_awaiter<Initiation, Errors, Promise>)
     auto as_awaitable(Promise& promise) {
         return execution::internal::sender_awaitable<await_operation, Promise>(
             static_cast<await_operation&&>(*this), promise);
     }
+    template <class Promise>
+        requires makes_awaiter<Initiation, Errors, Promise>
+    auto as_awaitable(Promise& promise) {
+        Initiation& initiation = use();
+        coroutine_ = std::noop_coroutine();
+        return initiation.await_in(promise, errors_);
+    }
+    // Takes the initiation out, for a function that takes operations instead of tokens.
+    Initiation take_initiation() && noexcept {
+        Initiation& initiation = use();
+        coroutine_ = std::noop_coroutine();
+        return static_cast<Initiation&&>(initiation);
+    }
+
+    // Returns what becomes of an error.
+    Errors errors() const noexcept { return errors_; }
 
     // The functions of a sender. Its attributes are those of the initiation, if that has get_env().
     decltype(auto) get_env() const noexcept {

@@ -1,0 +1,203 @@
+// select_sender: the object that select and select_range return, and the places of its branches.
+#pragma once
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/internal/allocate.hpp>
+#include <coppice/sync/internal/select_branches.hpp>
+#include <coppice/sync/internal/select_operation.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace coppice::internal {
+
+template <class Op, class Provider>
+using select_branch_t = typename select_operand<Op>::template branch<Provider>;
+
+template <std::size_t Index, class Branch>
+struct branch_at {
+    Branch branch;
+};
+
+// The branches of select, in the order of its arguments.
+template <class Indices, class... Branches>
+class branch_pack;
+template <std::size_t... Is, class... Branches>
+class branch_pack<std::index_sequence<Is...>, Branches...> : immovable, branch_at<Is, Branches>... {
+public:
+    using result = std::variant<typename Branches::result...>;
+
+    template <class Operands, class Core, class Provider>
+    branch_pack(Operands&& operands, Core& core, const Provider& provider)
+        : branch_at<Is, Branches>{
+              {std::get<Is>(std::move(operands.ops)), core, provider, std::uint32_t{Is}}}... {}
+
+    static constexpr bool is_empty() noexcept { return false; }
+    // Returns f(branch, make) of the branch with that number. make() makes the result.
+    template <class R, class F>
+    R visit(std::uint32_t number, F f) {
+        using function = R(branch_pack&, F&);
+        static constexpr function* table[] = {&branch_pack::visit_at<Is, Branches, R, F>...};
+        return table[number](*this, f);
+    }
+
+private:
+    template <std::size_t I, class Branch, class R, class F>
+    static R visit_at(branch_pack& self, F& f) {
+        Branch& branch = static_cast<branch_at<I, Branch>&>(self).branch;
+        return f(branch, [&branch] { return result(std::in_place_index<I>, branch.take()); });
+    }
+};
+
+template <class... Results>
+struct pack_results {
+    using result = std::variant<typename Results::result...>;
+    using errors = execution::signatures_union_t<typename Results::errors...>;
+    static constexpr bool may_stop = (Results::may_stop || ...);
+};
+
+template <class... Ops>
+struct select_pack {
+    static constexpr char name[] = "select";
+    static constexpr bool joins = (select_operand<Ops>::is_sender || ...);
+    template <class Provider>
+    using branches =
+        branch_pack<std::index_sequence_for<Ops...>, select_branch_t<Ops, Provider>...>;
+    // The signatures of the branches that are other senders; or an error.
+    template <class... Env>
+    using child_signatures =
+        execution::signatures_union_t<typename select_operand<Ops>::template signatures<Env...>...>;
+    template <class... Env>
+    using results = pack_results<typename select_operand<Ops>::template results<Env...>...>;
+
+    std::tuple<Ops...> ops;
+};
+
+// The branches of select_range, in one allocation.
+template <class Op, class Provider>
+class branch_array : immovable {
+    using branch_type = select_branch_t<Op, Provider>;
+    using allocator_type = decltype(execution::internal::choose_allocator(
+        std::declval<const execution::env<>&>(), std::declval<const Provider&>().get_env()));
+    using traits =
+        typename std::allocator_traits<allocator_type>::template rebind_traits<branch_type>;
+
+public:
+    using result = std::pair<std::size_t, typename branch_type::result>;
+
+    template <class Operands, class Core>
+    branch_array(Operands&& operands, Core& core, const Provider& provider)
+        : allocator_(execution::internal::choose_allocator(execution::env<>(), provider.get_env())),
+          capacity_(operands.ops.size()) {
+        if (capacity_ == 0) return;
+        branches_ = traits::allocate(allocator_, capacity_);
+        scope_exit undo([this] { destroy(); });
+        for (Op& op : operands.ops) {
+            ::new (static_cast<void*>(branches_ + count_))
+                branch_type(std::move(op), core, provider, static_cast<std::uint32_t>(count_));
+            ++count_;
+        }
+        undo.dismiss();
+    }
+    ~branch_array() { destroy(); }
+
+    bool is_empty() const noexcept { return count_ == 0; }
+    template <class R, class F>
+    R visit(std::uint32_t number, F f) {
+        branch_type& branch = branches_[number];
+        return f(branch, [&branch, number] { return result(number, branch.take()); });
+    }
+
+private:
+    void destroy() noexcept {
+        while (count_ != 0) branches_[--count_].~branch_type();
+        if (capacity_ != 0) traits::deallocate(allocator_, branches_, capacity_);
+    }
+
+    [[no_unique_address]] typename traits::allocator_type allocator_;
+    branch_type* branches_ = nullptr;
+    std::size_t capacity_;
+    std::size_t count_ = 0;
+};
+
+template <class Results>
+struct range_results {
+    using result = std::pair<std::size_t, typename Results::result>;
+    using errors = typename Results::errors;
+    static constexpr bool may_stop = Results::may_stop;
+};
+
+template <class Op>
+struct select_vector {
+    static constexpr char name[] = "select_range";
+    static constexpr bool joins = select_operand<Op>::is_sender;
+    template <class Provider>
+    using branches = branch_array<Op, Provider>;
+    template <class... Env>
+    using child_signatures = typename select_operand<Op>::template signatures<Env...>;
+    template <class... Env>
+    using results = range_results<typename select_operand<Op>::template results<Env...>>;
+
+    std::vector<Op> ops;
+};
+
+// Adds to the results what the select itself may end with.
+template <class Results, bool may_stop>
+using select_signatures = execution::signatures_union_t<
+    execution::completion_signatures<execution::set_value_t(typename Results::result),
+                                     execution::set_error_t(std::error_code)>,
+    typename Results::errors,
+    execution::exception_signature<!std::is_nothrow_move_constructible_v<typename Results::result>>,
+    std::conditional_t<may_stop || Results::may_stop,
+                       execution::completion_signatures<execution::set_stopped_t()>,
+                       execution::completion_signatures<>>>;
+
+// Awaited or connected once. Threads: one at a time.
+template <class Operands>
+class [[nodiscard("await it or connect it: it has not begun")]] select_sender {
+public:
+    using sender_concept = execution::sender_tag;
+    using keeps_scheduler = void;  // its awaiter brings the task back
+
+    explicit select_sender(Operands&& operands) noexcept
+        : operands_(static_cast<Operands&&>(operands)) {}
+
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        if constexpr (Operands::joins && sizeof...(Env) == 0) {
+            return execution::dependent_signatures();
+        } else {
+            using children = typename Operands::template child_signatures<Env...>;
+            if constexpr (execution::is_completion_signatures<children>) {
+                return select_signatures<typename Operands::template results<Env...>,
+                                         (may_be_stopped<Env> && ...)>();
+            } else {
+                return children();
+            }
+        }
+    }
+    template <execution::receiver Rcvr>
+    auto connect(Rcvr rcvr) && {
+        return select_operation<Operands, Rcvr>(static_cast<Operands&&>(operands_),
+                                                static_cast<Rcvr&&>(rcvr));
+    }
+    template <has_task_context Promise>
+    auto as_awaitable(Promise& promise) && {
+        return select_awaiter<Operands, Promise>(static_cast<Operands&&>(operands_), promise);
+    }
+    select_plain_awaiter<Operands> operator co_await() && {
+        return select_plain_awaiter<Operands>(static_cast<Operands&&>(operands_));
+    }
+
+private:
+    Operands operands_;
+};
+
+}  // namespace coppice::internal

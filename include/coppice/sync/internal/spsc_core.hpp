@@ -1,0 +1,248 @@
+// spsc_core: the ring of an spsc_channel, and the sleep of its two sides.
+#pragma once
+// The sender writes slots and then its index; the receiver empties slots and then moves its own.
+// Each side keeps the other's index as it last saw it, and looks again only if the ring then seems
+// full or empty. So the common path reads and writes only lines that this side owns, and its slot.
+//
+// A side that must wait links its waiter inside the queue_lock, after it has announced that on its
+// bell and looked again. The other side, when it finds the bell announced, enters the lock and
+// completes the operation for the waiter: while a waiter is linked, its side does not run, and the
+// thread inside the lock owns what that side owns. Index and caches pass to it and back by the
+// lock.
+//
+// A waiter of a select that has ended is taken out, and its item stays.
+// Models: tests/model/spsc_model.cpp.
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/sync/internal/channel_core.hpp>
+#include <coppice/sync/internal/spsc_bell.hpp>
+#include <coppice/sync/internal/waiter.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::internal {
+
+template <class T>
+class spsc_core : immovable {
+    static_assert(std::is_object_v<T> && !std::is_const_v<T>, "channels carry objects, by value");
+    static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>,
+                  "a channel moves items while it is locked, so a move must not throw");
+
+public:
+    using value_type = T;
+    using sender = channel_sender<T>;
+    using receiver = channel_receiver<T>;
+
+    // `capacity` is at least 1. Errors: std::bad_alloc.
+    explicit spsc_core(std::size_t capacity)
+        : capacity_(capacity),
+          mask_(std::bit_ceil(capacity) - 1),
+          slots_(new manual_lifetime<T>[std::bit_ceil(capacity)]) {}
+    ~spsc_core() {
+        for (std::optional<T> item; pop(item); item.reset()) {
+        }
+    }
+
+    // What the indices say; may be stale.
+    std::size_t size() const noexcept {
+        const std::uint64_t front = receiver_.index.load(relaxed);  // first: the back is not less
+        const std::uint64_t count = sender_.index.load(relaxed) - front;
+        return count > capacity_ ? capacity_ : static_cast<std::size_t>(count);
+    }
+    std::size_t capacity() const noexcept { return capacity_; }
+    bool is_closed() const noexcept { return closed_.load(relaxed); }
+
+    // Threads: the sender.
+    send_outcome try_send(T& item) noexcept {
+        // Relaxed: a close on another thread may come too late in any case.
+        if (closed_.load(relaxed)) [[unlikely]]
+            return send_outcome::closed;
+        if (!push(item)) return send_outcome::full;
+        if (receiver_bell_.must_ring(sender_.is_full)) [[unlikely]]
+            serve();
+        calm_down(sender_, sender_bell_);
+        return send_outcome::sent;
+    }
+    // Threads: the receiver. Returns true if it has an item, or if none can come.
+    bool try_receive(std::optional<T>& place) noexcept {
+        if (!pop(place)) {
+            // edge spsc.closed (acquire): what was sent before the close
+            if (!closed_.load(acquire)) return false;
+            if (!pop(place)) return true;
+        }
+        if (sender_bell_.must_ring(receiver_.is_full)) [[unlikely]]
+            serve();
+        calm_down(receiver_, receiver_bell_);
+        return true;
+    }
+    // Threads: any.
+    void close() noexcept {
+        granted_waiters others;
+        lock_.lock();
+        // edge spsc.closed (release): what was sent before the close
+        closed_.store(true, release);
+        serve_receiver(others);
+        serve_sender(others);
+        lock_.unlock();
+        others.call_all();
+    }
+
+    queue_lock& queue() noexcept { return lock_; }
+
+    // The rest is called inside the lock.
+    send_outcome offer(T& item, granted_waiters& others) noexcept {
+        if (closed_.load(relaxed)) return send_outcome::closed;
+        if (!push(item)) {
+            sender_bell_.announce(receiver_.is_full, waits_often(sender_));
+            if (!push(item)) return send_outcome::full;
+            sender_bell_.retract();
+        }
+        serve_receiver(others);
+        return send_outcome::sent;
+    }
+    bool take(std::optional<T>& place, granted_waiters& others) noexcept {
+        if (!pop(place)) {
+            if (!closed_.load(relaxed)) {
+                receiver_bell_.announce(sender_.is_full, waits_often(receiver_));
+                if (!pop(place)) return false;
+                receiver_bell_.retract();
+            } else if (!pop(place)) {
+                return true;
+            }
+        }
+        serve_sender(others);
+        return true;
+    }
+    void link(sender& w) noexcept { senders_.push_back(w); }
+    void link(receiver& w) noexcept { receivers_.push_back(w); }
+    void unlink(sender& w) noexcept {
+        senders_.erase(w);
+        sender_bell_.retract();
+    }
+    void unlink(receiver& w) noexcept {
+        receivers_.erase(w);
+        receiver_bell_.retract();
+    }
+
+private:
+    static constexpr std::size_t line_bytes = 64;
+    static constexpr std::uint64_t often =
+        64;  // items between two waits that pay for a heavy fence
+    static constexpr std::uint64_t calm = 1024;  // items without a wait
+
+    // What one side owns; the other side reads `index` and `is_full`.
+    struct alignas(line_bytes) side {
+        atomic<std::uint64_t> index{0};         // items sent; items received
+        plain<std::uint64_t> seen{0};           // the other side's index, as last seen
+        plain<std::uint64_t> index_at_wait{0};  // its own index when it last announced a wait
+        typename spsc_bell::fence_form is_full{false};  // of this side as a ringer
+    };
+
+    bool push(T& item) noexcept {
+        const std::uint64_t back = sender_.index.load(relaxed);
+        if (back - sender_.seen.read() == capacity_) {
+            // edge spsc.freed (acquire): the slot is empty
+            sender_.seen.write(receiver_.index.load(acquire));
+            if (back - sender_.seen.read() == capacity_) return false;
+        }
+        slots_[back & mask_].construct(std::move(item));
+        // edge spsc.sent (release): the slot is full
+        sender_.index.store(back + 1, release);
+        return true;
+    }
+    bool pop(std::optional<T>& place) noexcept {
+        const std::uint64_t front = receiver_.index.load(relaxed);
+        if (front == receiver_.seen.read()) {
+            // edge spsc.sent (acquire): the slot is full
+            receiver_.seen.write(sender_.index.load(acquire));
+            if (front == receiver_.seen.read()) return false;
+        }
+        manual_lifetime<T>& slot = slots_[front & mask_];
+        place.emplace(std::move(slot.get()));
+        slot.destroy();
+        // edge spsc.freed (release): the slot is empty
+        receiver_.index.store(front + 1, release);
+        return true;
+    }
+    // Returns true if `waiting` has waited not many items ago.
+    static bool waits_often(side& waiting) noexcept {
+        const std::uint64_t now = waiting.index.load(relaxed);
+        const bool result = now - waiting.index_at_wait.read() < often;
+        waiting.index_at_wait.write(now);
+        return result;
+    }
+    // Called now and then: `running` has not waited for long, so the other side's fence may be
+    // free.
+    void calm_down(side& running, spsc_bell& bell) noexcept {
+        const std::uint64_t now = running.index.load(relaxed);
+        if (now % calm != 0 || !bell.is_alert()) [[likely]]
+            return;
+        if (now - running.index_at_wait.read() < calm) return;
+        lock_.lock();
+        bell.calm_down();
+        lock_.unlock();
+    }
+    // Completes what the other side waits for, if it can be completed.
+    [[gnu::noinline]] void serve() noexcept {
+        granted_waiters others;
+        lock_.lock();
+        serve_receiver(others);
+        serve_sender(others);
+        lock_.unlock();
+        others.call_all();
+    }
+    void serve_receiver(granted_waiters& others) noexcept {
+        receiver* const first = receivers_.front();
+        if (first == nullptr) {
+            receiver_bell_.retract();
+            return;
+        }
+        const bool is_empty = sender_.index.load(relaxed) == receiver_.index.load(relaxed);
+        if (is_empty && !closed_.load(relaxed)) return;
+        receiver* const r = receivers_.claim_front();
+        receiver_bell_.retract();
+        if (r == nullptr) return;  // its select has ended
+        if (!planted("spsc.grant_nothing")) pop(*r->place);
+        others.add(*r);
+    }
+    void serve_sender(granted_waiters& others) noexcept {
+        sender* const first = senders_.front();
+        if (first == nullptr) {
+            sender_bell_.retract();
+            return;
+        }
+        const bool closed = closed_.load(relaxed);
+        const std::uint64_t count = sender_.index.load(relaxed) - receiver_.index.load(relaxed);
+        if (count == capacity_ && !closed) return;
+        sender* const s = senders_.claim_front();
+        sender_bell_.retract();
+        if (s == nullptr) return;  // its select has ended
+        if (closed) {
+            *s->refused = true;
+        } else {
+            push(*s->item);
+        }
+        others.add(*s);
+    }
+
+    side sender_;
+    side receiver_;
+    alignas(line_bytes) const std::size_t capacity_;
+    const std::uint64_t mask_;
+    const std::unique_ptr<manual_lifetime<T>[]> slots_;
+    atomic<bool> closed_{false};  // written inside the lock, once
+    spsc_bell receiver_bell_;     // the sender rings
+    spsc_bell sender_bell_;       // the receiver rings
+    queue_lock lock_{0};
+    waiter_queue<sender> senders_;      // at most one
+    waiter_queue<receiver> receivers_;  // at most one
+};
+
+}  // namespace coppice::internal

@@ -1,0 +1,106 @@
+// wait_initiation: a wait as an operation that takes any completion token.
+#pragma once
+// In a task, the await is a wait_awaiter. For every other token and coroutine, the wait lies in the
+// token's state, and the thread that ends it completes it: now, or if it is already completing a
+// wait, when that completion returns.
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/sync/internal/wait.hpp>
+#include <coppice/sync/internal/wait_awaiter.hpp>
+#include <coppice/token/completion.hpp>
+#include <coppice/token/internal/inline_start.hpp>
+#include <coppice/token/transform.hpp>
+
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::internal {
+
+template <class Request>
+class wait_initiation {
+public:
+    static constexpr const char* name = Request::name;
+    using keeps_scheduler = void;  // its awaiter brings the task back
+    using request_type = Request;
+
+    explicit wait_initiation(Request&& request) noexcept
+        : request_(static_cast<Request&&>(request)) {}
+    wait_initiation(wait_initiation&& other) noexcept
+        : request_(static_cast<Request&&>(other.request_)) {}
+
+    // Begins with a completion of a token's state.
+    template <class Completion>
+    void operator()(Completion completion) noexcept {
+        const completion_env env = completion.get_env();
+        if (!env.query(get_stop_token).stop_requested() && request_.try_now()) {
+            complete<Completion>(request_, request_.error());
+            return;
+        }
+        wait_.construct(static_cast<Request&&>(request_), &ended<Completion>, *this);
+        if (wait_.get().begin(env)) deliver<Completion>();
+    }
+    // Returns the awaiter of a task.
+    template <class Errors, has_task_context Promise>
+    auto await_in(Promise& promise, Errors errors) noexcept {
+        return wait_awaiter<Request, Errors, Promise>(static_cast<Request&&>(request_), errors,
+                                                      promise);
+    }
+    Request take_request() && noexcept { return static_cast<Request&&>(request_); }
+
+private:
+    struct kept_wait : wait<Request> {
+        kept_wait(Request&& wanted, typename wait<Request>::function* ended_function,
+                  wait_initiation& initiation) noexcept
+            : wait<Request>(static_cast<Request&&>(wanted), ended_function), owner(initiation) {}
+        wait_initiation& owner;
+    };
+
+    template <class Completion>
+    static void ended(wait<Request>& w) noexcept {
+        callback_scope::run_or_queue(w, [](waiting_callback& turn) noexcept {
+            static_cast<kept_wait&>(static_cast<wait<Request>&>(turn))
+                .owner.template deliver<Completion>();
+        });
+    }
+    template <class Completion>
+    void deliver() noexcept {
+        wait<Request>& w = wait_.get();
+        const std::error_code error = error_of(w);
+        Request request(static_cast<Request&&>(w.request));
+        wait_.destroy();
+        complete<Completion>(request, error);
+    }
+    template <class Completion>
+    void complete(Request& request, std::error_code error) noexcept {
+        Completion completion = Completion::of(*this);
+        if constexpr (std::is_void_v<typename Request::result>) {
+            std::move(completion)(error);
+        } else if (!error) {
+            std::move(completion)(error, request.take());
+        } else {
+            std::move(completion)(error, request.nothing());
+        }
+    }
+
+    Request request_;
+    manual_lifetime<kept_wait> wait_;
+};
+
+template <class Result>
+struct wait_signature {
+    using type = void(std::error_code, Result);
+};
+template <>
+struct wait_signature<void> {
+    using type = void(std::error_code);
+};
+
+// Initiates the operation of `request`, and returns what the token returns.
+template <class Request, class Token>
+auto initiate_wait(Request&& request, Token&& token) {
+    return completion_token_transform<typename wait_signature<typename Request::result>::type>(
+        static_cast<Token&&>(token), wait_initiation<Request>(static_cast<Request&&>(request)));
+}
+
+}  // namespace coppice::internal

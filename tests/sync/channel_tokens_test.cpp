@@ -1,0 +1,170 @@
+// The operations of all channels with every token, on loops and pools, with deadlines and when_any.
+#include <coppice/channel.hpp>
+#include <coppice/execution.hpp>
+#include <coppice/io.hpp>
+#include <coppice/pool.hpp>
+#include <coppice/task.hpp>
+#include <coppice/token.hpp>
+
+#include "channel_operation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <system_error>
+#include <thread>
+#include <variant>
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::test;
+namespace ex = coppice::execution;
+using coppice::this_thread::sync_wait;
+using namespace std::chrono_literals;
+
+template <class Channel>
+struct maker {
+    static Channel make() { return Channel(2); }
+};
+template <class T>
+struct maker<unbounded_channel<T>> {
+    static unbounded_channel<T> make() { return unbounded_channel<T>(); }
+};
+
+template <class T>
+class channel_tokens : public testing::Test {};
+using channels = testing::Types<channel<int>, spsc_channel<int>, unbounded_channel<int>>;
+TYPED_TEST_SUITE(channel_tokens, channels);
+
+template <class Channel>
+void put(Channel& c, int value) {
+    if constexpr (requires { c.try_send(int(value)); }) {
+        EXPECT_TRUE(c.try_send(int(value)));
+    } else {
+        EXPECT_TRUE(c.send(value));
+    }
+}
+template <class Channel>
+task<> send_all(Channel& c, int count) {
+    for (int i = 1; i <= count; ++i) {
+        if constexpr (requires { c.try_send(int(i)); }) {
+            co_await c.send(i);
+        } else {
+            EXPECT_TRUE(c.send(i));
+        }
+    }
+    c.close();
+}
+template <class Channel, class Sch>
+task<int> sum_all(Channel& c, const Sch* sch) {
+    int sum = 0;
+    while (const std::optional<int> got = co_await c.receive()) {
+        if constexpr (requires { sch->running_in_this_thread(); }) {
+            EXPECT_TRUE(sch->running_in_this_thread());
+        }
+        sum += *got;
+    }
+    co_return sum;
+}
+
+TYPED_TEST(channel_tokens, callbacks_futures_and_blocked_threads_receive) {
+    auto c = maker<TypeParam>::make();
+    int got = 0;
+    c.receive([&](std::error_code, std::optional<int> value) { got = *value; });
+    put(c, 1);
+    EXPECT_EQ(got, 1);
+    std::future<std::optional<int>> future = c.receive(use_future);
+    put(c, 2);
+    EXPECT_EQ(future.get(), 2);
+    std::thread sender([&] { put(c, 3); });
+    EXPECT_EQ(c.receive(block), 3);
+    sender.join();
+}
+
+TYPED_TEST(channel_tokens, tasks_on_a_pool_send_and_receive) {
+    thread_pool pool(2);
+    auto c = maker<TypeParam>::make();
+    const auto sch = pool.get_scheduler();
+    const auto result =
+        sync_wait(ex::when_all(ex::starts_on(sch, send_all(c, 500)),
+                               ex::starts_on(sch, sum_all(c, static_cast<int*>(nullptr)))));
+    EXPECT_EQ(result, std::tuple(500 * 501 / 2));
+}
+
+TYPED_TEST(channel_tokens, a_task_on_a_loop_receives_from_a_task_on_a_pool) {
+    thread_pool pool(1);
+    io::context loop;
+    auto c = maker<TypeParam>::make();
+    std::optional<io::context::work_guard> guard(loop);
+    std::thread runner([&] { loop.run(); });
+    const auto result = sync_wait(
+        ex::when_all(ex::starts_on(pool.get_scheduler(), send_all(c, 500)),
+                     ex::starts_on(loop.get_scheduler(), sum_all(c, static_cast<int*>(nullptr)))));
+    EXPECT_EQ(result, std::tuple(500 * 501 / 2));
+    guard.reset();
+    runner.join();
+}
+
+TYPED_TEST(channel_tokens, a_timeout_ends_a_receive_that_took_nothing) {
+    thread_pool pool(1);
+    io::context loop;
+    auto c = maker<TypeParam>::make();
+    std::optional<io::context::work_guard> guard(loop);
+    std::thread runner([&] { loop.run(); });
+    auto attempt = [](TypeParam& from) -> task<bool> {
+        try {
+            co_await ex::timeout(from.receive(), 1ms);
+        } catch (const std::system_error& error) {
+            co_return error.code() == std::errc::timed_out;
+        }
+        co_return false;
+    };
+    EXPECT_EQ(sync_wait(ex::starts_on(loop.get_scheduler(), attempt(c))), std::tuple(true));
+    guard.reset();
+    runner.join();
+    put(c, 1);
+    EXPECT_EQ(c.try_receive(), 1);
+}
+
+TYPED_TEST(channel_tokens, a_deadline_in_the_environment_ends_a_receive) {
+    auto c = maker<TypeParam>::make();
+    const auto soon = ex::prop(ex::get_deadline, ex::monotonic_now() + 1ms);
+    EXPECT_EQ(sync_wait(ex::write_env(c.receive(), soon)), std::nullopt);  // stopped
+    std::error_code ec;
+    EXPECT_EQ(c.receive(bind_env(soon, block[ec])), std::nullopt);
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+    put(c, 1);
+    EXPECT_EQ(c.try_receive(), 1);
+}
+
+TYPED_TEST(channel_tokens, when_any_stops_the_receive_that_was_not_first) {
+    auto a = maker<TypeParam>::make();
+    auto b = maker<TypeParam>::make();
+    auto both = operation_of<std::optional<int>>(ex::when_any(a.receive(), b.receive()));
+    both.start();
+    put(b, 1);
+    both.wait();
+    EXPECT_EQ(both.value(), 1);
+    put(a, 2);
+    EXPECT_EQ(a.try_receive(), 2);
+}
+
+TEST(channel_tokens, a_full_channel_ends_a_send_by_stop_and_by_deadline) {
+    channel<int> c(1);
+    EXPECT_TRUE(c.try_send(1));
+    const auto soon = ex::prop(ex::get_deadline, ex::monotonic_now() + 1ms);
+    EXPECT_EQ(sync_wait(ex::write_env(c.send(2), soon)), std::nullopt);
+    auto s = operation_of<std::monostate>(c.send(3));
+    s.start();
+    s.stop();
+    EXPECT_EQ(s.how(), channel_end::stopped);
+    std::future<void> later = c.send(4, use_future);
+    EXPECT_EQ(c.try_receive(), 1);
+    later.get();
+    EXPECT_EQ(c.try_receive(), 4);
+    EXPECT_EQ(c.try_receive(), std::nullopt);
+}
+
+}  // namespace
