@@ -77,6 +77,7 @@ inline constexpr seam seams[] = {
     {"io", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"io", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
     {"pool", "contract/internal/scheduler.hpp", "contract_pool is a scheduler of contracts"},
+    {"pool", "exec/internal/try_scheduled_sender.hpp", "as scheduled_sender.hpp"},
     {"pool", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"pool", "exec/internal/parallel_bulk.hpp", "bulk's chunks run on the workers"},
     {"pool", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},

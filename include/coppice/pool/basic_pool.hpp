@@ -18,6 +18,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
+#include <coppice/exec/internal/try_scheduled_sender.hpp>
 #include <coppice/pool/bulk.hpp>
 #include <coppice/pool/internal/blocking_call.hpp>
 #include <coppice/pool/internal/pool_timer.hpp>
@@ -151,6 +152,9 @@ private:
     struct node;
     struct shared;
     const fork_team* team() const noexcept;
+    // Queues an item as submit() does, for one node or for any_node. Returns false, and does
+    // nothing, if that would block or allocate, or if the caller would have to run the item.
+    [[nodiscard]] bool submit_without_blocking(std::size_t node, work_item& item) noexcept;
 
     // The three steps of a timer's operation. begin_timer() chooses the wheel; it returns false if
     // the pool was told to end, and the operation has completed as stopped. Then the operation
@@ -179,6 +183,15 @@ public:
         : pool_(&pool), node_(node) {}
     execution::internal::scheduled_sender<scheduler> schedule() const noexcept {
         return execution::internal::scheduled_sender<scheduler>(*this);
+    }
+    // Returns a sender for which scheduling neither blocks nor allocates; see try_schedule. It
+    // sends would_block_t while another thread holds the lock of the queue, and once the pool was
+    // told to end. On a worker of a thread_pool it does so only if 1,024 items wait there as well.
+    execution::internal::try_scheduled_sender<scheduler> try_schedule() const noexcept {
+        return execution::internal::try_scheduled_sender<scheduler>(*this);
+    }
+    [[nodiscard]] bool try_enqueue(work_item& item) const noexcept {
+        return pool_->submit_without_blocking(node_, item);
     }
     // Return senders that complete on the pool, not before their time. They complete with
     // set_stopped on a stop request, at the deadline of the environment if that is earlier, and when

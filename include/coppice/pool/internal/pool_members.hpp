@@ -105,6 +105,25 @@ void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
 }
 
 template <class Queues>
+bool basic_pool<Queues>::submit_without_blocking(std::size_t home, work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    const bool any = home == pool_timer::any_node;
+    if (any && is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        if (!s.queues.try_push(mine.index, &item)) return false;
+        mine.wake_one();
+        return true;
+    }
+    if (!s.entry.enter()) return false;
+    const bool queued =
+        any ? s.queues.try_push_outside(&item) : s.nodes[home]->inbox.try_push(&item);
+    if (queued && any) s.lots.wake_one(0);
+    if (queued && !any) s.lots[home].wake_one();
+    s.entry.leave();
+    return queued;
+}
+
+template <class Queues>
 bool basic_pool<Queues>::begin_timer(pool_timer& timer) noexcept {
     basic_pool::shared& s = *shared_;
     if (is_current()) {
