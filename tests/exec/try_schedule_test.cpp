@@ -1,5 +1,6 @@
 // Plan: each scheduler that has it; what a full or locked queue and an ended pool send; P3669R3.
 #include <coppice/exec/inline_scheduler.hpp>
+#include <coppice/exec/internal/try_scheduled_sender.hpp>
 #include <coppice/exec/run_loop.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -38,10 +39,9 @@ auto tried(Sch sch) {
 
 template <class Pool>
 class try_schedule_on : public testing::Test {};
-using every_pool =
-    testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
-                   stealing_pool<mutex_deques>, stealing_pool<kept_deques>,
-                   stealing_pool<counted_deques>>;
+using every_pool = testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
+                                  stealing_pool<mutex_deques>, stealing_pool<kept_deques>,
+                                  stealing_pool<counted_deques>>;
 TYPED_TEST_SUITE(try_schedule_on, every_pool);
 
 TYPED_TEST(try_schedule_on, runs_on_a_worker_when_the_queue_is_free) {

@@ -21,17 +21,17 @@ constexpr const char* gate_file = "include/coppice/base/internal/gate.hpp";
 constexpr std::uint64_t early = 5;
 constexpr std::uint64_t late = 9;
 
-// Sleeping workers, and a thread that arms two timers. Nothing wakes a sleeper but the protocol; so a
-// timer that no worker watches is a deadlock.
+// Sleeping workers, and a thread that arms two timers. Nothing wakes a sleeper but the protocol; so
+// a timer that no worker watches is a deadlock.
 //   earlier   the second timer is earlier than the first one, whose time never comes
 //   later     the second timer is later, and is armed when the time of the first one has come
 //   busy      as `earlier`; another thread adds an item that ends only when the early timer has
 //             ended, so that the worker that runs it cannot look. The item lets the time come
 enum class armed_second { earlier, later, busy };
 template <int Workers, armed_second Second>
-struct watched_timers
-    : model::test<watched_timers<Workers, Second>,
-                  1 + (Second == armed_second::busy ? 1 : 0) + Workers> {
+inline constexpr int threads_of = Workers + (Second == armed_second::busy ? 2 : 1);
+template <int Workers, armed_second Second>
+struct watched_timers : model::test<watched_timers<Workers, Second>, threads_of<Workers, Second>> {
     static constexpr bool is_busy = Second == armed_second::busy;
     static constexpr bool is_later = Second == armed_second::later;
     static constexpr unsigned first_worker = is_busy ? 2 : 1;
@@ -128,7 +128,7 @@ struct watched_timers
                 if (promised == pool_timers::never) {
                     lot.sleep();
                 } else {
-                    lot.sleep_until(pool_timers::nanoseconds_of(promised));
+                    lot.sleep_or_wake_at(pool_timers::nanoseconds_of(promised));
                     timers.take_back(promised);
                 }
             }
@@ -168,9 +168,7 @@ struct lives : stop_test<lives<Finish, Outside>, 3>, ending {
         using item_type = work_item;
         lives* pool_;
         std::size_t node_ = pool_timer::any_node;
-        auto schedule() const noexcept {
-            return ex::internal::scheduled_sender<scheduler>(*this);
-        }
+        auto schedule() const noexcept { return ex::internal::scheduled_sender<scheduler>(*this); }
         void enqueue(work_item& item) const noexcept { pool_->enqueue(item); }
         ex::forward_progress_guarantee query(ex::get_forward_progress_guarantee_t) const noexcept {
             return ex::forward_progress_guarantee::parallel;

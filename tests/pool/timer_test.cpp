@@ -1,5 +1,5 @@
-// The timers of a pool: when they complete, on which thread, and what a stop, a deadline, and the end
-// of the pool do.
+// The timers of a pool: when they complete, on which thread, and what a stop, a deadline, and the
+// end of the pool do.
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
@@ -39,9 +39,8 @@ using this_thread::sync_wait;
 
 template <class Pool>
 class timed_pool : public testing::Test {};
-using every_pool =
-    testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
-                   stealing_pool<mutex_deques>, stealing_pool<kept_deques>>;
+using every_pool = testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
+                                  stealing_pool<mutex_deques>, stealing_pool<kept_deques>>;
 TYPED_TEST_SUITE(timed_pool, every_pool);
 
 TYPED_TEST(timed_pool, completes_on_a_worker_and_not_before_its_time) {
@@ -51,8 +50,7 @@ TYPED_TEST(timed_pool, completes_on_a_worker_and_not_before_its_time) {
     for (const auto span : {0ns, 1ns, 1'000'000ns, 3'000'000ns}) {
         const ex::instant begin = ex::now(sch);
         const auto on_worker = [&pool] { return pool.is_current(); };
-        EXPECT_EQ(sync_wait(ex::schedule_after(sch, span) | ex::then(on_worker)),
-                  std::tuple(true));
+        EXPECT_EQ(sync_wait(ex::schedule_after(sch, span) | ex::then(on_worker)), std::tuple(true));
         EXPECT_GE(ex::now(sch), begin + ex::time_span(span));
         const ex::instant when = ex::now(sch) + ex::time_span(span);
         EXPECT_EQ(sync_wait(ex::schedule_at(sch, when) | ex::then(on_worker)), std::tuple(true));
@@ -90,8 +88,8 @@ TYPED_TEST(timed_pool, the_end_of_the_pool_stops_the_timers_that_wait) {
                       scope.get_token());
         }
         // Started by a worker, too.
-        const auto inside = ex::let_value(
-            [&pool]() noexcept { return an_hour(pool.get_scheduler()); });
+        const auto inside =
+            ex::let_value([&pool]() noexcept { return an_hour(pool.get_scheduler()); });
         ex::spawn(ex::schedule(pool.get_scheduler()) | inside |
                       ex::upon_stopped([&stopped]() noexcept { ++stopped; }),
                   scope.get_token());
@@ -194,9 +192,9 @@ TEST(pool_timers, a_timer_that_is_busy_with_is_left_to_a_sleeping_worker) {
                   }),
                   scope.get_token());
     }
-    ex::spawn(ex::schedule_after(sch, 2ms) |
-                  ex::then([&fired]() noexcept { fired.store(1, release); }),
-              scope.get_token());
+    ex::spawn(
+        ex::schedule_after(sch, 2ms) | ex::then([&fired]() noexcept { fired.store(1, release); }),
+        scope.get_token());
     sync_wait(scope.join());
 }
 
@@ -206,19 +204,18 @@ TEST(pool_timers, run_in_the_order_of_their_times_on_one_worker) {
     std::vector<int> order;
     const auto note = [&order](int i) { return [&order, i]() noexcept { order.push_back(i); }; };
     const ex::instant start = ex::now(sch) + ex::time_span(2ms);
-    sync_wait(ex::when_all(
-        ex::schedule_at(sch, start + ex::time_span(2ms)) | ex::then(note(2)),
-        ex::schedule_at(sch, start) | ex::then(note(0)),
-        ex::schedule_at(sch, start + ex::time_span(1ms)) | ex::then(note(1))));
+    sync_wait(ex::when_all(ex::schedule_at(sch, start + ex::time_span(2ms)) | ex::then(note(2)),
+                           ex::schedule_at(sch, start) | ex::then(note(0)),
+                           ex::schedule_at(sch, start + ex::time_span(1ms)) | ex::then(note(1))));
     EXPECT_EQ(order, (std::vector{0, 1, 2}));
 }
 
 TEST(pool_timers, of_a_node_complete_on_that_node) {
     thread_pool pool(2);
     const auto sch = pool.get_scheduler(0);
-    EXPECT_EQ(sync_wait(ex::schedule_after(sch, 1ms) |
-                        ex::then([&pool] { return pool.is_current(0); })),
-              std::tuple(true));
+    EXPECT_EQ(
+        sync_wait(ex::schedule_after(sch, 1ms) | ex::then([&pool] { return pool.is_current(0); })),
+        std::tuple(true));
     ex::counting_scope scope;
     ex::spawn(an_hour(sch), scope.get_token());
     scope.request_stop();
@@ -259,8 +256,8 @@ TEST(pool_timers, a_storm_of_timers_and_stops_completes_each_once) {
                          ex::upon_stopped([]() noexcept {}) |
                          ex::then([&ended]() noexcept { ended.fetch_add(1, relaxed); });
             ex::spawn(ex::write_env(std::move(timer),
-                                    ex::prop(get_stop_token, sources[static_cast<std::size_t>(i)]
-                                                                 .get_token())),
+                                    ex::prop(get_stop_token,
+                                             sources[static_cast<std::size_t>(i)].get_token())),
                       scope.get_token());
         };
         std::vector<unsigned> spans;

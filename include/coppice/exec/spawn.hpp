@@ -1,7 +1,8 @@
 // spawn: starts a sender in a scope now, and does not return its result.
 #pragma once
-// Each spawn makes one allocation, unless it is given a spawn_slot, with the allocator of the environment, else of the sender, else
-// std::allocator. A scope that records its operations knows where each was spawned.
+// Each spawn makes one allocation, unless it is given a spawn_slot, with the allocator of the
+// environment, else of the sender, else std::allocator. A scope that records its operations knows
+// where each was spawned.
 //
 //   spawn(sender, scope)                 the sender sends no errors, or the scope consumes them
 //   spawn(sender, scope, env)            as above, in the given environment

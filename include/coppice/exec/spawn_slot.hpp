@@ -58,9 +58,8 @@ public:
     // connecting throws; the slot is then free.
     void spawn_here(Sndr&& sndr, const Token& token, const std::source_location& where) {
         COPPICE_CHECK(!is_busy(), "spawn: the spawn_slot is busy with its last operation");
-        content& made =
-            content_.construct(token, static_cast<Sndr&&>(sndr),
-                               static_cast<internal::spawn_state_base&>(*this), where);
+        content& made = content_.construct(token, static_cast<Sndr&&>(sndr),
+                                           static_cast<internal::spawn_state_base&>(*this), where);
         made.assoc = token.try_associate();
         if (!made.assoc) return content_.destroy();
         // relaxed: the operation's start publishes it to other threads

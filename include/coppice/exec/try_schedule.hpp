@@ -15,9 +15,9 @@ struct would_block_t {
 
 // Returns a sender like that of schedule, whose start never blocks and never allocates. If queueing
 // would need either, or if the resource was told to end, it completes with
-// set_error(would_block_t()) inside start, on the thread that starts it. The schedulers of run_loop,
-// io::context, and inline_scheduler never send the error. Threads: as schedule; not from a signal
-// handler. Source: P3669R3.
+// set_error(would_block_t()) inside start, on the thread that starts it. The schedulers of
+// run_loop, io::context, and inline_scheduler never send the error. Threads: as schedule; not from
+// a signal handler. Source: P3669R3.
 struct try_schedule_t {
     template <class Sch>
         requires requires(Sch&& sch) { static_cast<Sch&&>(sch).try_schedule(); }

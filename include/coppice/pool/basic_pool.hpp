@@ -194,8 +194,8 @@ public:
         return pool_->submit_without_blocking(node_, item);
     }
     // Return senders that complete on the pool, not before their time. They complete with
-    // set_stopped on a stop request, at the deadline of the environment if that is earlier, and when
-    // the pool is told to end. Threads: any, for the start and for the stop. Late: by up to 66
+    // set_stopped on a stop request, at the deadline of the environment if that is earlier, and
+    // when the pool is told to end. Threads: any, for the start and for the stop. Late: by up to 66
     // microseconds and what the system adds; longer while every worker is busy with a long item.
     // Cost: O(1); no allocation; no lock if a worker starts it and the same worker stops it.
     pool_timer_sender<scheduler> schedule_after(execution::time_span span) const noexcept {

@@ -18,9 +18,7 @@ public:
     using sender_concept = sender_tag;
 
     explicit try_scheduled_sender(Scheduler sch) noexcept : sch_(sch) {}
-    auto get_env() const noexcept {
-        return typename scheduled_sender<Scheduler>::attrs(sch_);
-    }
+    auto get_env() const noexcept { return typename scheduled_sender<Scheduler>::attrs(sch_); }
 
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {

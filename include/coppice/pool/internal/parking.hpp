@@ -83,7 +83,7 @@ public:
     }
 
     // Does the same, but at most until the monotonic time `nanoseconds`.
-    void sleep_until(std::int64_t nanoseconds) noexcept {
+    void sleep_or_wake_at(std::int64_t nanoseconds) noexcept {
         std::uint32_t tokens = tokens_.load(relaxed);
         for (;;) {
             if (tokens == 0) {

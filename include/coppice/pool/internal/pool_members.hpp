@@ -166,7 +166,8 @@ void basic_pool<Queues>::arm_timer(pool_timer& timer, std::int64_t when,
     timer.due = due;
     const wheel_user user = inside ? wheel_user::other : wheel_user::owner;
     switch (s.timers.arm(timer, pool_timers::tick_at(now), user)) {
-        case timer_shard::armed::waits: break;  // it may have ended, and be gone
+        case timer_shard::armed::waits:
+            break;  // it may have ended, and be gone
         case timer_shard::armed::earliest:
             if (!s.timers.must_wake(due)) break;
             if (inside) {
@@ -175,7 +176,9 @@ void basic_pool<Queues>::arm_timer(pool_timer& timer, std::int64_t when,
                 static_cast<worker*>(current_pool_worker())->wake_one();
             }
             break;
-        case timer_shard::armed::ended: enqueue_ended(timer); break;
+        case timer_shard::armed::ended:
+            enqueue_ended(timer);
+            break;
     }
     if (inside) s.entry.leave();
 }

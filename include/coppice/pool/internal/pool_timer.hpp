@@ -26,9 +26,9 @@ struct [[gnu::visibility("default")]] pool_timer : timer_entry, work_item {
     explicit pool_timer(void (*function)(work_item*) noexcept, std::size_t home) noexcept
         : timer_entry(nullptr), work_item(function), node(home) {}
 
-    const std::size_t node;         // whose workers run the item; any_node: any worker
-    timer_shard* shard = nullptr;   // its wheel; set before it can be stopped
-    std::uint64_t due = 0;          // the tick; set before it is armed
+    const std::size_t node;        // whose workers run the item; any_node: any worker
+    timer_shard* shard = nullptr;  // its wheel; set before it can be stopped
+    std::uint64_t due = 0;         // the tick; set before it is armed
     plain<int> phase{0};           // guarded by the lock of the wheel
     plain<bool> stopped{false};    // likewise, until the item runs: it was stopped
 };

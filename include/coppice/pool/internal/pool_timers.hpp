@@ -9,19 +9,20 @@
 //   watch_   the tick at which a sleeping worker has promised to wake and look; never if there is
 //            no such promise
 //
-// A timer is watched if watch_ is not later than its tick, or a worker is awake and will look before
-// it sleeps. The protocol is that of parking, with a timer as the work:
+// A timer is watched if watch_ is not later than its tick, or a worker is awake and will look
+// before it sleeps. The protocol is that of parking, with a timer as the work:
 //
 //   armer     next_ falls                fence A     if watch_ is later, wakes a worker
 //   sleeper   announces its sleep        fence B     reads all next_; promises the earliest, unless
 //                                                    watch_ is not later
-//   promiser  wakes, takes back watch_   fence C     the last searcher that finds work wakes another
+//   promiser  wakes, takes back watch_   fence C     the last searcher that finds work wakes
+//   another
 //                                                    worker if a timer is unwatched
 //
 // Either-or. Either A comes before B, and the sleeper sees the timer; or the armer sees the sleeper
-// and the promises that are older than its sleep. Either A comes before C, and the promiser sees the
-// timer; or the armer sees that the promise is gone. Either B comes before C, and the promiser sees
-// the sleeper that relied on it; or the sleeper sees that the promise is gone. Model:
+// and the promises that are older than its sleep. Either A comes before C, and the promiser sees
+// the timer; or the armer sees that the promise is gone. Either B comes before C, and the promiser
+// sees the sleeper that relied on it; or the sleeper sees that the promise is gone. Model:
 // tests/model/pool_timers_model.cpp.
 //
 // The end of a timer. Its phase is guarded by the lock of its wheel. The thread that moves it to
@@ -202,8 +203,8 @@ public:
     // miss it fences first.
     bool are_used() const noexcept { return used_.load(relaxed); }
 
-    // Arms the timer in the wheel that it names. If it returns `earliest`, the caller wakes a worker
-    // if must_wake().
+    // Arms the timer in the wheel that it names. If it returns `earliest`, the caller wakes a
+    // worker if must_wake().
     [[nodiscard]] timer_shard::armed arm(pool_timer& timer, tick_type now,
                                          wheel_user user) noexcept {
         // relaxed: fence A orders it
@@ -253,8 +254,8 @@ public:
 private:
     const std::size_t count_;
     std::vector<std::unique_ptr<timer_shard>> shards_;
-    alignas(64) atomic<bool> used_{false};           // set once; read by all workers
-    alignas(64) atomic<tick_type> watch_{never};     // see above; changed by sleepers
+    alignas(64) atomic<bool> used_{false};        // set once; read by all workers
+    alignas(64) atomic<tick_type> watch_{never};  // see above; changed by sleepers
 };
 
 }  // namespace coppice::internal

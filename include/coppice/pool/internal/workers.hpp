@@ -374,7 +374,7 @@ bool basic_pool<Queues>::worker::serve_timers(std::int64_t now, bool all) noexce
     const bool ends = owner.entry.is_closed();
     const auto tick = pool_timers::tick_at(now);
     item_chain due;
-    const auto serve = [&](std::size_t i) noexcept {
+    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
         const auto next = timers[i].next();
         if (next == pool_timers::never || (!ends && next > tick)) return;
         const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
@@ -434,7 +434,7 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
         if (promised == pool_timers::never) {
             lot.sleep();
         } else {
-            lot.sleep_until(pool_timers::nanoseconds_of(promised));
+            lot.sleep_or_wake_at(pool_timers::nanoseconds_of(promised));
             owner.timers.take_back(promised);
         }
         if (traced) log.end(traced, trace_time());
