@@ -53,7 +53,8 @@ TYPED_TEST(try_schedule_on, runs_on_a_worker_when_the_queue_is_free) {
         if (ran == 1) break;
         std::this_thread::yield();
     }
-    EXPECT_EQ(sync_wait(ex::try_schedule(sch) | ex::then([&] { return pool.is_current(); }) |
+    EXPECT_EQ(sync_wait(ex::try_schedule(sch) |
+                        ex::then([&pool]() noexcept { return pool.is_current(); }) |
                         ex::upon_error([](ex::would_block_t) noexcept { return true; })),
               std::tuple(true));
 }
