@@ -1,5 +1,5 @@
-// A million timers wait; one more is armed and cancelled, again and again, as deadlines are. Also
-// counts the allocations of that.
+// Timers of a loop and of a pool. A million timers wait; one more is armed and cancelled, again and
+// again, as deadlines are. Also counts the allocations of that.
 #include "rivals.hpp"
 
 #include "../harness.hpp"
@@ -7,6 +7,7 @@
 #include <coppice/base/internal/atomic.hpp>
 
 #include <new>
+#include <vector>
 
 namespace {
 
@@ -48,7 +49,37 @@ int main(int argc, char** argv) {
         work.rivals.push_back(
             {s.name, [&s](std::size_t n) { return s.timers->arm_and_cancel(n); }});
     }
-    const int status = bench::run({work}, o);
+    named_set pools[] = {
+        {"a wheel per worker, biased lock", make_pool(0, pool_lock::biased, false)},
+        {"the same among a million", make_pool(waiting, pool_lock::biased, false)},
+        {"a wheel per worker, plain lock", make_pool(0, pool_lock::plain, false)},
+    };
+    bench::workload on_a_pool{"timers on a pool: arm and cancel", "timer", 200'000, 1000, {}, true};
+    for (named_set& s : pools) {
+        on_a_pool.rivals.push_back(
+            {s.name, [&s](std::size_t n) { return s.timers->arm_and_cancel(n); }});
+    }
+    const auto beside = [&](const char* name, pool_lock lock) {
+        return bench::rival{
+            name, [lock](std::size_t n) { return make_pool(0, lock, true)->arm_and_cancel(n); }};
+    };
+    const bench::workload two_threads{
+        "timers on a pool: arm and cancel, two threads",
+        "timer",
+        200'000,
+        1000,
+        {beside("a wheel per worker, biased lock", pool_lock::biased),
+         beside("a wheel per worker, plain lock", pool_lock::plain),
+         beside("one wheel for all, plain lock", pool_lock::one_for_all)}};
+    const bench::workload awaits{
+        "timers on a pool: a turn of a task",
+        "turn",
+        100'000,
+        1000,
+        {{"without a limit", [](std::size_t n) { return await_turns(n, false); }},
+         {"under a timeout", [](std::size_t n) { return await_turns(n, true); }}}};
+    std::vector<bench::figure> figures;
+    const int status = bench::run({work, on_a_pool, two_threads, awaits}, o, figures);
     bool none = true;
     for (named_set& s : sets) {
         const std::size_t before = allocated.load(coppice::internal::relaxed);

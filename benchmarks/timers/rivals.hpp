@@ -18,6 +18,14 @@ std::unique_ptr<timer_set> make_coppice(std::size_t waiting);
 std::unique_ptr<timer_set> make_multimap(std::size_t waiting);
 std::unique_ptr<timer_set> make_asio(std::size_t waiting);
 
+// The timers of a pool, and what they were compared with: a wheel per thread under a biased lock,
+// as pools have it; the same under a plain lock; and one wheel for all. If `beside`, another thread
+// arms and cancels at the same time.
+enum class pool_lock { biased, plain, one_for_all };
+std::unique_ptr<timer_set> make_pool(std::size_t waiting, pool_lock lock, bool beside);
+// A task on a pool of one worker goes around its queue `size` times, with a timeout or without.
+std::uint64_t await_turns(std::size_t size, bool limited);
+
 // The same times for every rival: 1 to 60 seconds from now, in nanoseconds.
 class times {
 public:

@@ -33,6 +33,7 @@
 #include <coppice/exec/sender.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/spawn_future.hpp>
+#include <coppice/exec/spawn_slot.hpp>
 #include <coppice/exec/split.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/stop_when.hpp>
@@ -41,6 +42,7 @@
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/exec/timeout.hpp>
+#include <coppice/exec/try_schedule.hpp>
 #include <coppice/exec/value_types.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/when_all_range.hpp>

@@ -94,6 +94,10 @@ inline constexpr excuse excuses[] = {
     {"schedule", "the scheduler's"},
     {"schedule_after", "the scheduler's"},
     {"schedule_at", "the scheduler's"},
+    {"try_schedule", "as schedule; it waits for nothing else"},
+    {"scheduler::try_schedule", "as scheduler::schedule"},
+    {"inline_scheduler::try_schedule", "completes at once"},
+    {"loop_scheduler::try_schedule", "as scheduler::schedule"},
     {"schedule_from", "as continues_on"},
 };
 

@@ -210,7 +210,8 @@ TEST(task_timeout, of_an_operation_takes_its_loops_timers_before_those_named_aro
     EXPECT_EQ(this_thread::sync_wait(std::move(root)), std::tuple(true));
 }
 
-task<bool> starts_a_timeout_on(thread_pool& pool, io::context& loop) {
+template <class Pool>
+task<bool> starts_a_timeout_on(Pool& pool, io::context& loop) {
     const auto wait = [&loop] { return loop.get_scheduler().schedule_after(1h); };
     try {
         co_await ex::starts_on(pool.get_scheduler(),
@@ -221,10 +222,10 @@ task<bool> starts_a_timeout_on(thread_pool& pool, io::context& loop) {
     co_return false;
 }
 
-// No task: the pool's scheduler is all that the sender's environment names.
+// No task: the pool's scheduler is all that the sender's environment names, and it has no timers.
 TEST(task_timeout, of_a_sender_that_it_starts_on_a_pool_has_the_tasks_timers) {
     test::clock_loop clock;
-    thread_pool pool(1);
+    contract_pool pool(1);
     EXPECT_EQ(this_thread::sync_wait(ex::starts_on(clock.loop().get_scheduler(),
                                                    starts_a_timeout_on(pool, clock.loop()))),
               std::tuple(true));
@@ -290,7 +291,7 @@ TEST(task_timeout, where_no_timer_is_stops_the_process) {
     EXPECT_DEATH(
         {
             test::clock_loop timers;
-            thread_pool pool(1);
+            contract_pool pool(1);
             auto forgets = [](io::context& loop) -> task<int> {
                 co_return co_await ex::timeout(two_waits(loop, 1ms), 1s);
             };
@@ -300,7 +301,7 @@ TEST(task_timeout, where_no_timer_is_stops_the_process) {
     EXPECT_DEATH(
         {
             test::clock_loop timers;
-            thread_pool pool(1);
+            contract_pool pool(1);
             this_thread::sync_wait(
                 ex::starts_on(pool.get_scheduler(), starts_a_timeout_on(pool, timers.loop())));
         },

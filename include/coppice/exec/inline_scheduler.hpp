@@ -62,6 +62,8 @@ public:
 
     // Returns a sender that completes inside its start.
     constexpr inline_sender schedule() const noexcept { return {}; }
+    // Returns the same sender: it has nothing to wait for.
+    constexpr inline_sender try_schedule() const noexcept { return {}; }
     using internal::inline_scheduler_attrs::query;
     constexpr forward_progress_guarantee query(get_forward_progress_guarantee_t) const noexcept {
         return forward_progress_guarantee::weakly_parallel;

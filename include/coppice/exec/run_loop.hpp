@@ -115,6 +115,8 @@ public:
     explicit scheduler(run_loop& loop) noexcept : scheduler(loop.queue_) {}
 
     sender schedule() const noexcept { return sender(*loop_); }
+    // Returns the same sender: queueing never blocks and never allocates.
+    sender try_schedule() const noexcept { return schedule(); }
     // Returns a sender that completes on the loop, `span` after its start.
     timed_sender schedule_after(time_span span) const noexcept {
         return timed_sender(*loop_, instant::never(), span);

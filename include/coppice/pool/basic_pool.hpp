@@ -7,7 +7,8 @@
 // The end: after request_stop(), or in the destructor, the workers run everything that is queued
 // and everything that this submits. Then they end. Items that other threads submit afterwards run
 // at once, on the submitter's thread. So every submitted item runs exactly once, and no thread
-// waits for a worker that has ended.
+// waits for a worker that has ended. Timers that wait then do not wait on: they complete with
+// set_stopped on the workers, and so do those that are started later.
 //
 // Nodes: on a machine with several memory nodes the workers are dealt to them. A worker looks for
 // work, and wakes others, on its own node first. Work scheduled on a node starts there.
@@ -17,8 +18,11 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
+#include <coppice/exec/internal/try_scheduled_sender.hpp>
 #include <coppice/pool/bulk.hpp>
 #include <coppice/pool/internal/blocking_call.hpp>
+#include <coppice/pool/internal/pool_timer.hpp>
+#include <coppice/pool/internal/pool_timer_sender.hpp>
 #include <coppice/pool/internal/work_item.hpp>
 #include <coppice/pool/topology.hpp>
 
@@ -148,12 +152,27 @@ private:
     struct node;
     struct shared;
     const fork_team* team() const noexcept;
+    // Queues an item as submit() does, for one node or for any_node. Returns false, and does
+    // nothing, if that would block or allocate, or if the caller would have to run the item.
+    [[nodiscard]] bool submit_without_blocking(std::size_t node, work_item& item) noexcept;
+
+    // The three steps of a timer's operation. begin_timer() chooses the wheel; it returns false if
+    // the pool was told to end, and the operation has completed as stopped. Then the operation
+    // registers for a stop, which calls stop_timer(), on any thread. arm_timer() follows on the
+    // thread of begin_timer(); the operation may have completed when it returns. Units:
+    // nanoseconds of the monotonic clock.
+    [[nodiscard]] bool begin_timer(pool_timer& timer) noexcept;
+    void arm_timer(pool_timer& timer, std::int64_t when, std::int64_t now) noexcept;
+    void stop_timer(pool_timer& timer) noexcept;
+    void enqueue_ended(pool_timer& timer) noexcept;
+    template <class Scheduler>
+    friend class pool_timer_sender;
 
     std::unique_ptr<shared> shared_;
 };
 
-// A handle to the pool, or to one of its nodes; models execution::scheduler. Two are equal if they
-// are for the same pool and node. Lifetime: the pool outlives its use.
+// A handle to the pool, or to one of its nodes; models execution::timed_scheduler. Two are equal if
+// they are for the same pool and node. Lifetime: the pool outlives its use.
 template <class Queues>
 class basic_pool<Queues>::scheduler {
 public:
@@ -165,6 +184,28 @@ public:
     execution::internal::scheduled_sender<scheduler> schedule() const noexcept {
         return execution::internal::scheduled_sender<scheduler>(*this);
     }
+    // Returns a sender for which scheduling neither blocks nor allocates; see try_schedule. It
+    // sends would_block_t while another thread holds the lock of the queue, and once the pool was
+    // told to end. On a worker of a thread_pool it does so only if 1,024 items wait there as well.
+    execution::internal::try_scheduled_sender<scheduler> try_schedule() const noexcept {
+        return execution::internal::try_scheduled_sender<scheduler>(*this);
+    }
+    [[nodiscard]] bool try_enqueue(work_item& item) const noexcept {
+        return pool_->submit_without_blocking(node_, item);
+    }
+    // Return senders that complete on the pool, not before their time. They complete with
+    // set_stopped on a stop request, at the deadline of the environment if that is earlier, and
+    // when the pool is told to end. Threads: any, for the start and for the stop. Late: by up to 66
+    // microseconds and what the system adds; longer while every worker is busy with a long item.
+    // Cost: O(1); no allocation; no lock if a worker starts it and the same worker stops it.
+    pool_timer_sender<scheduler> schedule_after(execution::time_span span) const noexcept {
+        return pool_timer_sender<scheduler>(*this, span);
+    }
+    pool_timer_sender<scheduler> schedule_at(execution::instant when) const noexcept {
+        return pool_timer_sender<scheduler>(*this, when);
+    }
+    // Returns the current CLOCK_MONOTONIC time.
+    execution::instant now() const noexcept { return execution::monotonic_now(); }
     void enqueue(work_item& item) const noexcept {
         if (node_ == any_node) {
             pool_->submit(item);
@@ -194,7 +235,9 @@ public:
     friend bool operator==(const scheduler&, const scheduler&) noexcept = default;
 
 private:
-    static constexpr std::size_t any_node = ~std::size_t{0};
+    template <class Scheduler>
+    friend class internal::pool_timer_sender;
+    static constexpr std::size_t any_node = pool_timer::any_node;
     basic_pool* pool_;
     std::size_t node_;
 };

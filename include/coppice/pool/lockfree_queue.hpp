@@ -18,6 +18,10 @@ public:
     void push(internal::work_item* item) noexcept {
         if (!ring_.push(item)) overflow_.push(item);
     }
+    // Enqueues `item` likewise, or returns false if that would block. Blocks: never.
+    [[nodiscard]] bool try_push(internal::work_item* item) noexcept {
+        return ring_.push(item) || overflow_.try_push(item);
+    }
     // Removes and returns the oldest item, or nullptr; an item that overflowed comes last.
     internal::work_item* pop() noexcept {
         if (internal::work_item* const item = ring_.pop()) return item;

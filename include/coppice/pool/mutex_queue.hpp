@@ -24,6 +24,15 @@ public:
         // relaxed: written under the mutex
         size_.store(size_.load(internal::relaxed) + 1, internal::relaxed);
     }
+    // Enqueues `item`, unless another thread holds the lock; returns false then. Blocks: never.
+    [[nodiscard]] bool try_push(internal::work_item* item) noexcept {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) return false;
+        items_.push_back(item);
+        // relaxed: written under the mutex
+        size_.store(size_.load(internal::relaxed) + 1, internal::relaxed);
+        return true;
+    }
     // Removes and returns the oldest item, or nullptr. Cost: one load if the queue is empty.
     internal::work_item* pop() noexcept {
         if (looks_empty()) return nullptr;

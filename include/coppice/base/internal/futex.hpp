@@ -61,7 +61,8 @@ inline void futex_wake_all(const atomic<T>& word) noexcept {
 
 #else  // COPPICE_MODEL
 
-#include <utility>
+#include <cstdint>
+#include <limits>
 
 namespace coppice::internal {
 
@@ -75,12 +76,30 @@ public:
     }
     template <class StillEqual>
     void wait(const void* word, StillEqual equal, source_point at) {
+        wait_until(word, equal, std::numeric_limits<std::int64_t>::max(), at);
+    }
+    // Returns false if the time has come.
+    template <class StillEqual>
+    bool wait_until(const void* word, StillEqual equal, std::int64_t nanoseconds, source_point at) {
         mutex_.lock(at.info);
+        const bool come = time >= nanoseconds;
         // Look it up first: a wake-up must find the entry as soon as the mutex is free.
         rl::condition_variable_any& sleepers = entry(word);
-        if (equal()) sleepers.wait(mutex_, at.info);
+        if (!come && equal()) sleepers.wait(mutex_, at.info);
+        mutex_.unlock(at.info);
+        return !come;
+    }
+    // The simulated time that has come. A sleep until then ends at once; a sleep until a later time
+    // ends only by a wake-up, so a sleeper that should have looked earlier shows as a deadlock.
+    std::int64_t time = 0;
+    // Lets a time come: sleepers until then wake up, and others go on sleeping.
+    void pass_time(std::int64_t nanoseconds, source_point at = {}) {
+        mutex_.lock(at.info);
+        if (nanoseconds > time) time = nanoseconds;
+        for (std::size_t i = 0; i != words_max; ++i) sleepers_[i].notify_all(at.info);
         mutex_.unlock(at.info);
     }
+
     void wake(const void* word, bool all, source_point at) {
         mutex_.lock(at.info);
         rl::condition_variable_any& sleepers = entry(word);
@@ -111,6 +130,13 @@ template <class T>
 inline void futex_wait(const atomic<T>& word, T expected, source_point at = {}) {
     model_futexes::current()->wait(
         &word, [&word, expected, at] { return word.load(relaxed, at) == expected; }, at);
+}
+template <class T>
+inline bool futex_wait_until(const atomic<T>& word, T expected, std::int64_t nanoseconds,
+                             source_point at = {}) {
+    return model_futexes::current()->wait_until(
+        &word, [&word, expected, at] { return word.load(relaxed, at) == expected; }, nanoseconds,
+        at);
 }
 template <class T>
 inline void futex_wake_one(const atomic<T>& word, source_point at = {}) {

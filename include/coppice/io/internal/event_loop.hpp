@@ -12,12 +12,12 @@
 #include <coppice/base/internal/in_flight.hpp>
 #include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/internal/result.hpp>
+#include <coppice/base/internal/timer_wheel.hpp>
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/internal/mailbox.hpp>
 #include <coppice/io/internal/operation.hpp>
 #include <coppice/io/internal/ownership.hpp>
 #include <coppice/io/internal/ring.hpp>
-#include <coppice/io/internal/timer_wheel.hpp>
 
 #include <cerrno>
 #include <cstddef>
@@ -33,12 +33,15 @@ namespace coppice::io {
 
 class context;
 class simulation;
+// A timer of a loop, embedded in the object that waits.
+using timer_entry = coppice::internal::timer_entry;
 
 }  // namespace coppice::io
 
 namespace coppice::io::internal {
 
 class loop_scheduler;
+using coppice::internal::timer_wheel;
 
 // Threads: any, for post(), drive(), adopt(), close(), now(), and the start of requests. Everything
 // else by the thread that runs the loop, or by one thread while none runs it.

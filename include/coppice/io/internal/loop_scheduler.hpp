@@ -25,6 +25,10 @@ public:
     execution::internal::scheduled_sender<loop_scheduler> schedule() const noexcept {
         return execution::internal::scheduled_sender<loop_scheduler>(*this);
     }
+    // Returns the same sender: posting never blocks and never allocates.
+    execution::internal::scheduled_sender<loop_scheduler> try_schedule() const noexcept {
+        return schedule();
+    }
     // Complete on the loop, not before their time and at most about 0.3 ms after it; complete with
     // set_stopped when the context is destroyed.
     timed_sender schedule_after(duration time) const noexcept;

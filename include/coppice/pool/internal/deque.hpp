@@ -43,6 +43,8 @@ class [[gnu::visibility("default")]] bounded_deque : immovable {
     static_assert((Capacity & (Capacity - 1)) == 0, "the capacity must be a power of two");
 
 public:
+    static constexpr bool never_blocks = true;  // nor allocates
+
     // Returns false if the deque is full; `item` is then still the caller's.
     [[nodiscard]] bool push(T* item) noexcept {
         const std::int64_t bottom = bottom_.load(relaxed);  // relaxed: the owner's own word

@@ -82,6 +82,22 @@ public:
         }
     }
 
+    // Does the same, but at most until the monotonic time `nanoseconds`.
+    void sleep_or_wake_at(std::int64_t nanoseconds) noexcept {
+        std::uint32_t tokens = tokens_.load(relaxed);
+        for (;;) {
+            if (tokens == 0) {
+                if (!futex_wait_until(tokens_, std::uint32_t{0}, nanoseconds)) {
+                    return cancel_sleep();
+                }
+                tokens = tokens_.load(relaxed);
+                // Relaxed: as in sleep().
+            } else if (tokens_.compare_exchange_weak(tokens, tokens - 1, relaxed, relaxed)) {
+                return;
+            }
+        }
+    }
+
     // True if a worker sleeps that no wake has claimed. May be stale when it returns.
     bool has_sleepers() const noexcept { return counts_.load(relaxed) % one_searcher != 0; }
 

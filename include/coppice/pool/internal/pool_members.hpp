@@ -105,6 +105,103 @@ void basic_pool<Queues>::submit(std::size_t home, work_item& item) noexcept {
 }
 
 template <class Queues>
+bool basic_pool<Queues>::submit_without_blocking(std::size_t home, work_item& item) noexcept {
+    basic_pool::shared& s = *shared_;
+    const bool any = home == pool_timer::any_node;
+    if (any && is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        if (!s.queues.try_push(mine.index, &item)) return false;
+        mine.wake_one();
+        return true;
+    }
+    if (!s.entry.enter()) return false;
+    const bool queued =
+        any ? s.queues.try_push_outside(&item) : s.nodes[home]->inbox.try_push(&item);
+    if (queued && any) s.lots.wake_one(0);
+    if (queued && !any) s.lots[home].wake_one();
+    s.entry.leave();
+    return queued;
+}
+
+template <class Queues>
+bool basic_pool<Queues>::begin_timer(pool_timer& timer) noexcept {
+    basic_pool::shared& s = *shared_;
+    if (is_current()) {
+        timer.shard = &s.timers[static_cast<worker*>(current_pool_worker())->index];
+        return true;
+    }
+    if (s.entry.enter()) {  // until the end of arm_timer()
+        timer.shard = &s.timers.outside();
+        return true;
+    }
+    timer.stopped.write(true);
+    caller_runs<work_item>::run(timer);
+    return false;
+}
+
+// Enqueues a timer that has ended, on a worker or inside the gate.
+template <class Queues>
+void basic_pool<Queues>::enqueue_ended(pool_timer& timer) noexcept {
+    basic_pool::shared& s = *shared_;
+    if (is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        mine.enqueue_here(timer);
+        mine.wake_one();
+    } else if (timer.node == pool_timer::any_node) {
+        s.queues.push_outside(&timer);
+        s.lots.wake_one(0);
+    } else {
+        const std::size_t home = timer.node;
+        s.nodes[home]->inbox.push(&timer);
+        s.lots[home].wake_one();
+    }
+}
+
+template <class Queues>
+void basic_pool<Queues>::arm_timer(pool_timer& timer, std::int64_t when,
+                                   std::int64_t now) noexcept {
+    basic_pool::shared& s = *shared_;
+    const bool inside = timer.shard == &s.timers.outside();
+    const auto due = pool_timers::tick_of(when);
+    timer.due = due;
+    const wheel_user user = inside ? wheel_user::other : wheel_user::owner;
+    switch (s.timers.arm(timer, pool_timers::tick_at(now), user)) {
+        case timer_shard::armed::waits:
+            break;  // it may have ended, and be gone
+        case timer_shard::armed::earliest:
+            if (!s.timers.must_wake(due)) break;
+            if (inside) {
+                s.lots.wake_one(0);
+            } else {
+                static_cast<worker*>(current_pool_worker())->wake_one();
+            }
+            break;
+        case timer_shard::armed::ended:
+            enqueue_ended(timer);
+            break;
+    }
+    if (inside) s.entry.leave();
+}
+
+template <class Queues>
+void basic_pool<Queues>::stop_timer(pool_timer& timer) noexcept {
+    basic_pool::shared& s = *shared_;
+    if (is_current()) {
+        const bool mine =
+            timer.shard == &s.timers[static_cast<worker*>(current_pool_worker())->index];
+        if (timer.shard->cancel(timer, mine ? wheel_user::owner : wheel_user::other)) {
+            enqueue_ended(timer);
+        }
+        return;
+    }
+    // The workers of a pool that was told to end stop all timers themselves. While this runs, the
+    // timer's item waits for it, so the pool is there.
+    if (!s.entry.enter()) return;
+    if (timer.shard->cancel(timer, wheel_user::other)) enqueue_ended(timer);
+    s.entry.leave();
+}
+
+template <class Queues>
 void basic_pool<Queues>::request_stop() noexcept {
     shared_->stop();
 }

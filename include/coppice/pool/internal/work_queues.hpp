@@ -4,6 +4,7 @@
 //   Queues(workers)                 makes queues for that many workers
 //   push(worker, item)              by that worker
 //   push_outside(item)              by any thread
+//   try_push, try_push_outside      the same, without blocking or allocating; false: not queued
 //   next(worker)                    by that worker: what it should do next, if anything
 //   steal(worker, victim)           by that worker, from another: an item, none, or lost a race
 //   looks_empty()                   by any thread; one that must not miss an item fences first
@@ -37,6 +38,8 @@ public:
 
     void push(std::size_t, work_item* item) noexcept { queue_.push(item); }
     void push_outside(work_item* item) noexcept { queue_.push(item); }
+    bool try_push(std::size_t, work_item* item) noexcept { return queue_.try_push(item); }
+    bool try_push_outside(work_item* item) noexcept { return queue_.try_push(item); }
     next_work next(std::size_t) noexcept { return {queue_.pop()}; }
     static stolen<work_item> steal(std::size_t, std::size_t) noexcept {
         return {steal_outcome::empty, nullptr};
@@ -79,6 +82,13 @@ public:
         if (!mine_[worker]->deque.push(item)) outside_.push(item);
     }
     void push_outside(work_item* item) noexcept { outside_.push(item); }
+    bool try_push(std::size_t worker, work_item* item) noexcept {
+        if constexpr (requires { Deque::never_blocks; }) {
+            if (mine_[worker]->deque.push(item)) return true;
+        }
+        return outside_.try_push(item);
+    }
+    bool try_push_outside(work_item* item) noexcept { return outside_.try_push(item); }
     next_work next(std::size_t worker) noexcept {
         own& mine = *mine_[worker];
         if (++mine.turns % outside_interval == 0) {

@@ -5,6 +5,9 @@
 // (grab). Before it sleeps, it asks all of them. A request stands until the next fork, which
 // publishes and wakes a sleeper. A worker that finds work while others sleep renews the requests.
 // So no worker sleeps while a forked call waits (PROTOCOL.md).
+//
+// In a pool that uses timers, a worker also looks for timers that are due: between items, before it
+// searches, and when it wakes as it has promised (pool_timers.hpp).
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/asymmetric.hpp>
@@ -13,10 +16,12 @@
 #include <coppice/base/internal/gate.hpp>
 #include <coppice/pool/basic_pool.hpp>
 #include <coppice/pool/internal/parking.hpp>
+#include <coppice/pool/internal/pool_timers.hpp>
 #include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/trace/counter.hpp>
 #include <coppice/trace/event_log.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,6 +45,34 @@ struct found_work {
     work_item* item = nullptr;
     taken_call call;
     explicit operator bool() const noexcept { return item != nullptr || call.call != nullptr; }
+};
+
+// When a busy worker reads the clock, to look for timers that are due. It does so after each item
+// that takes long, and after every sixteenth of those that take about a microsecond.
+class timer_looks {
+public:
+    // Returns true if the worker should look at its own timers now.
+    bool is_time() noexcept { return --left_ == 0; }
+    // Called when it looks. Returns true if it should look at the other wheels too, whose workers
+    // may be busy with long items.
+    bool looked(std::int64_t now) noexcept {
+        interval_ = now - last_ < busy_time ? std::min(2 * interval_, interval_max) : 1;
+        left_ = interval_;
+        last_ = now;
+        if (now - last_at_all_ < all_time) return false;
+        last_at_all_ = now;
+        return true;
+    }
+
+private:
+    static constexpr unsigned interval_max = 16;
+    static constexpr std::int64_t busy_time = 20'000;  // for interval_max items; nanoseconds
+    static constexpr std::int64_t all_time = 131'072;  // two ticks
+
+    unsigned left_ = 1;
+    unsigned interval_ = 1;  // items between two looks
+    std::int64_t last_ = 0;
+    std::int64_t last_at_all_ = 0;
 };
 
 template <class Queues>
@@ -73,6 +106,7 @@ struct alignas(64) basic_pool<Queues>::worker {
     trace::event_log log;
     std::thread thread;
     fork_deque forks;
+    timer_looks looks;  // used by the worker only
 
     std::size_t random_below(std::size_t n) noexcept {
         random ^= random << 13;
@@ -124,6 +158,9 @@ struct alignas(64) basic_pool<Queues>::worker {
     bool run_own() noexcept;
     found_work search() noexcept;
     found_work steal(bool grabs) noexcept;
+    bool serve_timers(std::int64_t now, bool all) noexcept;
+    void look_between_items() noexcept;
+    void enqueue_here(pool_timer& timer) noexcept;
     bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
         return stolen_call(victim, victim.forks.steal(out, number()), grabs);
     }
@@ -157,7 +194,7 @@ template <class Queues>
 struct basic_pool<Queues>::shared final : fork_team {
     // `homes` has the node of each worker, ascending.
     shared(const std::vector<unsigned>& homes, std::size_t trace_events)
-        : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()) {
+        : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()), timers(homes.size()) {
         for (std::size_t n = 0; n != nodes.size(); ++n) {
             for (std::size_t i = 0; i != nodes[n]->count; ++i) {
                 workers.push_back(std::make_unique<worker>(*this, workers.size(), n, trace_events));
@@ -170,6 +207,7 @@ struct basic_pool<Queues>::shared final : fork_team {
     const std::vector<std::unique_ptr<node>> nodes;
     std::vector<std::unique_ptr<worker>> workers;
     parking_lots lots;
+    pool_timers timers;
     gate entry;  // for submissions by other threads; closed by stop()
 
     static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
@@ -189,6 +227,12 @@ struct basic_pool<Queues>::shared final : fork_team {
             if (!each->forks.looks_empty() || !each->forks.looks_done()) return false;
         }
         return true;
+    }
+    // True if timers wait in the wheel of a worker, which asks, or in that of the other threads. A
+    // worker's wheel is empty when it ends, and nothing is armed there later.
+    bool has_timers(std::size_t worker) noexcept {
+        return timers[worker].next() != pool_timers::never ||
+               timers.outside().next() != pool_timers::never;
     }
     // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
     void ask_all() noexcept {
@@ -285,6 +329,7 @@ bool basic_pool<Queues>::worker::help(const fork_slot& awaited, worker& victim,
 template <class Queues>
 found_work basic_pool<Queues>::worker::search() noexcept {
     found_work found;
+    if (owner.timers.are_used()) serve_timers(trace_time(), true);
     for (unsigned round = 0; round != search_rounds; ++round) {
         found.item = next();
         if (found.item == nullptr) found = steal(round + 1 == search_rounds || round == 1);
@@ -297,11 +342,70 @@ found_work basic_pool<Queues>::worker::search() noexcept {
 // Runs what is next in the worker's own queues. Returns false if there is nothing.
 template <class Queues>
 bool basic_pool<Queues>::worker::run_own() noexcept {
+    if (owner.timers.are_used()) [[unlikely]]
+        look_between_items();
     found_work found;
     found.item = next();
     if (!found) return false;
     run(found);
     return true;
+}
+
+// Enqueues the item of a timer that has ended, as submit() does, without waking another worker
+// unless the timer is for another node.
+template <class Queues>
+void basic_pool<Queues>::worker::enqueue_here(pool_timer& timer) noexcept {
+    if (timer.node == pool_timer::any_node || !owner.entry.enter()) {
+        owner.queues.push(index, &timer);
+        return;
+    }
+    // The gate keeps the node's workers from ending.
+    const std::size_t there = timer.node;
+    owner.nodes[there]->inbox.push(&timer);
+    owner.lots[there].wake_one();
+    owner.entry.leave();
+}
+
+// Enqueues the timers that are due; all timers, as stopped, if the pool was told to end. `all`:
+// those of every wheel, not only the worker's own. Returns true if there were some.
+template <class Queues>
+bool basic_pool<Queues>::worker::serve_timers(std::int64_t now, bool all) noexcept {
+    pool_timers& timers = owner.timers;
+    const bool ends = owner.entry.is_closed();
+    const auto tick = pool_timers::tick_at(now);
+    item_chain due;
+    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
+        const auto next = timers[i].next();
+        if (next == pool_timers::never || (!ends && next > tick)) return;
+        const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
+        if (ends) {
+            timers[i].take_all(user, due);
+        } else {
+            timers[i].take_due(tick, user, due);
+        }
+    };
+    serve(index);
+    if (all) {
+        for (std::size_t i = 0; i != timers.count(); ++i) {
+            if (i != index) serve(i);
+        }
+    }
+    if (due.empty()) return false;
+    // The queue of a worker gives the newest item first; so the earliest timer is pushed last.
+    item_chain latest_first;
+    while (work_item* const item = due.pop_front()) latest_first.push_front(item);
+    while (work_item* const item = latest_first.pop_front()) {
+        enqueue_here(*static_cast<pool_timer*>(item));
+    }
+    wake_one();
+    return true;
+}
+
+template <class Queues>
+void basic_pool<Queues>::worker::look_between_items() noexcept {
+    if (!looks.is_time()) return;
+    const std::int64_t now = trace_time();
+    serve_timers(now, looks.looked(now) || owner.entry.is_closed());
 }
 
 // Called by a searcher that found nothing. Returns false if the worker ends.
@@ -315,15 +419,24 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     } else if (owner.entry.is_closed()) {
         lot.cancel_sleep();
         (void)lot.end_search();
+        serve_timers(trace_time(), true);
         // When no other thread is about to submit, an item that is not queued now will never be. A
         // worker that still runs takes care of what it submits itself.
-        if (owner.entry.is_quiet() && owner.looks_idle(home)) return false;
+        if (owner.entry.is_quiet() && owner.looks_idle(home) && !owner.has_timers(index)) {
+            return false;
+        }
         thread_yield();
         lot.begin_search();
     } else {
+        const auto promised = owner.timers.promise();
         parks.add();
         const bool traced = log.enabled() && log.begin(trace_time(), "sleep");
-        lot.sleep();
+        if (promised == pool_timers::never) {
+            lot.sleep();
+        } else {
+            lot.sleep_or_wake_at(pool_timers::nanoseconds_of(promised));
+            owner.timers.take_back(promised);
+        }
         if (traced) log.end(traced, trace_time());
     }
     return true;
@@ -344,7 +457,9 @@ void basic_pool<Queues>::worker::loop() noexcept {
             fork_deque::current() = nullptr;  // thread_local objects are destroyed outside the pool
             return;
         }
-        if (lot.end_search() && !owner.looks_idle(home)) wake_one();
+        if (lot.end_search() && (!owner.looks_idle(home) || owner.timers.are_unwatched())) {
+            wake_one();
+        }
         rouse();
         run(found);
     }

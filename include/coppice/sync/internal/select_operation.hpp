@@ -6,6 +6,7 @@
 #include <coppice/exec/internal/runs_here.hpp>
 #include <coppice/sync/internal/select_branches.hpp>
 #include <coppice/sync/internal/wait_awaiter.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/transfer.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 #include <coppice/token/internal/outcome.hpp>

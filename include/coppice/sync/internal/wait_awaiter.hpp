@@ -16,6 +16,7 @@
 #include <coppice/exec/internal/runs_here.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/sync/internal/wait.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/transfer.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 #include <coppice/token/internal/stop_link.hpp>

@@ -10,6 +10,7 @@
 #include <coppice/exec/completion_signatures.hpp>
 #include <coppice/exec/sender.hpp>
 #include <coppice/task/internal/async_generator_promise.hpp>
+#include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/task_operation.hpp>
 #include <coppice/task/internal/task_root.hpp>
 #include <coppice/task/internal/transfer.hpp>

@@ -1,5 +1,5 @@
-// io/internal/timer_wheel.hpp: compared with an ordered map, and at its limits.
-#include <coppice/io/internal/timer_wheel.hpp>
+// base/internal/timer_wheel.hpp: compared with an ordered map, and at its limits.
+#include <coppice/base/internal/timer_wheel.hpp>
 
 #include "allocations.hpp"
 
@@ -12,8 +12,8 @@
 
 namespace {
 
-using coppice::io::internal::timer_entry;
-using coppice::io::internal::timer_wheel;
+using coppice::internal::timer_entry;
+using coppice::internal::timer_wheel;
 
 struct recorded : timer_entry {
     recorded(std::vector<recorded*>& l) : timer_entry(&record), log(l) {}

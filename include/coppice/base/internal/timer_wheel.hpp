@@ -1,4 +1,4 @@
-// A hierarchical timer wheel: arming and canceling are O(1) for any number of timers.
+// timer_wheel: a hierarchical timer wheel; arming and canceling are O(1) for any number of timers.
 #pragma once
 // Time is counted in ticks. The wheel has seven levels of 64 slots. Level 0 holds timers that are
 // due within 64 ticks; each higher level reaches 64 times as far. An entry sits at the level of the
@@ -9,15 +9,15 @@
 // Source: Varghese and Lauck 1987, in the form that tokio and the Linux kernel use.
 
 #include <coppice/base/internal/check.hpp>
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/version.hpp>
 
 #include <bit>
 #include <cstdint>
 #include <optional>
 
-namespace coppice::io::internal {
+namespace coppice::internal {
 
 // A timer, embedded in the object that waits. Each arming leads to one call of expire(), unless the
 // timer is canceled first. Lifetime: must not be destroyed while armed.
@@ -163,4 +163,4 @@ private:
     std::size_t size_ = 0;
 };
 
-}  // namespace coppice::io::internal
+}  // namespace coppice::internal

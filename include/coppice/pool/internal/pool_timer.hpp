@@ -1,0 +1,36 @@
+// pool_timer: a timer of a pool, embedded in the operation that waits; also the item that ends it.
+#pragma once
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/timer_wheel.hpp>
+#include <coppice/pool/internal/work_item.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coppice::internal {
+
+class timer_shard;
+
+// Numbers, because the model checker's plain<> takes no enumeration.
+struct timer_phase {
+    static constexpr int idle = 0;
+    static constexpr int armed = 1;
+    static constexpr int ended = 2;
+};
+
+// The item runs once, after the timer has ended. Lifetime: until then.
+struct [[gnu::visibility("default")]] pool_timer : timer_entry, work_item {
+    static constexpr std::size_t any_node = ~std::size_t{0};
+
+    explicit pool_timer(void (*function)(work_item*) noexcept, std::size_t home) noexcept
+        : timer_entry(nullptr), work_item(function), node(home) {}
+
+    const std::size_t node;        // whose workers run the item; any_node: any worker
+    timer_shard* shard = nullptr;  // its wheel; set before it can be stopped
+    std::uint64_t due = 0;         // the tick; set before it is armed
+    plain<int> phase{0};           // guarded by the lock of the wheel
+    plain<bool> stopped{false};    // likewise, until the item runs: it was stopped
+};
+
+}  // namespace coppice::internal

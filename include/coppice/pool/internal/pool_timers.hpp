@@ -1,0 +1,261 @@
+// pool_timers: the timers of a pool; each worker has a wheel, and one sleeper watches for all.
+#pragma once
+// A timer is in the wheel of the worker that armed it, or in a wheel for all other threads. Each
+// wheel has a lock that is biased to its worker. So a worker arms and cancels its own timers by
+// plain stores; a stop from another thread, and a worker that finds the owner late, take the lock.
+//
+//   next_    of a wheel: no timer of it is due before this tick. It falls when an earlier timer is
+//            armed, and rises only when the wheel is served; canceling leaves it
+//   watch_   the tick at which a sleeping worker has promised to wake and look; never if there is
+//            no such promise
+//
+// A timer is watched if watch_ is not later than its tick, or a worker is awake and will look
+// before it sleeps. The protocol is that of parking, with a timer as the work:
+//
+//   armer     next_ falls                fence A     if watch_ is later, wakes a worker
+//   sleeper   announces its sleep        fence B     reads all next_; promises the earliest, unless
+//                                                    watch_ is not later
+//   promiser  wakes, takes back watch_   fence C     the last searcher that finds work wakes
+//   another
+//                                                    worker if a timer is unwatched
+//
+// Either-or. Either A comes before B, and the sleeper sees the timer; or the armer sees the sleeper
+// and the promises that are older than its sleep. Either A comes before C, and the promiser sees
+// the timer; or the armer sees that the promise is gone. Either B comes before C, and the promiser
+// sees the sleeper that relied on it; or the sleeper sees that the promise is gone. Model:
+// tests/model/pool_timers_model.cpp.
+//
+// The end of a timer. Its phase is guarded by the lock of its wheel. The thread that moves it to
+// `ended` enqueues the timer, which is an item of the pool; the item completes the operation.
+//
+//   idle -> armed     start
+//   idle -> ended     start: a stop has come before, or the time has; enqueued at once
+//   armed -> ended    a worker that finds it due, or the end of the pool; or a stop request
+//
+// Source: ours.
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/biased_lock.hpp>
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/timer_wheel.hpp>
+#include <coppice/base/intrusive.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/pool/internal/pool_timer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace coppice::internal {
+
+using item_chain = intrusive_queue<work_item, &work_item::next>;
+
+// The thread that uses a wheel: its worker, or another thread.
+enum class wheel_user : bool { other, owner };
+
+// A wheel with its lock. Threads: any; `user` says which. Blocks: for the short lock.
+class alignas(64) timer_shard : immovable {
+public:
+    using tick_type = std::uint64_t;
+    static constexpr tick_type never = ~tick_type{0};
+
+    explicit timer_shard(biased_lock::initially bias) noexcept : lock_(bias) {}
+
+    tick_type next() const noexcept { return next_.load(relaxed); }
+
+    // What became of a timer. `earliest`: it waits, and the caller must see that it is watched.
+    // `ended`: the caller enqueues the timer.
+    enum class armed { waits, earliest, ended };
+    [[nodiscard]] armed arm(pool_timer& timer, tick_type now, wheel_user user) noexcept {
+        const hold held(lock_, user);
+        if (timer.stopped.read() || timer.due <= now) {
+            timer.phase.write(timer_phase::ended);
+            return armed::ended;
+        }
+        timer.phase.write(timer_phase::armed);
+        timer.expire = &expire;
+        if (wheel_.size() == 0) wheel_.advance(now);
+        wheel_.arm(timer, timer.due);
+        if (timer.due >= next_.load(relaxed)) return armed::waits;
+        next_.store(timer.due, relaxed);  // relaxed: fence A orders it
+        return armed::earliest;
+    }
+    // Called for a stop. Returns true if the timer was armed; the caller then enqueues it. A timer
+    // that is not armed yet ends when it is armed.
+    [[nodiscard]] bool cancel(pool_timer& timer, wheel_user user) noexcept {
+        const hold held(lock_, user);
+        if (timer.phase.read() == timer_phase::ended) return false;
+        timer.stopped.write(true);
+        if (timer.phase.read() == timer_phase::idle) return false;
+        wheel_.cancel(timer);
+        timer.phase.write(timer_phase::ended);
+        return true;
+    }
+    // Adds the timers that are due to `out`, about `batch` at most, earliest first.
+    void take_due(tick_type now, wheel_user user, item_chain& out) noexcept {
+        const hold held(lock_, user);
+        std::size_t taken = 0;
+        tick_type next = next_tick();
+        while (next <= now && taken < batch) {
+            const std::size_t before = wheel_.size();
+            wheel_.advance(next);
+            taken += before - wheel_.size();
+            next = next_tick();
+        }
+        next_.store(next, relaxed);  // relaxed: it only rises; a lower value is read as a hint
+        take(out);
+    }
+    // Adds all timers to `out`, as stopped.
+    void take_all(wheel_user user, item_chain& out) noexcept {
+        const hold held(lock_, user);
+        stops_all_ = true;
+        wheel_.expire_all();
+        stops_all_ = false;
+        next_.store(never, relaxed);  // relaxed: as above
+        take(out);
+    }
+
+private:
+    static constexpr std::size_t batch = 256;
+
+    class hold : immovable {
+    public:
+        hold(biased_lock& lock, wheel_user user) noexcept : lock_(lock), user_(user) {
+            if (user == wheel_user::owner) {
+                by_bias_ = lock.enter_as_owner();
+            } else {
+                lock.lock();
+            }
+        }
+        ~hold() {
+            if (user_ == wheel_user::owner) {
+                lock_.leave_as_owner(by_bias_);
+            } else {
+                lock_.unlock();
+            }
+        }
+
+    private:
+        biased_lock& lock_;
+        const wheel_user user_;
+        bool by_bias_ = false;
+    };
+
+    tick_type next_tick() const noexcept { return wheel_.next_tick().value_or(never); }
+    void take(item_chain& out) noexcept { out.append(static_cast<item_chain&&>(ended_)); }
+    // Called by the wheel.
+    static void expire(timer_entry* entry) noexcept {
+        pool_timer& timer = *static_cast<pool_timer*>(entry);
+        timer.shard->end(timer);
+    }
+    void end(pool_timer& timer) noexcept {
+        if (stops_all_) {
+            timer.stopped.write(true);
+        } else if (timer.due > wheel_.now()) {  // farther away than the wheel reaches
+            wheel_.arm(timer, timer.due);
+            return;
+        }
+        timer.phase.write(timer_phase::ended);
+        ended_.push_back(&timer);
+    }
+
+    atomic<tick_type> next_{never};  // see above; written under the lock, read by all workers
+    biased_lock lock_;
+    bool stops_all_ = false;  // guarded by the lock, as all below
+    item_chain ended_;
+    timer_wheel wheel_;
+};
+
+// Threads: any, for every member.
+class pool_timers : immovable {
+public:
+    using tick_type = timer_shard::tick_type;
+    static constexpr tick_type never = timer_shard::never;
+    static constexpr unsigned tick_bits = 16;  // a tick has 65,536 ns
+
+    // Rounds up: a timer is not early.
+    static tick_type tick_of(std::int64_t nanoseconds) noexcept {
+        if (nanoseconds <= 0) return 0;
+        return ((static_cast<tick_type>(nanoseconds) - 1) >> tick_bits) + 1;
+    }
+    // Rounds down: a tick that has come.
+    static tick_type tick_at(std::int64_t now) noexcept {
+        return static_cast<tick_type>(now) >> tick_bits;
+    }
+    static std::int64_t nanoseconds_of(tick_type tick) noexcept {
+        return static_cast<std::int64_t>(tick << tick_bits);
+    }
+
+    explicit pool_timers(std::size_t workers) : count_(workers + 1) {
+        for (std::size_t i = 0; i != workers; ++i) {
+            shards_.push_back(std::make_unique<timer_shard>(biased_lock::initially::biased));
+        }
+        shards_.push_back(std::make_unique<timer_shard>(biased_lock::initially::shared));
+    }
+
+    // The wheels: 0 to count() - 2 belong to the workers, the last one to the other threads.
+    std::size_t count() const noexcept { return count_; }
+    timer_shard& operator[](std::size_t i) noexcept { return *shards_[i]; }
+    timer_shard& outside() noexcept { return *shards_[count_ - 1]; }
+
+    // Returns true once a timer has waited in this pool, and then always. A worker that must not
+    // miss it fences first.
+    bool are_used() const noexcept { return used_.load(relaxed); }
+
+    // Arms the timer in the wheel that it names. If it returns `earliest`, the caller wakes a
+    // worker if must_wake().
+    [[nodiscard]] timer_shard::armed arm(pool_timer& timer, tick_type now,
+                                         wheel_user user) noexcept {
+        // relaxed: fence A orders it
+        if (!used_.load(relaxed)) used_.store(true, relaxed);
+        return timer.shard->arm(timer, now, user);
+    }
+    // Called by the armer of the earliest timer, which is due at `tick`. Returns true if no sleeper
+    // has promised to look by then.
+    [[nodiscard]] bool must_wake(tick_type tick) const noexcept {
+        fence(seq_cst);  // edge pool_timers.watch (seq_cst): fence A
+        return tick < watch_.load(relaxed);
+    }
+    // Called by a searcher that has found work, after fence B of the last searcher. Returns true if
+    // no sleeper has promised to look at the earliest timer in time.
+    bool are_unwatched() const noexcept { return are_used() && earliest() < watch_.load(relaxed); }
+
+    // Called by a worker that has announced its sleep, after fence B. Returns the tick at which it
+    // must wake and call take_back(); never if it need not.
+    [[nodiscard]] tick_type promise() noexcept {
+        if (!are_used()) return never;
+        const tick_type mine = earliest();
+        tick_type promised = watch_.load(relaxed);
+        do {
+            if (mine >= promised) return never;
+        } while (!watch_.compare_exchange_weak(promised, mine, relaxed, relaxed));
+        return mine;
+    }
+    // Called by a worker that has promised, when it is awake.
+    void take_back(tick_type promised) noexcept {
+        // Fails if another sleeper has promised an earlier look. relaxed: fence C orders it.
+        if (!planted("pool_timers.keep_promise")) {
+            watch_.compare_exchange_strong(promised, never, relaxed, relaxed);
+        }
+        fence(seq_cst);  // edge pool_timers.watch (seq_cst): fence C
+    }
+
+    // Returns a tick before which no timer is due.
+    tick_type earliest() const noexcept {
+        tick_type found = never;
+        for (const auto& each : shards_) {
+            const tick_type next = each->next();
+            if (next < found) found = next;
+        }
+        return found;
+    }
+
+private:
+    const std::size_t count_;
+    std::vector<std::unique_ptr<timer_shard>> shards_;
+    alignas(64) atomic<bool> used_{false};        // set once; read by all workers
+    alignas(64) atomic<tick_type> watch_{never};  // see above; changed by sleepers
+};
+
+}  // namespace coppice::internal
