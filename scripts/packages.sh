@@ -24,7 +24,8 @@ packages_of() {
         # postgresql-15 makes a cluster and starts it; the tests have one of their own.
         postgresql) echo libpq-dev postgresql-15 ;;
         # Not nginx-light: installing it starts a web server. See scripts/nginx.sh for the tests'.
-        bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libboost-fiber1.81-dev libconcurrentqueue-dev libasio-dev \
+        bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libboost-fiber1.81-dev \
+            libconcurrentqueue-dev libasio-dev \
             wrk python3 python3-pygal ;;
         docs) echo doxygen mkdocs ;;
         # Half a gigabyte, so no part of test: without it the tests of the live page are skipped.

@@ -14,7 +14,9 @@ using namespace coppice::test;
 // Each object is made to let nobody through, and then to let one through.
 class every_operation_of_sync : public testing::Test {
 protected:
-    void check(waiting_operation op) { on_loop{loop}(stop_in_every_way(loop, std::move(op), true)); }
+    void check(waiting_operation op) {
+        on_loop{loop}(stop_in_every_way(loop, std::move(op), true));
+    }
     io::context loop;
 };
 

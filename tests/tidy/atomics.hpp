@@ -344,7 +344,7 @@ inline constexpr unmodelled edges_without_model[] = {
     {"context.guard",
      "a count whose last decrement is seen by an acquire: the shape of seam.message"},
     {"contract.owner", "the last of several decrements deletes: the shape of seam.message"},
-    {"stop.delivered",
+    {"process_timer.delivered",
      "a flag that is taken back after the stop is shown: the shape of seam.message"},
     {"signals.list", "a list that only grows, published and read: the shape of seam.message"},
     {"signals.come", "a bit that is set and taken away: the shape of seam.message"},

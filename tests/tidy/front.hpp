@@ -92,6 +92,7 @@ inline constexpr seam seams[] = {
     {"sync", "task/internal/suspension.hpp", "an await that may not suspend, as tasks do it"},
     {"sync", "task/internal/transfer.hpp", "resumes tasks with bounded stack, as tasks do"},
     {"sync", "token/internal/await_operation.hpp", "select takes operations apart"},
+    {"sync", "token/internal/code_of.hpp", "one code for each kind of exception"},
     {"sync", "token/internal/completion_env.hpp", "what a waiter tells its operation"},
     {"sync", "token/internal/inline_start.hpp", "completions that must not recurse"},
     {"sync", "token/internal/outcome.hpp", "one way to throw an error code"},

@@ -13,7 +13,8 @@ namespace tidy {
 
 // Objects of exec that are no algorithms.
 inline constexpr const char* not_operations[] = {
-    "as_awaitable", "connect", "forwarding_query", "record_outstanding", "now", "start"};
+    "as_awaitable", "connect", "forwarding_query", "record_outstanding", "now",
+    "runs_here",    "start"};
 // Functions that operations are made of.
 inline constexpr const char* parts_of_operations[] = {"affine", "get_return_object", "initiate",
                                                       "perform", "wrap"};

@@ -1,18 +1,18 @@
 // process_timer: one thread of the process that calls functions at their time; for deadlines.
 #pragma once
-// The first arm() starts the thread; a program that never arms a node pays nothing. The thread keeps
-// the armed nodes in a pairing heap and sleeps until the earliest is due. It calls the functions
-// itself, one after the other, with all signals blocked.
+// The first arm() starts the thread; a program that never arms a node pays nothing. The thread
+// keeps the armed nodes in a pairing heap and sleeps until the earliest is due. It calls the
+// functions itself, one after the other, with all signals blocked.
 //
 // A node that is disarmed while its function runs: disarm() waits until the function has returned.
 // On the timer's own thread, inside the function, it does not wait.
 //
 // End of the process: exit() runs a handler that lets the current function finish, ends the thread,
-// and joins it. Nodes that are armed then, or later, are never called. The first arm() registers the
-// handler. Static objects constructed later are destroyed before it runs, with the timer; all others
-// after it, without the timer. If a function calls exit(), the thread is not joined. quick_exit()
-// and _exit() end the thread like any other. A child of fork() has no timer thread; its next arm()
-// starts one, which then also calls inherited nodes.
+// and joins it. Nodes that are armed then, or later, are never called. The first arm() registers
+// the handler. Static objects constructed later are destroyed before it runs, with the timer; all
+// others after it, without the timer. If a function calls exit(), the thread is not joined.
+// quick_exit() and _exit() end the thread like any other. A child of fork() has no timer thread;
+// its next arm() starts one, which then also calls inherited nodes.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>

@@ -33,14 +33,13 @@ namespace coppice::io {
 
 class context;
 class simulation;
-// A timer of a loop, embedded in the object that waits.
-using timer_entry = coppice::internal::timer_entry;
 
 }  // namespace coppice::io
 
 namespace coppice::io::internal {
 
 class loop_scheduler;
+using coppice::internal::timer_entry;
 using coppice::internal::timer_wheel;
 
 // Threads: any, for post(), drive(), adopt(), close(), now(), and the start of requests. Everything

@@ -8,6 +8,7 @@
 #include <coppice/sync/internal/wait_initiation.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/token/completion.hpp>
+#include <coppice/token/internal/code_of.hpp>
 #include <coppice/token/internal/completion_env.hpp>
 
 #include <exception>
@@ -48,19 +49,6 @@ execution::task<T&, Env> get_once(once_state<T>& state, F make) {
     }
     run.publish();
     co_return state.value.get();
-}
-
-// The error code that stands for an exception, for tokens that know only codes.
-inline std::error_code code_of(const std::exception_ptr& error) noexcept {
-    try {
-        std::rethrow_exception(error);
-    } catch (const std::system_error& e) {
-        return e.code();
-    } catch (const std::bad_alloc&) {
-        return std::make_error_code(std::errc::not_enough_memory);
-    } catch (...) {
-        return std::make_error_code(std::errc::state_not_recoverable);
-    }
 }
 
 // A get() that completes a token. Its task has no scheduler: it goes on where it is resumed.

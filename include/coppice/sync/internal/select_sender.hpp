@@ -59,7 +59,7 @@ private:
 template <class... Results>
 struct pack_results {
     using result = std::variant<typename Results::result...>;
-    using errors = execution::signatures_union_t<typename Results::errors...>;
+    using errors = execution::internal::signatures_union_t<typename Results::errors...>;
     static constexpr bool may_stop = (Results::may_stop || ...);
 };
 
@@ -73,7 +73,7 @@ struct select_pack {
     // The signatures of the branches that are other senders; or an error.
     template <class... Env>
     using child_signatures =
-        execution::signatures_union_t<typename select_operand<Ops>::template signatures<Env...>...>;
+        execution::internal::signatures_union_t<typename select_operand<Ops>::template signatures<Env...>...>;
     template <class... Env>
     using results = pack_results<typename select_operand<Ops>::template results<Env...>...>;
 
@@ -150,11 +150,11 @@ struct select_vector {
 
 // Adds to the results what the select itself may end with.
 template <class Results, bool may_stop>
-using select_signatures = execution::signatures_union_t<
+using select_signatures = execution::internal::signatures_union_t<
     execution::completion_signatures<execution::set_value_t(typename Results::result),
                                      execution::set_error_t(std::error_code)>,
     typename Results::errors,
-    execution::exception_signature<!std::is_nothrow_move_constructible_v<typename Results::result>>,
+    execution::internal::exception_signature<!std::is_nothrow_move_constructible_v<typename Results::result>>,
     std::conditional_t<may_stop || Results::may_stop,
                        execution::completion_signatures<execution::set_stopped_t()>,
                        execution::completion_signatures<>>>;
@@ -172,7 +172,7 @@ public:
     template <class Self, class... Env>
     static consteval auto get_completion_signatures() noexcept {
         if constexpr (Operands::joins && sizeof...(Env) == 0) {
-            return execution::dependent_signatures();
+            return execution::internal::dependent_signatures();
         } else {
             using children = typename Operands::template child_signatures<Env...>;
             if constexpr (execution::is_completion_signatures<children>) {

@@ -4,26 +4,13 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/task/internal/async_generator_next.hpp>
 #include <coppice/token/completion.hpp>
+#include <coppice/token/internal/code_of.hpp>
 
 #include <exception>
-#include <new>
 #include <system_error>
 #include <type_traits>
 
 namespace coppice::internal {
-
-// Returns the code that stands for an exception where only a code can be passed.
-[[gnu::cold]] inline std::error_code code_of(const std::exception_ptr& exception) noexcept {
-    try {
-        std::rethrow_exception(exception);
-    } catch (const std::system_error& e) {
-        return e.code();
-    } catch (const std::bad_alloc&) {
-        return std::make_error_code(std::errc::not_enough_memory);
-    } catch (...) {
-        return std::make_error_code(std::errc::state_not_recoverable);
-    }
-}
 
 // The initiation. Movable until it is called.
 template <class T, class Env>

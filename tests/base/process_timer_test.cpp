@@ -1,0 +1,108 @@
+// The timer of the process: calls a node at its time, once, unless it is disarmed.
+#include <coppice/base/internal/process_timer.hpp>
+
+#include <coppice/base/clock.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace coppice::internal;
+using namespace std::chrono_literals;
+
+std::int64_t in(std::chrono::nanoseconds time) {
+    return (coppice::monotonic_clock().now().time_since_epoch() + time).count();
+}
+
+// Counts its calls, and notes their order.
+struct counted_node : process_timer_node {
+    counted_node() noexcept : process_timer_node(&called) {}
+    ~counted_node() { retire(); }
+    static void called(process_timer_node& node) noexcept {
+        static_cast<counted_node&>(node).calls.fetch_add(1, release);
+    }
+    int count() const noexcept { return calls.load(acquire); }
+    atomic<int> calls{0};
+};
+void wait_until_called(const process_timer_node& node) {
+    while (node.pending()) std::this_thread::sleep_for(100us);
+}
+
+TEST(process_timer, calls_a_node_once_when_its_time_has_come) {
+    counted_node node;
+    EXPECT_FALSE(node.pending());
+    const std::int64_t due = in(1ms);
+    node.arm(due);
+    wait_until_called(node);
+    EXPECT_GE(in(0ns), due);
+    EXPECT_EQ(node.count(), 1);
+}
+
+TEST(process_timer, does_not_call_a_node_that_was_disarmed) {
+    counted_node disarmed;
+    counted_node later;
+    disarmed.arm(in(1h));
+    later.arm(in(1ms));
+    disarmed.disarm();
+    EXPECT_FALSE(disarmed.pending());
+    wait_until_called(later);
+    EXPECT_EQ(disarmed.count(), 0);
+    EXPECT_EQ(later.count(), 1);
+}
+
+TEST(process_timer, forgets_the_time_that_an_armed_node_was_given_before) {
+    counted_node node;
+    node.arm(in(1h));
+    node.arm(in(-1h));
+    wait_until_called(node);
+    EXPECT_EQ(node.count(), 1);
+}
+
+TEST(process_timer, calls_a_thousand_nodes_that_are_armed_in_any_order) {
+    std::vector<counted_node> nodes(1000);
+    for (std::size_t i = 0; i != nodes.size(); ++i)
+        nodes[i].arm(in(std::chrono::microseconds(i * 7919 % 1000)));
+    for (const counted_node& node : nodes) wait_until_called(node);
+    for (const counted_node& node : nodes) EXPECT_EQ(node.count(), 1);
+}
+
+// A node that arms itself again, or ends itself, inside its function.
+struct repeated_node : process_timer_node {
+    repeated_node() noexcept : process_timer_node(&called) {}
+    static void called(process_timer_node& node) noexcept {
+        repeated_node& self = static_cast<repeated_node&>(node);
+        if (++self.calls != 3) self.arm(in(0ns));
+    }
+    int calls = 0;  // used by the timer's thread until the node is not pending
+};
+TEST(process_timer, calls_a_node_again_that_arms_itself_in_its_function) {
+    repeated_node node;
+    node.arm(in(0ns));
+    wait_until_called(node);
+    EXPECT_EQ(node.calls, 3);
+    node.retire();
+}
+
+struct deleted_node : process_timer_node {
+    explicit deleted_node(atomic<bool>& g) noexcept : process_timer_node(&called), gone(g) {}
+    static void called(process_timer_node& node) noexcept {
+        deleted_node& self = static_cast<deleted_node&>(node);
+        atomic<bool>& gone = self.gone;
+        self.retire();
+        delete &self;
+        gone.store(true, release);
+    }
+    atomic<bool>& gone;
+};
+TEST(process_timer, lets_a_node_end_itself_in_its_function) {
+    atomic<bool> gone{false};
+    (new deleted_node(gone))->arm(in(0ns));
+    while (!gone.load(acquire)) std::this_thread::sleep_for(100us);
+}
+
+}  // namespace
