@@ -5,22 +5,18 @@
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
 
-#include "allocations.hpp"
-#include "channel_operation.hpp"
 #include "detached.hpp"
-#include "head_of_queue.hpp"
-#include "small_stack.hpp"
+#include "select_of.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace {
 
@@ -39,14 +35,6 @@ static_assert(std::is_same_v<ex::completion_signatures_of_t<receive_or_send, ex:
                              ex::completion_signatures<ex::set_value_t(std::variant<item, nothing>),
                                                        ex::set_error_t(std::error_code)>>);
 static_assert(ex::sends_stopped<receive_or_send, ex::prop<get_stop_token_t, inplace_stop_token>>);
-
-// Starts a select of channels of ints that send or receive.
-template <class... Ops>
-auto select_of(Ops... ops) {
-    return operation_of<std::variant<
-        typename internal::select_operand<Ops>::template results<ex::env<>>::result...>>(
-        coppice::select(std::move(ops)...));
-}
 
 TEST(select, takes_the_branch_that_is_ready_and_leaves_the_others) {
     channel<int> a(1);
@@ -285,40 +273,6 @@ TEST(select, a_branch_with_an_error_code_stores_its_error_there) {
     EXPECT_EQ(ec, std::errc::broken_pipe);
 }
 
-TEST(select, a_ready_select_does_not_suspend_its_task_and_allocates_nothing) {
-    channel<int> a(1);
-    channel<int> b(1);
-    int sum = 0;
-    auto run = [](channel<int>& x, channel<int>& y, int& total) -> task<std::size_t> {
-        const allocation_count count;
-        for (int i = 0; i != 1000; ++i) {
-            EXPECT_TRUE((i % 2 == 0 ? x : y).try_send(1));
-            const auto got = co_await coppice::select(x.receive(), y.receive());
-            total += *(got.index() == 0 ? std::get<0>(got) : std::get<1>(got));
-        }
-        co_return count.so_far();
-    };
-    EXPECT_EQ(std::get<0>(*sync_wait(run(a, b, sum))), 0u);
-    EXPECT_EQ(sum, 1000);
-}
-
-TEST(select, that_waits_allocates_nothing) {
-    channel<int> a(0);
-    channel<int> b(0);
-    const allocation_count count;
-    for (int i = 0; i != 100; ++i) {
-        auto s = select_of(a.receive(), b.receive(), a.send(1));
-        s.start();
-        if (i % 3 == 0) {
-            s.stop();
-        } else {
-            EXPECT_TRUE((i % 3 == 1 ? a : b).try_send(1));
-        }
-        EXPECT_FALSE(s.pending());
-    }
-    EXPECT_EQ(count.so_far(), 0u);
-}
-
 TEST(select, the_choice_among_ready_branches_is_fair) {
     std::array<channel<int>, 4> c{channel<int>(1), channel<int>(1), channel<int>(1),
                                   channel<int>(1)};
@@ -332,54 +286,6 @@ TEST(select, the_choice_among_ready_branches_is_fair) {
     for (const int times : chosen) EXPECT_TRUE(times > 2000 && times < 3000) << times;
 }
 
-TEST(select, a_million_hand_overs_use_constant_stack) {
-    on_a_stack_of(std::size_t{64} * 1024, [] {
-        channel<int> there(0);
-        channel<int> back(0);
-        channel<int> never(0);
-        int sum = 0;
-        auto echo = [](channel<int>& in, channel<int>& out, channel<int>& no) -> detached {
-            for (;;) {
-                auto got = co_await coppice::select(no.receive(), in.receive());
-                if (!std::get<1>(got)) break;
-                co_await coppice::select(no.receive(), out.send(*std::get<1>(got)));
-            }
-        };
-        auto ask = [](channel<int>& out, channel<int>& in, channel<int>& no,
-                      int& total) -> detached {
-            for (int i = 0; i != 250'000; ++i) {
-                co_await coppice::select(out.send(1), no.receive());
-                auto got = co_await coppice::select(in.receive(), no.receive());
-                total += *std::get<0>(got);
-            }
-            out.close();
-        };
-        echo(there, back, never);
-        ask(there, back, never, sum);
-        EXPECT_EQ(sum, 250'000);
-    });
-}
-
-TEST(select, a_chain_of_selects_that_let_each_other_go_uses_constant_stack) {
-    on_a_stack_of(std::size_t{64} * 1024, [] {
-        constexpr std::size_t links = 5000;
-        std::vector<std::unique_ptr<head_of_queue>> heads;
-        for (std::size_t i = 0; i != links; ++i) heads.push_back(std::make_unique<head_of_queue>());
-        channel<int> go(1);
-        std::size_t ended = 0;
-        auto link = [](auto first, auto second, std::size_t& count) -> detached {
-            co_await coppice::select(std::move(first), std::move(second));
-            ++count;
-        };
-        link(go.receive(), heads[0]->wait(), ended);
-        for (std::size_t i = 1; i != links; ++i)
-            link(heads[i - 1]->wait(), heads[i]->wait(), ended);
-        EXPECT_EQ(ended, 0u);
-        EXPECT_TRUE(go.try_send(1));
-        EXPECT_EQ(ended, links);
-    });
-}
-
 TEST(select, the_waiter_that_was_granted_may_destroy_the_objects) {
     auto* a = new channel<int>(0);
     auto* b = new channel<int>(0);
@@ -391,160 +297,6 @@ TEST(select, the_waiter_that_was_granted_may_destroy_the_objects) {
     };
     run(a, b);
     EXPECT_TRUE(a->try_send(1));
-}
-
-TEST(select, works_with_every_kind_of_channel) {
-    spsc_channel<int> pair(1);
-    unbounded_channel<int> endless;
-    oneshot<int> once;
-    watch<int> latest(0);
-    broadcast_channel<int> all(2);
-    auto subscriber = all.subscribe();
-    auto start = [&] {
-        return select_of(pair.receive(), endless.receive(), once.receive(),
-                         latest.changed(latest.version()), subscriber.receive());
-    };
-    for (std::size_t i = 0; i != 5; ++i) {
-        auto s = start();
-        s.start();
-        EXPECT_TRUE(s.pending());
-        switch (i) {
-            case 0:
-                EXPECT_TRUE(pair.try_send(1));
-                break;
-            case 1:
-                EXPECT_TRUE(endless.send(1));
-                break;
-            case 2:
-                EXPECT_TRUE(all.send(1));
-                break;
-            case 3:
-                latest.set(1);
-                break;
-            default:
-                EXPECT_TRUE(once.send(1));
-                break;
-        }
-        ASSERT_EQ(s.how(), channel_end::value);
-        EXPECT_EQ(s.value().index(), (std::array{0u, 1u, 4u, 3u, 2u}[i]));
-    }
-}
-
-TEST(select, a_bounded_queue_gives_a_branch_what_it_gives_an_await) {
-    bounded_queue<int> q(1);
-    channel<int> never(0);
-    auto push = select_of(q.async_push(1), never.receive());
-    push.start();
-    EXPECT_TRUE(std::get<0>(push.value()));
-    auto pop = select_of(never.receive(), q.async_pop());
-    pop.start();
-    EXPECT_EQ(std::get<1>(pop.value()), 1);
-    auto closed = select_of(q.async_pop(), never.receive());
-    closed.start();
-    q.close();
-    EXPECT_EQ(std::get<0>(closed.value()), std::nullopt);
-}
-
-TEST(select, every_operation_of_this_room_without_an_effect_is_a_branch_of_its_own_kind) {
-    async_shared_mutex m;
-    async_semaphore s(1);
-    async_event e;
-    async_auto_event a;
-    async_latch l(1);
-    async_barrier b(1);
-    auto is_native = [](auto op) { return !internal::select_operand<decltype(op)>::is_sender; };
-    EXPECT_TRUE(is_native(m.lock()) && is_native(m.lock_shared()) && is_native(s.acquire()) &&
-                is_native(e.wait()) && is_native(a.wait()) && is_native(l.wait()));
-    EXPECT_FALSE(is_native(l.arrive_and_wait()));
-    EXPECT_FALSE(is_native(b.arrive_and_wait()));
-}
-
-TEST(select, a_semaphore_serves_the_waiters_behind_a_large_request_that_left) {
-    async_semaphore s(1);
-    async_event e;
-    auto large = select_of(s.acquire(2), e.wait());
-    auto small = operation_of<async_semaphore::permit>(s.acquire(1));
-    large.start();
-    small.start();
-    EXPECT_TRUE(small.pending());
-    e.set();
-    EXPECT_EQ(large.value().index(), 1u);
-    EXPECT_EQ(small.how(), channel_end::value);
-}
-
-// select_range
-
-TEST(select_range, tells_the_place_of_the_branch_that_was_taken) {
-    std::vector<std::unique_ptr<channel<int>>> channels;
-    for (int i = 0; i != 64; ++i) channels.push_back(std::make_unique<channel<int>>(1));
-    auto receive_all = [&] {
-        std::vector<decltype(channels[0]->receive())> ops;
-        for (auto& c : channels) ops.push_back(c->receive());
-        return select_range(std::move(ops));
-    };
-    for (std::size_t i = 0; i != 64; ++i) {
-        auto s = operation_of<std::pair<std::size_t, item>>(receive_all());
-        const bool is_ready = i % 2 == 0;
-        EXPECT_EQ(is_ready && channels[i]->try_send(int(i)), is_ready);
-        s.start();
-        EXPECT_EQ(is_ready || channels[i]->try_send(int(i)), true);
-        ASSERT_EQ(s.how(), channel_end::value);
-        EXPECT_EQ(s.value(), std::pair(i, item(int(i))));
-    }
-    for (auto& c : channels) EXPECT_EQ(c->size(), 0u);
-}
-
-TEST(select_range, of_branches_without_a_result_gives_a_monostate) {
-    channel<int> a(1);
-    std::vector<decltype(a.send(1))> ops;
-    ops.push_back(a.send(1));
-    const auto got = sync_wait(select_range(std::move(ops)));
-    EXPECT_EQ(std::get<0>(*got), (std::pair<std::size_t, nothing>(0, nothing())));
-    EXPECT_EQ(a.try_receive(), 1);
-}
-
-TEST(select_range, of_nothing_is_an_invalid_argument) {
-    using op = decltype(std::declval<channel<int>&>().receive());
-    auto s = operation_of<std::pair<std::size_t, item>>(select_range(std::vector<op>()));
-    s.start();
-    EXPECT_EQ(s.how(), channel_end::error);
-    EXPECT_EQ(s.error(), std::errc::invalid_argument);
-    auto run = []() -> task<bool> {
-        try {
-            co_await select_range(std::vector<op>());
-        } catch (const std::system_error& error) {
-            co_return error.code() == std::errc::invalid_argument;
-        }
-        co_return false;
-    };
-    EXPECT_EQ(sync_wait(run()), std::tuple(true));
-}
-
-TEST(select_range, allocates_its_branches_once) {
-    channel<int> a(1);
-    channel<int> b(1);
-    std::vector<decltype(a.receive())> ops;
-    ops.push_back(a.receive());
-    ops.push_back(b.receive());
-    const allocation_count count;
-    {
-        auto s = operation_of<std::pair<std::size_t, item>>(select_range(std::move(ops)));
-        s.start();
-        EXPECT_TRUE(b.try_send(1));
-        EXPECT_EQ(s.value().first, 1u);
-    }
-    EXPECT_EQ(count.so_far(), 1u);
-}
-
-TEST(select_range, of_one_object_many_times_takes_it_once) {
-    channel<int> a(0);
-    std::vector<decltype(a.receive())> ops;
-    for (int i = 0; i != 10; ++i) ops.push_back(a.receive());
-    auto s = operation_of<std::pair<std::size_t, item>>(select_range(std::move(ops)));
-    s.start();
-    EXPECT_TRUE(a.try_send(1));
-    EXPECT_EQ(s.value().second, 1);
-    EXPECT_FALSE(a.try_send(2));
 }
 
 }  // namespace
