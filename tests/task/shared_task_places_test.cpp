@@ -160,23 +160,28 @@ TEST(shared_task, many_threads_await_it_and_some_are_stopped) {
     }
 }
 
-// No thread waits for the end of work whose last copy went. What it refers to outlives the pool,
-// which runs it to its end.
-TEST(shared_task, the_last_of_many_threads_stops_it) {
+struct begun_and_ended {
     coppice::internal::atomic<int> begun{0};
     coppice::internal::atomic<int> ended{0};
+};
+shared_task<int> endless(coppice::thread_pool& pool, begun_and_ended& count) {
+    count.begun.fetch_add(1, coppice::internal::relaxed);
+    const coppice::scope_exit leave(
+        [&count] { count.ended.fetch_add(1, coppice::internal::relaxed); });
+    for (;;) co_await (ex::schedule(pool.get_scheduler()) | ex::then([] {}));
+}
+
+// No thread waits for the end of work whose last copy went. What it refers to is the pool, which
+// runs it to its end, and the counts, which outlive the pool. The work is no lambda with captures,
+// because those would have to outlive the pool too.
+TEST(shared_task, the_last_of_many_threads_stops_it) {
+    begun_and_ended count;
     {
         coppice::thread_pool pool(2);
-        const auto forever = [&]() -> shared_task<int> {
-            begun.fetch_add(1, coppice::internal::relaxed);
-            const coppice::scope_exit leave(
-                [&] { ended.fetch_add(1, coppice::internal::relaxed); });
-            for (;;) co_await (ex::schedule(pool.get_scheduler()) | ex::then([] {}));
-        };
         const auto waits = [](shared_task<int> s) -> task<> { co_await s; };
         for (int round = 0; round != 50; ++round) {
             coppice::inplace_stop_source source;
-            const auto s = forever();
+            const auto s = endless(pool, count);
             std::thread stopper([&] {
                 for (int i = 0; i != round % 10; ++i) std::this_thread::yield();
                 source.request_stop();
@@ -189,7 +194,8 @@ TEST(shared_task, the_last_of_many_threads_stops_it) {
             EXPECT_FALSE(result.has_value());
         }
     }
-    EXPECT_EQ(begun.load(coppice::internal::relaxed), ended.load(coppice::internal::relaxed));
+    EXPECT_EQ(count.begun.load(coppice::internal::relaxed),
+              count.ended.load(coppice::internal::relaxed));
 }
 
 }  // namespace
