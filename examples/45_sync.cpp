@@ -60,9 +60,12 @@ task<int> consume(channel<int>& from) {
 task<std::string> next(channel<int>& orders, channel<std::string>& news, io::timer& timer) {
     auto got = co_await select(orders.receive(), news.receive(), timer.wait_for(500ms));
     switch (got.index()) {
-        case 0: co_return "order " + std::to_string(*std::get<0>(got));
-        case 1: co_return "news: " + *std::get<1>(std::move(got));
-        default: co_return "silence";
+        case 0:
+            co_return "order " + std::to_string(*std::get<0>(got));
+        case 1:
+            co_return "news: " + *std::get<1>(std::move(got));
+        default:
+            co_return "silence";
     }
 }
 // [/select]

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -30,7 +29,7 @@ struct counted_node : process_timer_node {
     atomic<int> calls{0};
 };
 void wait_until_called(const process_timer_node& node) {
-    while (node.pending()) std::this_thread::sleep_for(100us);
+    while (node.pending()) thread_yield();
 }
 
 TEST(process_timer, calls_a_node_once_when_its_time_has_come) {
@@ -102,7 +101,7 @@ struct deleted_node : process_timer_node {
 TEST(process_timer, lets_a_node_end_itself_in_its_function) {
     atomic<bool> gone{false};
     (new deleted_node(gone))->arm(in(0ns));
-    while (!gone.load(acquire)) std::this_thread::sleep_for(100us);
+    while (!gone.load(acquire)) thread_yield();
 }
 
 }  // namespace

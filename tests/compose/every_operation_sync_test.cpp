@@ -153,7 +153,8 @@ TEST_F(every_operation_of_sync, channels) {
             co_return;
         }));
     spsc_channel<int> crowded(1);
-    while (crowded.try_send(1)) {}
+    while (crowded.try_send(1)) {
+    }
     check(waits(
         "spsc_channel::send", [&] { return crowded.send(2); },
         [&]() -> task<> {
@@ -196,9 +197,8 @@ TEST_F(every_operation_of_sync, one_and_all) {
 }
 
 TEST_F(every_operation_of_sync, queues_of_the_standard) {
-    const auto closed_is_broken = ex::let_error([](auto) noexcept {
-        return ex::just_error(std::make_error_code(std::errc::broken_pipe));
-    });
+    const auto closed_is_broken = ex::let_error(
+        [](auto) noexcept { return ex::just_error(std::make_error_code(std::errc::broken_pipe)); });
     bounded_queue<int> full(1);
     full.push(1);
     check(waits(

@@ -2,8 +2,8 @@
 #pragma once
 // The timer of the process (base/internal/process_timer.hpp) delivers all deadlines: it requests
 // the stops on its own thread, so callbacks run there, one deadline after the other, with all
-// signals blocked. The first request_stop_after() starts that thread; a program that never calls it pays
-// nothing.
+// signals blocked. The first request_stop_after() starts that thread; a program that never calls it
+// pays nothing.
 //
 // End of a state: its deadline is withdrawn first. If the timer's thread is delivering it at that
 // moment, the end waits until that request has returned. (The request is refused; or it is what

@@ -27,8 +27,9 @@ using any_operation_storage = any_storage<any_operation_size>;
 template <class Sndr, class Rcvr>
 class any_connected final : public any_operation_base {
 public:
-    any_connected(Sndr&& sndr, Rcvr rcvr) noexcept(
-        noexcept(execution::connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr))))
+    any_connected(Sndr&& sndr,
+                  Rcvr rcvr) noexcept(noexcept(execution::connect(static_cast<Sndr&&>(sndr),
+                                                                  static_cast<Rcvr&&>(rcvr))))
         : operation_(execution::connect(static_cast<Sndr&&>(sndr), static_cast<Rcvr&&>(rcvr))) {}
     void start() noexcept override { execution::start(operation_); }
 

@@ -38,9 +38,7 @@ public:
     public:
         using operation_state_concept = execution::operation_state_tag;
         operation(const pool_timer_sender& sndr, Rcvr rcvr) noexcept
-            : pool_timer(&run, sndr.sch_.node_),
-              sndr_(sndr),
-              rcvr_(static_cast<Rcvr&&>(rcvr)) {}
+            : pool_timer(&run, sndr.sch_.node_), sndr_(sndr), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         operation(operation&&) = delete;
         ~operation() {
             COPPICE_CHECK(state_ != state::waiting,
@@ -90,8 +88,7 @@ public:
         state state_ = state::idle;  // written before it is armed, and by the item
         bool ends_stopped_ = false;  // it waits for the deadline; written before it is armed
         [[no_unique_address]] execution::internal::stop_registration<
-            stop_token_of_t<execution::env_of_t<Rcvr>>, stop>
-            on_stop_;
+            stop_token_of_t<execution::env_of_t<Rcvr>>, stop> on_stop_;
     };
     template <execution::receiver Rcvr>
     auto connect(Rcvr rcvr) const noexcept {

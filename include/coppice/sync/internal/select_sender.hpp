@@ -72,8 +72,8 @@ struct select_pack {
         branch_pack<std::index_sequence_for<Ops...>, select_branch_t<Ops, Provider>...>;
     // The signatures of the branches that are other senders; or an error.
     template <class... Env>
-    using child_signatures =
-        execution::internal::signatures_union_t<typename select_operand<Ops>::template signatures<Env...>...>;
+    using child_signatures = execution::internal::signatures_union_t<
+        typename select_operand<Ops>::template signatures<Env...>...>;
     template <class... Env>
     using results = pack_results<typename select_operand<Ops>::template results<Env...>...>;
 
@@ -154,7 +154,8 @@ using select_signatures = execution::internal::signatures_union_t<
     execution::completion_signatures<execution::set_value_t(typename Results::result),
                                      execution::set_error_t(std::error_code)>,
     typename Results::errors,
-    execution::internal::exception_signature<!std::is_nothrow_move_constructible_v<typename Results::result>>,
+    execution::internal::exception_signature<
+        !std::is_nothrow_move_constructible_v<typename Results::result>>,
     std::conditional_t<may_stop || Results::may_stop,
                        execution::completion_signatures<execution::set_stopped_t()>,
                        execution::completion_signatures<>>>;

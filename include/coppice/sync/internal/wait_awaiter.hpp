@@ -41,9 +41,12 @@ concept has_task_context = requires(Promise& promise) {
 template <class Request>
 std::error_code error_of(const wait<Request>& w) noexcept {
     switch (w.end()) {
-        case wait_end::granted: return w.request.error();
-        case wait_end::withdrawn: return std::make_error_code(std::errc::operation_canceled);
-        case wait_end::refused: break;
+        case wait_end::granted:
+            return w.request.error();
+        case wait_end::withdrawn:
+            return std::make_error_code(std::errc::operation_canceled);
+        case wait_end::refused:
+            break;
     }
     return std::make_error_code(std::errc::resource_unavailable_try_again);
 }
@@ -88,8 +91,7 @@ private:
         if constexpr (std::same_as<Sch, execution::any_scheduler>) {
             return sch.held().schedules_in_place();
         } else {
-            return noexcept(execution::connect(execution::schedule(sch),
-                                               std::declval<receiver>()));
+            return noexcept(execution::connect(execution::schedule(sch), std::declval<receiver>()));
         }
     }
     void connect(const Sch& sch, Owner& owner) {
