@@ -71,7 +71,7 @@ struct receive_stream {
     bool served = false;  // `waiting` has its result
     filled_buffer* first = nullptr;
     filled_buffer* last = nullptr;
-    ring_operation* waiting = nullptr;
+    internal::ring_operation* waiting = nullptr;
 
     bool in_use() const noexcept { return armed || first != nullptr || end != open; }
 
@@ -106,12 +106,13 @@ struct receive_stream {
     }
 
     // Gives the operation what is there. Returns false if there is nothing yet.
-    bool serve(ring_operation& op, buffer_pool& pool) noexcept {
+    bool serve(internal::ring_operation& op, buffer_pool& pool) noexcept {
         return (first != nullptr || end != open) && serve_what_waits(op, pool);
     }
 
 private:
-    [[gnu::noinline]] bool serve_what_waits(ring_operation& op, buffer_pool& pool) noexcept {
+    [[gnu::noinline]] bool serve_what_waits(internal::ring_operation& op,
+                                            buffer_pool& pool) noexcept {
         if (first == nullptr) {
             op.result = end;
             // -ENOMEM stays: bytes were lost, so the stream cannot continue

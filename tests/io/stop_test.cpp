@@ -12,6 +12,7 @@
 #include <coppice/io/datagram.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
+#include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/task.hpp>
 
@@ -322,10 +323,11 @@ TEST_P(stop_on, a_timeout_of_the_loops_own_senders_is_timed_by_the_loop) {
               std::errc::timed_out);
     EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_at(loop.now() + 1h), 1ms)).error,
               std::errc::timed_out);
-    // A pool has no timers and names none.
-    using pool_sender = decltype(std::declval<thread_pool&>().get_scheduler().schedule());
-    static_assert(
-        !ex::sender_in<decltype(ex::timeout(std::declval<pool_sender>(), 1h)), ex::env<>>);
+    // A pool of contracts has no timers and names none; other pools are timed.
+    using untimed = decltype(std::declval<contract_pool&>().get_scheduler().schedule());
+    static_assert(!ex::sender_in<decltype(ex::timeout(std::declval<untimed>(), 1h)), ex::env<>>);
+    using timed = decltype(std::declval<thread_pool&>().get_scheduler().schedule());
+    static_assert(ex::sender_in<decltype(ex::timeout(std::declval<timed>(), 1h)), ex::env<>>);
 }
 
 TEST_P(stop_on, waiting_with_a_limit_allocates_nothing_in_steady_state) {
