@@ -30,7 +30,7 @@ public:
     virtual void start() noexcept = 0;
 
 protected:
-    ~select_child() = default;
+    virtual ~select_child() = default;  // as of select_branch
     // Called when the child has completed. Returns true if it ends the select: the child then keeps
     // its outcome, and calls won(). Otherwise it calls lost().
     bool claim() noexcept;

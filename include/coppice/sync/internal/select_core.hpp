@@ -48,7 +48,8 @@ public:
     virtual void unlink_if_linked(granted_waiters& others) noexcept = 0;
 
 protected:
-    ~select_branch() = default;
+    // Virtual only because of g++'s warning: a friend could destroy a branch by its base.
+    virtual ~select_branch() = default;
     void set_lock(queue_lock& lock) noexcept { lock_ = &lock; }
 
     select_core& core_;
