@@ -262,7 +262,8 @@ TEST(pool_timers, a_storm_of_timers_and_stops_completes_each_once) {
         };
         std::vector<unsigned> spans;
         for (int i = 0; i != count; ++i) {
-            spans.push_back(random() % 3 == 0 ? 3'600'000'000u : random() % 800u);
+            spans.push_back(random() % 3 == 0 ? 3'600'000'000u
+                                              : static_cast<unsigned>(random() % 800));
         }
         std::thread outside([&] {
             for (int i = 0; i != count / 2; ++i) start(i, spans[static_cast<std::size_t>(i)]);
