@@ -8,7 +8,6 @@ namespace {
 using namespace coppice;
 using namespace coppice::internal;
 constexpr const char* lock_header = "include/coppice/sync/internal/queue_lock.hpp";
-constexpr const char* core_header = "include/coppice/sync/internal/watch_core.hpp";
 
 using core = watch_core<int>;
 
@@ -87,7 +86,6 @@ int main() {
     report.holds<followers>("followers see each latest version and its field", {100'000});
     report.holds<destroying>("a waiter may destroy it", {50'000});
     report.dies_weakened<followers>(lock_header, "queue_lock.left", {20'000});
-    report.dies_weakened<followers>(core_header, "queue_lock.left", {20'000});
     report.dies_planted<followers>("watch.wake_one", {20'000});
     return report.finish();
 }

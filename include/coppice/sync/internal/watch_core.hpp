@@ -26,8 +26,7 @@ public:
     explicit watch_core(Value&& value) noexcept : value_(std::move(value)) {}
 
     std::uint64_t version() const noexcept {
-        // edge queue_lock.left (acquire): what was done before the set(); the load is in peek
-        return lock_.peek(acquire) / queue_lock::unit;
+        return lock_.look() / queue_lock::unit;
     }
     Value get() const noexcept {
         lock_.lock();
