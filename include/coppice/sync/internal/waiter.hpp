@@ -78,10 +78,6 @@ public:
     // Called inside the object's lock, for a waiter that is linked or was just taken out. Returns
     // true if the caller must now move to it what it waits for; false if its select has ended.
     bool claim() noexcept { return choice_ == nullptr || choice_->claim(branch_); }
-    // Returns true if it belongs to the same select as `other`: one cannot grant the other.
-    bool is_of(const shared_choice* choice) const noexcept {
-        return choice != nullptr && choice_ == choice;
-    }
     std::uint32_t branch() const noexcept { return branch_; }
     // Called inside its function: returns the list that calls it. What the function adds there is
     // called after it, and not on top of it.
