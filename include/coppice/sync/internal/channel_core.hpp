@@ -189,7 +189,13 @@ struct send_request {
         : core(&channel), item(std::move(value)) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept { return ended(core->try_send(item)); }
+    bool try_now() noexcept {
+        if constexpr (requires { core->send_soon(item); }) {
+            return ended(core->send_soon(item));
+        } else {
+            return ended(core->try_send(item));
+        }
+    }
     bool attempt(granted_waiters& others) noexcept { return ended(core->offer(item, others)); }
     void link(waiter_type& w) noexcept {
         w.item = &item;
@@ -223,7 +229,13 @@ struct receive_request_base {
     explicit receive_request_base(Core& channel) noexcept : core(&channel) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept { return core->try_receive(place); }
+    bool try_now() noexcept {
+        if constexpr (requires { core->receive_soon(place); }) {
+            return core->receive_soon(place);
+        } else {
+            return core->try_receive(place);
+        }
+    }
     bool attempt(granted_waiters& others) noexcept { return core->take(place, others); }
     void link(waiter_type& w) noexcept {
         w.place = &place;
