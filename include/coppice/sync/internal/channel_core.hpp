@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <type_traits>
@@ -192,7 +193,7 @@ struct send_request {
     bool try_now() noexcept { return ended(core->try_send(item)); }
     bool attempt(granted_waiters& others) noexcept { return ended(core->offer(item, others)); }
     void link(waiter_type& w) noexcept {
-        w.item = &item;
+        w.item = std::addressof(item);
         w.refused = &refused;
         core->link(w);
     }
