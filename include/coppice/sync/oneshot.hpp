@@ -38,7 +38,7 @@ public:
     bool send(T value) noexcept { return core_.send_last(value); }
     // Waits for the value. Result: T. Errors: std::errc::broken_pipe if it can never come, because
     // it was received already, or close() came first. With an error, tokens that do not throw get a
-    // T(), so for these T must be default-initializable.
+    // T().
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(request(core_), static_cast<Token&&>(token));

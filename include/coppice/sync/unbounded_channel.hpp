@@ -64,7 +64,7 @@ public:
     bool is_closed() const noexcept { return core_.is_closed(); }
     // Returns the number of items that wait. May be stale.
     std::size_t size() const noexcept { return core_.size(); }
-    // Frees the blocks that hold no item.
+    // Frees the blocks that hold no item; without items, all of them.
     void shrink_to_fit() noexcept {
         core_.queue().lock();
         auto* const spare = core_.items().take_spare();

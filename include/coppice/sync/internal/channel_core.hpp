@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <type_traits>
@@ -198,7 +199,7 @@ struct send_request {
     }
     bool attempt(granted_waiters& others) noexcept { return ended(core->offer(item, others)); }
     void link(waiter_type& w) noexcept {
-        w.item = &item;
+        w.item = std::addressof(item);
         w.refused = &refused;
         core->link(w);
     }

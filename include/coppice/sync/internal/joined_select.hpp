@@ -56,10 +56,10 @@ public:
     inplace_stop_token child_token() const noexcept { return source_.get_token(); }
 
     // As lone_select::begin().
-    bool begin(const completion_env& env, std::uint32_t first) noexcept {
+    bool begin(const completion_env& env) noexcept {
         if (!enter(env)) return true;
         granted_waiters others;
-        const bool waits = link(first, others);
+        const bool waits = link(others);
         others.call_all();
         if (!waits || start_children()) {
             forget_limits();

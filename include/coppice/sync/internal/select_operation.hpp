@@ -41,10 +41,9 @@ protected:
 
     // Returns true if the select completed at once, because a branch was ready.
     bool take_ready() noexcept {
-        first_ = random_below(this->room_count());
-        return base::take_ready(first_);
+        this->shuffle(random_below);
+        return base::take_ready();
     }
-    bool begin(const completion_env& env) noexcept { return base::begin(env, first_); }
     bool is_empty() const noexcept { return branches_.is_empty(); }
     // The error of the select itself, not of a branch.
     std::error_code error() const noexcept {
@@ -75,9 +74,6 @@ protected:
 
     Provider provider_;
     branches_type branches_;
-
-private:
-    std::uint32_t first_ = 0;
 };
 
 template <class Rcvr>

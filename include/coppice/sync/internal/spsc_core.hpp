@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -44,8 +45,8 @@ public:
     // `capacity` is at least 1. Errors: std::bad_alloc.
     explicit spsc_core(std::size_t capacity)
         : capacity_(capacity),
-          mask_(std::bit_ceil(capacity) - 1),
-          slots_(new manual_lifetime<T>[std::bit_ceil(capacity)]) {}
+          mask_(slot_count(capacity) - 1),
+          slots_(new manual_lifetime<T>[slot_count(capacity)]) {}
     ~spsc_core() {
         for (std::optional<T> item; pop(item); item.reset()) {
         }
@@ -166,6 +167,12 @@ private:
         typename spsc_bell::fence_form is_full{false};  // of this side as a ringer
     };
 
+    // Returns the least power of two that is not below `capacity`. Errors: std::bad_alloc if there
+    // is none in a std::size_t.
+    static std::size_t slot_count(std::size_t capacity) {
+        if (capacity > ~(~std::size_t{0} >> 1)) throw std::bad_array_new_length();
+        return std::bit_ceil(capacity);
+    }
     bool push(T& item) noexcept {
         const std::uint64_t back = sender_.index.load(relaxed);
         if (back - sender_.seen.read() == capacity_) {
