@@ -7,6 +7,7 @@
 #include <coppice/token.hpp>
 
 #include "channel_operation.hpp"
+#include "sanitizers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,9 +34,10 @@ namespace ex = coppice::execution;
 TEST(channel_extremes, a_capacity_beyond_all_memory_is_a_bad_alloc) {
     constexpr std::size_t max = std::numeric_limits<std::size_t>::max();
     for (volatile std::size_t capacity : {max, max - 1, max / 2 + 2}) {
-        EXPECT_THROW(channel<int>{capacity}, std::bad_alloc);
         EXPECT_THROW(spsc_channel<int>{capacity}, std::bad_alloc);
         EXPECT_THROW(spsc_channel<char>{capacity}, std::bad_alloc);
+        if (sanitized) continue;  // they stop at an allocation of that size
+        EXPECT_THROW(channel<int>{capacity}, std::bad_alloc);
         EXPECT_THROW(broadcast_channel<int>{capacity}, std::bad_alloc);
         EXPECT_THROW(bounded_queue<int>{capacity}, std::bad_alloc);
     }

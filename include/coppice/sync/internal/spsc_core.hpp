@@ -54,7 +54,9 @@ public:
 
     // What the indices say; may be stale.
     std::size_t size() const noexcept {
-        const std::uint64_t front = receiver_.index.load(relaxed);  // first: the back is not less
+        // First, so that the back is not less.
+        // edge spsc.freed (acquire): the index of the sender
+        const std::uint64_t front = receiver_.index.load(acquire);
         const std::uint64_t count = sender_.index.load(relaxed) - front;
         return count > capacity_ ? capacity_ : static_cast<std::size_t>(count);
     }
