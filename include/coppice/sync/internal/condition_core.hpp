@@ -2,7 +2,7 @@
 #pragma once
 // A wait has two parts. First its waiter is in the queue of the condition, and the mutex is
 // unlocked. Then, notified or stopped, it is moved into the queue of the mutex, or is granted the
-// mutex at once; from there nothing but the mutex ends it. So a notified waiter wakes only when it
+// mutex at once; from there only the mutex ends it. So a notified waiter wakes only when it
 // has the lock.
 //
 //   the wait begins    inside the condition's lock: unlocks the mutex, and links the waiter
