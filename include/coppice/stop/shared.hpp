@@ -154,8 +154,8 @@ public:
     // requested.
     // After main: exit() ends the timer after it has destroyed the static objects that are younger
     // than the process's first call of this function. In the destructor of an older object this
-    // function returns true, but the stop never comes, and neither does one that is pending by
-    // then; do not wait for it there. A first call in such a destructor is in force until that
+    // function returns true, but the stop never comes, nor does a stop that was already pending: do
+    // not wait for either there. A first call in such a destructor is in force until that
     // destructor returns. Errors: std::bad_alloc, std::system_error if the timer's thread cannot
     // start. Cost: one allocation for the first call on a state; a mutex.
     bool request_stop_after(std::chrono::nanoseconds time);

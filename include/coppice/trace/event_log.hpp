@@ -54,7 +54,8 @@ public:
         append({time_ns, name, value, event_kind::begin});
         return true;
     }
-    // Records the end of what begun last, if its begin was recorded.
+    // Records the end of the newest begin that is still open. `begun` is what begin() returned: if
+    // false, there is no begin to end, and nothing is recorded.
     void end(bool begun, std::int64_t time_ns) noexcept {
         if (!begun) return;
         --open_;
