@@ -107,7 +107,8 @@ private:
         size_.store(size + 1, internal::release);
     }
 
-    const std::unique_ptr<record[]> events_;  // written by the writer; read below size_ by any
+    const std::unique_ptr<record[]>
+        events_;  // written by the writer; below size_, read by any thread
     const std::size_t capacity_;
     std::size_t open_ = 0;                   // begins that have no end yet; the writer's own
     internal::atomic<std::size_t> size_{0};  // written by the writer; read by any thread
