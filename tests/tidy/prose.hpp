@@ -189,6 +189,7 @@ inline constexpr std::string_view plain_places[] = {
 };
 // Files below those places that are not plain yet. Remove a file from the list when it is.
 inline constexpr std::string_view not_yet_plain[] = {
+    "docs/generators.md",
     "include/coppice/sync/oneshot.hpp",
     "include/coppice/sync/spsc_channel.hpp",
     "include/coppice/sync/unbounded_channel.hpp",

@@ -61,7 +61,7 @@ public:
     // Cost: looks at each linked parent without recursion. Allocates if a source has several linked
     // parents, and returns true if there is no memory for that.
     bool stop_possible() const noexcept { return state_ != nullptr && state_->stop_possible(); }
-    // Returns why the stop was requested; the default until it is.
+    // Returns why the stop was requested; before that, a default stop_cause.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
 
     // Runs `function` when a stop is requested, or here and now if that has happened. The caller
@@ -128,7 +128,7 @@ public:
     }
     bool stop_possible() const noexcept { return state_ != nullptr; }
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
-    // Returns why the stop was requested; the default until it is.
+    // Returns why the stop was requested; before that, a default stop_cause.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
 
     // Requests the stop and runs the callbacks on this thread, newest first. Returns true for
