@@ -210,7 +210,7 @@ TEST(select_storm, the_thread_that_is_granted_destroys_the_channels) {
     }
 }
 
-// The same, with the objects destroyed while the sender is still inside try_send().
+// As above, but the objects are destroyed while the sender is still inside try_send().
 TEST(select_storm, the_callback_of_the_grant_destroys_the_channels) {
     struct receiver {
         using receiver_concept = ex::receiver_tag;

@@ -102,6 +102,12 @@ inline constexpr unplain unplain_list[] = {
 
 // The beginnings of the paths whose prose is plain.
 inline constexpr std::string_view plain_places[] = {
+    "include/",
+    "src/",
+    "tests/sync/",
+    "docs/generators.md",
+    "docs/decisions/0018-timers-on-pools.md",
+    "tests/compose/every_operation_sync_test.cpp",
     "docs/glossary.md",
     "docs/base.md",
     "docs/composition.md",
@@ -112,15 +118,10 @@ inline constexpr std::string_view plain_places[] = {
     "docs/memory-model.md",
     "docs/stop-tokens.md",
     "docs/stopping.md",
-    "include/coppice/trace/",
-    "src/trace/",
     "tests/trace/",
     "tests/model/event_log_model.cpp",
-    "include/coppice/signal/",
     "tests/signal/",
     "tests/model/signal_tree_model.cpp",
-    "include/coppice/contract/",
-    "src/contract/",
     "tests/contract/",
     "README.md",
     "CHANGELOG.md",
@@ -129,8 +130,6 @@ inline constexpr std::string_view plain_places[] = {
     "docs/architecture.md",
     "docs/hostile-clients.md",
     "docs/http-",
-    "include/coppice/http/",
-    "src/http/",
     "tests/http/",
     "tests/hostile/",
     "tests/serve/",
@@ -139,14 +138,8 @@ inline constexpr std::string_view plain_places[] = {
     "tests/model/contract_model.cpp",
     "tests/model/contract_model.hpp",
     "tests/model/sleep_model.cpp",
-    "include/coppice/stop/",
-    "src/stop/",
     "tests/stop/",
-    "include/coppice/base/",
-    "src/base/",
     "tests/base/",
-    "include/coppice/exec/",
-    "src/exec/",
     "tests/exec/",
     "tests/model/exec_model.hpp",
     "tests/model/join_model.cpp",
@@ -175,13 +168,8 @@ inline constexpr std::string_view plain_places[] = {
     "docs/completion-tokens.md",
     "docs/scaling.md",
     "docs/gcc12.md",
-    "include/coppice/task/",
-    "src/task/",
     "tests/task/",
-    "include/coppice/pool/",
-    "src/pool/",
     "tests/pool/",
-    "include/coppice/token/",
     "tests/token/",
     "tests/model/block_latch_model.cpp",
     "tests/model/deque_model.cpp",
@@ -195,15 +183,22 @@ inline constexpr std::string_view plain_places[] = {
     "docs/io.md",
     "docs/packaging.md",
     "docs/recipes.md",
-    "include/coppice/io/",
-    "src/io/",
     "tests/io/",
     "tests/model/mailbox_model.cpp",
     "tests/model/stop_relay_model.cpp",
 };
+// Files below those places that are not plain yet. Remove a file from the list when it is.
+inline constexpr std::string_view not_yet_plain[] = {
+    "docs/generators.md",
+    "include/coppice/sync/oneshot.hpp",
+    "include/coppice/sync/spsc_channel.hpp",
+    "include/coppice/sync/unbounded_channel.hpp",
+    "tests/sync/unbounded_channel_test.cpp",
+};
 inline bool is_plain(const source_file& file) {
-    return std::any_of(std::begin(plain_places), std::end(plain_places),
-                       [&](std::string_view place) { return file.under(place); });
+    const auto is_under = [&](std::string_view place) { return file.under(place); };
+    return std::any_of(std::begin(plain_places), std::end(plain_places), is_under) &&
+           std::none_of(std::begin(not_yet_plain), std::end(not_yet_plain), is_under);
 }
 
 // Reads prose line by line into words in lower case and the marks of `unplain`.

@@ -105,7 +105,7 @@ class run_loop::scheduler {
 
     private:
         queue* loop_;
-        instant at_;  // never() if `after_` counts, from the start
+        instant at_;  // if never(), the time is `after_` after the start
         time_span after_;
     };
 

@@ -155,7 +155,7 @@ private:
     }
     bool decide(outcome mine) noexcept {
         outcome expected = outcome::running;
-        // relaxed: only decides who was first; arrive() publishes the result
+        // relaxed: only decides which outcome was first; arrive() publishes the result
         return outcome_.compare_exchange_strong(expected, mine, relaxed, relaxed);
     }
     // Called when the sender has completed, or the timer has failed.
