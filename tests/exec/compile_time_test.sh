@@ -6,10 +6,9 @@
 # The budget is 1 s and 200 MB for a pipeline, 1.5 s for the umbrella header. Machines are noisy and
 # differ, so what can fail the test is what no neighbor can change: the lines that the room adds,
 # and with clang the types, declarations and expressions that the compiler made of them, and its
-# memory. Processor time is shown, the best of several turns, and fails nothing: even its ratio to the
-# time of the same standard headers in the same run moves by a tenth. The ceiling of the lines leaves
-# 2 per cent, since two compilers break the same lines differently. Lower the ceilings when the
-# figures fall.
+# memory. Processor time is shown, the best of several turns, and fails nothing: even its ratio to
+# the time of the same standard headers moves by a tenth. The ceiling of the lines leaves 2 per cent,
+# since two compilers break the same lines differently. Lower the ceilings when the figures fall.
 set -euo pipefail
 
 compiler=$1 include=$2

@@ -101,7 +101,7 @@ TEST(unbounded_channel, shrinking_it_without_items_frees_all_its_memory) {
     }
 }
 
-TEST(unbounded_channel, items_that_nobody_received_are_destroyed_with_it) {
+TEST(unbounded_channel, items_that_were_not_received_are_destroyed_with_it) {
     const auto shared = std::make_shared<int>(1);
     {
         unbounded_channel<std::shared_ptr<int>> c;

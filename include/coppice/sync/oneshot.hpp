@@ -18,10 +18,11 @@ namespace coppice {
 // oldest gets it.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
-// the queue. Cost: two locked instructions and two moves of T on each side; no allocation. T:
-// default-initializable; that, moving, and destroying it must not throw; it is moved while the
-// object is locked. Lifetime:
-// outlives its operations. A receiver that has the value may destroy it, if nobody else uses it.
+// the queue. Cost: two locked instructions and two moves of T on each side; no allocation.
+// T: moving and destroying it must not throw; it is moved while the object is locked. Tokens that
+// do not throw also need a default constructor that does not.
+// Lifetime: outlives its operations. A receiver that has the value may destroy the object, if no
+// other operation uses it.
 // Misuse: destroying it while an operation waits stops the process. Source: ours; tokio's oneshot.
 template <class T>
 class oneshot : immovable {

@@ -50,7 +50,7 @@ public:
                                        static_cast<Token&&>(token));
     }
     // Waits for an item. Result: std::optional<T>, empty if the channel is closed and drained.
-    // Errors: none but a stop. Threads: the receiver.
+    // Errors: a stop, and nothing else. Threads: the receiver.
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(internal::receive_request<core_type>(core_),

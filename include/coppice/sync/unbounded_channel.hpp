@@ -46,7 +46,7 @@ public:
         }
     }
     // Waits for an item. Result: std::optional<T>, empty if the channel is closed and drained.
-    // Errors: none but a stop.
+    // Errors: a stop, and nothing else.
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(internal::receive_request<core_type>(core_),
