@@ -6,7 +6,6 @@
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
 
-#include <atomic>
 #include <memory>
 
 namespace bench_sync {
@@ -27,29 +26,29 @@ task<> receive(numbers& from, std::size_t size, std::uint64_t& sum) {
 class plain_ring {
 public:
     void send(std::uint64_t item) {
-        const std::uint64_t back = back_.load(std::memory_order_relaxed);
+        const std::uint64_t back = back_.load(internal::relaxed);
         while (back - front_seen_ == slots) {
-            front_seen_ = front_.load(std::memory_order_acquire);
+            front_seen_ = front_.load(internal::acquire);
             if (back - front_seen_ == slots) internal::spin_hint();
         }
         items_[back % slots] = item;
-        back_.store(back + 1, std::memory_order_release);
+        back_.store(back + 1, internal::release);
     }
     std::uint64_t receive() {
-        const std::uint64_t front = front_.load(std::memory_order_relaxed);
+        const std::uint64_t front = front_.load(internal::relaxed);
         while (front == back_seen_) {
-            back_seen_ = back_.load(std::memory_order_acquire);
+            back_seen_ = back_.load(internal::acquire);
             if (front == back_seen_) internal::spin_hint();
         }
         const std::uint64_t item = items_[front % slots];
-        front_.store(front + 1, std::memory_order_release);
+        front_.store(front + 1, internal::release);
         return item;
     }
 
 private:
-    alignas(64) std::atomic<std::uint64_t> back_{0};
+    alignas(64) internal::atomic<std::uint64_t> back_{0};
     std::uint64_t front_seen_ = 0;
-    alignas(64) std::atomic<std::uint64_t> front_{0};
+    alignas(64) internal::atomic<std::uint64_t> front_{0};
     std::uint64_t back_seen_ = 0;
     alignas(64) std::unique_ptr<std::uint64_t[]> items_{new std::uint64_t[slots]};
 };

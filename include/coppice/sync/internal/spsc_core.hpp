@@ -90,7 +90,7 @@ public:
     send_outcome send_soon(T& item) noexcept {
         send_outcome outcome = try_send(item);
         if (outcome == send_outcome::full) [[unlikely]] {
-            spin(sender_, [&]() noexcept {
+            spin(sender_, [this, &item, &outcome]() noexcept {
                 outcome = try_send(item);
                 return outcome != send_outcome::full;
             });
@@ -100,7 +100,7 @@ public:
     bool receive_soon(std::optional<T>& place) noexcept {
         if (try_receive(place)) [[likely]]
             return true;
-        return spin(receiver_, [&]() noexcept { return try_receive(place); });
+        return spin(receiver_, [this, &place]() noexcept { return try_receive(place); });
     }
     // Threads: any.
     void close() noexcept {
@@ -206,8 +206,8 @@ private:
     // A wait and its end cost each side a microsecond or more, and a side that is woken for one
     // item waits again at once. So two threads that keep pace must not wait. Between two looks some
     // items gather: then each look moves the other side's line only once for all of them. A side
-    // whose looks do not pay, because the other side is slow or on the same thread, soon looks no
-    // more; it tries again after ever more waits.
+    // whose looks do not pay, because the other side is slow or on the same thread, soon stops
+    // looking; it tries again after ever more waits.
     template <class Look>
     [[gnu::noinline]] static bool spin(side& own, Look look) noexcept {
         std::uint32_t looks = own.looks.read();
