@@ -203,6 +203,50 @@ private:
     std::vector<std::unique_ptr<connection>> idle_;
 };
 
+// Receives until the channel is closed and drained, with a short limit each time.
+task<int> receive_by_select(channel<int>& from, thread_pool& pool) {
+    for (int received = 0;;) {
+        const auto limit = pool.get_scheduler().schedule_after(microseconds(50));
+        const auto got = co_await coppice::select(from.receive(), limit);
+        if (got.index() != 0) continue;
+        if (!std::get<0>(got)) co_return received;
+        ++received;
+    }
+}
+task<int> receive_by_deadline(channel<int>& from, thread_pool&) {
+    for (int received = 0;;) {
+        const auto limit = monotonic_clock().now() + microseconds(50);
+        const auto got =
+            co_await (ex::write_env(from.receive(), ex::prop(ex::get_deadline, limit)) |
+                      ex::stopped_as_optional());
+        if (!got) continue;
+        if (!*got) co_return received;
+        ++received;
+    }
+}
+// Sends at times at which the limits end.
+task<> send_in_time(channel<int>& to, thread_pool& pool, int count) {
+    for (int i = 0; i != count; ++i) {
+        co_await to.send(i);
+        co_await pool.get_scheduler().schedule_after(microseconds(40 + i % 40));
+    }
+    to.close();
+}
+
+TEST(sync_programs, a_receive_with_a_limit_by_select_or_by_deadline_loses_no_item) {
+    for (const auto receive : {receive_by_select, receive_by_deadline}) {
+        for (std::size_t capacity = 0; capacity != 3; ++capacity) {
+            thread_pool pool(3);
+            const auto on = pool.get_scheduler();
+            channel<int> items(capacity);
+            const auto received = this_thread::sync_wait(ex::when_all(
+                ex::starts_on(on, receive(items, pool)), ex::starts_on(on, receive(items, pool)),
+                ex::starts_on(on, send_in_time(items, pool, 1000))));
+            EXPECT_EQ(std::get<0>(received.value()) + std::get<1>(received.value()), 1000);
+        }
+    }
+}
+
 template <class Pool>
 class connections : public testing::Test {};
 using pools = testing::Types<lent_by_semaphore, lent_by_condition>;
