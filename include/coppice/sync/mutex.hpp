@@ -49,11 +49,10 @@ public:
     // Holds nothing.
     guard() noexcept = default;
     guard(guard&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+    // Unlocks what it held, at the end: a waiter that this resumes may assign to the same guard.
     guard& operator=(guard&& other) noexcept {
-        if (this != &other) {
-            unlock();
-            core_ = std::exchange(other.core_, nullptr);
-        }
+        guard before(std::move(other));
+        std::swap(core_, before.core_);
         return *this;
     }
     ~guard() { unlock(); }

@@ -54,12 +54,11 @@ public:
     permit() noexcept = default;
     permit(permit&& other) noexcept
         : core_(std::exchange(other.core_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+    // Releases what it held, at the end: a waiter that this resumes may assign to the same permit.
     permit& operator=(permit&& other) noexcept {
-        if (this != &other) {
-            release();
-            core_ = std::exchange(other.core_, nullptr);
-            count_ = std::exchange(other.count_, 0);
-        }
+        permit before(std::move(other));
+        std::swap(core_, before.core_);
+        std::swap(count_, before.count_);
         return *this;
     }
     ~permit() { release(); }

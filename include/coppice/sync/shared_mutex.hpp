@@ -59,11 +59,10 @@ public:
     // Holds nothing.
     basic_guard() noexcept = default;
     basic_guard(basic_guard&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+    // Unlocks what it held, at the end: a waiter that this resumes may assign to the same guard.
     basic_guard& operator=(basic_guard&& other) noexcept {
-        if (this != &other) {
-            unlock();
-            core_ = std::exchange(other.core_, nullptr);
-        }
+        basic_guard before(std::move(other));
+        std::swap(core_, before.core_);
         return *this;
     }
     ~basic_guard() { unlock(); }

@@ -124,8 +124,7 @@ inline void select_child::won(wait_end end) noexcept {
     granted_waiters others;
     select_.decide(end, number_);
     select_.leave(nullptr, others);
-    select_.stop_children_and_arrive(2);  // this object may be gone
-    others.call_all();
+    others.call_all_after([this] { select_.stop_children_and_arrive(2); });  // this may be gone
 }
 inline void select_child::lost() noexcept {
     select_.arrive_or_end(1);

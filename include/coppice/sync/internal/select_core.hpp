@@ -181,8 +181,7 @@ private:
         granted_waiters others;
         decide(wait_end::withdrawn, 0);
         leave(nullptr, others);
-        left_(*this);  // this object may be gone
-        others.call_all();
+        others.call_all_after([this] { left_(*this); });  // this object may be gone
     }
     const select_branch* attempt(granted_waiters& others) noexcept {
         select_branch* b = first_;

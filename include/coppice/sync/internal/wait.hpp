@@ -116,10 +116,11 @@ private:
             gives_up_ = true;  // not linked yet; or it has ended, and the mark is not read
         }
         lock.unlock();
-        if constexpr (!returns_later<Request>()) {
-            if (is_mine) finish();  // this object may be gone
-        }
-        others.call_all();
+        others.call_all_after([this, is_mine] {
+            if constexpr (!returns_later<Request>()) {
+                if (is_mine) finish();  // this object may be gone
+            }
+        });
     }
     // Inside the lock.
     bool is_waiting() noexcept {

@@ -16,6 +16,7 @@
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/sync/internal/queue_lock.hpp>
+#include <coppice/token/internal/inline_start.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -105,8 +106,27 @@ public:
         *last_ = &w;
         last_ = &w.next_granted_;
     }
-    // Calls the functions of all. Each waiter may be gone when its function is called.
+    // Calls the functions of all. Each waiter may be gone when its function is called. Callbacks
+    // and tasks that the functions end or resume in place follow when all have been called: one
+    // that blocks may wait for what one behind it does.
     void call_all() noexcept {
+        if (first_ != nullptr) callback_scope::run_together([this] { call_each(); });
+    }
+    // Calls end(), which ends the operation that made room for these waiters; then as call_all().
+    template <class F>
+    void call_all_after(F end) noexcept {
+        if (first_ == nullptr) {
+            end();
+        } else {
+            callback_scope::run_together([this, &end] {
+                end();
+                call_each();
+            });
+        }
+    }
+
+private:
+    void call_each() noexcept {
         while (waiter* const w = first_) {
             first_ = w->next_granted_;
             if (first_ == nullptr) last_ = &first_;
@@ -115,7 +135,6 @@ public:
         }
     }
 
-private:
     waiter* first_ = nullptr;
     waiter** last_ = &first_;
 };
