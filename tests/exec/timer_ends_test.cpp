@@ -66,7 +66,7 @@ struct one_worker : coppice::thread_pool {
 struct one_queue : coppice::queue_pool<coppice::mutex_queue> {
     one_queue() : queue_pool(1) {}
 };
-// The same, without its type.
+// Hides the type of the scheduler.
 template <class Resource>
 class erased {
 public:
@@ -114,7 +114,7 @@ auto under_deadline(ex::instant when, auto sndr) {
     return ex::write_env(std::move(sndr), ex::prop(ex::get_deadline, when));
 }
 
-TYPED_TEST(timers_of, a_deadline_ends_a_timer_as_stopped_though_nobody_can_stop_it) {
+TYPED_TEST(timers_of, a_deadline_ends_a_timer_as_stopped_though_its_waiter_cannot_be_stopped) {
     const auto sch = this->resource.get_scheduler();
     const ex::instant soon = ex::now(sch) + ex::time_span(1ms);
     for (const ex::instant when : {ex::instant(earliest), ex::instant(0), soon}) {
@@ -140,7 +140,7 @@ TYPED_TEST(timers_of, the_end_of_a_timeout_is_no_deadline_that_a_timer_keeps_its
 
 // ---- The end of what has timers -----------------------------------------------------------------
 
-TEST(any_scheduler_timers, the_end_of_a_pool_stops_them_though_nobody_can_stop_them) {
+TEST(any_scheduler_timers, the_end_of_a_pool_stops_them_though_their_waiters_cannot_be_stopped) {
     auto pool = std::make_unique<coppice::thread_pool>(1);
     const ex::any_scheduler sch = pool->get_scheduler();
     probes::record r;
@@ -153,7 +153,7 @@ TEST(any_scheduler_timers, the_end_of_a_pool_stops_them_though_nobody_can_stop_t
     EXPECT_EQ(r.said(), "stopped");
 }
 
-TEST(any_scheduler_timers, the_end_of_a_context_stops_them_though_nobody_can_stop_them) {
+TEST(any_scheduler_timers, the_end_of_a_context_stops_them_though_their_waiters_cannot_be_stopped) {
     auto context = std::make_unique<coppice::io::context>();
     const ex::any_scheduler sch = context->get_scheduler();
     probes::record r;

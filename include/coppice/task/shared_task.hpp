@@ -5,8 +5,9 @@
 // is stopped leaves; the others do not notice.
 //
 // The last one of all copies and waiters that goes stops the task, which then ends by itself: what
-// it refers to must live until then. A waiter that was given the last copy, by
-// `co_await std::move(s)`, does not leave. It stops the task, and waits until that has ended.
+// it refers to must live until then, and so must the scheduler of the waiter that started it. A
+// waiter that was given the last copy, by `co_await std::move(s)`, does not leave. It stops the
+// task, and waits until that has ended.
 //
 // Source: ours; cppcoro's type of this name has no stop.
 
