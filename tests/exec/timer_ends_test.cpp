@@ -16,6 +16,7 @@
 #include <coppice/pool/thread_pool.hpp>
 
 #include "probes.hpp"
+#include "until_stopped.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,6 +26,7 @@
 #include <memory>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace {
@@ -161,6 +163,44 @@ TEST(any_scheduler_timers, the_end_of_a_context_stops_them_though_their_waiters_
     ex::start(waiting);
     context.reset();
     EXPECT_EQ(r.said(), "stopped");
+}
+
+// Waits until it is stopped, with a limit of an hour that these timers keep.
+auto limited(const auto& timers) {
+    return ex::write_env(ex::timeout(coppice::test::until_stopped(), 1h),
+                         ex::prop(ex::get_timed_scheduler, timers));
+}
+
+TEST(timeout, whose_timer_ends_with_its_pool_stops_what_would_have_no_limit) {
+    auto pool = std::make_unique<coppice::thread_pool>(1);
+    const auto sch = pool->get_scheduler();
+    probes::record r, erased;
+    auto waiting = ex::connect(limited(sch), probes::receiver<>(r));
+    auto of_any = ex::connect(limited(ex::any_scheduler(sch)), probes::receiver<>(erased));
+    ex::start(waiting);
+    ex::start(of_any);
+    pool->request_stop();
+    EXPECT_FALSE(sync_wait(limited(sch)));  // it starts after the end
+    pool.reset();
+    EXPECT_EQ(r.said(), "stopped");
+    EXPECT_EQ(erased.said(), "stopped");
+}
+
+TEST(timeout, whose_timer_ends_with_its_context_stops_what_would_have_no_limit) {
+    auto context = std::make_unique<coppice::io::context>();
+    probes::record r;
+    auto waiting = ex::connect(limited(context->get_scheduler()), probes::receiver<>(r));
+    ex::start(waiting);
+    context.reset();
+    EXPECT_EQ(r.said(), "stopped");
+}
+
+TEST(timeout, of_a_result_in_time_needs_no_timer_of_a_pool_that_has_ended) {
+    coppice::thread_pool pool(1);
+    pool.request_stop();
+    auto in_time = ex::write_env(ex::timeout(ex::just(7), 1h),
+                                 ex::prop(ex::get_timed_scheduler, pool.get_scheduler()));
+    EXPECT_EQ(sync_wait(std::move(in_time)), std::tuple(7));
 }
 
 // ---- What an any_scheduler passes on ------------------------------------------------------------
