@@ -13,7 +13,9 @@
 // sender's start computes or blocks for a while, the end is later than the deadline by that time.
 //
 // A stop that the sender sends by itself is passed on. A sender that asked for the deadline and
-// stops after it has timed out. Source: ours.
+// stops after it has timed out. A timer that ends with its pool or loop stops the sender too, which
+// would have no limit otherwise; the timeout is then stopped, and does not send timed_out. Source:
+// ours.
 
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/internal/timeout_sender.hpp>

@@ -6,9 +6,9 @@
 // ends the wait: put a timeout around the await.
 //
 // When the last copy and the last waiter have gone, the task is stopped. No thread waits for its
-// end, so what it refers to must live until then. A waiter that was given the last copy, by
-// `co_await std::move(s)`, does not leave when it is stopped. It stops the task, and waits until
-// the task has ended.
+// end, so what it refers to must live until then, and so must the scheduler of the waiter that
+// started it. A waiter that was given the last copy, by `co_await std::move(s)`, does not leave
+// when it is stopped. It stops the task, and waits until the task has ended.
 //
 // Source: ours; cppcoro's type of this name has no stop.
 
