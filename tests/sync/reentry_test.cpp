@@ -1,4 +1,4 @@
-// What a waiter does inside of the call that grants it: it assigns the guard that is being
+// What a waiter does inside the call that grants it: it assigns the guard that is being
 // released, and it blocks until another waiter of the same call has run.
 #include <coppice/sync.hpp>
 
