@@ -47,7 +47,7 @@ constexpr check checks[] = {
     {"unknown_places", unknown_places},
     {"umbrellas_only_include", umbrellas_only_include},
     {"fronts_in_umbrellas", fronts_in_umbrellas},
-    {"fronts_in_readmes", fronts_in_readmes},
+    {"headers_in_readmes", headers_in_readmes},
     {"foreign_backs", foreign_backs},
     {"shown_backs", shown_backs},
     {"dead_headers", dead_headers},

@@ -2,7 +2,6 @@
 // socket. A few connections are shared by all loops; a request that finds none waits for one.
 #include "store.hpp"
 
-#include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
@@ -10,6 +9,7 @@
 #include <coppice/io/context.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/open_file.hpp>
+#include <coppice/sync/semaphore.hpp>
 
 #include <libpq-fe.h>
 #include <sys/epoll.h>
@@ -94,34 +94,30 @@ private:
     }
 };
 
-// The open connections that are not in use, and the requests that wait for one.
+// At most connections_max connections, shared by all loops. The semaphore counts the turns to use
+// one; the list has those that are open and not in use.
 class connection_pool {
 public:
     // A turn to use a connection. It passes to the next request when it ends. With an empty
     // connection, the holder must make one.
     class lease {
     public:
-        lease() noexcept = default;
-        lease(connection_pool& p, connection c) noexcept : pool_(&p), held(std::move(c)) {}
-        lease(lease&& other) noexcept
-            : pool_(std::exchange(other.pool_, nullptr)), held(std::move(other.held)) {}
-        lease& operator=(lease&&) = delete;
-        ~lease() {
-            if (pool_ != nullptr) pool_->give(std::move(held));
-        }
+        lease(connection_pool& p, coppice::async_semaphore::permit turn) noexcept
+            : pool_(&p), turn_(std::move(turn)), held(p.take()) {}
+        lease(lease&&) = delete;
+        // Gives the connection back before the turn ends, so that the next holder finds it.
+        ~lease() { pool_->give(std::move(held)); }
 
     private:
-        connection_pool* pool_ = nullptr;
+        connection_pool* pool_;
+        coppice::async_semaphore::permit turn_;
 
     public:
         connection held;
     };
 
-    // Waits for a turn; resumes on `loop`. Heeds stop tokens and deadlines.
-    auto turn(context& loop) noexcept {
-        return coppice::io::initiate<turn_request>(turn_request::arguments(loop, *this),
-                                                   coppice::use_await);
-    }
+    // Waits for a turn, from which to make a lease. Heeds stop tokens and deadlines.
+    auto turn() { return turns_.acquire(); }
     // Closes the connections that are not in use, since their server has failed to answer on
     // another one.
     void distrust_idle() noexcept {
@@ -131,103 +127,24 @@ public:
     }
 
 private:
-    using basic_turn = coppice::io::basic_request<coppice::io::operation>;
-    struct of_waiting;
-    using waiting_hook = coppice::list_hook<of_waiting>;
-
-    // Waits in the list until it is granted or interrupted, whichever comes first.
-    class turn_request : public basic_turn, coppice::io::timer_entry, public waiting_hook {
-    public:
-        using value_type = lease;
-        static constexpr const char* name = "wait for a connection";
-        struct arguments {
-            arguments(context& c, connection_pool& p) noexcept : owner(&c), pool(&p) {}
-            context* owner;
-            connection_pool* pool;
-        };
-        explicit turn_request(const arguments& a) noexcept
-            : basic_turn(*a.owner), timer_entry(&expire), pool_(a.pool) {}
-        lease take() noexcept {
-            if (outcome() < 0) return {};
-            return {*pool_, std::move(connection_)};
-        }
-        // Called on any thread by the request that passes its turn on.
-        void grant(connection c) noexcept {
-            connection_ = std::move(c);
-            complete = &granted;
-            owner().post(*this);
-        }
-
-    protected:
-        ~turn_request() = default;
-
-    private:
-        bool submit() noexcept final {
-            {
-                const std::lock_guard lock(pool_->mutex_);
-                if (pool_->in_use_ != connections_max) {
-                    ++pool_->in_use_;
-                    if (!pool_->idle_.empty()) {
-                        connection_ = std::move(pool_->idle_.back());
-                        pool_->idle_.pop_back();
-                    }
-                    set_outcome(0);
-                    return true;
-                }
-                pool_->waiting_.push_back(*this);
-            }
-            if (deadline() != decltype(deadline())::max()) owner().arm(*this, deadline());
-            listen();
-            return false;
-        }
-        // Called on the loop when a stop request or the deadline has come.
-        void interrupt() noexcept final {
-            {
-                const std::lock_guard lock(pool_->mutex_);
-                if (!waiting_hook::linked()) return;  // already granted or interrupted
-                pool_->waiting_.erase(*this);
-            }
-            complete = &interrupted;
-            owner().defer(*this);
-        }
-        void end(int with) noexcept {
-            if (timer_entry::armed()) owner().disarm(*this);
-            set_outcome(with);
-            ended();
-        }
-        static void granted(operation* op) noexcept { static_cast<turn_request*>(op)->end(0); }
-        static void interrupted(operation* op) noexcept {
-            static_cast<turn_request*>(op)->end(-ECANCELED);
-        }
-        static void expire(timer_entry* entry) noexcept {
-            static_cast<turn_request*>(entry)->stop();
-        }
-
-        connection_pool* pool_;
-        connection connection_;
-    };
-
+    connection take() noexcept {
+        const std::lock_guard lock(mutex_);
+        if (idle_.empty()) return nullptr;
+        connection c = std::move(idle_.back());
+        idle_.pop_back();
+        return c;
+    }
     void give(connection c) noexcept {
         const bool good = c != nullptr && ::PQstatus(c.get()) == CONNECTION_OK &&
                           ::PQtransactionStatus(c.get()) == PQTRANS_IDLE;
-        if (!good) c.reset();
-        turn_request* next = nullptr;
-        {
-            const std::lock_guard lock(mutex_);
-            next = waiting_.pop_front();
-            if (next == nullptr) {
-                --in_use_;
-                if (c != nullptr) idle_.push_back(std::move(c));
-            }
-        }
-        // It is out of the list, so only this call ends it, and it still exists.
-        if (next != nullptr) next->grant(std::move(c));
+        if (!good) return;
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(c));
     }
 
-    std::mutex mutex_;  // guards the three members below
+    coppice::async_semaphore turns_{connections_max};
+    std::mutex mutex_;  // guards the member below, and is never held during a wait
     std::vector<connection> idle_;
-    coppice::intrusive_list<turn_request, of_waiting> waiting_;
-    std::size_t in_use_ = 0;
 };
 
 class postgres_store final : public store {
@@ -315,8 +232,10 @@ private:
     }
 
     task<rows> ask_at_leisure(context& loop, const char* sql, std::vector<std::string> texts) {
+        auto turn = co_await pool_.turn();
+        connection_pool::lease lease(pool_, std::move(turn));
+        // A handler has no scheduler, so it goes on where the last holder's turn has ended.
         if (!loop.is_current()) co_await loop.get_scheduler().schedule();
-        connection_pool::lease lease = co_await pool_.turn(loop);
         // The server may have closed the connection meanwhile.
         if (lease.held != nullptr && ::PQconsumeInput(lease.held.get()) == 0) lease.held.reset();
         if (lease.held == nullptr) co_await connect(loop, lease.held);

@@ -7,8 +7,9 @@ namespace {
 
 using namespace bench_sync;
 
-std::vector<bench::workload> workloads() {
-    std::vector<bench::workload> all{
+// Without the rivals of others, which not every machine has.
+std::vector<bench::workload> own_workloads() {
+    return {
         {"lock and unlock, uncontended",
          "lock",
          4'000'000,
@@ -46,8 +47,36 @@ std::vector<bench::workload> workloads() {
          {{"coppice, tasks on a pool of 2", four_coppice},
           {"mutex and condition variables", four_condition}},
          false},
+        {"one sender, one receiver, two threads, 1024 slots",
+         "item",
+         1'000'000,
+         3000,
+         {{"floor: a ring that spins", spsc_plain},
+          {"coppice spsc_channel, tasks on loops", spsc_tasks},
+          {"coppice spsc_channel, threads that block", spsc_blocking}},
+         false},
+        {"an element of a coroutine",
+         "element",
+         2'000'000,
+         1000,
+         {{"a coroutine written by hand", elements_by_hand},
+          {"coppice generator", elements_generator},
+          {"coppice async_generator", elements_async_generator}},
+         true},
+        {"an item that is there, one thread",
+         "item",
+         400'000,
+         2048,
+         {{"coppice channel, receive", one_receive},
+          {"coppice channel, select of two", select_of_two},
+          {"coppice unbounded_channel, receive", unbounded_receive}},
+         true},
     };
-    const auto add = [&](std::size_t to, const char* name, std::uint64_t (*run)(std::size_t)) {
+}
+std::vector<bench::workload> workloads() {
+    std::vector<bench::workload> all = own_workloads();
+    [[maybe_unused]] const auto add = [&](std::size_t to, const char* name,
+                                          std::uint64_t (*run)(std::size_t)) {
         all[to].rivals.push_back({name, run});
     };
 #if defined(BENCH_WITH_ASIO)
@@ -103,6 +132,13 @@ int main(int argc, char** argv) {
     judge("a channel between two threads / oneTBB's bounded queue",
           "channel, two threads, 1024 slots", "coppice, tasks on loops",
           "oneTBB concurrent_bounded_queue", 1.0);
+    const char* const spsc = "one sender, one receiver, two threads, 1024 slots";
+    judge("an spsc_channel between tasks / a ring that spins", spsc,
+          "coppice spsc_channel, tasks on loops", "floor: a ring that spins", 1.25);
+    judge("an element of a generator / of a coroutine by hand", "an element of a coroutine",
+          "coppice generator", "a coroutine written by hand", 1.3);
+    judge("a select of two ready channels / one receive", "an item that is there, one thread",
+          "coppice channel, select of two", "coppice channel, receive", 2.0);
     std::vector<double> stops;
     for (int i = 0; i != o.repetitions; ++i) stops.push_back(stop_ns(100'000));
     bench::write(o, bench::of_samples("one of 100,000 waits for a lock is stopped",

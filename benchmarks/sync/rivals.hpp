@@ -40,6 +40,20 @@ std::uint64_t two_threads_moodycamel(std::size_t size);
 std::uint64_t two_threads_asio(std::size_t size);
 std::uint64_t two_threads_fiber(std::size_t size);
 
+// The same with one sender and one receiver; the floor is a ring that spins and does nothing else.
+std::uint64_t spsc_tasks(std::size_t size);
+std::uint64_t spsc_blocking(std::size_t size);
+std::uint64_t spsc_plain(std::size_t size);
+
+// Elements of a coroutine, one after the other.
+std::uint64_t elements_by_hand(std::size_t size);
+std::uint64_t elements_generator(std::size_t size);
+std::uint64_t elements_async_generator(std::size_t size);
+// Items that are there already are taken in a task: by a receive, or by a select of two channels.
+std::uint64_t one_receive(std::size_t size);
+std::uint64_t select_of_two(std::size_t size);
+std::uint64_t unbounded_receive(std::size_t size);
+
 // Four senders and four receivers on two threads.
 std::uint64_t four_coppice(std::size_t size);
 std::uint64_t four_condition(std::size_t size);

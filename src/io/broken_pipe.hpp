@@ -22,7 +22,7 @@ public:
         was_blocked_ = ::sigismember(&before, SIGPIPE) == 1;
         was_pending_ = was_blocked_ && is_pending();
     }
-    // Drops a signal that a call raised meanwhile, and leaves one that was pending before.
+    // Drops a SIGPIPE that a call has raised meanwhile. Leaves a SIGPIPE that was pending before.
     ~broken_pipe_block() {
         const timespec at_once{};
         if (!was_pending_) (void)::sigtimedwait(&broken_pipe_, nullptr, &at_once);

@@ -141,7 +141,7 @@ private:
         std::deque<datagram> datagrams;
         std::map<std::pair<int, int>, bytes> options;
         bytes* content = nullptr;  // a file's
-        // of a signal_set: the signals it receives, and below those that have come
+        // of a signal_set: the signals that it receives; below, those of them that have arrived
         std::uint64_t signals = 0;
         std::uint64_t come = 0;
     };

@@ -367,7 +367,7 @@ void simulation::world::wake() noexcept {
     futex_wake_one(woken_);
 }
 
-// Reports some of the poked sockets, in any order, and at least one that is ready.
+// Reports some of the poked sockets, in any order; at least one of them is ready.
 int simulation::world::report(ready_event* ready, int most) noexcept {
     for (std::size_t i = poked_.size(); i > 1; --i) {
         if (faults_.reordered != 0) std::swap(poked_[i - 1], poked_[dice_.below(i)]);

@@ -50,6 +50,7 @@ inline constexpr excuse excuses[] = {
     {"inline_scheduler::schedule", "completes at once"},
     {"any_scheduler::schedule", "as the scheduler that it holds"},
     {"any_scheduler::schedule_after", "as the scheduler that it holds"},
+    {"any_scheduler::schedule_at", "as the scheduler that it holds"},
     {"parallel_scheduler::schedule", "as scheduler::schedule"},
     {"contract_scheduler::schedule", "as scheduler::schedule"},
     {"loop_scheduler::schedule", "as scheduler::schedule"},

@@ -140,10 +140,11 @@ TEST_F(every_operation_of_exec, waits_for_a_run_loop_or_a_contract_end_by_every_
     std::thread runner([&] { other.run(); });
     const auto scheduler = other.get_scheduler();
     const auto back = [this](auto s) { return ex::continues_on(s, loop.get_scheduler()); };
-    check(waits_never_again(
+    auto timer_of_other = waits_never_again(
         "scheduler::schedule_after of a run_loop",
         [&] { return back(scheduler.schedule_after(1h)); },
-        [&] { return back(scheduler.schedule_after(0ms)); }));
+        [&] { return back(scheduler.schedule_after(0ms)); });
+    on_loop{loop}(stop_in_every_way(loop, std::move(timer_of_other), true));  // it has a clock
     other.finish();
     runner.join();
 

@@ -11,7 +11,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::test;
 
-// Each object is made to let nobody through, and then to let one through.
+// Each object first makes the operation wait, and then lets one operation go on.
 class every_operation_of_sync : public testing::Test {
 protected:
     void check(waiting_operation op) {

@@ -6,10 +6,10 @@
 # The budget is 1 s and 200 MB for a pipeline, 1.5 s for the umbrella header. Machines are noisy and
 # differ, so what can fail the test is what no neighbor can change: the lines that the room adds,
 # and with clang the types, declarations and expressions that the compiler made of them, and its
-# memory. Processor time is shown, the best of several turns, and only compared with the time of the
-# same standard headers in the same run, against a generous ceiling. The ceiling of the lines leaves
-# 2 per cent, since two compilers break the same lines differently. Lower the ceilings when the
-# figures fall.
+# memory. Processor time is shown, the best of several turns, and fails nothing: even its ratio to
+# the time of the same standard headers moves by a tenth. The ceiling of the lines leaves 2 per
+# cent, since two compilers break the same lines differently. Lower the ceilings when the figures
+# fall.
 set -euo pipefail
 
 compiler=$1 include=$2
@@ -73,7 +73,7 @@ at_most() {
     printf '  %-46s %7d (at most %d)\n' "$1" "$2" "$3"
     if (($2 > $3)); then status=1; fi
 }
-check() { # NAME LINES_MAX ENTITIES_MAX MEGABYTES_MAX PERCENT_MAX
+check() { # NAME LINES_MAX ENTITIES_MAX MEGABYTES_MAX
     local file="$work/$1.cpp" std="$work/$1_std.cpp" syntax whole
     std_of "$file" >"$std"
     syntax=$(best_milliseconds "$file" -fsyntax-only)
@@ -87,8 +87,7 @@ check() { # NAME LINES_MAX ENTITIES_MAX MEGABYTES_MAX PERCENT_MAX
     at_most "types, declarations, expressions beyond std" \
         "$(($(entities "$file") - $(entities "$std")))" "$3"
     at_most "MB beyond std" "$(($(megabytes "$file") - $(megabytes "$std")))" "$4"
-    at_most "per cent of the standard headers' time" $((100 * syntax / syntax_std)) "$5"
 }
-check pipeline 3500 68000 30 200
-check umbrella 11450 95500 30 200
+check pipeline 3500 68000 30
+check umbrella 11450 95500 30
 exit $status

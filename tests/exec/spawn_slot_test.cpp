@@ -98,6 +98,37 @@ TEST(spawn_slot, is_free_after_connecting_threw) {
     EXPECT_FALSE(slot.is_busy());
 }
 
+// Throws when it is copied, or when it is moved.
+struct throwing_when_moved : throwing {
+    throwing_when_moved(bool copies, bool moves) : copy_throws(copies), move_throws(moves) {
+        throws = false;
+    }
+    throwing_when_moved(const throwing_when_moved& other)
+        : throwing(other), copy_throws(other.copy_throws), move_throws(other.move_throws) {
+        if (copy_throws) throw std::runtime_error("copy");
+    }
+    throwing_when_moved(throwing_when_moved&& other)
+        : throwing(other), copy_throws(other.copy_throws), move_throws(other.move_throws) {
+        if (move_throws) throw std::runtime_error("move");
+    }
+    bool copy_throws;
+    bool move_throws;
+};
+
+TEST(spawn_slot, is_free_and_its_scope_empty_after_copying_or_moving_the_sender_threw) {
+    ex::counting_scope scope;
+    ex::spawn_slot<throwing_when_moved> slot;
+    ex::spawn_slot<throwing_when_moved, ex::counting_scope::token> in_scope;
+    for (const bool copies : {false, true}) {
+        const throwing_when_moved sender(copies, !copies);
+        EXPECT_THROW(ex::spawn(sender, slot), std::runtime_error);
+        EXPECT_THROW(ex::spawn(sender, scope.get_token(), in_scope), std::runtime_error);
+        EXPECT_FALSE(slot.is_busy());
+        EXPECT_FALSE(in_scope.is_busy());
+    }
+    sync_wait(scope.join());
+}
+
 TEST(spawn_slot_death, a_busy_slot_is_not_used_and_not_destroyed) {
     EXPECT_DEATH(
         {

@@ -25,21 +25,25 @@ constexpr std::uint64_t late = 9;
 // a timer that no worker watches is a deadlock.
 //   earlier   the second timer is earlier than the first one, whose time never comes
 //   later     the second timer is later, and is armed when the time of the first one has come
+//   follows   the second timer is later. When the time of the first one comes, an item is added: a
+//             sleeper that has promised may be claimed by a wake whose token another worker takes
 //   busy      as `earlier`; another thread adds an item that ends only when the early timer has
 //             ended, so that the worker that runs it cannot look. The item lets the time come
-enum class armed_second { earlier, later, busy };
+enum class armed_second { earlier, later, follows, busy };
 template <int Workers, armed_second Second>
 inline constexpr int threads_of = Workers + (Second == armed_second::busy ? 2 : 1);
 template <int Workers, armed_second Second>
 struct watched_timers : model::test<watched_timers<Workers, Second>, threads_of<Workers, Second>> {
     static constexpr bool is_busy = Second == armed_second::busy;
-    static constexpr bool is_later = Second == armed_second::later;
+    static constexpr bool follows = Second == armed_second::follows;
+    static constexpr bool is_later = Second == armed_second::later || follows;
     static constexpr unsigned first_worker = is_busy ? 2 : 1;
-    static constexpr int items = is_busy ? 3 : 2;
+    static constexpr std::uint32_t items = is_busy || follows ? 3 : 2;
     // Items that are ready, as bits.
     static constexpr unsigned early_item = 1;
     static constexpr unsigned late_item = 2;
     static constexpr unsigned busy_item = 4;
+    static constexpr unsigned plain_item = 8;
 
     struct timer : pool_timer {
         timer(watched_timers& t, unsigned bit) noexcept
@@ -53,7 +57,7 @@ struct watched_timers : model::test<watched_timers<Workers, Second>, threads_of<
     timer late_timer{*this, late_item};
     atomic<unsigned> ready{0};
     atomic<std::uint32_t> fired{0};
-    atomic<int> ended{0};  // items
+    atomic<std::uint32_t> ended{0};  // items
 
     void pass_time(std::uint64_t to) { this->futexes.pass_time(pool_timers::nanoseconds_of(to)); }
     std::uint64_t now() const { return pool_timers::tick_at(this->futexes.time); }
@@ -103,11 +107,12 @@ struct watched_timers : model::test<watched_timers<Workers, Second>, threads_of<
             }
         } else if (item == late_item) {
             model::require(late_timer.stopped.read() != is_later, "late: ended in the wrong way");
-        } else {
+        } else if (item == busy_item) {
             pass_time(early);
             while (fired.load(acquire) == 0) futex_wait(fired, std::uint32_t{0});
         }
         if (ended.fetch_add(1, acq_rel) + 1 == items) lots.wake_all();
+        if (follows) futex_wake_all(ended);
     }
     void worker(std::size_t index) {
         for (;;) {
@@ -140,7 +145,14 @@ struct watched_timers : model::test<watched_timers<Workers, Second>, threads_of<
         }
     }
     void thread(unsigned index) {
-        if (index == 0) {
+        if (index == 0 && follows) {
+            arm(early_timer, early, timers[0], wheel_user::other);
+            arm(late_timer, late, timers.outside(), wheel_user::other);
+            pass_time(early);
+            add(plain_item);
+            for (std::uint32_t n = 0; (n = ended.load(acquire)) < 2;) futex_wait(ended, n);
+            pass_time(late);
+        } else if (index == 0) {
             if (!is_later) arm(late_timer, late, timers.outside(), wheel_user::other);
             arm(early_timer, early, timers[0], wheel_user::other);
             if (!is_busy) pass_time(early);
@@ -298,6 +310,7 @@ using earlier_for_one = watched_timers<1, armed_second::earlier>;
 using earlier_for_two = watched_timers<2, armed_second::earlier>;
 using later_for_one = watched_timers<1, armed_second::later>;
 using later_for_two = watched_timers<2, armed_second::later>;
+using one_follows = watched_timers<2, armed_second::follows>;
 using one_is_busy = watched_timers<2, armed_second::busy>;
 using by_time = lives<finish::by_time>;
 using by_end = lives<finish::by_end>;
@@ -310,12 +323,14 @@ int main() {
     report.holds<earlier_for_two>("an earlier timer wakes a sleeper", {200'000});
     report.holds<later_for_one>("a timer that follows one that is due is seen", {200'000});
     report.holds<later_for_two>("the same with two workers", {200'000});
+    report.holds<one_follows>("a promise is kept though another took the token", {500'000});
     report.holds<one_is_busy>("a worker that promised and is busy is replaced", {300'000});
     report.holds<by_time>("start, expiry, and a stop: completed once", far);
     report.holds<by_end>("start, the end of the pool, and a stop: completed once", far);
     report.holds<lives<finish::by_time, true>>("the first, started outside", far);
     report.holds<lives<finish::by_end, true>>("the second, started outside", far);
     report.dies_planted<earlier_for_one>("pool_timers.arm_unseen", {200'000});
+    report.dies_planted<one_follows>("parking.cancel_by_token", {2'000'000});
     report.dies_planted<one_is_busy>("pool_timers.left_alone", {300'000});
     report.dies_planted<one_is_busy>("pool_timers.keep_promise", {300'000});
     report.dies_weakened<later_for_one>(timers_file, "pool_timers.watch", {500'000});

@@ -103,8 +103,8 @@ struct two_branches : lone_select {
                   0, 1) {}
 
     void run(inplace_stop_token stop) {
-        if (this->begin(completion_env(stop, execution::instant::never()), rl::rand(2)))
-            ended(*this);
+        this->shuffle([](std::uint32_t count) { return rl::rand(count); });
+        if (this->begin(completion_env(stop, execution::instant::never()))) ended(*this);
     }
     static void ended(select_core& c) noexcept {
         auto& self = static_cast<two_branches&>(c);
@@ -243,7 +243,7 @@ struct with_child : protocol_model::stop_test<with_child, 3> {
     void run(unsigned index) {
         if (index == 0) {
             joined& self = select.get();
-            if (self.begin(completion_env(stop.get_token(), execution::instant::never()), 0))
+            if (self.begin(completion_env(stop.get_token(), execution::instant::never())))
                 joined::ended(self);
         } else if (index == 1) {
             int expected = 1;
@@ -303,7 +303,7 @@ struct two_children : protocol_model::stop_test<two_children, 3> {
 
     void run(unsigned index) {
         if (index == 0) {
-            if (select.begin(completion_env(), 0)) joined::ended(select);
+            if (select.begin(completion_env())) joined::ended(select);
         } else {
             (index == 1 ? select.first : select.second).run(ends);
         }

@@ -177,6 +177,24 @@ struct giving_up : model::test<giving_up, 2> {
     void after() { delete c; }
 };
 
+// A third thread asks for the size while one item goes through three slots.
+struct observed_size : model::test<observed_size, 3> {
+    core* c = nullptr;
+    plain<int> value;
+
+    void before() { c = new core(3); }
+    void thread(unsigned index) {
+        if (index == 0) {
+            model::require(send(*c, &value), "an open channel refused an item");
+        } else if (index == 1) {
+            receive(*c);
+        } else {
+            model::require(c->size() <= 1, "a channel has more items than were sent");
+        }
+    }
+    void after() { delete c; }
+};
+
 // A bell alone: the waiter chooses the forms of the fences in turn.
 template <unsigned Forms>
 struct ring_in_forms : model::test<ring_in_forms<Forms>, 2> {
@@ -231,12 +249,14 @@ int main() {
     report.holds<through_one_slot>("three items pass through one slot", {60'000});
     report.holds<slot_reuse>("a slot is used again when its item has left it", {60'000});
     report.holds<giving_up>("a receiver that gives up loses nothing", {60'000});
+    report.holds<observed_size>("the size is never more than what was sent", {60'000});
     report.holds<ring_in_forms<0b00000>>("light fences wake", {60'000});
     report.holds<ring_in_forms<0b11111>>("full fences wake", {60'000});
     report.holds<ring_in_forms<0b01010>>("fences that change their form wake", {60'000});
     report.holds<ring_in_forms<0b10010>>("fences that change back and forth wake", {60'000});
     report.dies_weakened<through_one_slot>(core_header, "spsc.sent", {20'000});
     report.dies_weakened<slot_reuse>(core_header, "spsc.freed", {20'000});
+    report.dies_weakened<observed_size>(core_header, "spsc.freed", {20'000});
     report.dies_weakened<giving_up>(core_header, "spsc.closed", {50'000});
     report.dies_planted<through_one_slot>("spsc.grant_nothing", {20'000});
     report.dies_weakened<ring_in_forms<0b11111>>(bell_header, "spsc_bell.full", {50'000});

@@ -28,7 +28,8 @@ runs_shared() {
 }
 
 quietly cmake -S "$source/tests/package/subdirectory" -B "$work/build" -G Ninja \
-    -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCOPPICE_SOURCE="$source"
+    -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Debug -DCOPPICE_UNITY=ON \
+    -DCOPPICE_SOURCE="$source"
 quietly cmake --build "$work/build" --target help
 ! grep -E '(coppice-serve|test_[a-z]+|example_[a-z0-9_]+): phony' "$work/log" >&2 ||
     fail "the project has coppice's own programs"

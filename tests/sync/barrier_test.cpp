@@ -19,7 +19,7 @@ task<bool> take_part(async_barrier& barrier, std::vector<int>& arrived, int me, 
         const std::uint64_t ended = co_await barrier.arrive_and_wait();
         together &= ended == static_cast<std::uint64_t>(2 * phase);
         for (const int a : arrived) together &= a == phase;
-        co_await barrier.arrive_and_wait();  // nobody writes before all have read
+        co_await barrier.arrive_and_wait();  // no task writes before all have read
     }
     co_return together;
 }
@@ -81,7 +81,7 @@ TEST(async_barrier, a_participant_that_drops_is_not_waited_for_in_later_phases) 
 
 TEST(async_barrier_death_test, an_arrival_without_participants_stops_the_process) {
     async_barrier barrier(0);
-    EXPECT_DEATH(barrier.arrive_and_drop(), "more arrived at an async_barrier");
+    EXPECT_DEATH(barrier.arrive_and_drop(), "an async_barrier got more arrivals in one phase");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // broadcast_channel: each receiver gets each item in order, or counts what it has missed.
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
+#include <coppice/task.hpp>
 #include <coppice/token.hpp>
 
 #include "allocations.hpp"
@@ -139,6 +140,71 @@ TEST(broadcast_channel, items_in_shared_memory_allocate_nothing_in_steady_state)
     const allocation_count count;
     rounds();
     EXPECT_EQ(count.so_far(), 0u);
+}
+
+// A number that cannot be copied while `fails` is set.
+struct fragile {
+    static inline bool fails = false;
+    explicit fragile(int n) noexcept : number(n) {}
+    fragile(fragile&& other) noexcept : number(other.number) {}
+    fragile(const fragile& other) : number(other.number) {
+        if (fails) throw std::runtime_error("no copy");
+    }
+    ~fragile() = default;
+    int number;
+};
+// Runs `receive`, whose copy fails, beside `send`.
+template <class Receive, class Send>
+void expect_no_copy(Receive receive, Send send) {
+    fragile::fails = true;
+    EXPECT_THROW(coppice::this_thread::sync_wait(
+                     execution::when_all(receive(), execution::just() | execution::then(send))),
+                 std::runtime_error);
+    fragile::fails = false;
+}
+
+TEST(broadcast_channel, a_receive_that_cannot_copy_its_item_has_taken_nothing) {
+    broadcast_channel<fragile> c(2);
+    auto a = c.subscribe();
+    using receiver = broadcast_channel<fragile>::receiver;
+    auto await_it = [](receiver& from) -> task<> { co_await from.receive(); };
+    auto select_it = [](receiver& from) -> task<> { co_await coppice::select(from.receive()); };
+    const auto await = [&] { return await_it(a); };
+    const auto choose = [&] { return select_it(a); };
+    const auto is_next = [&](int number) {
+        const auto got = a.try_receive();
+        return got && got->number == number;
+    };
+
+    c.send(fragile(1));
+    fragile::fails = true;
+    EXPECT_THROW(a.try_receive(), std::runtime_error);
+    fragile::fails = false;
+    EXPECT_TRUE(is_next(1));
+    c.send(fragile(2));
+    expect_no_copy(await, [] {});
+    EXPECT_TRUE(is_next(2));
+    c.send(fragile(3));
+    expect_no_copy(choose, [] {});
+    EXPECT_TRUE(is_next(3));
+    expect_no_copy(await, [&] { c.send(fragile(4)); });  // it waits before the item comes
+    EXPECT_TRUE(is_next(4));
+    expect_no_copy(choose, [&] { c.send(fragile(5)); });
+    EXPECT_TRUE(is_next(5));
+    EXPECT_EQ(a.missed(), 0u);
+}
+
+TEST(broadcast_channel, an_item_that_could_not_be_copied_is_missed_if_the_receiver_is_too_slow) {
+    broadcast_channel<fragile> c(1);
+    auto a = c.subscribe();
+    c.send(fragile(1));
+    fragile::fails = true;
+    EXPECT_THROW(a.try_receive(), std::runtime_error);
+    fragile::fails = false;
+    EXPECT_EQ(a.missed(), 0u);
+    c.send(fragile(2));
+    EXPECT_EQ(a.try_receive()->number, 2);
+    EXPECT_EQ(a.missed(), 1u);
 }
 
 TEST(broadcast_channel, receivers_on_threads_get_or_count_every_item) {

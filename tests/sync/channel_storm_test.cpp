@@ -132,6 +132,53 @@ TEST(channel_storm, a_close_in_the_middle_conserves_items) {
     }
 }
 
+// The sender may be between its look at the close and its item when the receiver sees the end.
+TEST(channel_storm, a_close_in_the_middle_of_an_spsc_channel_strands_one_item_at_most) {
+    for (int round = 0; round != 20; ++round) {
+        spsc_channel<std::uint64_t> c(static_cast<std::size_t>(1 + round % 3));
+        account a;
+        std::thread sender([&] { send_some(c, a, 1, 200); });
+        std::thread receiver([&] { receive_all(c, a, 3); });
+        std::thread closer([&] {
+            for (int i = 0; i != round * 5; ++i) std::this_thread::yield();
+            c.close();
+        });
+        sender.join();
+        receiver.join();
+        closer.join();
+        EXPECT_LE(c.size(), 1u);
+        while (const item left = c.try_receive()) a.receive(*left);
+        EXPECT_EQ(a.sum_sent.load(internal::relaxed), a.sum_received.load(internal::relaxed));
+    }
+}
+
+TEST(channel_storm, receivers_of_a_broadcast_that_are_stopped_get_or_count_every_item) {
+    broadcast_channel<std::uint64_t> c(4);
+    static constexpr std::uint64_t count = 2000;
+    std::vector<std::thread> threads;
+    for (std::uint64_t t = 1; t != 4; ++t) {
+        threads.emplace_back([from = c.subscribe(), t]() mutable {
+            random_bits random{t};
+            std::uint64_t got = 0;
+            for (;;) {
+                auto r = operation_of<item>(from.receive());
+                r.start();
+                for (unsigned spins = random.next() % 64; spins != 0; --spins) r.how();
+                if (random.next() % 2 == 0) r.stop();
+                r.wait();
+                if (r.how() != channel_end::value) continue;
+                if (!r.value()) break;
+                ++got;
+                EXPECT_EQ(got + from.missed(), *r.value());
+            }
+            EXPECT_EQ(got + from.missed(), count);
+        });
+    }
+    for (std::uint64_t i = 1; i <= count; ++i) EXPECT_TRUE(c.send(i));
+    c.close();
+    for (std::thread& thread : threads) thread.join();
+}
+
 // The receiver destroys the channel while the sender may still be on its way out of it.
 TEST(channel_storm, the_receiver_of_the_last_item_destroys_the_channel) {
     for (int round = 0; round != 500; ++round) {

@@ -164,6 +164,15 @@ TEST(async_once, a_value_that_cannot_move_is_made_in_place) {
     EXPECT_EQ(once.get([] { return pinned(6); }, block).value, 6);
 }
 
+TEST(async_once, a_constant_value_is_made_by_a_function_or_a_task) {
+    async_once<const std::string> by_function;
+    EXPECT_EQ(by_function.get([] { return std::string("made"); }, block), "made");
+    async_once<const std::string> by_task;
+    const auto make = []() -> task<std::string> { co_return "made"; };
+    EXPECT_EQ(by_task.get(make, block), "made");
+    EXPECT_EQ(*by_task.try_get(), "made");
+}
+
 TEST(async_once, getting_a_value_that_is_there_allocates_nothing) {
     async_once<int> once;
     std::size_t allocated = 1;

@@ -12,7 +12,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::test;
 
-TEST(select_of_locks, takes_the_one_that_can_be_had) {
+TEST(select_of_locks, takes_the_branch_that_is_ready) {
     async_mutex mutex;
     async_semaphore semaphore(1);
     async_event event;

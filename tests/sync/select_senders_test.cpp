@@ -170,7 +170,7 @@ TEST(select_senders, that_complete_inside_their_start_end_the_select_inside) {
     s.start();
     ASSERT_EQ(s.how(), channel_end::value);
     EXPECT_EQ(std::get<1>(s.value()), 3);
-    EXPECT_EQ(hand.started, 0);  // not needed any more
+    EXPECT_EQ(hand.started, 0);  // it was not needed
     EXPECT_FALSE(a.try_send(1));
 }
 

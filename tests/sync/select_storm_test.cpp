@@ -2,13 +2,17 @@
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
+#include <coppice/pool.hpp>
 #include <coppice/sync.hpp>
+#include <coppice/task.hpp>
 #include <coppice/token.hpp>
 
 #include "channel_operation.hpp"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <thread>
@@ -206,7 +210,7 @@ TEST(select_storm, the_thread_that_is_granted_destroys_the_channels) {
     }
 }
 
-// The same, with the objects destroyed while the sender is still inside try_send().
+// As above, but the objects are destroyed while the sender is still inside try_send().
 TEST(select_storm, the_callback_of_the_grant_destroys_the_channels) {
     struct receiver {
         using receiver_concept = ex::receiver_tag;
@@ -235,6 +239,47 @@ TEST(select_storm, the_callback_of_the_grant_destroys_the_channels) {
         sender.join();
         if (starter.joinable()) starter.join();
         while (ended.load(internal::acquire) == 0) std::this_thread::yield();
+    }
+}
+
+// Each side gives up when its timer is first. A timer that is a branch of the select takes nothing
+// from an item that comes at the same moment.
+TEST(select_storm, items_that_race_the_timers_of_selects_are_conserved) {
+    using scheduler = decltype(std::declval<thread_pool&>().get_scheduler());
+    struct stage {
+        scheduler timers;
+        channel<std::uint64_t> items;
+        account numbers{};
+    };
+    auto send_all = [](stage& s, std::uint64_t first) -> task<> {
+        for (std::uint64_t i = first; i != first + 1000; ++i) {
+            const auto got = co_await coppice::select(
+                s.items.send(i), s.timers.schedule_after(std::chrono::microseconds(i % 32)));
+            if (got.index() == 0) s.numbers.send(i);
+        }
+    };
+    auto close_after = [](stage& s, auto first, auto second) -> task<> {
+        co_await ex::when_all(std::move(first), std::move(second));
+        s.items.close();
+    };
+    auto receive_all = [](stage& s) -> task<> {
+        for (unsigned i = 0;; ++i) {
+            const auto got = co_await coppice::select(
+                s.timers.schedule_after(std::chrono::microseconds(i % 32)), s.items.receive());
+            if (got.index() == 0) continue;
+            if (!std::get<1>(got)) co_return;
+            s.numbers.receive(std::get<1>(got));
+        }
+    };
+    for (const std::size_t capacity : {0u, 1u}) {
+        thread_pool pool(2);
+        stage s{pool.get_scheduler(), channel<std::uint64_t>(capacity)};
+        const auto on_pool = [&](auto work) { return ex::starts_on(s.timers, std::move(work)); };
+        coppice::this_thread::sync_wait(
+            ex::when_all(on_pool(receive_all(s)), on_pool(receive_all(s)),
+                         close_after(s, on_pool(send_all(s, 1)), on_pool(send_all(s, 10'000)))));
+        s.numbers.expect_balance();
+        EXPECT_EQ(s.items.size(), 0u);
     }
 }
 

@@ -96,7 +96,7 @@ TEST(async_shared_mutex, a_stopped_writer_lets_the_readers_behind_it_go) {
     EXPECT_TRUE(mutex.try_lock());
 }
 
-TEST(async_shared_mutex, readers_and_writers_on_a_pool_never_meet) {
+TEST(async_shared_mutex, readers_and_writers_on_a_pool_never_hold_it_together) {
     thread_pool pool(2);
     async_shared_mutex mutex;
     long value = 0;

@@ -107,7 +107,7 @@ TEST(spsc_channel, close_ends_waits_and_lets_the_rest_be_received) {
     EXPECT_EQ(r.value(), std::nullopt);
 }
 
-TEST(spsc_channel, items_that_nobody_received_are_destroyed_with_it) {
+TEST(spsc_channel, items_that_were_not_received_are_destroyed_with_it) {
     const auto shared = std::make_shared<int>(1);
     {
         spsc_channel<std::shared_ptr<int>> c(8);

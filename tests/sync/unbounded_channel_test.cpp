@@ -90,7 +90,18 @@ TEST(unbounded_channel, shrinking_frees_blocks_without_items) {
     EXPECT_EQ(c.size(), 5000u);
 }
 
-TEST(unbounded_channel, items_that_nobody_received_are_destroyed_with_it) {
+TEST(unbounded_channel, shrinking_it_without_items_frees_all_its_memory) {
+    const std::size_t before = live_allocations();
+    unbounded_channel<int> c;
+    for (const int count : {1, 5000}) {
+        for (int i = 0; i != count; ++i) c.send(i);
+        for (int i = 0; i != count; ++i) EXPECT_EQ(c.try_receive(), i);
+        c.shrink_to_fit();
+        EXPECT_EQ(live_allocations(), before);
+    }
+}
+
+TEST(unbounded_channel, items_that_were_not_received_are_destroyed_with_it) {
     const auto shared = std::make_shared<int>(1);
     {
         unbounded_channel<std::shared_ptr<int>> c;

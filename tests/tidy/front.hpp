@@ -40,18 +40,30 @@ inline void fronts_in_umbrellas(const tree& files, findings& out) {
 
 inline constexpr std::size_t readme_lines_max = 75;  // a page
 
-// Each room has a README of at most a page, which links to every header of its front.
-inline void fronts_in_readmes(const tree& files, findings& out) {
+// Returns true if a README names a header of its room's back, by itself or as "`*_request.hpp`".
+inline bool names_back(const std::string& readme, const std::string& name) {
+    const std::size_t last_word = name.rfind('_');
+    if (last_word != std::string::npos &&
+        readme.find("`*" + name.substr(last_word) + "`") != std::string::npos)
+        return true;
+    return readme.find("/" + name + ")") != std::string::npos ||
+           readme.find("`" + name + "`") != std::string::npos;
+}
+
+// Each room has a README of at most a page, which links to every header of its front and names
+// every header of its back.
+inline void headers_in_readmes(const tree& files, findings& out) {
     for (const source_file& file : files) {
-        const bool is_front = file.under("include/") && file.is_header() &&
-                              !room_of(file).empty() && !is_back(file.path);
-        if (!is_front) continue;
+        if (!file.under("include/") || !file.is_header() || room_of(file).empty()) continue;
         const std::string name = file.path.substr(file.path.rfind('/') + 1);
         const std::string page = "include/coppice/" + room_of(file) + "/README.md";
         const auto readme = std::find_if(files.begin(), files.end(),
                                          [&](const source_file& f) { return f.path == page; });
-        if (readme == files.end() || readme->text.find("](" + name + ")") == std::string::npos)
-            out.push_back(file.found(1, page + " does not name it"));
+        const bool is_named =
+            readme != files.end() &&
+            (is_back(file.path) ? names_back(readme->text, name)
+                                : readme->text.find("](" + name + ")") != std::string::npos);
+        if (!is_named) out.push_back(file.found(1, page + " does not name it"));
     }
     for (const source_file& file : files) {
         const bool is_readme = file.under("include/coppice/") && file.part(3) == "README.md";

@@ -37,7 +37,7 @@ using coppice::test::turnstile;
 using coppice::test::witness;
 using coppice::this_thread::sync_wait;
 
-TEST(async_generator, runs_on_the_scheduler_of_whichever_waits_for_the_element) {
+TEST(async_generator, runs_each_element_on_the_scheduler_of_its_waiter) {
     coppice::thread_pool pool(1);
     coppice::io::context loop;
     const auto threads = []() -> async_generator<std::thread::id> {

@@ -5,13 +5,18 @@
 #include <coppice/token/transform.hpp>
 #include <coppice/token/use_future.hpp>
 
+#include "allocations.hpp"
 #include "system.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
+#include <thread>
 
 namespace {
 
@@ -146,6 +151,36 @@ TEST(completion_token_transform, accepts_a_user_defined_token) {
     os.echo(2, counting{&count});
     os.run();
     EXPECT_EQ(count, 2);
+}
+
+TEST(an_error, that_finds_no_memory_for_its_text_is_bad_alloc) {
+    if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
+    const auto expect_bad_alloc = [](auto run) {
+        int without_memory = 0;
+        bool failed = true;
+        for (std::size_t n = 1; failed; ++n) {
+            ASSERT_LT(n, 50u);
+            fail_allocation(n);
+            std::thread([&] {
+                try {
+                    run();
+                } catch (const std::bad_alloc&) {
+                    ++without_memory;
+                } catch (const std::system_error&) {
+                }
+            }).join();
+            failed = allocation_has_failed();
+        }
+        EXPECT_GT(without_memory, 0);
+    };
+    const auto fail = [](auto token) {
+        return completion_token_transform<void(std::error_code)>(
+            token, [](completion<> done) noexcept {
+                std::move(done)(std::make_error_code(std::errc::io_error));
+            });
+    };
+    expect_bad_alloc([&] { fail(block); });
+    expect_bad_alloc([&] { fail(use_future).get(); });
 }
 
 }  // namespace

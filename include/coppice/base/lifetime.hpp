@@ -29,14 +29,12 @@ public:
     // Constructs the object from `args`. There must be none yet.
     template <class... Args>
     T& construct(Args&&... args) noexcept(std::is_nothrow_constructible_v<T, Args...>) {
-        return *::new (static_cast<void*>(__builtin_addressof(value_)))
-            T(std::forward<Args>(args)...);
+        return *::new (memory()) T(std::forward<Args>(args)...);
     }
     // Constructs the object from what `make` returns, without a move: T may be immovable.
     template <class Make>
     T& construct_with(Make&& make) noexcept(noexcept(std::forward<Make>(make)())) {
-        return *::new (static_cast<void*>(__builtin_addressof(value_)))
-            T(std::forward<Make>(make)());
+        return *::new (memory()) T(std::forward<Make>(make)());
     }
     // Destroys the object. There must be one.
     void destroy() noexcept { value_.~T(); }
@@ -46,6 +44,11 @@ public:
     T&& get() && noexcept { return std::move(value_); }
 
 private:
+    // T may be const.
+    void* memory() noexcept {
+        return const_cast<void*>(static_cast<const volatile void*>(__builtin_addressof(value_)));
+    }
+
     union {
         T value_;
     };

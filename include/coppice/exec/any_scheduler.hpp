@@ -66,6 +66,9 @@ public:
     // Returns a sender that completes on the held scheduler after `span`.
     // Cost: connecting it allocates nothing on this library's schedulers.
     internal::any_timer_sender schedule_after(time_span span) const;
+    // Returns a sender that completes on the held scheduler at `when`, or at once if that has
+    // passed. Cost: as schedule_after.
+    internal::any_timer_sender schedule_at(instant when) const;
     // Returns the time of the held scheduler's clock.
     instant now() const noexcept { return sch_.get()->now(); }
 
@@ -120,20 +123,10 @@ public:
     };
     attrs get_env() const noexcept { return attrs(sch_); }
 
-    template <class Self, class... Env>
-    static consteval auto get_completion_signatures() noexcept {
-        if constexpr (sizeof...(Env) != 0 && (unstoppable_token<stop_token_of_t<Env>> && ...)) {
-            return completion_signatures<set_value_t()>();
-        } else {
-            return completion_signatures<set_value_t(), set_stopped_t()>();
-        }
-    }
-
 protected:
     explicit any_scheduler_sender(const any_scheduler& sch) : sch_(sch) {}
-    template <std::size_t Size, class Rcvr, class ConnectInto>
+    template <std::size_t Size, class Sent, class Rcvr, class ConnectInto>
     static auto connect_erased(ConnectInto connect_into, Rcvr rcvr) {
-        using Sent = decltype(get_completion_signatures<any_scheduler_sender, env_of_t<Rcvr>>());
         return any_sender_operation<Size, Rcvr, Sent, set_value_t(), set_stopped_t()>(
             connect_into, static_cast<Rcvr&&>(rcvr));
     }
@@ -147,9 +140,18 @@ class any_schedule_sender : public any_scheduler_sender {
 public:
     using sender_concept = sender_tag;
     explicit any_schedule_sender(const any_scheduler& sch) : any_scheduler_sender(sch) {}
+    template <class Self, class... Env>
+    static consteval auto get_completion_signatures() noexcept {
+        if constexpr (sizeof...(Env) != 0 && (unstoppable_token<stop_token_of_t<Env>> && ...)) {
+            return completion_signatures<set_value_t()>();
+        } else {
+            return completion_signatures<set_value_t(), set_stopped_t()>();
+        }
+    }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) const {
-        return connect_erased<any_operation_size>(
+        using sent = decltype(get_completion_signatures<any_schedule_sender, env_of_t<Rcvr>>());
+        return connect_erased<any_operation_size, sent>(
             [this](any_operation_storage& to, schedule_receiver outer) {
                 held().schedule_into(to, outer);
             },
@@ -160,21 +162,39 @@ public:
 class any_timer_sender : public any_scheduler_sender {
 public:
     using sender_concept = sender_tag;
-    any_timer_sender(const any_scheduler& sch, time_span span)
-        : any_scheduler_sender(sch), span_(span) {
+    any_timer_sender(const any_scheduler& sch, time_span after)
+        : any_scheduler_sender(sch), after_(after), is_span_(true) {
         check_timers(sch.has_timers());
+    }
+    any_timer_sender(const any_scheduler& sch, instant at)
+        : any_scheduler_sender(sch), at_(at), is_span_(false) {
+        check_timers(sch.has_timers());
+    }
+    // A deadline, or the end of the held scheduler, may stop it, also under a receiver that cannot
+    // be stopped.
+    template <class Self, class... Env>
+    static consteval completion_signatures<set_value_t(), set_stopped_t()>
+    get_completion_signatures() noexcept {
+        return {};
     }
     template <receiver Rcvr>
     auto connect(Rcvr rcvr) const {
-        return connect_erased<timer_size>(
+        using sent = completion_signatures<set_value_t(), set_stopped_t()>;
+        return connect_erased<timer_size, sent>(
             [this](timer_storage& to, schedule_receiver outer) {
-                held().schedule_after_into(to, outer, span_);
+                if (is_span_) {
+                    held().schedule_after_into(to, outer, after_);
+                } else {
+                    held().schedule_at_into(to, outer, at_);
+                }
             },
             static_cast<Rcvr&&>(rcvr));
     }
 
 private:
-    time_span span_;
+    time_span after_;
+    instant at_;
+    bool is_span_;
 };
 
 }  // namespace internal
@@ -184,6 +204,9 @@ inline internal::any_schedule_sender any_scheduler::schedule() const {
 }
 inline internal::any_timer_sender any_scheduler::schedule_after(time_span span) const {
     return internal::any_timer_sender(*this, span);
+}
+inline internal::any_timer_sender any_scheduler::schedule_at(instant when) const {
+    return internal::any_timer_sender(*this, when);
 }
 inline const any_scheduler& internal::inherited_timer::required() const noexcept {
     internal::check_timers(scheduler_ != nullptr);

@@ -125,8 +125,8 @@ inline constexpr get_scheduler_t get_scheduler{};
 
 // Source: [exec.get.domain].
 struct get_domain_t {
-    // Returns the domain of operations that start in `env`: the one that it names, that of its
-    // scheduler, or default_domain.
+    // Returns the domain of operations that start in `env`: the domain that `env` names, otherwise
+    // its scheduler's domain, otherwise default_domain.
     template <class Env>
     constexpr auto operator()(const Env& env) const noexcept {
         if constexpr (has_query<Env, get_domain_t>) {

@@ -95,7 +95,11 @@ class run_loop::scheduler {
 
         template <class Self, class... Env>
         static consteval auto get_completion_signatures() noexcept {
-            return sender::template get_completion_signatures<sender, Env...>();
+            if constexpr (sizeof...(Env) != 0 && (!internal::run_loop_timer_stops<Env> && ...)) {
+                return completion_signatures<set_value_t()>();
+            } else {
+                return completion_signatures<set_value_t(), set_stopped_t()>();
+            }
         }
         template <receiver Rcvr>
         auto connect(Rcvr rcvr) const noexcept {
@@ -105,7 +109,7 @@ class run_loop::scheduler {
 
     private:
         queue* loop_;
-        instant at_;  // never() if `after_` counts, from the start
+        instant at_;  // if never(), the time is `after_` after the start
         time_span after_;
     };
 
@@ -117,11 +121,13 @@ public:
     sender schedule() const noexcept { return sender(*loop_); }
     // Returns the same sender: queueing never blocks and never allocates.
     sender try_schedule() const noexcept { return schedule(); }
-    // Returns a sender that completes on the loop, `span` after its start.
+    // Returns a sender that completes on the loop, `span` after its start. A stop request, and the
+    // deadline of its environment, end it with set_stopped.
     timed_sender schedule_after(time_span span) const noexcept {
         return timed_sender(*loop_, instant::never(), span);
     }
-    // Returns a sender that completes on the loop at `when`, or at once if that has passed.
+    // Returns a sender like that of schedule_after, which completes at `when`, or at once if that
+    // has passed.
     timed_sender schedule_at(instant when) const noexcept {
         return timed_sender(*loop_, when, time_span(instant::never().nanoseconds()));
     }

@@ -8,7 +8,8 @@
 namespace coppice::execution {
 
 // Starts sndr in token's scope and returns a sender of its result, which completes with set_stopped
-// if the scope refuses. Destroying the returned sender asks the operation to stop. Errors: what
+// if the scope refuses. Destroying the returned sender asks the operation to stop, and drops its
+// result; the scope still waits for it. Errors: what
 // allocating or connecting throws. Cost: one allocation, as in spawn.
 struct spawn_future_t {
     template <sender Sndr, scope_token Token, internal::queryable Env = env<>>

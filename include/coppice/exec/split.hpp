@@ -3,7 +3,7 @@
 // The copies of a split sender share one state. The first one to start also starts the child. Each
 // gets the child's results as const lvalues, where the child completes, or inside its own start if
 // the child has completed before. A stop request of any of them stops the child, and so all others.
-// The child's environment has only a stop token.
+// The child's environment has only a stop token. Threads: any may copy, start, and destroy copies.
 // Source: P2300R10 [exec.split] (not in C++26), P3409R1 5.5.1.
 
 #include <coppice/exec/closure.hpp>

@@ -4,9 +4,10 @@
 //   now()                    an instant, or a <chrono> time point of its clock
 //   schedule_after(span)     a sender that completes on the scheduler, at least `span` after its
 //                            start; `span` is a time_span or std::chrono::nanoseconds
-// It may also have schedule_at(instant). A stop request ends the wait with set_stopped. run_loop
-// and io::context have timed schedulers. A scheduler type with timers in some objects and not in
-// others also has has_timers(): any_scheduler, the type of a task's scheduler.
+// It may also have schedule_at(instant); otherwise the span to that time is computed where the
+// sender is made, not where it is started. A stop request ends the wait with set_stopped. run_loop,
+// pools, and io::context have timed schedulers. A scheduler type with timers in some objects and
+// not in others also has has_timers(): any_scheduler, the type of a task's scheduler.
 
 #include <coppice/exec/deadline.hpp>
 #include <coppice/exec/internal/inherited_timer.hpp>

@@ -4,16 +4,18 @@
 // end of the limit, or with the receiver's deadline if that is earlier.
 //
 // Scheduler of the timer, first match: the environment's timed scheduler, if it is certain to have
-// timers; the one that the sender's attributes name, as an operation of an io::context names its
-// context's; what the awaiting task has, which is a timer named around it or around a task that
-// awaits it, or its own scheduler if that has timers.
+// timers; the timed scheduler that the sender's attributes name, which for an operation of an
+// io::context is that context's; the timed scheduler that the awaiting task or a task above it was
+// given; the awaiting task's own scheduler, if that has timers.
 //
 // Order. The sender is started first, whatever the limit. A sender that completes inside its start
 // needs no timer, and is in time even if the limit is 0 or less. The timer is started next. If the
 // sender's start computes or blocks for a while, the end is later than the deadline by that time.
 //
 // A stop that the sender sends by itself is passed on. A sender that asked for the deadline and
-// stops after it has timed out. Source: ours.
+// stops after it has timed out. A timer that ends with its pool or loop stops the sender too, which
+// would have no limit otherwise; the timeout is then stopped, and does not send timed_out. Source:
+// ours.
 
 #include <coppice/exec/closure.hpp>
 #include <coppice/exec/internal/timeout_sender.hpp>

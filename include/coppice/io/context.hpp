@@ -59,7 +59,8 @@ public:
     bool drain(internal::duration limit);
     // Makes run() return after the completion that is under way. Stays in effect until restart().
     void stop() noexcept { event_loop::stop(); }
-    // Takes back stop(), also one that run() has not seen: for between two runs.
+    // Cancels the effect of stop(), even of a stop() that run() has not noticed yet. Called between
+    // two runs.
     void restart() noexcept { event_loop::restart(); }
     bool stopped() const noexcept { return event_loop::stopped(); }
     backend kind() const noexcept { return event_loop::kind(); }

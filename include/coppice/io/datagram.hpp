@@ -28,7 +28,8 @@ open_socket bind_datagrams(context& owner, const endpoint& at);
 namespace udp {
 
 // Sends and receives datagrams at an endpoint; port 0 lets the system choose one. At most one send
-// and one receive may be pending.
+// and one receive may be pending. A stopped receive has taken no datagram. Lifetime: the memory
+// given to an operation must live until the operation has ended.
 // Errors of the constructor: std::system_error, for example address_in_use.
 class socket : public internal::open_socket {
 public:

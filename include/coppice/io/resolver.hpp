@@ -28,7 +28,8 @@ public:
 
     // Looks up `host`. The value is the host's endpoints with the port, at least one, in the order
     // in which they should be tried.
-    // Errors: of resolver_category(); not_enough_memory. Cost: allocates.
+    // Errors: of resolver_category(); not_enough_memory; resource_unavailable_try_again if no
+    // worker can be started. Cost: allocates.
     template <class Token = use_await_t>
     auto resolve(std::string_view host, std::uint16_t port,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {

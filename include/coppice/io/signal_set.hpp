@@ -18,8 +18,8 @@ namespace coppice::io {
 
 // Receives its signals as long as it lives. Every set that names a signal receives it, in any
 // context. A signal that comes again before it was received counts once. A signal that was pending
-// for the thread that makes the set counts as come. When the last set of a signal is destroyed, the
-// handler that was installed before comes back, unless the program has installed another one
+// for the thread that makes the set is received too. When the last set of a signal is destroyed,
+// the handler that was installed before comes back, unless the program has installed another one
 // meanwhile. The previous handler is not called for signals that came while a set lived. A child
 // made by fork() has the handlers from before the sets, and its copies of the sets receive nothing.
 // In a simulation, a set receives what simulation::raise() sends, and the process's own signals are

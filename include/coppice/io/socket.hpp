@@ -115,7 +115,8 @@ public:
     acceptor(context& owner, const endpoint& at, const acceptor_options& options = {})
         : internal::open_socket(internal::listen_at(owner, at, options)) {}
 
-    // Accepts a connection. The value is its socket.
+    // Accepts a connection. The value is its socket. Errors: the system's. An accept that is
+    // stopped has taken no connection: the next accept gets it.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = internal::accept_request<socket>;
@@ -149,7 +150,8 @@ class acceptor : public internal::open_socket {
 public:
     acceptor(context& owner, const endpoint& at, const acceptor_options& options = {})
         : internal::open_socket(internal::listen_at(owner, at, options)) {}
-    // Accepts a connection. The value is its socket.
+    // Accepts a connection. The value is its socket. Errors: the system's. An accept that is
+    // stopped has taken no connection: the next accept gets it.
     template <class Token = use_await_t>
     auto accept(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = internal::accept_request<socket>;

@@ -24,7 +24,7 @@ namespace coppice::io {
 struct write_options {
     // Completes only when the bytes and the name are on the disk and survive a power failure.
     bool sync = false;
-    // The permissions of the new file, less those that the process's umask removes.
+    // The permissions of the new file, without those that the process's umask removes.
     unsigned permissions = 0644;
 };
 

@@ -7,8 +7,8 @@
 // The end: after request_stop(), or in the destructor, the workers run everything that is queued
 // and everything that this submits. Then they end. Items that other threads submit afterwards run
 // at once, on the submitter's thread. So every submitted item runs exactly once, and no thread
-// waits for a worker that has ended. Timers that wait then do not wait on: they complete with
-// set_stopped on the workers, and so do those that are started later.
+// waits for a worker that has ended. Timers that are pending then, or started later, complete
+// with set_stopped on the workers.
 //
 // Nodes: on a machine with several memory nodes the workers are dealt to them. A worker looks for
 // work, and wakes others, on its own node first. Work scheduled on a node starts there.

@@ -75,7 +75,7 @@ private:
         size_.store(0, internal::relaxed);
         return std::move(items_);
     }
-    // Puts items back in front of those that were pushed since.
+    // Puts items back, in front of the items that were pushed since.
     void put_back(queue items, std::size_t size) noexcept {
         const std::lock_guard lock(mutex_);
         items.append(std::move(items_));

@@ -2,10 +2,10 @@
 #pragma once
 // A loop of long iterations is halved by fork_join until one iteration is left. A loop of short
 // iterations runs as a plain loop, a chunk at a time. It is cut only when another worker is idle
-// and asks for work (fork_deque). So a loop that gets no help costs what a plain loop costs, and
-// one that gets help is cut as often as workers run dry. The kind of loop and the size of a chunk
-// are learned from the time that chunks take. A request is seen within some microseconds or one
-// iteration.
+// and asks for work (fork_deque). So a loop without help costs what a plain loop costs, and a
+// loop with help is cut as often as workers run out of work. The kind of loop and the size of a
+// chunk are learned from the time that chunks take. A request is seen within some microseconds or
+// one iteration.
 //
 // Off the pool the loops run in order, on the caller. A stop request (fork_join.hpp) or an
 // exception ends a loop early, between two chunks. Source: lazy binary splitting, Tzannes et al.

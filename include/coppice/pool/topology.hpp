@@ -49,7 +49,7 @@ public:
     static topology read(const std::string& root, std::span<const unsigned> allowed);
 
     // Both return a copy with only the given nodes or processors. Errors: std::invalid_argument if
-    // the list is empty, or names one that is not in the topology; the message says which.
+    // the list is empty, or has a number that is not in the topology, which the message names.
     topology on_nodes(std::span<const unsigned> nodes) const;
     topology on_processors(std::span<const unsigned> ids) const;
 

@@ -33,9 +33,10 @@ struct type_alias_exists;
 template <class Token>
 inline constexpr bool takes_one_callback = false;
 
-// For tokens that accept one callback: `strict` and `tolerant` are the two sources of such tokens,
-// and takes_several(token) returns true if the source of this token accepts several callbacks.
-// Specialized where the library has a tolerant source.
+// Tells apart two sources whose tokens are of one type that accepts one callback. `strict` and
+// `tolerant` are the types of the sources. takes_several(token) returns true if the token is of a
+// tolerant source, which accepts several callbacks. Specialized where the library has such a
+// source.
 template <class Token>
 struct tolerance;
 

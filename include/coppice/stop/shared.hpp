@@ -61,7 +61,7 @@ public:
     // Cost: looks at each linked parent without recursion. Allocates if a source has several linked
     // parents, and returns true if there is no memory for that.
     bool stop_possible() const noexcept { return state_ != nullptr && state_->stop_possible(); }
-    // Returns why the stop was requested; the default until it is.
+    // Returns why the stop was requested; before that, a default stop_cause.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
 
     // Runs `function` when a stop is requested, or here and now if that has happened. The caller
@@ -128,7 +128,7 @@ public:
     }
     bool stop_possible() const noexcept { return state_ != nullptr; }
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
-    // Returns why the stop was requested; the default until it is.
+    // Returns why the stop was requested; before that, a default stop_cause.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
 
     // Requests the stop and runs the callbacks on this thread, newest first. Returns true for
@@ -154,8 +154,8 @@ public:
     // requested.
     // After main: exit() ends the timer after it has destroyed the static objects that are younger
     // than the process's first call of this function. In the destructor of an older object this
-    // function returns true, but the stop never comes, and neither does one that is pending by
-    // then; do not wait for it there. A first call in such a destructor is in force until that
+    // function returns true, but the stop never comes, nor does a stop that was already pending: do
+    // not wait for either there. A first call in such a destructor is in force until that
     // destructor returns. Errors: std::bad_alloc, std::system_error if the timer's thread cannot
     // start. Cost: one allocation for the first call on a state; a mutex.
     bool request_stop_after(std::chrono::nanoseconds time);

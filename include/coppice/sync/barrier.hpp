@@ -23,11 +23,12 @@ namespace coppice {
 // Source: std::barrier, without a completion function.
 class async_barrier : immovable {
 public:
-    // Makes a barrier for that many participants.
+    // Makes a barrier for that many participants. Range: at least 1, since an arrival at a barrier
+    // without participants is misuse.
     explicit async_barrier(std::size_t participants) noexcept : core_(participants) {}
 
     // Arrives, and waits until all have. Result: the number of the phase that has ended, as
-    // std::uint64_t; the first is 0. Errors: none but a stop.
+    // std::uint64_t; the first is 0. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto arrive_and_wait(Token&& token = Token()) {
         return internal::initiate_wait(request{{&core_}}, static_cast<Token&&>(token));

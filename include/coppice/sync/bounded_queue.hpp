@@ -46,8 +46,8 @@ public:
     bool emplace(Args&&... args) {
         return internal::initiate_wait(push_type(core_, T(std::forward<Args>(args)...)), block);
     }
-    // Push if that needs no wait. Return success, full, or closed; in the latter two cases, an
-    // r-value is untouched. Block: never.
+    // Push if that needs no wait. Return success, full, or closed. If full or closed, an r-value is
+    // untouched. Block: never.
     conqueue_status try_push(const T& x) { return try_emplace(x); }
     conqueue_status try_push(T&& x) noexcept { return status_of(core_.try_send(x)); }
     template <class... Args>

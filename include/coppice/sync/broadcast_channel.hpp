@@ -15,16 +15,18 @@ namespace coppice {
 // Keeps the last `capacity` items for all its receivers. A receiver gets a copy of each item that
 // was sent after it subscribed, in order. Senders never wait: a receiver that is more than
 // `capacity` items behind loses the oldest ones, and missed() counts them. A receive that is
-// stopped, or ends with an error, has taken nothing.
+// stopped, or ends with an error, has taken nothing. A receiver that waited continues on its own
+// scheduler, as after async_mutex::lock().
 //
 // Threads: any; each receiver belongs to one thread at a time. Blocks: never, except for the few
 // instructions that another thread needs to change the queue. Cost: send is two locked instructions
 // and O(receivers that wait); receive is two. If copying T may throw, an item lies in shared memory
 // that is used again, and receivers copy it outside the lock; otherwise they copy it inside. No
 // allocation in steady state, besides those of T. T: copyable; moving and destroying it must not
-// throw. If copying it throws, a task's await does so, and any other token ends the process.
-// Lifetime: outlives its receivers and their operations. Misuse: destroying it while an operation
-// waits stops the process. Source: ours; tokio's broadcast.
+// throw. It is moved, and copied if that cannot throw, while the channel is locked, so neither may
+// use the same channel. If copying it throws, a task's await does so, and any other token ends the
+// process. Lifetime: outlives its receivers and their operations. Misuse: destroying it while an
+// operation waits stops the process. Source: ours; tokio's broadcast.
 template <class T>
 class broadcast_channel : immovable {
     static_assert(internal::can_be_shared<T>,
@@ -79,7 +81,7 @@ public:
     ~receiver() { leave(); }
 
     // Waits for the next item. Result: std::optional<T>, empty if the channel is closed and this
-    // receiver has all the rest. Errors: none but a stop.
+    // receiver has all the rest. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(internal::broadcast_request<T>(*core_, cursor_),

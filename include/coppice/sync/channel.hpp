@@ -28,8 +28,8 @@ namespace coppice {
 // the queue. Cost: an operation that need not wait is two locked instructions and two moves of T;
 // no allocation after the constructor. T: moving and destroying it must not throw. It is moved
 // while the channel is locked, so its move must not use the same channel. Lifetime: outlives its
-// operations. A receiver that has the last item may destroy it, if nobody else uses it. Misuse:
-// destroying it while an operation waits stops the process. Source: ours; Go's channels.
+// operations. A receiver that has the last item may destroy it, if no other thread uses it.
+// Misuse: // destroying it while an operation waits stops the process. Source: ours; Go's channels.
 template <class T>
 class channel : immovable {
     using core_type = internal::channel_core<T, internal::item_ring<T>>;
@@ -48,7 +48,7 @@ public:
                                        static_cast<Token&&>(token));
     }
     // Waits for an item. Result: std::optional<T>, empty if the channel is closed and drained.
-    // Errors: none but a stop.
+    // Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(internal::receive_request<core_type>(core_),

@@ -32,15 +32,16 @@ class async_condition : immovable {
 public:
     constexpr async_condition() noexcept = default;
 
-    // Unlocks the guard's mutex and waits for a notification, as one step. Errors: none but a stop;
-    // the guard holds the lock in each case. While it waits, nothing else uses the guard.
+    // Unlocks the guard's mutex and waits for a notification, as one step. Errors: only a stop. The
+    // guard holds the lock in each case. While it waits, nothing else uses the guard.
     template <class Token = use_await_t>
     [[nodiscard]] auto wait(async_mutex::guard& guard, Token&& token = Token()) {
         COPPICE_CHECK(guard.core_ != nullptr,
                       "async_condition::wait got a guard that holds no lock");
         return internal::initiate_wait(request{{&core_, guard.core_}}, static_cast<Token&&>(token));
     }
-    // Wake the oldest waiter; all that wait now. May resume waiters in place.
+    // Wake the oldest waiter, or all waiters. Do nothing if there is none. May resume waiters in
+    // place.
     void notify_one() noexcept { core_.notify_one(); }
     void notify_all() noexcept { core_.notify_all(); }
 

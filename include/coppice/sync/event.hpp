@@ -15,19 +15,21 @@ namespace coppice {
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: wait() on a set event is one load, set() without a waiter is one
 // compare-and-swap; set() with waiters is O(waiters); no allocation. Lifetime: outlives its
-// operations. A thread that has waited may destroy it, if nobody else uses it, also while set() is
-// about to return. Misuse: destroying it while an operation waits stops the process. Source: ours.
+// operations. A thread that has waited may destroy it, if no other thread uses it, even
+// while set() is about to return. Misuse: destroying it while an operation waits stops the process.
+// Source: ours.
 class async_event : immovable {
 public:
     // Makes an event that is set, or not.
     constexpr explicit async_event(bool set = false) noexcept : core_(set) {}
 
-    // Waits until the event is set. Errors: none but a stop.
+    // Waits until the event is set. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto wait(Token&& token = Token()) {
         return internal::initiate_wait(request{{&core_}}, static_cast<Token&&>(token));
     }
-    // Sets the event, and resumes all waiters, oldest first. Returns false if it was set already.
+    // Sets the event, and resumes all waiters, oldest first, perhaps in place. Returns false if it
+    // was set already.
     bool set() noexcept { return core_.set(); }
     // Resets the event: later waits wait for the next set().
     void reset() noexcept { core_.reset(); }
@@ -41,8 +43,9 @@ private:
     internal::event_core core_;
 };
 
-// An event that lets one waiter go on for each set(). If nobody waits, the set() is remembered for
-// the next wait, once: a second set() before that wait adds nothing.
+// An event that lets one waiter go on for each set(). If no task waits, the set() is remembered for
+// the next wait, once: a second set() before that wait adds nothing. What a thread did before set()
+// is visible after the wait.
 //
 // A set() is never lost to a wait that a stop or a deadline ends: it goes to the next waiter.
 // Threads, Blocks, Lifetime, Misuse: as async_event. Cost: wait() and set() without a waiter are
@@ -52,14 +55,14 @@ public:
     // Makes an event that remembers a set(), or none.
     constexpr explicit async_auto_event(bool set = false) noexcept : core_(set) {}
 
-    // Waits for a set() that no other wait has taken. Errors: none but a stop.
+    // Waits for a set() that no other wait has taken. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto wait(Token&& token = Token()) {
         return internal::initiate_wait(request{{&core_}}, static_cast<Token&&>(token));
     }
     // Takes a remembered set(). Returns false if there is none. Never waits.
     bool try_wait() noexcept { return core_.try_wait(); }
-    // Resumes the oldest waiter, or is remembered once.
+    // Resumes the oldest waiter, perhaps in place; without a waiter, is remembered once.
     void set() noexcept { core_.set(); }
 
 private:

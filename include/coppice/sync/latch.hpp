@@ -13,7 +13,8 @@ namespace coppice {
 //
 // If a stop or a deadline ends a wait, the other waiters stay. An arrive_and_wait() that ends so
 // has counted all the same, also if the stop was requested before it began; otherwise the others
-// would wait forever.
+// would wait forever. A waiter continues on its own scheduler: in place, if the thread that counted
+// last belongs to it, else through its queue.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: wait() at zero is one load; count_down() is one compare-and-swap, unless it
@@ -26,17 +27,16 @@ public:
     // Makes a latch that opens after `count` arrivals. Range: 0 to 2^61 - 1.
     constexpr explicit async_latch(std::size_t count) noexcept : core_(count) {}
 
-    // Counts down by n. At zero, resumes all waiters, oldest first.
+    // Counts down by n. At zero, resumes all waiters, oldest first, perhaps in place.
     void count_down(std::size_t n = 1) noexcept { core_.count_down(n); }
     // Returns true if the count is zero. What the counting threads did before is visible then.
     bool try_wait() const noexcept { return core_.is_zero(); }
-    // Waits until the count is zero. Errors: none but a stop.
+    // Waits until the count is zero. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto wait(Token&& token = Token()) {
         return internal::initiate_wait(request{{&core_}}, static_cast<Token&&>(token));
     }
-    // Counts down by one when it begins, and waits until the count is zero. Errors: none but a
-    // stop.
+    // Counts down by one when it begins, and waits until the count is zero. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto arrive_and_wait(Token&& token = Token()) {
         return internal::initiate_wait(arrival{{{&core_}}}, static_cast<Token&&>(token));

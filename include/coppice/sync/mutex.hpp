@@ -16,12 +16,14 @@ namespace coppice {
 // lock() completes with a guard. If a stop or a deadline ends it, the lock was not taken, and the
 // waiter's place in the queue is gone in O(1). unlock() gives the lock to the oldest waiter before
 // it returns; no third party can take it in between. The waiter continues on its own scheduler: in
-// place, if the unlocking thread belongs to it, else through its queue.
+// place, if the unlocking thread belongs to it, else through its queue. If the waiter has a
+// deadline and the process cannot start the thread that watches deadlines, the wait fails at once
+// with std::errc::resource_unavailable_try_again. The same holds for every wait of this room.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: lock and unlock without a waiter are one compare-and-swap each; no allocation.
 // Lifetime: outlives its operations and guards. A thread that has locked it may unlock and destroy
-// it, if nobody else uses it. Misuse: destroying it while an operation waits stops the process.
+// it, if no other thread uses it. Misuse: destroying it while an operation waits stops the process.
 // Source: ours; the queue is that of folly's coro::Mutex, with waiters that can leave it.
 class async_mutex : immovable {
 public:
@@ -29,7 +31,7 @@ public:
 
     constexpr async_mutex() noexcept = default;
 
-    // Waits for the lock. Result: a guard that holds it. Errors: none but a stop.
+    // Waits for the lock. Result: a guard that holds it. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto lock(Token&& token = Token());
     // Returns a guard if the lock is free, else nothing. Blocks: never.
@@ -47,11 +49,10 @@ public:
     // Holds nothing.
     guard() noexcept = default;
     guard(guard&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+    // Unlocks what it held, at the end: a waiter that this resumes may assign to the same guard.
     guard& operator=(guard&& other) noexcept {
-        if (this != &other) {
-            unlock();
-            core_ = std::exchange(other.core_, nullptr);
-        }
+        guard before(std::move(other));
+        std::swap(core_, before.core_);
         return *this;
     }
     ~guard() { unlock(); }

@@ -1,4 +1,4 @@
-// async_once: a value that the first task that needs it makes, and all others wait for.
+// async_once: a value that is made by the first task to need it, while the others wait.
 #pragma once
 
 #include <coppice/sync/internal/once_operation.hpp>
@@ -9,21 +9,21 @@
 
 namespace coppice {
 
-// Makes a T when it is first asked for, once, however many tasks ask meanwhile.
+// Makes one T, when a task first asks for it, however many tasks ask meanwhile.
 //
 //   async_once<connection> shared;
 //   connection& c = co_await shared.get([&] { return connect_to(address); });
 //
-// The first get() calls its function, and awaits the task that this returns; the others wait. If
-// the function throws, all that wait get the same exception, and the next get() tries again. If the
-// get() that runs the function is stopped, the oldest waiter takes over with its own function. A
-// stop or a deadline that ends a waiting get() has no effect on the others.
+// The first get() calls its function, and awaits the task that the function returns; the others
+// wait. If the function throws, all waiters get the same exception, and the next get() tries again.
+// If the get() that runs the function is stopped, the oldest waiter takes over with its own
+// function. A stop or a deadline that ends a waiting get() has no effect on the others.
 //
 // Threads: any; the function runs on the scheduler of the task that calls get(). Blocks: never,
 // except for the few instructions that another thread needs to change the queue. Cost: when the
 // value is there, one load and a task's frame; no allocation in steady state. Lifetime: outlives
-// its operations and the references. Misuse: a function that gets the same object waits forever;
-// destroying it while an operation waits stops the process. Source: std::call_once.
+// its operations and the references. Misuse: a function that calls get() on the same object waits
+// forever; destroying it while an operation waits stops the process. Source: std::call_once.
 template <class T>
 class async_once : immovable {
 public:

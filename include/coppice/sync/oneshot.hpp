@@ -18,10 +18,11 @@ namespace coppice {
 // oldest gets it.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
-// the queue. Cost: two locked instructions and two moves of T on each side; no allocation. T:
-// default-initializable; that, moving, and destroying it must not throw; it is moved while the
-// object is locked. Lifetime:
-// outlives its operations. A receiver that has the value may destroy it, if nobody else uses it.
+// the queue. Cost: two locked instructions and two moves of T on each side; no allocation.
+// T: moving and destroying it must not throw; it is moved while the object is locked. Tokens that
+// do not throw also need a default constructor that does not.
+// Lifetime: outlives its operations. A receiver that has the value may destroy the object, if no
+// other operation uses it.
 // Misuse: destroying it while an operation waits stops the process. Source: ours; tokio's oneshot.
 template <class T>
 class oneshot : immovable {
@@ -38,7 +39,7 @@ public:
     bool send(T value) noexcept { return core_.send_last(value); }
     // Waits for the value. Result: T. Errors: std::errc::broken_pipe if it can never come, because
     // it was received already, or close() came first. With an error, tokens that do not throw get a
-    // T(), so for these T must be default-initializable.
+    // T().
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(request(core_), static_cast<Token&&>(token));

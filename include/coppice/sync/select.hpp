@@ -3,7 +3,6 @@
 
 #include <coppice/sync/internal/select_sender.hpp>
 
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -44,7 +43,7 @@ template <class... Ops>
     requires(sizeof...(Ops) != 0) && (execution::sender<Ops> && ...)
 [[nodiscard]] auto select(Ops... ops) {
     using operands = internal::select_pack<Ops...>;
-    return internal::select_sender<operands>(operands{std::tuple<Ops...>(std::move(ops)...)});
+    return internal::select_sender<operands>(operands{typename operands::kept(std::move(ops)...)});
 }
 
 // As select, for operations of one type whose number is known at run time. Result:

@@ -21,8 +21,8 @@ namespace coppice {
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: acquire and release without a waiter are one compare-and-swap each; no
 // allocation. Lifetime: outlives its operations and permits. The thread that was granted the last
-// permit may destroy it, if nobody else uses it. Misuse: destroying it while an operation waits, or
-// more than 2^61 - 1 permits, stops the process. Source: ours.
+// permit may destroy it, if no other thread uses it. Misuse: destroying it while an operation
+// waits, or more than 2^61 - 1 permits, stops the process. Source: ours.
 class async_semaphore : immovable {
 public:
     class permit;
@@ -30,13 +30,14 @@ public:
     // Makes a semaphore with `permits` free permits; it may be given more later.
     constexpr explicit async_semaphore(std::size_t permits) noexcept : core_(permits) {}
 
-    // Waits for n permits at once. Result: a permit that holds them. Errors: none but a stop. A
-    // request for 0 waits until the requests before it are served.
+    // Waits for n permits at once. Result: a permit that holds them. Errors: only a stop. A
+    // request for 0 waits until the requests before it are served. A request for more permits than
+    // there will ever be waits until it is stopped, and so do the requests behind it.
     template <class Token = use_await_t>
     [[nodiscard]] auto acquire(std::size_t n = 1, Token&& token = Token());
-    // Returns a permit if n are free and nobody waits, else nothing. Never waits.
+    // Returns a permit if n are free and no request waits, else nothing. Never waits.
     [[nodiscard]] std::optional<permit> try_acquire(std::size_t n = 1) noexcept;
-    // Adds n permits, also such that nobody has acquired. May resume waiters in place.
+    // Adds n permits, whether or not they were acquired before. May resume waiters in place.
     void release(std::size_t n = 1) noexcept { core_.release(n); }
     // Returns the number of free permits. May be stale.
     std::size_t available() const noexcept { return core_.available(); }
@@ -53,12 +54,11 @@ public:
     permit() noexcept = default;
     permit(permit&& other) noexcept
         : core_(std::exchange(other.core_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+    // Releases what it held, at the end: a waiter that this resumes may assign to the same permit.
     permit& operator=(permit&& other) noexcept {
-        if (this != &other) {
-            release();
-            core_ = std::exchange(other.core_, nullptr);
-            count_ = std::exchange(other.count_, 0);
-        }
+        permit before(std::move(other));
+        std::swap(core_, before.core_);
+        std::swap(count_, before.count_);
         return *this;
     }
     ~permit() { release(); }

@@ -23,7 +23,7 @@ namespace coppice {
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: lock and unlock without a waiter are one compare-and-swap each; readers share
 // its cache line; no allocation. Lifetime: outlives its operations and guards. The writer that
-// holds it may unlock and destroy it, if nobody else uses it. Misuse: destroying it while an
+// holds it may unlock and destroy it, if no other thread uses it. Misuse: destroying it while an
 // operation waits stops the process. Source: ours.
 class async_shared_mutex : immovable {
     template <internal::lock_kind Kind>
@@ -32,19 +32,19 @@ class async_shared_mutex : immovable {
     struct request;
 
 public:
-    // Hold the lock alone; with other readers. See basic_guard.
+    // Hold the lock: alone, and together with other readers. See basic_guard.
     using guard = basic_guard<internal::lock_kind::exclusive>;
     using shared_guard = basic_guard<internal::lock_kind::shared>;
 
     constexpr async_shared_mutex() noexcept = default;
 
-    // Waits until nobody else holds the lock. Result: a guard that does. Errors: none but a stop.
+    // Waits until the lock is free. Result: a guard that holds it. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto lock(Token&& token = Token());
-    // Waits until no writer holds the lock. Result: a shared_guard. Errors: none but a stop.
+    // Waits until no writer holds the lock. Result: a shared_guard. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto lock_shared(Token&& token = Token());
-    // Return a guard if the lock may be taken now and nobody waits, else nothing. Never wait.
+    // Return a guard if the lock may be taken now and no operation waits, else nothing. Never wait.
     [[nodiscard]] std::optional<guard> try_lock() noexcept;
     [[nodiscard]] std::optional<shared_guard> try_lock_shared() noexcept;
 
@@ -59,11 +59,10 @@ public:
     // Holds nothing.
     basic_guard() noexcept = default;
     basic_guard(basic_guard&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+    // Unlocks what it held, at the end: a waiter that this resumes may assign to the same guard.
     basic_guard& operator=(basic_guard&& other) noexcept {
-        if (this != &other) {
-            unlock();
-            core_ = std::exchange(other.core_, nullptr);
-        }
+        basic_guard before(std::move(other));
+        std::swap(core_, before.core_);
         return *this;
     }
     ~basic_guard() { unlock(); }

@@ -23,6 +23,9 @@ namespace coppice {
 // constructor. If one side waits for nearly every item, the other side executes a full fence for
 // each. The first of many waits in a row, and each of few, costs a system call of some
 // microseconds (membarrier).
+// Spins: an operation that would wait looks again for some tens of microseconds, about as long as a
+// thread takes to wake, if such looks paid lately; the other tasks of its loop wait meanwhile. Two
+// threads that keep pace never sleep.
 // T: moving and destroying it must not throw. Lifetime: outlives its operations. Unlike a channel,
 // it may be destroyed only when the last send has returned: the sender looks for a waiting receiver
 // after the item can be seen. Misuse: two senders or two receivers at a time are undefined;
@@ -47,7 +50,7 @@ public:
                                        static_cast<Token&&>(token));
     }
     // Waits for an item. Result: std::optional<T>, empty if the channel is closed and drained.
-    // Errors: none but a stop. Threads: the receiver.
+    // Errors: a stop, and nothing else. Threads: the receiver.
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(internal::receive_request<core_type>(core_),

@@ -46,7 +46,7 @@ public:
         }
     }
     // Waits for an item. Result: std::optional<T>, empty if the channel is closed and drained.
-    // Errors: none but a stop.
+    // Errors: a stop, and nothing else.
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(internal::receive_request<core_type>(core_),
@@ -64,7 +64,7 @@ public:
     bool is_closed() const noexcept { return core_.is_closed(); }
     // Returns the number of items that wait. May be stale.
     std::size_t size() const noexcept { return core_.size(); }
-    // Frees the blocks that hold no item.
+    // Frees the blocks that hold no item; without items, all of them.
     void shrink_to_fit() noexcept {
         core_.queue().lock();
         auto* const spare = core_.items().take_spare();

@@ -20,12 +20,15 @@ namespace coppice {
 //       seen = co_await w.changed(seen);
 //   }
 //
+// A waiter continues on its own scheduler, as after async_mutex::lock().
+//
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the value. Cost: get() is two locked instructions and a copy, set() is two and O(waiters),
 // version() is a load. If copying T may throw, the value lies in shared memory that is used again,
 // and get() copies it outside the lock; otherwise inside. No allocation in steady state, besides
-// those of T. T: copyable; moving and destroying it must not throw. Lifetime: outlives its
-// operations. Misuse: destroying it while an operation waits stops the process. Source: ours;
+// those of T. T: copyable; moving and destroying it must not throw. It is moved, and copied if that
+// cannot throw, while the watch is locked, so neither may use the same watch. Lifetime: outlives
+// its operations. Misuse: destroying it while an operation waits stops the process. Source: ours;
 // tokio's watch.
 template <class T>
 class watch : immovable {
@@ -44,7 +47,7 @@ public:
     // Returns a copy of the value. Errors: what copying T throws.
     T get() const { return internal::copy_of_value<T>(core_.get()); }
     // Waits until the version is not `seen`, which version() or changed() has returned. Result: the
-    // version; get() then returns that value or a later one. Errors: none but a stop.
+    // version; get() then returns that value or a later one. Errors: only a stop.
     template <class Token = use_await_t>
     [[nodiscard]] auto changed(std::uint64_t seen, Token&& token = Token()) {
         return internal::initiate_wait(internal::watch_request<stored_type>(core_, seen),

@@ -52,10 +52,10 @@ elements_of(R&&, Allocator = Allocator()) -> elements_of<R&&, Allocator>;
 //
 // Move-only; iterated once. Threads: one at a time; it may move to another thread between two
 // elements. Blocks: never by itself. Errors: an exception that the body throws leaves begin() or
-// ++, and the range has then ended; one that a generator in elements_of throws leaves the co_yield
-// first. Cost: a frame, which is no allocation in steady state; per element about a call through a
-// pointer. Lifetime: an element lives until ++; destroying the generator destroys the body's
-// variables where it waits.
+// ++, and the range has then ended. An exception of a generator in elements_of leaves the outer
+// body's co_yield first. Cost: a frame, which is no allocation in steady state; per element about a
+// call through a pointer. Lifetime: an element lives until ++; destroying the generator destroys
+// the body's variables where it waits.
 template <class Ref, class V = void, class Allocator = void>
 class [[nodiscard]] generator : public std::ranges::view_interface<generator<Ref, V, Allocator>> {
     using value_type = std::conditional_t<std::is_void_v<V>, std::remove_cvref_t<Ref>, V>;

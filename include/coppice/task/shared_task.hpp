@@ -1,12 +1,14 @@
-// shared_task<T>: a task that many await, which runs once and gives each of them its result.
+// shared_task<T>: a task that runs once, and gives its result to every coroutine that awaits it.
 #pragma once
 // The first await starts it, in the environment of that waiter: it runs on that waiter's scheduler.
 // Each waiter continues on its own scheduler, and gets `const T&`, or the exception. A waiter that
-// is stopped leaves; the others do not notice.
+// is stopped leaves; the others do not notice. The deadline of a waiter neither limits the task nor
+// ends the wait: put a timeout around the await.
 //
-// The last one of all copies and waiters that goes stops the task, which then ends by itself: what
-// it refers to must live until then. A waiter that was given the last copy, by
-// `co_await std::move(s)`, does not leave. It stops the task, and waits until that has ended.
+// When the last copy and the last waiter have gone, the task is stopped. No thread waits for its
+// end, so what it refers to must live until then, and so must the scheduler of the waiter that
+// started it. A waiter that was given the last copy, by `co_await std::move(s)`, does not leave
+// when it is stopped. It stops the task, and waits until the task has ended.
 //
 // Source: ours; cppcoro's type of this name has no stop.
 
@@ -21,7 +23,7 @@
 
 namespace coppice::execution {
 
-// A coroutine's return type, or made of a task. Copies share the work. Threads: as a
+// The return type of a coroutine, or made from a task. Copies share the work. Threads: as a
 // std::shared_ptr: several threads may use copies, and await the same object. Cost: at its
 // creation, a frame and a state, both from the thread's frame_pool; an await allocates nothing, and
 // registers two stop callbacks. Lifetime: the result lives as long as a copy or an await.

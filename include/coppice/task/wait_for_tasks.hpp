@@ -10,8 +10,8 @@ namespace coppice::execution {
 
 // `co_await wait_for_tasks(a, b, ...)` runs all tasks and continues when all have ended. They run
 // side by side if the scheduler of the waiting task is a pool and it runs on a worker of it;
-// elsewhere they run one after the other. All have the same Env. The result is to be awaited in the
-// expression that makes it.
+// elsewhere they run one after the other. All have the same Env. Await the result in the expression
+// that makes it.
 //
 // An l-value keeps its result; get it by co_await std::move(a) or std::move(a).get(). The results
 // of the r-values are returned as a tuple, in order, with std::monostate for void. If there is no

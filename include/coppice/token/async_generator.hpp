@@ -5,10 +5,10 @@
 //
 //   while (std::optional<T> item = co_await numbers.next()) use(*item);
 //
-// During a next() the body is what a task would be that is awaited in its place. It is affine: it
-// runs on the scheduler of the waiter, whichever waits for this element. It heeds the stop token,
-// the deadline, and the timed scheduler of that waiter. A stop ends the body where it waits; the
-// next() is then stopped, and the generator has ended. A generator that has ended gives no element.
+// During a next(), the body behaves like a task that the waiter awaits. It is affine: it runs on
+// the scheduler of the waiter for this element. It heeds the stop token, the deadline, and the
+// timed scheduler of that waiter. A stop ends the body where it waits; the next() is then stopped,
+// and the generator has ended. A generator that has ended gives no element.
 //
 // It is in this room, not in task, because next() takes a completion token. Source: ours; P2300R10
 // names the need, and cppcoro had the type, whose iterators only coroutines can use.
@@ -27,8 +27,9 @@ namespace coppice {
 // come from the thread's pool, or from an allocator that follows std::allocator_arg.
 //
 // Move-only. Threads: one at a time; several may take turns. Cost: a frame; nothing is allocated
-// for an element. Lifetime: may be destroyed between two next(), which destroys the variables of
-// the body where it waits. Errors: moving or destroying it during a next() stops the process.
+// for an element. Lifetime: may be destroyed between two calls of next(), which destroys the
+// variables of the body where it waits. Misuse: moving or destroying it during a next() stops the
+// process.
 template <class T, class Env = execution::env<>>
 class [[nodiscard]] async_generator : execution::internal::async_generator_body<T, Env> {
     using base_type = execution::internal::async_generator_body<T, Env>;
@@ -54,8 +55,8 @@ public:
     // throws, which ends the generator: an await, use_future, and block throw it, and a sender
     // sends it. A callback, use_await[ec], and block[ec] get the code of a std::system_error,
     // not_enough_memory for std::bad_alloc, and state_not_recoverable for any other. A stop or a
-    // deadline, which ends it too, as of any operation. Cost: no allocation. Lifetime: the
-    // generator outlives the operation.
+    // deadline ends the generator too, and is reported as for any operation. Cost: no allocation.
+    // Lifetime: the generator outlives the operation.
     template <class Token = use_await_t>
     auto next(Token&& token = {}) noexcept(nothrow_token<Token>) {
         if constexpr (std::is_same_v<std::remove_cvref_t<Token>, use_await_t>) {

@@ -16,7 +16,7 @@ struct track {
 };
 
 // Returns the logs as JSON in the trace event format. The events of a track keep the order of their
-// log. Each begin has an end: one that is still open is closed at `now_ns`. Times are microseconds
+// log. Each begin has an end: a begin that is still open ends at `now_ns`. Times are microseconds
 // since the earliest event of all logs. The number of dropped events is in otherData and at the end
 // of their track.
 // Threads: any, also while the logs are being written. Errors: std::bad_alloc. Cost: O(events).

@@ -54,7 +54,8 @@ public:
         append({time_ns, name, value, event_kind::begin});
         return true;
     }
-    // Records the end of what begun last, if its begin was recorded.
+    // Records the end of the newest begin that is still open. `begun` is what begin() returned: if
+    // false, there is no begin to end, and nothing is recorded.
     void end(bool begun, std::int64_t time_ns) noexcept {
         if (!begun) return;
         --open_;
@@ -106,7 +107,8 @@ private:
         size_.store(size + 1, internal::release);
     }
 
-    const std::unique_ptr<record[]> events_;  // written by the writer; read below size_ by any
+    const std::unique_ptr<record[]>
+        events_;  // written by the writer; below size_, read by any thread
     const std::size_t capacity_;
     std::size_t open_ = 0;                   // begins that have no end yet; the writer's own
     internal::atomic<std::size_t> size_{0};  // written by the writer; read by any thread

@@ -2,9 +2,9 @@
 #pragma once
 // fork_join and wait_for_tasks push and pop here; the workers of pools steal. The deque is split.
 // What lies at or above the split is private to the owner, which pushes and pops it with plain
-// loads and stores. What lies below is public, and exchanges on one word settle who gets it.
-// Nothing is public until a thief asks. Then the owner publishes the older half of its calls, or
-// the thief does so itself while the owner is busy. pool/PROTOCOL.md has the proof.
+// loads and stores. What lies below is public, and exchanges on one word decide which worker gets
+// it. Nothing is public until a thief asks. Then the owner publishes the older half of its calls,
+// or the thief does so itself while the owner is busy. pool/PROTOCOL.md has the proof.
 //
 //   slots     0 ......... tail ......... split ......... head
 //                taken          public         private

@@ -77,7 +77,7 @@ public:
     // expiring entry arms another one for a tick that is due, that one expires too.
     // Cost: O(expired + levels).
     void advance(std::uint64_t tick) noexcept {
-        expire_due();  // if an expiring entry called this: the rest of the turn under way
+        expire_due();  // what is left of the current tick, if an expiring entry called this
         while (const std::optional<std::uint64_t> next = next_tick()) {
             if (*next > tick) break;
             now_ = *next;

@@ -10,7 +10,7 @@
 // value that it expects. A thread that knows of a call to stop(), because some ordering put that
 // call before its own, reads that write or a later one. No other data depends on the word: the
 // board orders pending contracts, the gate orders callers, and an edge of their own orders
-// sleepers. Model: tests/model/contract_model.cpp.
+// sleepers. Model: tests/model/contract_end_model.cpp.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>

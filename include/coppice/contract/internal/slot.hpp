@@ -24,7 +24,7 @@ namespace coppice::internal {
 
 class contract_watcher;
 
-// Stand for the release callable and the exception handler of contracts that have none.
+// Take the place of the release callable and the exception handler in contracts without them.
 struct no_release {
     void operator()() const noexcept {}
 };

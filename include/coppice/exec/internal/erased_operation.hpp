@@ -3,6 +3,7 @@
 // The receiver stays in this operation, which is the any_receiver_base of the erased one. The
 // erased operation is stored next to it, and goes to the heap if it does not fit.
 
+#include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/internal/erased_receiver.hpp>
@@ -58,8 +59,8 @@ protected:
     ~any_completions() = default;
 };
 
-// Sent lists those of Fns that Rcvr may be completed with; the others cannot happen. Size is the
-// room for the erased operation in bytes.
+// Sent lists those of Fns that Rcvr may be completed with; another one ends the process. Size is
+// the room for the erased operation in bytes.
 template <std::size_t Size, class Rcvr, class Sent, class... Fns>
 class any_sender_operation final : any_completions<any_sender_operation<Size, Rcvr, Sent, Fns...>,
                                                    any_receiver_base<Fns...>, Fns...> {
@@ -89,6 +90,10 @@ private:
         token_.reset();
         if constexpr (std::is_same_v<set_insert_t<Sent, Tag(Args...)>, Sent>) {
             tag(static_cast<Rcvr&&>(rcvr_), static_cast<Args&&>(args)...);
+        } else {
+            COPPICE_CHECK(false,
+                          "a scheduler in an any_scheduler stopped an operation that cannot be "
+                          "stopped: only its timers may do that");
         }
     }
     any_env get_any_env() const noexcept override {

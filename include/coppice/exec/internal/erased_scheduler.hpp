@@ -75,7 +75,9 @@ using timer_storage = any_storage<timer_size>;
 template <class Sch>
 consteval bool has_usable_timers() noexcept {
     if constexpr (timed_scheduler<Sch>) {
-        return sender_to<call_result_t<schedule_after_t, const Sch&, time_span>, schedule_receiver>;
+        return sender_to<call_result_t<schedule_after_t, const Sch&, time_span>,
+                         schedule_receiver> &&
+               sender_to<call_result_t<schedule_at_t, const Sch&, instant>, schedule_receiver>;
     } else {
         return false;
     }
@@ -127,6 +129,8 @@ public:
     virtual instant now() const noexcept = 0;
     virtual void schedule_after_into(timer_storage& to, schedule_receiver rcvr,
                                      time_span span) const = 0;
+    virtual void schedule_at_into(timer_storage& to, schedule_receiver rcvr,
+                                  instant when) const = 0;
 };
 
 // Its address identifies the type. Visible under -fvisibility=hidden if Sch is.
@@ -199,11 +203,14 @@ public:
     void schedule_after_into(timer_storage& to, schedule_receiver rcvr,
                              time_span span) const override {
         if constexpr (has_usable_timers<Sch>()) {
-            using timer_sender = call_result_t<schedule_after_t, const Sch&, time_span>;
-            using timer = any_connected<timer_sender, schedule_receiver>;
-            place(to).template emplace<timer>([this, span, &rcvr] {
-                return timer(execution::schedule_after(sch(), span), rcvr);
-            });
+            timer_into(to, rcvr, [this, span] { return execution::schedule_after(sch(), span); });
+        } else {
+            check_timers(false);
+        }
+    }
+    void schedule_at_into(timer_storage& to, schedule_receiver rcvr, instant when) const override {
+        if constexpr (has_usable_timers<Sch>()) {
+            timer_into(to, rcvr, [this, when] { return execution::schedule_at(sch(), when); });
         } else {
             check_timers(false);
         }
@@ -215,6 +222,11 @@ private:
                                              unfailing_receiver>;
     using operation = any_connected<sender_type, receiver_type>;
 
+    template <class Make>
+    void timer_into(timer_storage& to, schedule_receiver& rcvr, Make make) const {
+        using timer = any_connected<std::invoke_result_t<const Make&>, schedule_receiver>;
+        place(to).template emplace<timer>([&make, &rcvr] { return timer(make(), rcvr); });
+    }
     const Content& get() const noexcept {
         if constexpr (std::is_same_v<Held, Content>) {
             return held_;

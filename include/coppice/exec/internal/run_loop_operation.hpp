@@ -48,7 +48,13 @@ private:
     phase phase_ = phase::idle;  // written before the push and after the pop
 };
 
-// The operation of schedule_after and schedule_at.
+// True if a timer may complete as stopped: a stop request, or a deadline, may come first.
+template <class Env>
+inline constexpr bool run_loop_timer_stops =
+    !unstoppable_token<stop_token_of_t<Env>> || has_query<Env, get_deadline_t>;
+
+// The operation of schedule_after and schedule_at. Ends as stopped at the deadline of the
+// environment, if that is earlier.
 template <class Rcvr>
 class run_loop_timer_operation final : run_loop_timer {
 public:
@@ -64,8 +70,14 @@ public:
     void start() & noexcept {
         COPPICE_CHECK(phase_ == phase::idle, "a timer on a run_loop was started twice");
         phase_ = phase::running;
+        const auto env = execution::get_env(rcvr_);
         if (this->when == instant::never()) this->when = monotonic_now() + after_;
-        on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), push_cancel(*this));
+        const instant deadline = get_unwatched_deadline(env);
+        if (deadline < this->when) {
+            this->when = deadline;
+            ends_stopped_ = true;
+        }
+        on_stop_.engage(get_stop_token(env), push_cancel(*this));
         loop_.push_back(*this);
     }
 
@@ -116,12 +128,18 @@ private:
         on_stop_.reset();
         if (cancel_pushed_.read()) return;  // cancel() is queued, and will complete it
         phase_ = phase::over;
+        if constexpr (run_loop_timer_stops<env_of_t<Rcvr>>) {
+            if (ends_stopped_) {
+                set_stopped(static_cast<Rcvr&&>(rcvr_));
+                return;
+            }
+        }
         set_value(static_cast<Rcvr&&>(rcvr_));
     }
     void complete_stopped() noexcept {
         on_stop_.reset();
         phase_ = phase::over;
-        if constexpr (!unstoppable_token<stop_token_of_t<env_of_t<Rcvr>>>) {
+        if constexpr (run_loop_timer_stops<env_of_t<Rcvr>>) {
             set_stopped(static_cast<Rcvr&&>(rcvr_));
         }
     }
@@ -132,7 +150,8 @@ private:
     time_span after_;
     // Written by the stop callback; read after that is deregistered.
     plain<bool> cancel_pushed_{false};
-    bool armed_ = false;  // the runner's, like the fields that follow
+    bool ends_stopped_ = false;  // it waits for the deadline; written before the push
+    bool armed_ = false;         // the runner's, like the fields that follow
     bool cancelled_ = false;
     bool expired_ = false;
     phase phase_ = phase::idle;

@@ -5,7 +5,7 @@
 // and the starter continues after start() has returned. If the operation completes after that, the
 // completion itself continues.
 //
-//   state_     actor                        next state     who continues
+//   state_     actor                        next state     continued by
 //   starting   completion in start()        complete       the starter, after start()
 //   starting   completion elsewhere         complete       the starter, after start()
 //   starting   the starter, after start()   left           the completion, later

@@ -30,19 +30,20 @@ namespace internal {
 // Wanted by timeout: an environment or a sender that names a timed scheduler.
 struct timed_scheduler_in_the_environment {};
 
-// The ways in which a timer can fail; a stop is not one of them.
+// The ways in which a timer can fail: its errors, and the stop with which the end of its pool or
+// loop ends it.
 template <class TimerSigs>
-struct timer_errors;
+struct timer_failures;
 template <class... Fns>
-struct timer_errors<completion_signatures<Fns...>> {
+struct timer_failures<completion_signatures<Fns...>> {
     using type = signatures_union_t<
-        std::conditional_t<signature_has_tag<set_error_t, Fns>, completion_signatures<Fns>,
-                           completion_signatures<>>...>;
+        std::conditional_t<signature_has_tag<set_value_t, Fns>, completion_signatures<>,
+                           completion_signatures<Fns>>...>;
 };
-// All completions that may have to be stored: the sender's, and the timer's errors.
+// All completions that may have to be stored: the sender's, and the timer's failures.
 template <class Sigs, class TimerSigs>
 using timeout_kept_t =
-    signatures_union_t<Sigs, decltype(internal::transform_if_valid<timer_errors, TimerSigs>())>;
+    signatures_union_t<Sigs, decltype(internal::transform_if_valid<timer_failures, TimerSigs>())>;
 
 template <class Sigs>
 struct timeout_signatures;
@@ -133,7 +134,15 @@ public:
             finish(set_stopped_t());
         }
     }
-    void stopped(join_place<1>) noexcept { this->arrive(); }
+    // A timer that no stop request has stopped has ended with its pool or loop. The sender has no
+    // limit then, and might wait forever.
+    void stopped(join_place<1>) noexcept {
+        if (this->source_.stop_requested()) {
+            this->arrive();
+        } else {
+            finish(set_stopped_t());
+        }
+    }
     void complete() noexcept {
         // relaxed: ordered by join.arrive
         if (outcome_.load(relaxed) == outcome::finished) {
@@ -155,7 +164,7 @@ private:
     }
     bool decide(outcome mine) noexcept {
         outcome expected = outcome::running;
-        // relaxed: only decides who was first; arrive() publishes the result
+        // relaxed: only decides which outcome was first; arrive() publishes the result
         return outcome_.compare_exchange_strong(expected, mine, relaxed, relaxed);
     }
     // Called when the sender has completed, or the timer has failed.

@@ -57,44 +57,27 @@ public:
         counts_.fetch_add(one_sleeper - one_searcher, relaxed);
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence B of the sleeper
     }
-    // Makes the caller a searcher again.
+    // Makes the caller a searcher again. Blocks: only while a waker is between its two steps.
     void cancel_sleep() noexcept {
-        std::uint32_t counts = counts_.load(relaxed);
-        while (counts % one_searcher != 0) {
-            if (counts_.compare_exchange_weak(counts, counts - one_sleeper + one_searcher, relaxed,
-                                              relaxed)) {
-                return;
-            }
+        // If no sleeper is left in the count, wakes have claimed as many as were announced. A token
+        // for the caller has come or comes at once, or another worker that announced its sleep
+        // later takes it. Then that worker's place in the count is the caller's. The caller must
+        // not wait for a token alone: it may have promised to watch the timers.
+        while (!leave_count() && !take_token()) {
+            if (planted("parking.cancel_by_token")) return sleep();
+            thread_yield();
         }
-        sleep();  // every announced sleeper was claimed by a wake, so one token is for this worker
     }
     // Blocks until a wake; the caller is then a searcher again.
     void sleep() noexcept {
-        std::uint32_t tokens = tokens_.load(relaxed);
-        for (;;) {
-            if (tokens == 0) {
-                futex_wait(tokens_, std::uint32_t{0});
-                tokens = tokens_.load(relaxed);
-                // Relaxed: work is acquired where it is found, not through the token.
-            } else if (tokens_.compare_exchange_weak(tokens, tokens - 1, relaxed, relaxed)) {
-                return;
-            }
-        }
+        // Relaxed: work is acquired where it is found, not through the token.
+        while (!take_token()) futex_wait(tokens_, std::uint32_t{0});
     }
 
     // Does the same, but at most until the monotonic time `nanoseconds`.
     void sleep_or_wake_at(std::int64_t nanoseconds) noexcept {
-        std::uint32_t tokens = tokens_.load(relaxed);
-        for (;;) {
-            if (tokens == 0) {
-                if (!futex_wait_until(tokens_, std::uint32_t{0}, nanoseconds)) {
-                    return cancel_sleep();
-                }
-                tokens = tokens_.load(relaxed);
-                // Relaxed: as in sleep().
-            } else if (tokens_.compare_exchange_weak(tokens, tokens - 1, relaxed, relaxed)) {
-                return;
-            }
+        while (!take_token()) {
+            if (!futex_wait_until(tokens_, std::uint32_t{0}, nanoseconds)) return cancel_sleep();
         }
     }
 
@@ -133,6 +116,26 @@ public:
     }
 
 private:
+    // Takes one sleeper out of the count, and adds a searcher. Returns false if no sleeper is left.
+    bool leave_count() noexcept {
+        std::uint32_t counts = counts_.load(relaxed);
+        while (counts % one_searcher != 0) {
+            if (counts_.compare_exchange_weak(counts, counts - one_sleeper + one_searcher, relaxed,
+                                              relaxed)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    // Returns false if there is none. Relaxed: as in sleep().
+    bool take_token() noexcept {
+        std::uint32_t tokens = tokens_.load(relaxed);
+        while (tokens != 0) {
+            if (tokens_.compare_exchange_weak(tokens, tokens - 1, relaxed, relaxed)) return true;
+        }
+        return false;
+    }
+
     static constexpr std::uint32_t one_sleeper = 1;
     static constexpr std::uint32_t one_searcher = 1u << 16;
 

@@ -98,8 +98,8 @@ private:
         seen = first.list.lock_contended(seen, stop_list::stopped);
         if ((seen & stop_list::stopped) != 0) return nullptr;
         if (!met) return &first;
-        // The thread that counts the last meeting grows alone. Others use the inline stripe
-        // meanwhile.
+        // Only the thread whose meeting makes the count meetings_before_growth makes the table.
+        // Other threads use the inline stripe meanwhile.
         const std::uint32_t meetings = first.meetings.read() + 1;
         if (meetings <= meetings_before_growth) first.meetings.write(meetings);
         if (meetings != meetings_before_growth && !planted("shared.grow_twice")) return &first;

@@ -31,7 +31,8 @@ public:
     queue_lock& queue() noexcept { return lock_; }
     // Inside the lock of the queue. arrive() returns true if it has ended the phase.
     bool arrive(granted_waiters& others) noexcept {
-        COPPICE_CHECK(missing_ != 0, "more arrived at an async_barrier than it has participants");
+        COPPICE_CHECK(missing_ != 0,
+                      "an async_barrier got more arrivals in one phase than it has participants");
         if (--missing_ != 0) return false;
         if (!planted("barrier.keep_phase")) ++phase_;
         missing_ = participants_;

@@ -97,6 +97,13 @@ public:
         ++cursor.next;
         return true;
     }
+    // Takes back the last take(), whose item could not be copied: the receiver gets it again,
+    // unless it falls out of the ring before. Called outside the lock, while no operation waits.
+    void give_back(broadcast_cursor& cursor) noexcept {
+        lock_.lock();
+        --cursor.next;
+        lock_.unlock();
+    }
     void link(waiter_type& w) noexcept { waiters_.push_back(w); }
     void unlink(waiter_type& w) noexcept { waiters_.erase(w); }
 
@@ -146,7 +153,10 @@ struct broadcast_request {
     static std::error_code error() noexcept { return {}; }
     result take() noexcept(is_copied_inside<T>) {
         if (!place) return std::nullopt;
-        return copy_of_value<T>(std::move(*place));
+        scope_exit undo([this] { core->give_back(*cursor); });
+        result copy(copy_of_value<T>(std::move(*place)));
+        undo.dismiss();
+        return copy;
     }
     static result nothing() noexcept { return std::nullopt; }
 

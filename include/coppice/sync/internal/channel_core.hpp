@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <type_traits>
@@ -189,10 +190,16 @@ struct send_request {
         : core(&channel), item(std::move(value)) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept { return ended(core->try_send(item)); }
+    bool try_now() noexcept {
+        if constexpr (requires { core->send_soon(item); }) {
+            return ended(core->send_soon(item));
+        } else {
+            return ended(core->try_send(item));
+        }
+    }
     bool attempt(granted_waiters& others) noexcept { return ended(core->offer(item, others)); }
     void link(waiter_type& w) noexcept {
-        w.item = &item;
+        w.item = std::addressof(item);
         w.refused = &refused;
         core->link(w);
     }
@@ -223,7 +230,13 @@ struct receive_request_base {
     explicit receive_request_base(Core& channel) noexcept : core(&channel) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept { return core->try_receive(place); }
+    bool try_now() noexcept {
+        if constexpr (requires { core->receive_soon(place); }) {
+            return core->receive_soon(place);
+        } else {
+            return core->try_receive(place);
+        }
+    }
     bool attempt(granted_waiters& others) noexcept { return core->take(place, others); }
     void link(waiter_type& w) noexcept {
         w.place = &place;

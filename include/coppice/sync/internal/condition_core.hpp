@@ -2,19 +2,21 @@
 #pragma once
 // A wait has two parts. First its waiter is in the queue of the condition, and the mutex is
 // unlocked. Then, notified or stopped, it is moved into the queue of the mutex, or is granted the
-// mutex at once; from there nothing but the mutex ends it. So a notified waiter wakes only when it
+// mutex at once; from there only the mutex ends it. So a notified waiter wakes only when it
 // has the lock.
 //
 //   the wait begins    inside the condition's lock: unlocks the mutex, and links the waiter
-//   notified           inside the condition's lock: takes it out. After it: moves it to the mutex;
-//                      it may be granted by another thread then, and destroy the condition
-//   stopped            inside the condition's lock, if it is still in the queue: moves it to the
-//                      mutex, and the wait will end as stopped. The end waits for this thread. If
-//                      it was notified, the stop has no effect
+//   notified           inside the condition's lock: takes the waiter out. After leaving it: moves
+//                      the waiter to the mutex, whose holder may then grant it; the waiter may
+//                      destroy the condition
+//   stopped            inside the condition's lock: moves a waiter that is still in the queue to
+//   the
+//                      mutex; its wait will end as stopped, after this thread has left. Does
+//                      nothing to a waiter that was notified
 //   granted the mutex  the wait ends
 //
-// A thread inside the condition's lock enters the mutex's, never the other way round. The state of
-// the word says if waiters may be linked. Model: tests/model/condition_model.cpp.
+// A thread inside the condition's lock may enter the mutex's lock, never the other way round. The
+// state of the word says if waiters may be linked. Model: tests/model/condition_model.cpp.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/sync/internal/mutex_core.hpp>

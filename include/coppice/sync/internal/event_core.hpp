@@ -2,7 +2,7 @@
 #pragma once
 // The state of the word:
 //
-//   unset     not set, and nobody waits
+//   unset     not set, and no waiter is linked
 //   set       set; a wait completes at once
 //   waiting   not set; waiters may be linked
 //

@@ -51,8 +51,14 @@ public:
     }
     // Adds a block, so that full() is false.
     void add(std::unique_ptr<block> added) noexcept { keep(*added.release()); }
-    // Returns the spare blocks, for delete_all() outside the lock.
-    block* take_spare() noexcept { return std::exchange(spare_, nullptr); }
+    // Returns the blocks without items, for delete_all() outside the lock.
+    block* take_spare() noexcept {
+        if (size_ == 0 && back_ != nullptr) {
+            keep(*back_);
+            front_ = back_ = nullptr;  // both indices are 0
+        }
+        return std::exchange(spare_, nullptr);
+    }
     static void delete_all(block* list) noexcept {
         while (list != nullptr) delete std::exchange(list, list->next);
     }

@@ -1,4 +1,4 @@
-// item_ring, single_item: where a channel keeps items that nobody has received yet.
+// item_ring, single_item: where a channel keeps items until they are received.
 #pragma once
 // Both are guarded by the queue_lock of their channel. They move items, so a move must not throw.
 

@@ -56,10 +56,10 @@ public:
     inplace_stop_token child_token() const noexcept { return source_.get_token(); }
 
     // As lone_select::begin().
-    bool begin(const completion_env& env, std::uint32_t first) noexcept {
+    bool begin(const completion_env& env) noexcept {
         if (!enter(env)) return true;
         granted_waiters others;
-        const bool waits = link(first, others);
+        const bool waits = link(others);
         others.call_all();
         if (!waits || start_children()) {
             forget_limits();
@@ -124,8 +124,7 @@ inline void select_child::won(wait_end end) noexcept {
     granted_waiters others;
     select_.decide(end, number_);
     select_.leave(nullptr, others);
-    select_.stop_children_and_arrive(2);  // this object may be gone
-    others.call_all();
+    others.call_all_after([this] { select_.stop_children_and_arrive(2); });  // this may be gone
 }
 inline void select_child::lost() noexcept {
     select_.arrive_or_end(1);

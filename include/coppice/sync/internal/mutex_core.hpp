@@ -2,12 +2,12 @@
 #pragma once
 // The state of the word:
 //
-//   free               nobody holds the lock, and nobody waits
-//   locked             somebody holds it, and nobody waits
-//   locked | waiting   somebody holds it; waiters may be linked
+//   free               the lock is free, and no waiter is linked
+//   locked             the lock is held, and no waiter is linked
+//   locked | waiting   the lock is held; waiters may be linked
 //
-// unlock() of a mutex with waiters does not free it: it claims the oldest waiter, whose lock it is
-// from then on. Model: tests/model/mutex_model.cpp.
+// unlock() of a mutex with waiters does not free it, but claims the oldest waiter, which holds the
+// lock from then on. Model: tests/model/mutex_model.cpp.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/sync/internal/waiter.hpp>
@@ -42,8 +42,8 @@ public:
     void unlock(granted_waiters& next) noexcept {
         if (!lock_.try_change(locked, free)) unlock_slow(next);
     }
-    // Gives the lock to `w`, now or when it is free. Calls no function: if it is `w`'s already,
-    // adds it to `next`.
+    // Gives the lock to `w`, now or when it is free. Calls no function: if `w` has the lock
+    // already, adds it to `next`.
     void lock_for(waiter& w, granted_waiters& next) noexcept {
         lock_.lock();
         if (attempt()) {
@@ -85,7 +85,7 @@ private:
 
     [[gnu::noinline]] void unlock_slow(granted_waiters& next) noexcept {
         lock_.lock();
-        COPPICE_CHECK(lock_.state() != free, "an async_mutex was unlocked that nobody holds");
+        COPPICE_CHECK(lock_.state() != free, "an async_mutex was unlocked that is not locked");
         if (waiter* const w = pass_on()) next.add(*w);
         lock_.unlock();  // the mutex may be gone
         if (planted("mutex.touch_after_unlock")) next.call_all(), lock_.peek(relaxed);

@@ -1,8 +1,8 @@
-// once_core: who makes the value of an async_once, and the queue of the others.
+// once_core: which get() makes the value of an async_once, and the queue of the others.
 #pragma once
 // The state of the word:
 //
-//   empty      no value, and nobody makes one
+//   empty      no value, and no get() makes one
 //   running    one get() makes the value
 //   waiting    the same; waiters may be linked
 //   done       the value is there
@@ -10,9 +10,7 @@
 //   empty -> running            by a get()
 //   running -> done             the value was made: all waiters are granted it
 //   running -> empty            it failed: all waiters are granted the error
-//   running -> running, empty   the get() that runs was stopped: the oldest waiter runs, if there
-//   is
-//                               one
+//   running -> running, empty   the get() that runs was stopped: the oldest waiter, if any, runs
 //
 // Model: tests/model/once_model.cpp.
 
@@ -43,14 +41,14 @@ public:
     constexpr once_core() noexcept = default;
 
     bool is_done() const noexcept { return lock_.look() == done; }
-    // Returns true if the caller shall make the value. May fail although nobody else does.
+    // Returns true if the caller must make the value. May fail although no other get() makes it.
     bool try_run() noexcept {
         if (planted("once.run_twice")) return lock_.peek(relaxed) == empty;
         return lock_.try_change(empty, running);
     }
 
-    // The caller has made the value; it failed; it gives up. Calls the functions of the waiters
-    // that are granted the outcome; then the object may be gone.
+    // Called by the get() that runs: it has made the value, it has failed, or it gives up. Call the
+    // functions of the waiters that they grant; then the object may be gone.
     void publish() noexcept { end(done, once_turn::what::value, nullptr); }
     void fail(const std::exception_ptr& error) noexcept {
         end(empty, once_turn::what::error, error);
@@ -136,7 +134,7 @@ struct once_request {
     once_turn turn{};
 };
 
-// The duty of the get() that makes the value. If a stop ends it, the next waiter takes over.
+// Held by the get() that makes the value. If a stop ends that get(), the next waiter takes over.
 class once_run {
 public:
     explicit once_run(once_core& core) noexcept : core_(&core) {}

@@ -51,7 +51,7 @@ execution::task<T&, Env> get_once(once_state<T>& state, F make) {
     co_return state.value.get();
 }
 
-// A get() that completes a token. Its task has no scheduler: it goes on where it is resumed.
+// A get() that completes a token. Its task has no scheduler, and continues where it is resumed.
 template <class T, class F>
 class once_initiation {
     struct in_place {

@@ -3,7 +3,7 @@
 // The word's upper 62 bits are the object's state, for example "locked" or a number of permits. Its
 // two lowest bits are the lock of everything else in the object, in particular of its waiters:
 //
-//   busy      a thread is inside; nobody else changes the state
+//   busy      a thread is inside; no other thread changes the state
 //   sleepers  threads may sleep until the thread inside leaves
 //
 // State and lock in one word make the fast path one compare-and-swap, and they let a thread leave
@@ -31,9 +31,10 @@ public:
     std::uint64_t peek(memory_order order) const noexcept {
         return word_.load(order) & ~(busy | sleepers);
     }
-    // The same; what the threads did is visible that changed the state so far.
+    // Returns the state, as peek() does. What earlier threads did before they changed the state is
+    // visible.
     std::uint64_t look() const noexcept {
-        // edge queue_lock.left (acquire): what the threads did that were inside before
+        // edge queue_lock.left (acquire): what earlier threads did inside
         return word_.load(acquire) & ~(busy | sleepers);
     }
     // Changes the state from `from` to `to` if it is `from` and no thread is inside. Fails
@@ -50,7 +51,7 @@ public:
         std::uint64_t word = word_.load(relaxed);
         for (unsigned spins = 0;; ++spins) {
             if ((word & busy) == 0) {
-                // edge queue_lock.left (acquire): what the threads did that were inside before
+                // edge queue_lock.left (acquire): what earlier threads did inside
                 if (word_.compare_exchange_weak(word, word | busy, acquire, relaxed)) {
                     state_ = word & ~(busy | sleepers);
                     return;

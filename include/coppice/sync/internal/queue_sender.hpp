@@ -15,7 +15,7 @@
 
 namespace coppice {
 
-// What an operation of a bounded_queue has met. Source: P0260R20.
+// The outcome of an operation of a bounded_queue. Source: P0260R20.
 enum class conqueue_status { success, empty, full, closed, busy, busy_async };
 
 }  // namespace coppice
@@ -95,7 +95,7 @@ private:
     Operation operation_;
 };
 
-// An item that wants to be pushed. The result is false if the queue is closed.
+// The request of a push. Its result is false if the queue is closed.
 template <class Core>
 struct push_request : send_request<Core> {
     using result = bool;
@@ -127,7 +127,8 @@ public:
 
 private:
     T& checked() noexcept {
-        COPPICE_CHECK(item_.has_value(), "the item of a bounded_queue::try_pop that found none");
+        COPPICE_CHECK(item_.has_value(),
+                      "value() of a bounded_queue::try_pop() that returned no item");
         return *item_;
     }
     std::optional<T> item_;

@@ -30,30 +30,18 @@
 
 namespace coppice::internal {
 
+// An operation of this room that waits for nothing yet.
 template <class Request, class Errors>
-class room_branch final : public Request::waiter_type, public select_branch {
-    using waiter_type = typename Request::waiter_type;
-
+class room_operand {
 public:
     using result = typename room_results<Request>::result;
 
-    template <class Op, class Provider>
-    room_branch(Op&& op, select_core& core, const Provider&, std::uint32_t number) noexcept
-        : waiter_type(&room_branch::granted, core.choice(), number),
-          select_branch(core, number),
-          errors_(op.errors()),
-          request_(static_cast<Op&&>(op).take_initiation().take_request()) {
-        set_lock(request_.lock());
-    }
+    template <class Op>
+        requires requires(Op op) { std::move(op).take_initiation(); }
+    room_operand(Op&& op) noexcept
+        : errors_(op.errors()), request_(static_cast<Op&&>(op).take_initiation().take_request()) {}
 
-    bool try_now() noexcept override { return request_.try_now(); }
-    bool attempt(granted_waiters& others) noexcept override { return request_.attempt(others); }
-    void link() noexcept override { request_.link(static_cast<waiter_type&>(*this)); }
-    void unlink_if_linked(granted_waiters& others) noexcept override {
-        if (!this->linked() || planted("select.leave_linked")) return;
-        request_.unlink(static_cast<waiter_type&>(*this), others);
-    }
-
+    bool try_now() noexcept { return request_.try_now(); }
     bool failed() const noexcept { return Errors::throws && request_.error().value() != 0; }
     [[noreturn]] void throw_error() const {
         internal::throw_error(request_.error(), Request::name);
@@ -74,14 +62,43 @@ public:
         }
     }
 
+protected:
+    [[no_unique_address]] Errors errors_;
+    Request request_;
+};
+
+template <class Request, class Errors>
+class room_branch final : public Request::waiter_type,
+                          public select_branch,
+                          public room_operand<Request, Errors> {
+    using waiter_type = typename Request::waiter_type;
+    using operand_type = room_operand<Request, Errors>;
+
+public:
+    template <class Provider>
+    room_branch(operand_type&& operand, select_core& core, const Provider&,
+                std::uint32_t number) noexcept
+        : waiter_type(&room_branch::granted, core.choice(), number),
+          select_branch(core, number),
+          operand_type(static_cast<operand_type&&>(operand)) {
+        set_lock(this->request_.lock());
+    }
+
+    bool try_now() noexcept override { return operand_type::try_now(); }
+    bool attempt(granted_waiters& others) noexcept override {
+        return this->request_.attempt(others);
+    }
+    void link() noexcept override { this->request_.link(static_cast<waiter_type&>(*this)); }
+    void unlink_if_linked(granted_waiters& others) noexcept override {
+        if (!this->linked() || planted("select.leave_linked")) return;
+        this->request_.unlink(static_cast<waiter_type&>(*this), others);
+    }
+
 private:
     static void granted(waiter& w) noexcept {
         room_branch& self = static_cast<room_branch&>(static_cast<waiter_type&>(w));
         self.core_.granted(self, self.called_by());
     }
-
-    [[no_unique_address]] Errors errors_;
-    Request request_;
 };
 
 // Provider::get_env() is the environment of the select's waiter.
@@ -172,6 +189,7 @@ private:
 template <class Op>
 struct select_operand {
     static constexpr bool is_sender = true;
+    using kept = Op;  // by the select, until it begins
     template <class... Env>
     using signatures = execution::signatures_of<Op, select_child_env<Env>...>;
     template <class... Env>
@@ -191,6 +209,7 @@ concept selectable =
 template <selectable Request, class Errors, class... R>
 struct select_operand<await_operation<wait_initiation<Request>, Errors, R...>> {
     static constexpr bool is_sender = false;
+    using kept = room_operand<Request, Errors>;
     template <class...>
     using signatures = execution::completion_signatures<>;
     template <class...>

@@ -2,8 +2,10 @@
 #pragma once
 // A branch is a request with a waiter (select_branches.hpp). The waiters share one choice.
 //
-//   take_ready()  tries each branch without waiting, a random one first
-//   begin()       inside the locks of all objects: attempts each branch, else links all waiters
+//   shuffle()     puts the branches into a random order: the choice among those that are ready
+//   take_ready()  tries each branch without waiting, in that order
+//   begin()       inside the locks of all objects: attempts each branch in that order, else links
+//                 all waiters
 //   granted()     called by the thread that granted a branch and claimed the choice for it
 //   withdraw()    called by a stop or a deadline; ends the select if it can claim the choice
 //
@@ -58,7 +60,7 @@ private:
     friend class select_core;
     const std::uint32_t number_;
     queue_lock* lock_ = nullptr;
-    select_branch* next_;                // of all branches; a circle
+    select_branch* next_ = nullptr;      // of all branches, in the order in which they are tried
     select_branch* in_order_ = nullptr;  // the next one by the address of its lock
 };
 
@@ -71,30 +73,32 @@ inline std::uint32_t random_below(std::uint32_t count) noexcept {
     return static_cast<std::uint32_t>(((state >> 32) * count) >> 32);
 }
 
-// Threads: take_ready() and begin() the owner; the rest any. Lifetime: until it has ended. As a
-// waiting_callback, its owner may put its end behind what the thread is running.
+// Threads: shuffle(), take_ready(), and begin() the owner; the rest any. Lifetime: until it has
+// ended. As a waiting_callback, its owner may put its end behind what the thread is running.
 class select_core : public waiting_callback {
 public:
     using function = void(select_core&) noexcept;
 
     shared_choice& choice() noexcept { return choice_; }
-    // Number of the branches of this room.
-    std::uint32_t room_count() const noexcept { return count_; }
     // Valid when it has ended.
     wait_end end() const noexcept { return static_cast<wait_end>(end_.read()); }
     // The branch that ended it. Valid if end() is `granted`.
     std::uint32_t winner() const noexcept { return winner_.read(); }
 
-    // Tries the branches without waiting; first the one at place `first`, below room_count().
-    // Returns true if one of them ended the select.
-    bool take_ready(std::uint32_t first) noexcept {
-        select_branch* b = at(first);
-        for (std::uint32_t n = count_; n != 0; --n) {
-            if (b->try_now()) {
-                decide(wait_end::granted, b->number_);
-                return true;
-            }
-            b = b->next_;
+    // Puts the branches into a random order; each order is about equally likely. random(n) returns
+    // a number below `n`. So whichever branches are ready, each of these is first about equally
+    // often. A random place to begin at would not do: a branch would also win for those before it
+    // that are not ready.
+    template <class Random>
+    void shuffle(Random random) noexcept {
+        if (count_ > 1) first_ = shuffled(first_, count_, random);
+    }
+    // Tries the branches without waiting. Returns true if one of them ended the select.
+    bool take_ready() noexcept {
+        for (select_branch* b = first_; b != nullptr; b = b->next_) {
+            if (!b->try_now()) continue;
+            decide(wait_end::granted, b->number_);
+            return true;
         }
         return false;
     }
@@ -129,9 +133,9 @@ protected:
     }
     // Attempts the branches, or links them. Returns false if the select has ended. If it returns
     // true, and if nothing else keeps the select, the select may be gone.
-    bool link(std::uint32_t first, granted_waiters& others) noexcept {
+    bool link(granted_waiters& others) noexcept {
         for_each_lock([](queue_lock& lock) { lock.lock(); });
-        const select_branch* const taken = attempt(first, others);
+        const select_branch* const taken = attempt(others);
         const bool links =
             taken == nullptr && (choice_.open_up() || planted("select.link_after_stop"));
         if (links) {
@@ -177,20 +181,11 @@ private:
         granted_waiters others;
         decide(wait_end::withdrawn, 0);
         leave(nullptr, others);
-        left_(*this);  // this object may be gone
-        others.call_all();
+        others.call_all_after([this] { left_(*this); });  // this object may be gone
     }
-    const select_branch* attempt(std::uint32_t first, granted_waiters& others) noexcept {
-        select_branch* b = at(first);
-        for (std::uint32_t n = count_; n != 0; --n) {
-            if (b->attempt(others)) return b;
-            b = b->next_;
-        }
-        return nullptr;
-    }
-    select_branch* at(std::uint32_t place) const noexcept {
+    const select_branch* attempt(granted_waiters& others) noexcept {
         select_branch* b = first_;
-        for (; place != 0; --place) b = b->next_;
+        while (b != nullptr && !b->attempt(others)) b = b->next_;
         return b;
     }
     // Calls change(lock) for each lock, once, in the order of their addresses. The last call may
@@ -208,6 +203,35 @@ private:
         select_branch* behind = b.in_order_;
         while (behind != nullptr && behind->lock_ == b.lock_) behind = behind->in_order_;
         return behind;
+    }
+    // Puts `count` branches, from `b` on, into a random order; moves `b` behind them. Returns the
+    // first in order. Two shuffled halves are merged, each by its share of what is left. Cost:
+    // O(count log count), and log count calls deep.
+    template <class Random>
+    static select_branch* shuffled(select_branch*& b, std::uint32_t count,
+                                   Random& random) noexcept {
+        if (count == 1) {
+            select_branch* const one = b;
+            b = b->next_;
+            one->next_ = nullptr;
+            return one;
+        }
+        std::uint32_t lefts = count / 2;
+        std::uint32_t rights = count - lefts;
+        select_branch* left = shuffled(b, lefts, random);
+        select_branch* right = shuffled(b, rights, random);
+        select_branch* first = nullptr;
+        select_branch** end = &first;
+        while (lefts != 0 && rights != 0) {
+            const bool from_left = random(lefts + rights) < lefts;
+            --(from_left ? lefts : rights);
+            select_branch*& next = from_left ? left : right;
+            *end = next;
+            end = &next->next_;
+            next = next->next_;
+        }
+        *end = lefts != 0 ? left : right;
+        return first;
     }
     // Links `count` branches, from `b` on, in the order of their locks; moves `b` behind them.
     // Returns the first in order. Cost: O(count log count), and log count calls deep.
@@ -248,7 +272,6 @@ inline select_branch::select_branch(select_core& core, std::uint32_t number) noe
     : core_(core), number_(number) {
     (core.count_ == 0 ? core.first_ : core.last_->next_) = this;
     core.last_ = this;
-    next_ = core.first_;
     ++core.count_;
 }
 
@@ -262,10 +285,10 @@ public:
 
     // Begins. Returns true if the select has ended already. If it returns false, the select ends
     // later, and may be gone. Precondition: take_ready() has failed, or need not be tried.
-    bool begin(const completion_env& env, std::uint32_t first) noexcept {
+    bool begin(const completion_env& env) noexcept {
         if (!enter(env)) return true;
         granted_waiters others;
-        const bool waits = link(first, others);
+        const bool waits = link(others);
         others.call_all();
         if (waits) return false;  // this object may be gone
         forget_limits();

@@ -1,4 +1,4 @@
-// select_operation, select_awaiter: a select as a sender's operation, and in the frame of a task.
+// select_operation, select_wait: a select as a sender's operation, and in the frame of a task.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
@@ -41,10 +41,9 @@ protected:
 
     // Returns true if the select completed at once, because a branch was ready.
     bool take_ready() noexcept {
-        first_ = random_below(this->room_count());
-        return base::take_ready(first_);
+        this->shuffle(random_below);
+        return base::take_ready();
     }
-    bool begin(const completion_env& env) noexcept { return base::begin(env, first_); }
     bool is_empty() const noexcept { return branches_.is_empty(); }
     // The error of the select itself, not of a branch.
     std::error_code error() const noexcept {
@@ -75,9 +74,6 @@ protected:
 
     Provider provider_;
     branches_type branches_;
-
-private:
-    std::uint32_t first_ = 0;
 };
 
 template <class Rcvr>
@@ -159,14 +155,16 @@ struct promise_provider {
 
 // Brings the task back as a wait_awaiter does.
 template <class Operands, class Promise>
-class select_awaiter : select_state<Operands, promise_provider<Promise>> {
+class select_wait : select_state<Operands, promise_provider<Promise>> {
     using state = select_state<Operands, promise_provider<Promise>>;
     using scheduler_type =
         std::remove_cvref_t<decltype(std::declval<Promise&>().context().scheduler)>;
 
 public:
-    select_awaiter(Operands&& operands, Promise& promise)
-        : state(&select_awaiter::ended, static_cast<Operands&&>(operands),
+    using result = typename state::result;
+
+    select_wait(Operands&& operands, Promise& promise)
+        : state(&select_wait::ended, static_cast<Operands&&>(operands),
                 promise_provider<Promise>{promise}),
           promise_(promise) {}
 
@@ -201,12 +199,12 @@ public:
 
 private:
     static void ended(select_core& core) noexcept {
-        select_awaiter& self = static_cast<select_awaiter&>(core);
+        select_wait& self = static_cast<select_wait&>(core);
         self.link_.reset();
         const auto& context = self.promise_.context();
         if (context.is_inline() || execution::internal::runs_here(context.scheduler)) {
             callback_scope::run_or_queue(core, [](waiting_callback& turn) noexcept {
-                static_cast<select_awaiter&>(static_cast<select_core&>(turn)).arrived();
+                static_cast<select_wait&>(static_cast<select_core&>(turn)).arrived();
             });
         } else {
             self.way_.start(context.scheduler, self);
@@ -219,7 +217,48 @@ private:
 
     Promise& promise_;
     [[no_unique_address]] stop_link_for<typename state::env_type> link_;
-    way_to_scheduler<scheduler_type, select_awaiter> way_;
+    way_to_scheduler<scheduler_type, select_wait> way_;
+};
+
+// Tries the operations of this room first: the branches, their waiters, and what else it takes to
+// wait are made only if none is ready.
+template <class Operands, class Promise>
+class select_awaiter : immovable {
+    using wait_type = select_wait<Operands, Promise>;
+
+public:
+    select_awaiter(Operands&& operands, Promise& promise) noexcept
+        : operands_(static_cast<Operands&&>(operands)), promise_(promise) {}
+    ~select_awaiter() {
+        if (waits_) wait_.destroy();
+    }
+
+    bool await_ready() {
+        if (!get_stop_token(execution::get_env(promise_)).stop_requested()) {
+            taken_ = operands_.take_ready(random_below);
+            if (taken_ != none) return true;
+        }
+        wait_.construct(static_cast<Operands&&>(operands_), promise_);
+        waits_ = true;
+        return false;
+    }
+    template <class Suspension = execution::internal::suspension>
+    auto await_suspend(std::coroutine_handle<Promise> task) {
+        return wait_.get().template await_suspend<Suspension>(task);
+    }
+    typename wait_type::result await_resume() {
+        if (waits_) return wait_.get().await_resume();
+        return operands_.template take<typename wait_type::result>(taken_);
+    }
+
+private:
+    static constexpr std::uint32_t none = Operands::size;
+
+    Operands operands_;
+    Promise& promise_;
+    std::uint32_t taken_ = none;
+    bool waits_ = false;
+    manual_lifetime<wait_type> wait_;
 };
 
 struct no_provider {

@@ -67,6 +67,10 @@ template <class... Ops>
 struct select_pack {
     static constexpr char name[] = "select";
     static constexpr bool joins = (select_operand<Ops>::is_sender || ...);
+    static constexpr std::uint32_t room_count =
+        (std::uint32_t{!select_operand<Ops>::is_sender} + ...);
+    static constexpr std::uint32_t size = sizeof...(Ops);
+    using kept = std::tuple<typename select_operand<Ops>::kept...>;
     template <class Provider>
     using branches =
         branch_pack<std::index_sequence_for<Ops...>, select_branch_t<Ops, Provider>...>;
@@ -77,7 +81,58 @@ struct select_pack {
     template <class... Env>
     using results = pack_results<typename select_operand<Ops>::template results<Env...>...>;
 
-    std::tuple<Ops...> ops;
+    // Tries the operations of this room without waiting, in a random order. Returns the number of
+    // the one that succeeded, or `size`. random(n) returns a number below `n`.
+    template <class Random>
+    std::uint32_t take_ready(Random random) noexcept {
+        std::uint32_t left[room_count];
+        std::uint32_t count = 0;
+        std::uint32_t number = 0;
+        (void((select_operand<Ops>::is_sender ? 0 : (left[count++] = number), ++number)), ...);
+        while (count != 0) {
+            std::uint32_t& chosen = left[random(count)];
+            if (try_at(chosen, std::index_sequence_for<Ops...>())) return chosen;
+            chosen = left[--count];
+        }
+        return size;
+    }
+    // Returns the result of the operation that succeeded, or throws its error.
+    template <class Result>
+    Result take(std::uint32_t number) {
+        return take<Result>(number, std::index_sequence_for<Ops...>());
+    }
+
+    kept ops;
+
+private:
+    template <std::size_t... Is>
+    bool try_at(std::uint32_t number, std::index_sequence<Is...>) noexcept {
+        return ((Is == number && try_one<Is>()) || ...);
+    }
+    template <std::size_t I>
+    bool try_one() noexcept {
+        if constexpr (requires { std::get<I>(ops).try_now(); }) {
+            return std::get<I>(ops).try_now();
+        } else {
+            return false;
+        }
+    }
+    template <class Result, std::size_t... Is>
+    Result take(std::uint32_t number, std::index_sequence<Is...>) {
+        using function = Result(select_pack&);
+        static constexpr function* table[] = {&select_pack::template take_one<Result, Is>...};
+        return table[number](*this);
+    }
+    template <class Result, std::size_t I>
+    static Result take_one(select_pack& self) {
+        if constexpr (requires { std::get<I>(self.ops).try_now(); }) {
+            auto& operand = std::get<I>(self.ops);
+            if (operand.failed()) operand.throw_error();
+            return Result(std::in_place_index<I>, operand.take());
+        } else {
+            __builtin_unreachable();
+        }
+    }
 };
 
 // The branches of select_range, in one allocation.
@@ -137,6 +192,7 @@ struct range_results {
 template <class Op>
 struct select_vector {
     static constexpr char name[] = "select_range";
+    static constexpr std::uint32_t room_count = 0;  // that can be tried before there are branches
     static constexpr bool joins = select_operand<Op>::is_sender;
     template <class Provider>
     using branches = branch_array<Op, Provider>;
@@ -191,7 +247,11 @@ public:
     }
     template <has_task_context Promise>
     auto as_awaitable(Promise& promise) && {
-        return select_awaiter<Operands, Promise>(static_cast<Operands&&>(operands_), promise);
+        if constexpr (Operands::room_count != 0) {
+            return select_awaiter<Operands, Promise>(static_cast<Operands&&>(operands_), promise);
+        } else {
+            return select_wait<Operands, Promise>(static_cast<Operands&&>(operands_), promise);
+        }
     }
     select_plain_awaiter<Operands> operator co_await() && {
         return select_plain_awaiter<Operands>(static_cast<Operands&&>(operands_));

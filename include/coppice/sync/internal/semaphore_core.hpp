@@ -3,9 +3,9 @@
 // The state of the word is twice the number of free permits, plus one while waiters may be linked.
 //
 // A release grants the oldest waiters, as many as the free permits satisfy. It stops at the first
-// one that needs more, so a large request is not overtaken. While waiters are linked, no thread
-// takes permits past them. A waiter that gives up may have been the large one, so its leaving
-// grants as well. Model: tests/model/semaphore_model.cpp.
+// one that needs more, so a large request is not overtaken. While waiters are linked, no other
+// operation takes permits before them. A waiter that gives up may have been a large request,
+// so its withdrawal grants as well. Model: tests/model/semaphore_model.cpp.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/sync/internal/waiter.hpp>
@@ -42,7 +42,7 @@ public:
         }
         return false;
     }
-    // Takes n permits if they are free and nobody waits.
+    // Takes n permits if they are free and no waiter is linked.
     bool try_acquire(std::size_t n) noexcept {
         if (try_now(n)) return true;
         if (!fits(lock_.peek(relaxed), n)) return false;
@@ -67,7 +67,8 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue. attempt() takes n permits if they are free and nobody waits.
+    // Inside the lock of the queue. attempt() takes n permits if they are free and no
+    // waiter is linked.
     bool attempt(std::size_t n) noexcept {
         if (!fits(lock_.state(), n)) return false;
         lock_.set_state(lock_.state() - n * one);

@@ -2,15 +2,16 @@
 #pragma once
 // The state of the word:
 //
-//   0                     nobody holds the lock, and nobody waits
+//   0                     the lock is free, and no waiter is linked
 //   k * reader            k readers hold it
 //   writer                a writer holds it
 //   + waiting             waiters may be linked
 //
-// Readers and writers wait in one queue. A lock is granted from its head: one writer if nobody
-// holds the lock, or readers up to the next writer if no writer does. While waiters are linked,
-// nobody takes the lock past them. So a waiting writer goes before later readers, and readers that
-// came before a writer go before it. Model: tests/model/shared_mutex_model.cpp.
+// Readers and writers wait in one queue. A lock is granted from its head: to one writer if
+// the lock is free, or to the readers up to the next writer if no writer holds it. While waiters
+// are linked, no other operation takes the lock before them. So a waiting writer goes before later
+// readers, and readers that came before a writer go before it. Model:
+// tests/model/shared_mutex_model.cpp.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/sync/internal/waiter.hpp>
@@ -109,7 +110,7 @@ private:
         lock_.lock();
         const std::uint64_t held = lock_.state() & ~waiting;
         COPPICE_CHECK(kind == lock_kind::exclusive ? held == writer : held >= reader,
-                      "an async_shared_mutex was unlocked that nobody holds so");
+                      "an async_shared_mutex was unlocked that is not locked, or not in that way");
         grant(held - added_by(kind), next);
         lock_.unlock();  // the mutex may be gone
         next.call_all();

@@ -1,4 +1,4 @@
-// shared_value: a value that many receivers copy out of an object that others change.
+// shared_value: how receivers copy a value out of an object while other threads replace it.
 #pragma once
 // A copy inside a queue_lock must not throw, and must not take long. If copying T may throw, which
 // includes all copies that allocate, the object keeps a shared pointer to the value. Then only the
@@ -20,8 +20,8 @@ inline constexpr bool is_copied_inside = std::is_nothrow_copy_constructible_v<T>
 template <class T>
 using shared_value = std::conditional_t<is_copied_inside<T>, T, std::shared_ptr<const T>>;
 
-// Makes it outside the lock. Errors: std::bad_alloc. Cost: for a pointer, memory that is used
-// again.
+// Returns what the object keeps for `value`. Called outside the lock. Errors: std::bad_alloc. Cost:
+// for a pointer, recycled memory.
 template <class T>
 shared_value<T> share_value(T&& value) {
     if constexpr (is_copied_inside<T>) {

@@ -19,10 +19,12 @@
 #include <coppice/sync/internal/spsc_bell.hpp>
 #include <coppice/sync/internal/waiter.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -43,8 +45,8 @@ public:
     // `capacity` is at least 1. Errors: std::bad_alloc.
     explicit spsc_core(std::size_t capacity)
         : capacity_(capacity),
-          mask_(std::bit_ceil(capacity) - 1),
-          slots_(new manual_lifetime<T>[std::bit_ceil(capacity)]) {}
+          mask_(slot_count(capacity) - 1),
+          slots_(new manual_lifetime<T>[slot_count(capacity)]) {}
     ~spsc_core() {
         for (std::optional<T> item; pop(item); item.reset()) {
         }
@@ -52,7 +54,9 @@ public:
 
     // What the indices say; may be stale.
     std::size_t size() const noexcept {
-        const std::uint64_t front = receiver_.index.load(relaxed);  // first: the back is not less
+        // First, so that the back is not less.
+        // edge spsc.freed (acquire): the index of the sender
+        const std::uint64_t front = receiver_.index.load(acquire);
         const std::uint64_t count = sender_.index.load(relaxed) - front;
         return count > capacity_ ? capacity_ : static_cast<std::size_t>(count);
     }
@@ -81,6 +85,22 @@ public:
             serve();
         calm_down(receiver_, receiver_bell_);
         return true;
+    }
+    // The same for an operation that would otherwise wait: they give the other side a moment.
+    send_outcome send_soon(T& item) noexcept {
+        send_outcome outcome = try_send(item);
+        if (outcome == send_outcome::full) [[unlikely]] {
+            spin(sender_, [this, &item, &outcome]() noexcept {
+                outcome = try_send(item);
+                return outcome != send_outcome::full;
+            });
+        }
+        return outcome;
+    }
+    bool receive_soon(std::optional<T>& place) noexcept {
+        if (try_receive(place)) [[likely]]
+            return true;
+        return spin(receiver_, [this, &place]() noexcept { return try_receive(place); });
     }
     // Threads: any.
     void close() noexcept {
@@ -133,18 +153,28 @@ public:
 
 private:
     static constexpr std::size_t line_bytes = 64;
-    static constexpr std::uint64_t often =
-        64;  // items between two waits that pay for a heavy fence
-    static constexpr std::uint64_t calm = 1024;  // items without a wait
+    static constexpr std::uint64_t often = 64;        // items between waits: pays for a heavy fence
+    static constexpr std::uint64_t calm = 1024;       // items without a wait
+    static constexpr std::uint32_t looks_max = 64;    // about as long as a thread takes to wake
+    static constexpr std::uint32_t first_probe = 64;  // waits without a look
+    static constexpr int pauses = 16;                 // between two looks
 
     // What one side owns; the other side reads `index` and `is_full`.
     struct alignas(line_bytes) side {
         atomic<std::uint64_t> index{0};         // items sent; items received
         plain<std::uint64_t> seen{0};           // the other side's index, as last seen
         plain<std::uint64_t> index_at_wait{0};  // its own index when it last announced a wait
+        plain<std::uint32_t> looks{4};          // how often it looks again before it waits
+        plain<std::uint32_t> waits{0};          // how often it waited since its looks paid
         typename spsc_bell::fence_form is_full{false};  // of this side as a ringer
     };
 
+    // Returns the least power of two that is not below `capacity`. Errors: std::bad_alloc if there
+    // is none in a std::size_t.
+    static std::size_t slot_count(std::size_t capacity) {
+        if (capacity > ~(~std::size_t{0} >> 1)) throw std::bad_array_new_length();
+        return std::bit_ceil(capacity);
+    }
     bool push(T& item) noexcept {
         const std::uint64_t back = sender_.index.load(relaxed);
         if (back - sender_.seen.read() == capacity_) {
@@ -170,6 +200,33 @@ private:
         // edge spsc.freed (release): the slot is empty
         receiver_.index.store(front + 1, release);
         return true;
+    }
+    // Looks again a few times, for a side that is about to wait. Returns true if a look succeeded.
+    //
+    // A wait and its end cost each side a microsecond or more, and a side that is woken for one
+    // item waits again at once. So two threads that keep pace must not wait. Between two looks some
+    // items gather: then each look moves the other side's line only once for all of them. A side
+    // whose looks do not pay, because the other side is slow or on the same thread, soon stops
+    // looking; it tries again after ever more waits.
+    template <class Look>
+    [[gnu::noinline]] static bool spin(side& own, Look look) noexcept {
+        std::uint32_t looks = own.looks.read();
+        if (looks == 0) {
+            const std::uint32_t waits = own.waits.read() + 1;
+            own.waits.write(waits);
+            if (waits < first_probe || !std::has_single_bit(waits)) return false;
+            looks = looks_max;
+        }
+        for (std::uint32_t i = 0; i != looks; ++i) {
+            for (int pause = 0; pause != pauses; ++pause) spin_hint();
+            if (look()) {
+                own.looks.write(std::min(2 * looks, looks_max));
+                own.waits.write(0);
+                return true;
+            }
+        }
+        own.looks.write(own.looks.read() / 2);
+        return false;
     }
     // Returns true if `waiting` has waited not many items ago.
     static bool waits_often(side& waiting) noexcept {

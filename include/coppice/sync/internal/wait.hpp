@@ -1,4 +1,4 @@
-// wait: one operation that waits for an object of this room, from its begin to its end.
+// wait: one operation that waits for an object of this room, from its start to its end.
 #pragma once
 // A request says what the operation wants, and of which object. It is a small movable object:
 //
@@ -113,13 +113,14 @@ private:
             end_ = wait_end::withdrawn;
             request.unlink(*this, others);
         } else {
-            gives_up_ = true;  // not linked yet; or it has ended, and nobody looks
+            gives_up_ = true;  // not linked yet; or it has ended, and the mark is not read
         }
         lock.unlock();
-        if constexpr (!returns_later<Request>()) {
-            if (is_mine) finish();  // this object may be gone
-        }
-        others.call_all();
+        others.call_all_after([this, is_mine] {
+            if constexpr (!returns_later<Request>()) {
+                if (is_mine) finish();  // this object may be gone
+            }
+        });
     }
     // Inside the lock.
     bool is_waiting() noexcept {

@@ -77,7 +77,8 @@ public:
     ~way_to_scheduler() {
         if (connected_) operation_.destroy();
     }
-    // Called before the wait begins: connects now if connecting may throw, else not before start().
+    // Called before the wait begins: connects now if connecting may throw, else leaves it to
+    // start().
     void prepare(const Sch& sch, Owner& owner) {
         if (!connects_without_fail(sch)) connect(sch, owner);
     }

@@ -12,8 +12,8 @@
 
 namespace coppice::internal {
 
-// Each of the two calls owner.withdraw(), on any thread, perhaps both do, and perhaps before
-// engage() returns.
+// The stop and the deadline each call owner.withdraw(), on any thread. Both may call it, and even
+// before engage() returns.
 template <class Owner>
 class wait_limits : immovable {
 public:
@@ -25,8 +25,8 @@ public:
         if (stop.stop_possible()) stop_.emplace(stop, on_stop{&owner});
         return true;
     }
-    // Waits for a call on another thread that is under way. Inside such a call, the deregistration
-    // of the one that is calling does not wait.
+    // Deregisters both. Waits for a call of withdraw() that is under way on another thread. Inside
+    // such a call, does not wait for that call.
     void reset() noexcept {
         stop_.reset();
         if (deadline_) [[unlikely]] {

@@ -1,4 +1,4 @@
-// waiter: an operation in the queue of an object, and the race for who ends it.
+// waiter: an operation in the queue of an object, and which thread ends it.
 #pragma once
 // An operation that cannot complete links its waiter into the queue of its object. It leaves the
 // queue in one of two ways, both under the object's queue_lock:
@@ -8,14 +8,15 @@
 //   withdrawn  a stop request or a deadline finds it still linked, claims it, and takes it out.
 //              Nothing was moved.
 //
-// A waiter that belongs to one operation is claimed by whoever finds it linked: the queue_lock
-// decides. The branches of a select are in the queues of several objects, so they share a choice,
-// one word, and the first thread that changes it claims the whole select.
+// A waiter outside a select is claimed by the thread that finds it linked: the queue_lock decides.
+// The branches of a select are in the queues of several objects, so they share a choice, one word,
+// and the first thread that changes it claims the whole select.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/intrusive.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/sync/internal/queue_lock.hpp>
+#include <coppice/token/internal/inline_start.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -76,7 +77,7 @@ public:
         : granted_(granted), choice_(&choice), branch_(branch) {}
 
     // Called inside the object's lock, for a waiter that is linked or was just taken out. Returns
-    // true if the caller must now move to it what it waits for; false if its select has ended.
+    // true if the caller must now grant it what it waits for; false if its select has ended.
     bool claim() noexcept { return choice_ == nullptr || choice_->claim(branch_); }
     std::uint32_t branch() const noexcept { return branch_; }
     // Called inside its function: returns the list that calls it. What the function adds there is
@@ -105,8 +106,27 @@ public:
         *last_ = &w;
         last_ = &w.next_granted_;
     }
-    // Calls the functions of all. Each waiter may be gone when its function is called.
+    // Calls the functions of all. Each waiter may be gone when its function is called. Callbacks
+    // and tasks that the functions end or resume in place follow when all have been called: one
+    // that blocks may wait for what one behind it does.
     void call_all() noexcept {
+        if (first_ != nullptr) callback_scope::run_together([this] { call_each(); });
+    }
+    // Calls end(), which ends the operation that made room for these waiters; then as call_all().
+    template <class F>
+    void call_all_after(F end) noexcept {
+        if (first_ == nullptr) {
+            end();
+        } else {
+            callback_scope::run_together([this, &end] {
+                end();
+                call_each();
+            });
+        }
+    }
+
+private:
+    void call_each() noexcept {
         while (waiter* const w = first_) {
             first_ = w->next_granted_;
             if (first_ == nullptr) last_ = &first_;
@@ -115,7 +135,6 @@ public:
         }
     }
 
-private:
     waiter* first_ = nullptr;
     waiter** last_ = &first_;
 };

@@ -1,7 +1,7 @@
 // watch_core: the value of a watch, its version, and the waiters for the next one.
 #pragma once
-// The state of the word is the version: how often the value was set. Every waiter waits for any
-// version but the one that it has seen, so each change grants all of them.
+// The state of the word is the version: how often the value was set. Each waiter waits for any
+// version except the one it has seen, so each change grants all waiters.
 // Model: tests/model/watch_model.cpp.
 
 #include <coppice/base/lifetime.hpp>
@@ -25,9 +25,7 @@ class watch_core : immovable {
 public:
     explicit watch_core(Value&& value) noexcept : value_(std::move(value)) {}
 
-    std::uint64_t version() const noexcept {
-        return lock_.look() / queue_lock::unit;
-    }
+    std::uint64_t version() const noexcept { return lock_.look() / queue_lock::unit; }
     Value get() const noexcept {
         lock_.lock();
         std::optional<Value> copy(value_);

@@ -1,25 +1,24 @@
-// shared_work: work that several waiters share; its holders, and how waiters come and leave.
+// shared_work: work that several waiters share; its holders, and how waiters arrive and leave.
 #pragma once
 // The work is started once and ends once. Its waiters register with a stop source, `ended_`, whose
-// stop says that the work has ended: such a source has what is needed here, namely callbacks that
-// come and go at any time, and each of which runs once or never. A second source, `stop_`, is that
-// of the work.
+// stop says that the work has ended. A stop source fits, because its callbacks may come and go at
+// any time, and each runs at most once. A second source, `stop_`, stops the work.
 //
-//   holders_   handles and waiters. The last one that goes stops the work, and drops its share.
+//   holders_   handles and waiters. The last of them to leave stops the work, and drops its share.
 //   owners_    shares of the memory: the holders have one together, the running work has one.
 //
 // A waiter ends by the end of the work, by its own stop, or while it still starts. Its word decides
 // between them:
 //
-//   word_      actor                          next word    who completes the waiter
+//   word_      actor                          next word    the waiter is completed by
 //   starting   the end of the work            ended        the starter, when it has started
 //   starting   a stop                         stopped      the starter, when it has started
-//   starting   the starter, having started    waiting      whichever comes
+//   starting   the starter, having started    waiting      the next actor, as below
 //   waiting    the end of the work            ended        the end
 //   waiting    a stop                         stopped      the stop
 //
-// Whichever completes the waiter removes both callbacks before. That may wait for the other one to
-// return, which has lost and touches the waiter no longer. Threads: any. Model:
+// Before the waiter is completed, both its callbacks are removed. That may wait for the callback of
+// the other actor, which came second and no longer touches the waiter. Threads: any. Model:
 // tests/model/shared_work_model.cpp.
 
 #include <coppice/base/internal/atomic.hpp>

@@ -140,9 +140,9 @@ public:
     // Returns the team that awaited tasks inherit. A task below that has a scheduler has its own
     // team.
     const fork_team* given_to() const noexcept { return is_inline_ ? team_ : nullptr; }
-    // Returns the timer that awaited operations inherit: the one that is named; otherwise this
-    // scheduler, if it has timers; otherwise that of a task above. A scheduler of a type other than
-    // any_scheduler is not passed on.
+    // Returns the timer that awaited operations inherit: the timer that the environment names;
+    // otherwise this scheduler, if it has timers; otherwise the timer of a task above. A scheduler
+    // of a type other than any_scheduler is not passed on.
     inherited_timer timer() const noexcept {
         if constexpr (std::same_as<scheduler_type, any_scheduler>) {
             if (!inherited_.is_named() && scheduler.has_timers()) {

@@ -35,7 +35,7 @@ struct given_frame_end {
     std::size_t units;
 };
 
-// Frames that allocators of type Allocator give.
+// Allocates frames from allocators of type Allocator.
 template <class Allocator>
 class given_frame {
     using traits = typename std::allocator_traits<Allocator>::template rebind_traits<frame_unit>;

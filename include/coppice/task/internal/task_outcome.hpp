@@ -173,7 +173,8 @@ struct task_outcome_for<T, completion_signatures<set_error_t(Errors)...>> {
 template <class T, class Sigs>
 using task_outcome = typename task_outcome_for<T, Sigs>::type;
 
-// Finds the error of a task that E is, or converts to, and counts those that it converts to.
+// Finds the error of a task that E becomes: E itself if the task has it, otherwise the first error
+// that E converts to. `count` is the number of errors that E could become.
 // Source: [task.promise], yield_value; preferring E itself is ours.
 template <class E, class... Errors>
 struct first_fitting {

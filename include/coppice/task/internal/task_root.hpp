@@ -116,8 +116,8 @@ Sch task_scheduler_from(const Outer& outer) {
     }
 }
 
-// The timed scheduler that an outer environment has for a task: the one that the environment names,
-// which is kept here; otherwise the one that the tasks above pass on.
+// The timed scheduler that a task gets from the environment around it: the scheduler that the
+// environment names, of which this keeps a copy; otherwise the timer of the tasks above.
 template <class Outer>
 class outer_timer {
 public:

@@ -1,7 +1,7 @@
 // transfer: bounds the stack that tasks use when they call one another; for task.
 #pragma once
-// Each thread that runs tasks does so in a loop. A task that finds the stack deep does not call its
-// child, and one that ends there does not resume its parent. It defers that and suspends.
+// Each thread that runs tasks does so in a loop. Deep in the stack, a task does not call
+// its child, and a task that ends does not resume its parent. It defers that and suspends.
 // Everything on the stack suspends too, and the loop continues with what was deferred. A million
 // awaits in a row and a recursion of any depth therefore use constant stack. This does not depend
 // on the compiler's symmetric transfer, which g++ 12 compiles to tail calls only from -O2 on and

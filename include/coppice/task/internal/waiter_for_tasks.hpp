@@ -126,7 +126,8 @@ private:
     }
     // The main line if this is not a worker of the task's pool, or its deque is full.
     [[gnu::noinline]] void run_partly_offered(bool has_offered) noexcept {
-        // Offered are the children behind the one whose slot offer_others set to null.
+        // offer_others() set the slot of the child that did not fit to null. It had offered the
+        // children behind that child, and none before it.
         auto not_offered = slots_.rbegin();
         if (has_offered) not_offered = std::find(not_offered, slots_.rend(), nullptr);
         std::fill(not_offered, slots_.rend(), nullptr);
@@ -225,7 +226,7 @@ private:
         detach_parent();
         transfer_loop::defer(*this);
     }
-    // Deferred was the main line, or the resumption of the parent after it.
+    // Runs what was deferred: the main line, if it was not begun; then resumes the parent.
     std::coroutine_handle<> resume_deferred() noexcept override {
         if (elsewhere_ == not_begun) {
             elsewhere_ = 0;

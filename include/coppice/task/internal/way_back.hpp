@@ -1,7 +1,7 @@
 // way_back: brings a task back to its scheduler after an await of something other than a sender.
 #pragma once
-// Senders are made affine (exec/affine.hpp). Any other awaitable, one that cannot be moved, and an
-// l-value that must not be copied know only the coroutine that they resume. Such an awaitable is
+// Senders are made affine (exec/affine.hpp). An awaitable that is not a sender, cannot be
+// moved, or is an l-value that must not be copied knows only the coroutine that it resumes. It is
 // therefore given another coroutine in the task's place: a stand-in. When the stand-in is resumed,
 // on any thread, it schedules the task on the task's scheduler. There the task takes the result
 // directly from the awaiter, so the result is neither moved nor copied on the way.

@@ -87,6 +87,17 @@ public:
             run(callback);
         }
     }
+    // Calls f(). The callbacks that become ready inside run after it, or after the callback that
+    // this thread is running: so each may block until one behind it has run.
+    template <class F>
+    static void run_together(F f) noexcept {
+        if (innermost() != nullptr) {
+            f();
+        } else {
+            const callback_scope first;
+            f();
+        }
+    }
     // Called before a callback blocks: it may wait for a callback that is queued behind it.
     static void run_before_blocking() noexcept {
         if (callback_scope* const scope = innermost()) scope->run_queued();

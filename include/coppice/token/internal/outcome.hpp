@@ -4,6 +4,7 @@
 #include <coppice/base/lifetime.hpp>
 
 #include <exception>
+#include <new>
 #include <system_error>
 #include <tuple>
 #include <type_traits>
@@ -83,14 +84,19 @@ constexpr const char* operation_name(const Initiation& initiation) noexcept {
 }
 
 // Returns what a token throws for the error of an operation: the exception() of the initiation, if
-// that has one and it is not null; otherwise a std::system_error, named after the operation.
+// that has one and it is not null; otherwise a std::system_error, named after the operation, or
+// std::bad_alloc if there is no memory for its text.
 template <class Initiation>
 [[gnu::cold, gnu::noinline]] std::exception_ptr exception_of(
     std::error_code error, const Initiation& initiation) noexcept {
     if constexpr (requires { initiation.exception(); }) {
         if (std::exception_ptr exception = initiation.exception()) return exception;
     }
-    return std::make_exception_ptr(std::system_error(error, operation_name(initiation)));
+    try {
+        return std::make_exception_ptr(std::system_error(error, operation_name(initiation)));
+    } catch (const std::bad_alloc&) {
+        return std::current_exception();
+    }
 }
 
 }  // namespace coppice::internal
