@@ -116,11 +116,13 @@ private:
             gives_up_ = true;  // not linked yet; or it has ended, and the mark is not read
         }
         lock.unlock();
-        others.call_all_after([this, is_mine] {
-            if constexpr (!returns_later<Request>()) {
+        if constexpr (returns_later<Request>()) {
+            others.call_all();
+        } else {
+            others.call_all_after([this, is_mine] {
                 if (is_mine) finish();  // this object may be gone
-            }
-        });
+            });
+        }
     }
     // Inside the lock.
     bool is_waiting() noexcept {
