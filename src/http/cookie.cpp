@@ -18,7 +18,7 @@ constexpr std::size_t attribute_bytes_max = 1024;  // RFC 6265bis section 5.6
 constexpr std::chrono::sys_seconds last_second{
     std::chrono::seconds(253'402'300'799)};  // the last second of the year 9999
 
-bool is_token(std::string_view text) noexcept {
+bool is_cookie_name(std::string_view text) noexcept {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return is(c, token_byte); });
 }
 
@@ -53,7 +53,7 @@ void demand(bool holds, const char* message) {
 }
 
 void check(const set_cookie& c) {
-    demand(is_token(c.name), "set_cookie: the name is no token");
+    demand(is_cookie_name(c.name), "set_cookie: the name is no token");
     demand(std::ranges::all_of(c.value, is_value_byte),
            "set_cookie: the value has a byte that no cookie may have: encode it");
     demand(c.name.size() + c.value.size() <= pair_bytes_max,
@@ -95,7 +95,7 @@ void cookie_range::iterator::advance() noexcept {
         const std::size_t equals = item.find('=');
         if (equals == item.npos) continue;
         const std::string_view name = trim(item.substr(0, equals));
-        if (!is_token(name)) continue;
+        if (!is_cookie_name(name)) continue;
         current_ = {name, trim(item.substr(equals + 1))};
         return;
     }

@@ -16,7 +16,7 @@ using namespace internal;
 
 namespace {
 
-constexpr std::size_t piece_bytes = 16 * 1024;  // of a produced body, sent together
+constexpr std::size_t body_piece_bytes = 16 * 1024;  // of a produced body, sent together
 
 // One chunk: its size, CRLF, its data, CRLF (RFC 9112 section 7.1).
 void append_chunk(std::string_view data, std::string& out) {
@@ -42,12 +42,12 @@ public:
             }
         }
         while (!bytes.empty()) {
-            const std::size_t taken = std::min(bytes.size(), piece_bytes - piece_.size());
+            const std::size_t taken = std::min(bytes.size(), body_piece_bytes - piece_.size());
             piece_.append(bytes.substr(0, taken));
             bytes.remove_prefix(taken);
             if (left_) *left_ -= taken;  // only now: a stop leaves the rest out
             written_ += taken;
-            if (piece_.size() == piece_bytes) co_await flush();
+            if (piece_.size() == body_piece_bytes) co_await flush();
         }
     }
     task<> flush() override {

@@ -15,7 +15,7 @@ int outcome(long returned) noexcept {
     return returned < 0 ? -errno : static_cast<int>(returned);
 }
 
-class kernel_calls final : public uring_calls {};
+class kernel_uring_calls final : public uring_calls {};
 
 }  // namespace
 
@@ -32,7 +32,7 @@ int uring_calls::register_with(int ring, std::uint32_t what, void* argument,
 }
 
 uring_calls& kernel_uring() noexcept {
-    static kernel_calls calls;
+    static kernel_uring_calls calls;
     return calls;
 }
 
