@@ -45,7 +45,7 @@ ends_with 2 "unknown package set 'bogus'" "$source/scripts/packages.sh" bogus
 ends_with 2 'usage:' "$source/scripts/packages.sh"
 
 # The workflow runs each stage of ./test, and no other.
-stages=$(sed -n 's/^stages=(\(.*\))$/\1/p' "$source/test")
+stages=$(sed -n 's/^\(stages\|more\)=(\(.*\))$/\2/p' "$source/test" | paste -s -d ' ')
 matrix=$(sed -n 's/^ *stage: \[\(.*\)\]$/\1/p' "$source/.github/workflows/test.yml")
 [ "$stages" = "${matrix//,/}" ] || fail "the workflow's stages are '$matrix', ./test has '$stages'"
 echo "commands: all as expected"
