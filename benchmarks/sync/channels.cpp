@@ -16,10 +16,12 @@ using namespace coppice;
 namespace ex = coppice::execution;
 using numbers = channel<std::uint64_t>;
 
-task<> send(numbers& to, std::size_t size) {
+template <class Channel>
+task<> send(Channel& to, std::size_t size) {
     for (std::size_t i = 0; i != size; ++i) co_await to.send(i);
 }
-task<> receive(numbers& from, std::size_t size, std::uint64_t& sum) {
+template <class Channel>
+task<> receive(Channel& from, std::size_t size, std::uint64_t& sum) {
     for (std::size_t i = 0; i != size; ++i) sum += *co_await from.receive();
 }
 
@@ -32,17 +34,10 @@ std::uint64_t on_one_loop(std::size_t size, std::size_t capacity) {
     return bench::hash().add(sum).value();
 }
 
-}  // namespace
-
-std::uint64_t one_thread_coppice(std::size_t size) {
-    return on_one_loop(size, slots);
-}
-std::uint64_t rendezvous_coppice(std::size_t size) {
-    return on_one_loop(size, 0);
-}
-
-std::uint64_t two_threads_coppice(std::size_t size) {
-    numbers between(slots);
+// On two threads.
+template <class Channel>
+std::uint64_t by_tasks(std::size_t size) {
+    Channel between(slots);
     return on_two_threads(
         size, [&](std::size_t n) { io::run([&](io::context&) { return send(between, n); }); },
         [&](std::size_t n) {
@@ -51,8 +46,9 @@ std::uint64_t two_threads_coppice(std::size_t size) {
             return sum;
         });
 }
-std::uint64_t two_threads_blocking(std::size_t size) {
-    numbers between(slots);
+template <class Channel>
+std::uint64_t by_blocking(std::size_t size) {
+    Channel between(slots);
     return on_two_threads(
         size,
         [&](std::size_t n) {
@@ -63,6 +59,28 @@ std::uint64_t two_threads_blocking(std::size_t size) {
             for (std::size_t i = 0; i != n; ++i) sum += *between.receive(block);
             return sum;
         });
+}
+
+}  // namespace
+
+std::uint64_t one_thread_coppice(std::size_t size) {
+    return on_one_loop(size, slots);
+}
+std::uint64_t rendezvous_coppice(std::size_t size) {
+    return on_one_loop(size, 0);
+}
+
+std::uint64_t two_threads_coppice(std::size_t size) {
+    return by_tasks<numbers>(size);
+}
+std::uint64_t two_threads_blocking(std::size_t size) {
+    return by_blocking<numbers>(size);
+}
+std::uint64_t spsc_tasks(std::size_t size) {
+    return by_tasks<spsc_channel<std::uint64_t>>(size);
+}
+std::uint64_t spsc_blocking(std::size_t size) {
+    return by_blocking<spsc_channel<std::uint64_t>>(size);
 }
 
 std::uint64_t four_coppice(std::size_t size) {

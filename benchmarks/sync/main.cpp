@@ -55,14 +55,6 @@ std::vector<bench::workload> own_workloads() {
           {"coppice spsc_channel, tasks on loops", spsc_tasks},
           {"coppice spsc_channel, threads that block", spsc_blocking}},
          false},
-        {"an element of a coroutine",
-         "element",
-         2'000'000,
-         1000,
-         {{"a coroutine written by hand", elements_by_hand},
-          {"coppice generator", elements_generator},
-          {"coppice async_generator", elements_async_generator}},
-         true},
         {"an item that is there, one thread",
          "item",
          400'000,
@@ -135,8 +127,6 @@ int main(int argc, char** argv) {
     const char* const spsc = "one sender, one receiver, two threads, 1024 slots";
     judge("an spsc_channel between tasks / a ring that spins", spsc,
           "coppice spsc_channel, tasks on loops", "floor: a ring that spins", 1.25);
-    judge("an element of a generator / of a coroutine by hand", "an element of a coroutine",
-          "coppice generator", "a coroutine written by hand", 1.3);
     judge("a select of two ready channels / one receive", "an item that is there, one thread",
           "coppice channel, select of two", "coppice channel, receive", 2.0);
     std::vector<double> stops;

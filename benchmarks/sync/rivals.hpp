@@ -45,10 +45,6 @@ std::uint64_t spsc_tasks(std::size_t size);
 std::uint64_t spsc_blocking(std::size_t size);
 std::uint64_t spsc_plain(std::size_t size);
 
-// Elements of a coroutine, one after the other.
-std::uint64_t elements_by_hand(std::size_t size);
-std::uint64_t elements_generator(std::size_t size);
-std::uint64_t elements_async_generator(std::size_t size);
 // Items that are there already are taken in a task: by a receive, or by a select of two channels.
 std::uint64_t one_receive(std::size_t size);
 std::uint64_t select_of_two(std::size_t size);

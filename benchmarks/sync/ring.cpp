@@ -1,10 +1,7 @@
-// One sender and one receiver: spsc_channel, beside a ring that neither waits nor closes.
+// One sender and one receiver: a ring that neither waits nor closes, beside spsc_channel.
 #include "rivals.hpp"
 
-#include <coppice/channel.hpp>
-#include <coppice/io.hpp>
-#include <coppice/task.hpp>
-#include <coppice/token.hpp>
+#include <coppice/base/internal/atomic.hpp>
 
 #include <memory>
 
@@ -13,14 +10,6 @@ namespace bench_sync {
 namespace {
 
 using namespace coppice;
-using numbers = spsc_channel<std::uint64_t>;
-
-task<> send(numbers& to, std::size_t size) {
-    for (std::size_t i = 0; i != size; ++i) co_await to.send(i);
-}
-task<> receive(numbers& from, std::size_t size, std::uint64_t& sum) {
-    for (std::size_t i = 0; i != size; ++i) sum += *co_await from.receive();
-}
 
 // The least that moves an item: each side caches the other's index, and spins.
 class plain_ring {
@@ -55,29 +44,6 @@ private:
 
 }  // namespace
 
-std::uint64_t spsc_tasks(std::size_t size) {
-    numbers between(slots);
-    return on_two_threads(
-        size, [&](std::size_t n) { io::run([&](io::context&) { return send(between, n); }); },
-        [&](std::size_t n) {
-            std::uint64_t sum = 0;
-            io::run([&](io::context&) { return receive(between, n, sum); });
-            return sum;
-        });
-}
-std::uint64_t spsc_blocking(std::size_t size) {
-    numbers between(slots);
-    return on_two_threads(
-        size,
-        [&](std::size_t n) {
-            for (std::size_t i = 0; i != n; ++i) between.send(i, block);
-        },
-        [&](std::size_t n) {
-            std::uint64_t sum = 0;
-            for (std::size_t i = 0; i != n; ++i) sum += *between.receive(block);
-            return sum;
-        });
-}
 std::uint64_t spsc_plain(std::size_t size) {
     plain_ring ring;
     return on_two_threads(
