@@ -109,8 +109,8 @@ using any_operation = ex::any_sender<
 struct waiting_operation {
     std::string name;
     std::function<any_operation()> as_sender;  // waits for an event that never comes
-    std::function<any_operation()> in_a_task;  // the same, awaited by a task
-    std::function<any_operation()> again;      // the same object, when it can end by itself
+    std::function<any_operation()> in_a_task;  // that sender, awaited by a task
+    std::function<any_operation()> again;      // the same object, once it can end
     std::function<task<>()> satisfied;         // runs beside `again`; it may be empty
     bool has_clock = true;                     // it observes its deadline itself
 };
