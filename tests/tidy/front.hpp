@@ -152,8 +152,8 @@ inline void foreign_backs(const tree& files, findings& out) {
     if (law == files.end()) return;
     for (const seam& s : seams) {
         if (!used.contains(&s))
-            out.push_back(law->found(1, std::string(s.user) + " does not include " +
-                                            " no longer includes " + std::string(s.header)));
+            out.push_back(law->found(
+                1, std::string(s.user) + " no longer includes " + std::string(s.header)));
     }
 }
 
