@@ -19,8 +19,8 @@
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/internal/try_scheduled_sender.hpp>
-#include <coppice/pool/bulk.hpp>
 #include <coppice/pool/internal/blocking_call.hpp>
+#include <coppice/pool/internal/bulk.hpp>
 #include <coppice/pool/internal/pool_timer.hpp>
 #include <coppice/pool/internal/pool_timer_sender.hpp>
 #include <coppice/pool/internal/work_item.hpp>
