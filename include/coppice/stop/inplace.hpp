@@ -31,8 +31,10 @@ public:
     inplace_stop_token() = default;
     bool operator==(const inplace_stop_token&) const = default;
 
-    // Threads: any, concurrently. Lifetime: the source must still exist.
+    // Returns true once a stop was requested. Threads: any, concurrently. Lifetime: the source must
+    // still exist.
     bool stop_requested() const noexcept;
+    // Returns true if the token refers to a source.
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
 
@@ -70,9 +72,10 @@ public:
             die_after_request();
     }
 
-    // Lifetime: the source must outlive every use of its tokens.
+    // Returns a token of this source. Lifetime: the source must outlive every use of its tokens.
     constexpr inplace_stop_token get_token() const noexcept { return inplace_stop_token(this); }
     static constexpr bool stop_possible() noexcept { return true; }
+    // Returns true once a stop was requested.
     bool stop_requested() const noexcept { return list_.stop_requested(); }
 
     // Requests the stop and runs the registered callbacks on this thread, newest first. Returns
@@ -97,8 +100,7 @@ private:
     void run_from(internal::stop_node* node) noexcept {
         internal::running_request request(this);
         for (;;) {
-            // No callback is added after a stop, so a callback that is the last one stays the last
-            // one.
+            // No callback is added after a stop, so the last callback stays the last.
             const bool last = list_.empty();
             list_.unlock(internal::stop_list::stopped);
             request.set_callback(node);
@@ -180,8 +182,8 @@ private:
         }
     }
 
-    // If the source dies inside one of its own callbacks, neither request_stop() nor a later
-    // destructor of that callback may touch the source again.
+    // If the source is destroyed inside one of its own callbacks, neither request_stop() nor a
+    // later destructor of that callback may touch the source again.
     [[gnu::noinline, gnu::cold]] void die_after_request() noexcept {
         internal::running_request* const request = internal::running_request::of(this);
         if (request == nullptr) return;
