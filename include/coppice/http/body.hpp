@@ -58,7 +58,7 @@ public:
     // server receives nothing between two calls, so a slow handler slows its client. Stops the
     // caller if the client goes away. What a stop loses: nothing. Errors: http::refused if the body
     // is malformed, too large, or too slow; the client is told. std::logic_error while another
-    // read() waits; that one goes on.
+    // read() waits; the other read() continues.
     virtual task<std::string_view> read() = 0;
     // Counts `bytes` more toward what the server keeps for its clients
     // (server_options::buffered_bytes_max), until the handler has ended. For a handler that

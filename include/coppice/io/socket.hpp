@@ -26,7 +26,7 @@ namespace coppice::io {
 // packets for minutes. The addresses are therefore tried as RFC 8305 ("happy eyeballs") describes.
 // The address families alternate, beginning with the family of the first address. The next address
 // is tried when the previous attempt has failed, or has not answered for `attempt_delay`; in the
-// second case both attempts continue side by side. The first connection wins. The other attempts
+// second case both attempts continue. The first connection wins. The other attempts
 // are canceled, and their sockets are closed before the operation completes. One call of
 // getaddrinfo asks for both families, so section 3 (one family's answer arriving before the
 // other's) does not apply.

@@ -6,7 +6,7 @@
 //   while (std::optional<T> item = co_await numbers.next()) use(*item);
 //
 // During a next(), the body behaves like a task that the waiter awaits. It is affine: it runs on
-// the scheduler of the waiter for this element. It heeds the stop token, the deadline, and the
+// the scheduler of the waiter for this element. It observes the stop token, the deadline, and the
 // timed scheduler of that waiter. A stop ends the body where it waits; the next() is then stopped,
 // and the generator has ended. A generator that has ended yields no element.
 //
