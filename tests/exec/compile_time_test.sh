@@ -45,7 +45,7 @@ entities() {
     { "$compiler" "${flags[@]}" -fsyntax-only -Xclang -print-stats "$1" 2>&1 || true; } |
         awk '/ (types|decls|stmts\/exprs) total/ { n += $1 } END { print n + 0 }'
 }
-# The peak memory of compiling a file, in MB; 0 where nobody measures it.
+# Prints the peak memory of compiling a file, in MB; 0 if it cannot be measured.
 megabytes() {
     [ -x /usr/bin/time ] || { echo 0 && return; }
     /usr/bin/time -f %M -o "$work/memory" "$compiler" "${flags[@]}" -O2 -c "$1" -o /dev/null
