@@ -178,8 +178,8 @@ inline bool includes(const source_file& user, std::string_view path) {
     });
 }
 
-// A header that no other file includes is dead; a library header also if only tests include it. An
-// umbrella is alive if coppice.hpp includes it, and coppice.hpp always is.
+// A header that no other file includes is dead. For a room's header, tests do not count.
+// coppice.hpp keeps the other umbrellas alive, and any file keeps coppice.hpp alive.
 inline void dead_headers(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!file.is_header()) continue;
