@@ -186,6 +186,8 @@ public:
         return Suspension::go_on(task);
     }
     typename state::result await_resume() { return this->get(); }
+    // Puts the branches into a random order. Called instead of await_ready().
+    void shuffle() noexcept { state::shuffle(random_below); }
 
     // Called on the task's scheduler, or where the task is resumed in place.
     void arrived() noexcept {
@@ -240,6 +242,7 @@ public:
         }
         wait_.construct(static_cast<Operands&&>(operands_), promise_);
         waits_ = true;
+        wait_.get().shuffle();  // several may become ready before it waits
         return false;
     }
     template <class Suspension = execution::internal::suspension>
