@@ -50,7 +50,7 @@ public:
     void send_error(F f) noexcept {
         f(request_.error());
     }
-    result take() {
+    result take() noexcept(!Errors::throws || !take_may_throw<Request>) {
         if constexpr (!Errors::throws) errors_.report(request_.error(), Request::name);
         if constexpr (std::is_void_v<typename Request::result>) {
             return {};
@@ -58,7 +58,7 @@ public:
             if constexpr (!Errors::throws) {
                 if (request_.error().value() != 0) return request_.nothing();
             }
-            return request_.take();
+            return take_result(request_, errors_);
         }
     }
 

@@ -130,7 +130,8 @@ private:
             branch.send_error([&rcvr]<class Error>(Error&& error) noexcept {
                 execution::set_error(static_cast<Rcvr&&>(rcvr), static_cast<Error&&>(error));
             });
-        } else if constexpr (std::is_nothrow_move_constructible_v<result>) {
+        } else if constexpr (std::is_nothrow_move_constructible_v<result> &&
+                             noexcept(branch.take())) {
             execution::set_value(static_cast<Rcvr&&>(rcvr), make());
         } else {
             try {

@@ -11,7 +11,7 @@
 //   void unlink(waiter_type&, granted_waiters&)
 //                                   takes it out, because it gives up; may grant others
 //   std::error_code error()         of an operation that was granted or completed at once
-//   result take()                   its result
+//   result take()                   its result; may throw, and then nothing was taken
 //   result nothing()                the result that goes with an error
 //
 // A request may also have these members:
@@ -43,6 +43,8 @@
 #include <coppice/token/internal/completion_env.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 
+#include <utility>
+
 namespace coppice::internal {
 
 // How a wait ended.
@@ -51,6 +53,10 @@ enum class wait_end : unsigned char {
     withdrawn,  // by a stop or a deadline; nothing was moved
     refused,    // the deadline could not be armed; nothing was moved
 };
+
+// True if take() may throw, as that of a request that copies its result does.
+template <class Request>
+inline constexpr bool take_may_throw = !noexcept(std::declval<Request&>().take());
 
 template <class Request>
 constexpr bool returns_later() noexcept {

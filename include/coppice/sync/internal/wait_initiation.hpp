@@ -8,17 +8,32 @@
 #include <coppice/sync/internal/wait.hpp>
 #include <coppice/sync/internal/wait_awaiter.hpp>
 #include <coppice/token/completion.hpp>
+#include <coppice/token/internal/code_of.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 #include <coppice/token/transform.hpp>
 
+#include <exception>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 namespace coppice::internal {
 
+// What take() has thrown, for tokens that throw; the others are given its code.
+template <bool may_throw>
+class kept_exception {
+public:
+    std::exception_ptr exception() const noexcept { return exception_; }
+
+protected:
+    std::exception_ptr exception_;
+};
+template <>
+class kept_exception<false> {};
+
 template <class Request>
-class wait_initiation {
+class wait_initiation : public kept_exception<take_may_throw<Request>> {
 public:
     static constexpr const char* name = Request::name;
     using keeps_scheduler = void;  // its awaiter brings the task back
@@ -27,7 +42,8 @@ public:
     explicit wait_initiation(Request&& request) noexcept
         : request_(static_cast<Request&&>(request)) {}
     wait_initiation(wait_initiation&& other) noexcept
-        : request_(static_cast<Request&&>(other.request_)) {}
+        : kept_exception<take_may_throw<Request>>(),
+          request_(static_cast<Request&&>(other.request_)) {}
 
     // Begins with a completion of a token's state.
     template <class Completion>
@@ -76,10 +92,28 @@ private:
         Completion completion = Completion::of(*this);
         if constexpr (std::is_void_v<typename Request::result>) {
             std::move(completion)(error);
-        } else if (!error) {
+        } else if (error) {
+            std::move(completion)(error, request.nothing());
+        } else if constexpr (!take_may_throw<Request>) {
             std::move(completion)(error, request.take());
         } else {
-            std::move(completion)(error, request.nothing());
+            std::optional<typename Request::result> result = taken(request);
+            if (result) {
+                std::move(completion)(error, std::move(*result));
+            } else {
+                std::move(completion)(code_of(this->exception_), request.nothing());
+            }
+        }
+    }
+    // Returns the result; or nothing, and keeps what take() has thrown.
+    std::optional<typename Request::result> taken(Request& request) noexcept
+        requires take_may_throw<Request>
+    {
+        try {
+            return std::optional<typename Request::result>(std::in_place, request.take());
+        } catch (...) {
+            this->exception_ = std::current_exception();
+            return std::nullopt;
         }
     }
 
