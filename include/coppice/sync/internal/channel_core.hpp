@@ -54,6 +54,8 @@ public:
     using value_type = T;
     using sender = channel_sender<T>;
     using receiver = channel_receiver<T>;
+    // A thread that blocks looks for a moment if the other side comes (blocked_pace.hpp).
+    static constexpr bool looks_when_blocked = true;
 
     template <class... Args>
     explicit channel_core(Args... args) : items_(args...) {}

@@ -5,6 +5,7 @@
 // wait, when that completion returns.
 
 #include <coppice/base/lifetime.hpp>
+#include <coppice/sync/internal/blocked_pace.hpp>
 #include <coppice/sync/internal/wait.hpp>
 #include <coppice/sync/internal/wait_awaiter.hpp>
 #include <coppice/token/completion.hpp>
@@ -19,6 +20,10 @@
 #include <utility>
 
 namespace coppice::internal {
+
+// True for the operations of a channel, whose other side may be about to meet them.
+template <class Request>
+concept looks_when_blocked = requires(Request request) { request.core->looks_when_blocked; };
 
 // What take() has thrown, for tokens that throw; the others are given its code.
 template <bool may_throw>
@@ -53,6 +58,8 @@ public:
             complete<Completion>(request_, request_.error());
             return;
         }
+        if constexpr (looks_when_blocked<Request>)
+            meets_often_ = blocked_pace::meets_often(request_.core->capacity());
         wait_.construct(static_cast<Request&&>(request_), &ended<Completion>, *this);
         if (wait_.get().begin(env)) deliver<Completion>();
     }
@@ -61,6 +68,14 @@ public:
     auto await_in(Promise& promise, Errors errors) noexcept {
         return wait_awaiter<Request, Errors, Promise>(static_cast<Request&&>(request_), errors,
                                                       promise);
+    }
+    // Called by a thread that blocks, until the operation has completed.
+    void drive(block_latch& done) noexcept
+        requires looks_when_blocked<Request>
+    {
+        if (done.is_set()) return;
+        if (meets_often_) blocked_pace::look_in_this_thread(done);
+        done.wait();
     }
     Request take_request() && noexcept { return static_cast<Request&&>(request_); }
 
@@ -118,6 +133,7 @@ private:
     }
 
     Request request_;
+    bool meets_often_ = false;  // set before it waits
     manual_lifetime<kept_wait> wait_;
 };
 
