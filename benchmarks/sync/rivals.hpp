@@ -50,8 +50,8 @@ std::uint64_t one_receive(std::size_t size);
 std::uint64_t select_of_two(std::size_t size);
 std::uint64_t unbounded_receive(std::size_t size);
 
-// Each item goes to 2 or 4 receivers that wait on the loop of the sender: by a broadcast, or through
-// a channel for each of them.
+// Each item goes to 2 or 4 receivers that wait on the sender's loop: by a broadcast, or through a
+// channel for each of them.
 std::uint64_t broadcast_to_two(std::size_t size);
 std::uint64_t broadcast_to_four(std::size_t size);
 std::uint64_t channels_to_two(std::size_t size);

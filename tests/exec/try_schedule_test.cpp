@@ -98,19 +98,28 @@ template <class Tag, auto member>
 struct opened {
     friend constexpr auto member_of(Tag) noexcept { return member; }
 };
-#define COPPICE_TEST_OPEN(tag, member)                 \
-    struct tag {                                       \
-        friend constexpr auto member_of(tag) noexcept; \
-    };                                                 \
-    template struct opened<tag, member>
-
 using one_queue = internal::basic_pool<internal::shared_queue<mutex_queue>>;
 using own_deques = internal::basic_pool<internal::stealing_queues<kept_deques>>;
-COPPICE_TEST_OPEN(lock_of_queue, &mutex_queue::mutex_);
-COPPICE_TEST_OPEN(state_of_one_queue, &one_queue::shared_);
-COPPICE_TEST_OPEN(queue_of_one_queue, &internal::shared_queue<mutex_queue>::queue_);
-COPPICE_TEST_OPEN(state_of_own_deques, &own_deques::shared_);
-COPPICE_TEST_OPEN(outside_of_own_deques, &internal::stealing_queues<kept_deques>::outside_);
+struct lock_of_queue {
+    friend constexpr auto member_of(lock_of_queue) noexcept;
+};
+template struct opened<lock_of_queue, &mutex_queue::mutex_>;
+struct state_of_one_queue {
+    friend constexpr auto member_of(state_of_one_queue) noexcept;
+};
+template struct opened<state_of_one_queue, &one_queue::shared_>;
+struct queue_of_one_queue {
+    friend constexpr auto member_of(queue_of_one_queue) noexcept;
+};
+template struct opened<queue_of_one_queue, &internal::shared_queue<mutex_queue>::queue_>;
+struct state_of_own_deques {
+    friend constexpr auto member_of(state_of_own_deques) noexcept;
+};
+template struct opened<state_of_own_deques, &own_deques::shared_>;
+struct outside_of_own_deques {
+    friend constexpr auto member_of(outside_of_own_deques) noexcept;
+};
+template struct opened<outside_of_own_deques, &internal::stealing_queues<kept_deques>::outside_>;
 
 // Another thread is inside the queue while this lives.
 class occupied {

@@ -1,5 +1,4 @@
-// storm: threads that start, stop, and end operations on one object at random, and count what
-// moved.
+// storm: threads that start and stop operations on one object at random, and count what moved.
 #pragma once
 // Each thread owns a lane of slots, each of which has one operation at a time. A thread never
 // waits: it visits its slots in a random order, starts an operation in a slot that is idle, and

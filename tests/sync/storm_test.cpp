@@ -96,7 +96,7 @@ struct semaphore_storm {
         visit() = default;
         visit(semaphore_storm& owner, permit p)
             : storm(&owner), mine(std::move(p)), count(static_cast<int>(mine.count())) {
-            const int before = storm->inside.fetch_add(count, internal::relaxed);
+            const int before = storm->taken.fetch_add(count, internal::relaxed);
             storm->faults.expect(before + count <= permits);
         }
         visit(visit&& other) noexcept
@@ -112,7 +112,7 @@ struct semaphore_storm {
         }
         ~visit() { leave(); }
         void leave() {
-            if (storm != nullptr) storm->inside.fetch_sub(count, internal::relaxed);
+            if (storm != nullptr) storm->taken.fetch_sub(count, internal::relaxed);
             storm = nullptr;
         }
         semaphore_storm* storm = nullptr;
@@ -151,7 +151,7 @@ struct semaphore_storm {
     }
 
     storm_faults faults;
-    internal::atomic<int> inside{0};
+    internal::atomic<int> taken{0};
     async_semaphore semaphore{permits};
 };
 

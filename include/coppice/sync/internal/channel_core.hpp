@@ -192,12 +192,11 @@ struct send_request {
         : core(&channel), item(std::move(value)) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept {
-        if constexpr (requires { core->send_soon(item); }) {
-            return ended(core->send_soon(item));
-        } else {
-            return ended(core->try_send(item));
-        }
+    bool try_now() noexcept { return ended(core->try_send(item)); }
+    bool try_soon() noexcept
+        requires requires(Core& c, item_type& i) { c.send_soon(i); }
+    {
+        return ended(core->send_soon(item));
     }
     bool attempt(granted_waiters& others) noexcept { return ended(core->offer(item, others)); }
     void link(waiter_type& w) noexcept {
@@ -232,12 +231,11 @@ struct receive_request_base {
     explicit receive_request_base(Core& channel) noexcept : core(&channel) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept {
-        if constexpr (requires { core->receive_soon(place); }) {
-            return core->receive_soon(place);
-        } else {
-            return core->try_receive(place);
-        }
+    bool try_now() noexcept { return core->try_receive(place); }
+    bool try_soon() noexcept
+        requires requires(Core& c, std::optional<item_type>& p) { c.receive_soon(p); }
+    {
+        return core->receive_soon(place);
     }
     bool attempt(granted_waiters& others) noexcept { return core->take(place, others); }
     void link(waiter_type& w) noexcept {

@@ -16,6 +16,9 @@
 //
 // A request may also have these members:
 //
+//   bool try_soon()                 as try_now(); if the object is not ready, also looks again for
+//   a
+//                                   moment, because the other side may be about to come
 //   void end_early()                called outside the lock if the wait ends before attempt(), by a
 //                                   stop or a refusal: does what the operation does all the same
 //   bool waits(waiter_type&)        inside the lock: the waiter is linked so that unlink() may take
@@ -57,6 +60,16 @@ enum class wait_end : unsigned char {
 // True if take() may throw, as that of a request that copies its result does.
 template <class Request>
 inline constexpr bool take_may_throw = !noexcept(std::declval<Request&>().take());
+
+// Tries a request that would otherwise wait.
+template <class Request>
+bool try_before_wait(Request& request) noexcept {
+    if constexpr (requires { request.try_soon(); }) {
+        return request.try_soon();
+    } else {
+        return request.try_now();
+    }
+}
 
 template <class Request>
 constexpr bool returns_later() noexcept {

@@ -143,7 +143,7 @@ public:
 
     bool await_ready() noexcept {
         if (get_stop_token(execution::get_env(promise_)).stop_requested()) return false;
-        return this->request.try_now();
+        return try_before_wait(this->request);
     }
     template <class Suspension = execution::internal::suspension>
     auto await_suspend(std::coroutine_handle<Promise> task) {

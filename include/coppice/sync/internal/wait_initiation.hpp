@@ -54,7 +54,7 @@ public:
     template <class Completion>
     void operator()(Completion completion) noexcept {
         const completion_env env = completion.get_env();
-        if (!env.query(get_stop_token).stop_requested() && request_.try_now()) {
+        if (!env.query(get_stop_token).stop_requested() && try_before_wait(request_)) {
             complete<Completion>(request_, request_.error());
             return;
         }
