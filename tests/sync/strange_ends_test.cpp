@@ -1,5 +1,5 @@
-// Operations whose receivers destroy them; with memory that runs out; and with
-// stops and limits at any moment.
+// Operations whose receivers destroy them; with memory that runs out; and with stops and limits at
+// any moment.
 #include <coppice/channel.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/pool.hpp>
