@@ -1,5 +1,5 @@
 // request_stop_after: a stop request that the process's timer makes; deadline.hpp.
-#include <coppice/stop/deadline.hpp>
+#include <coppice/stop/internal/deadline.hpp>
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/saturating.hpp>

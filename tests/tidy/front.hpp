@@ -18,7 +18,7 @@ inline bool is_back(std::string_view path) {
            path.find("/internal/") != std::string_view::npos;
 }
 
-// Every front header is in an umbrella, and nothing of a back is.
+// Every front header is in an umbrella, and no header of a back is.
 inline void fronts_in_umbrellas(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (is_umbrella(file)) {
@@ -125,7 +125,7 @@ inline constexpr seam seams[] = {
 inline void foreign_backs(const tree& files, findings& out) {
     std::set<const seam*> used;
     for (const source_file& file : files) {
-        if (file.under("tests/")) continue;  // tests look behind every front
+        if (file.under("tests/")) continue;  // tests may use every back
         std::string user = room_of(file);
         if (user.empty()) user = file.part(0);
         const bool is_program = user == "apps" || user == "examples";
@@ -145,15 +145,15 @@ inline void foreign_backs(const tree& files, findings& out) {
             }
         }
     }
-    // A list of exceptions that nobody needs any more would hide the next one.
+    // An exception that is no longer needed would hide the next fault.
     const auto law = std::find_if(files.begin(), files.end(), [](const source_file& f) {
         return f.path == "tests/tidy/front.hpp";
     });
     if (law == files.end()) return;
     for (const seam& s : seams) {
         if (!used.contains(&s))
-            out.push_back(law->found(1, std::string(s.user) + " does not include " +
-                                            std::string(s.header) + " any more"));
+            out.push_back(law->found(
+                1, std::string(s.user) + " no longer includes " + std::string(s.header)));
     }
 }
 
@@ -196,8 +196,8 @@ inline void shown_backs(const tree& files, findings& out) {
     if (law == files.end()) return;
     for (const shown_name& s : shown_names) {
         if (!used.contains(&s))
-            out.push_back(law->found(1, std::string(s.header) + " does not declare " +
-                                            std::string(s.name) + " any more"));
+            out.push_back(law->found(
+                1, std::string(s.header) + " no longer declares " + std::string(s.name)));
     }
 }
 

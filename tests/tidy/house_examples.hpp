@@ -1,4 +1,4 @@
-// What the checks of the rooms, their places and their includes find, and what they let pass.
+// Planted faults for the checks of rooms, places, and includes, and their lawful twins.
 #pragma once
 
 #include "example.hpp"

@@ -26,8 +26,8 @@ class contract_pool : immovable {
 public:
     static constexpr std::size_t default_capacity = 1024;  // contracts that users make in the group
 
-    // Errors: std::invalid_argument for 0 threads or contracts; std::system_error if the system has
-    // no more threads.
+    // Starts the workers. Errors: std::invalid_argument for 0 threads or contracts;
+    // std::system_error if the system has no more threads.
     explicit contract_pool(std::size_t threads = internal::hardware_threads(),
                            std::size_t capacity = default_capacity);
     ~contract_pool();
@@ -52,7 +52,9 @@ public:
     // Tells the pool to end, as the destructor does, without waiting for the workers. They end once
     // nothing is pending. The group is then in the state after begin_drain().
     void request_stop() noexcept { group_.begin_drain(); }
+    // Returns the number of workers.
     std::size_t size() const noexcept { return threads_.size(); }
+    // Returns true on a worker thread of this pool.
     bool is_current() const noexcept;
 
 private:

@@ -1,4 +1,4 @@
-// fork_join: plain functions side by side on a pool, almost for the price of calling them.
+// fork_join: plain functions in parallel on a pool, at almost the cost of calling them.
 #pragma once
 // On a worker, fork_join pushes all functions but the first to the worker's fork_deque, and calls
 // the first. Then it calls those that were not stolen directly, in order. There is no coroutine, no
