@@ -311,6 +311,7 @@ void destroy_while_waiting() {
 }
 
 TEST(pool_timers_death, destroying_one_that_waits_stops_the_process) {
+    GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_DEATH(destroy_while_waiting(), "a timer of a pool was destroyed while it was waiting");
 }
 
