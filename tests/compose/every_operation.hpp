@@ -96,6 +96,7 @@ inline constexpr excuse excuses[] = {
     {"schedule_at", "the scheduler's"},
     {"try_schedule", "as schedule; it waits for nothing else"},
     {"scheduler::try_schedule", "as scheduler::schedule"},
+    {"contract_scheduler::try_schedule", "as scheduler::schedule"},
     {"inline_scheduler::try_schedule", "completes at once"},
     {"loop_scheduler::try_schedule", "as scheduler::schedule"},
     {"schedule_from", "as continues_on"},

@@ -7,6 +7,7 @@
 #include <coppice/exec/try_schedule.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/internal/workers.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
@@ -50,7 +51,7 @@ template <class Pool>
 class try_schedule_on : public testing::Test {};
 using every_pool = testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
                                   stealing_pool<mutex_deques>, stealing_pool<kept_deques>,
-                                  stealing_pool<counted_deques>>;
+                                  stealing_pool<counted_deques>, contract_pool>;
 TYPED_TEST_SUITE(try_schedule_on, every_pool);
 
 TYPED_TEST(try_schedule_on, runs_on_a_worker_when_the_queue_is_free) {
