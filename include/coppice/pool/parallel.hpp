@@ -7,15 +7,16 @@
 // chunk are learned from the time that chunks take. A request is seen within some microseconds or
 // one iteration.
 //
-// Off the pool the loops run in order, on the caller. A stop request (fork_join.hpp) or an
-// exception ends a loop early, between two chunks. Source: lazy binary splitting, Tzannes et al.
-// 2010.
+// On a thread that is not a worker, the default pool makes the call (default_pool.hpp). A stop
+// request (fork_join.hpp) or an exception ends a loop early, between two chunks. Source: lazy
+// binary splitting, Tzannes et al. 2010.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/internal/default_worker.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -53,6 +54,9 @@ public:
     // Called when a part ended early and left iterations out.
     void leave_out() noexcept { incomplete_.store(true, relaxed); }
     bool is_complete() const noexcept { return !incomplete_.load(relaxed); }
+
+    // The number of iterations that take some microseconds, as far as it is known yet.
+    std::uint64_t chunk() const noexcept { return iterations_.load(relaxed); }
 
     // Returns true if the remaining `left` iterations should be cut in two now.
     bool wants_cut(std::uint64_t left) const noexcept {
@@ -140,7 +144,7 @@ template <internal::loop_index Index, class F>
     requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
     internal::parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
-    walk.run(begin, end);
+    if (begin < end) internal::call_on_worker([&walk, begin, end] { walk.run(begin, end); });
     return walk.is_complete();
 }
 
@@ -200,7 +204,8 @@ T parallel_reduce(Index begin, std::type_identity_t<Index> end, T identity, Map&
     internal::parallel_reduce_walk<Index, T, std::remove_reference_t<Map>,
                                    std::remove_reference_t<Combine>>
         walk(identity, map, combine);
-    return walk.run(begin, end);
+    if (!(begin < end)) return identity;
+    return internal::call_on_worker([&walk, begin, end] { return walk.run(begin, end); });
 }
 
 }  // namespace coppice
