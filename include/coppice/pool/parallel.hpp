@@ -16,6 +16,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/internal/default_worker.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -140,7 +141,7 @@ template <internal::loop_index Index, class F>
     requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
     internal::parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
-    walk.run(begin, end);
+    if (begin < end) internal::call_on_worker([&walk, begin, end] { walk.run(begin, end); });
     return walk.is_complete();
 }
 
@@ -200,7 +201,8 @@ T parallel_reduce(Index begin, std::type_identity_t<Index> end, T identity, Map&
     internal::parallel_reduce_walk<Index, T, std::remove_reference_t<Map>,
                                    std::remove_reference_t<Combine>>
         walk(identity, map, combine);
-    return walk.run(begin, end);
+    if (!(begin < end)) return identity;
+    return internal::call_on_worker([&walk, begin, end] { return walk.run(begin, end); });
 }
 
 }  // namespace coppice

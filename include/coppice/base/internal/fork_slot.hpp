@@ -15,6 +15,7 @@ namespace coppice::internal {
 
 class fork_deque;
 class fork_slot;
+struct work_item;  // pool/internal/work_item.hpp
 
 // What a pool does for the deques of its workers.
 class fork_team {
@@ -25,6 +26,8 @@ public:
     // forked below it; if urgent, even one that has to be grabbed. Returns false if it found none.
     virtual bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
                       bool urgent) noexcept = 0;
+    // Called by a worker: queues an item for the workers. Returns false if there is no queue.
+    virtual bool enqueue(work_item&) noexcept { return false; }
 
 protected:
     ~fork_team() = default;
