@@ -6,6 +6,7 @@
 // what is left to a worker that asks, cut where both sides have what belongs before the cut.
 
 #include <coppice/base/lifetime.hpp>
+#include <coppice/parallel/internal/small_sort.hpp>
 #include <coppice/parallel/internal/sort_control.hpp>
 
 #include <algorithm>
@@ -60,6 +61,12 @@ Out put_all(It first, It last, Out out) {
         for (; first != last; ++first, ++out) How::put(first, out);
         return out;
     }
+}
+
+// Keeps the branch in which it is called. With a predicted branch the processor loads the next
+// elements before it knows the result of the comparison; with a conditional move it would wait.
+inline void keep_branch() noexcept {
+    asm volatile("");
 }
 
 // Returns the first place in the sorted range [first, last) for which `belongs` is false.
@@ -147,24 +154,35 @@ private:
         for (; steps != 0; --steps) {
             const bool low = less(*right, *left);
             const bool high = less(*right_last, *left_last);
-            *out++ = *(low ? right : left);
+            copy_either(out++, low, left, right);
             right += low;
             left += !low;
-            *out_last-- = *(high ? left_last : right_last);
+            copy_either(out_last--, high, right_last, left_last);
             left_last -= high;
             right_last -= !high;
         }
     }
     static void merge_plainly(rest& all, std::size_t count, Less& less) {
-        for (; count != 0 && all.left != all.left_end && all.right != all.right_end; --count) {
-            if (less(*all.right, *all.left)) {
-                How::put(all.right, all.out);
-                ++all.right;
+        Left left = all.left;
+        Right right = all.right;
+        Out out = all.out;
+        scope_exit close([&all, &left, &right, &out]() noexcept {
+            all.left = left;
+            all.right = right;
+            all.out = out;
+        });
+        const Left left_end = all.left_end;
+        const Right right_end = all.right_end;
+        for (; count != 0 && left != left_end && right != right_end; --count) {
+            if (less(*right, *left)) {
+                keep_branch();
+                How::put(right, out);
+                ++right;
             } else {
-                How::put(all.left, all.out);
-                ++all.left;
+                How::put(left, out);
+                ++left;
             }
-            ++all.out;
+            ++out;
         }
     }
     // Puts the first element of the shorter side, and what belongs before it.

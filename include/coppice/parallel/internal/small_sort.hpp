@@ -10,10 +10,33 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
 namespace coppice::parallel::internal {
+
+template <class Bits>
+inline void copy_bits(void* to, bool is_second, const void* first, const void* second) noexcept {
+    Bits a, b;
+    std::memcpy(&a, first, sizeof(Bits));
+    std::memcpy(&b, second, sizeof(Bits));
+    const Bits either = is_second ? b : a;
+    std::memcpy(to, &either, sizeof(Bits));
+}
+// Copies *second or *first. Elements as large as an integer are copied as one: for floating point a
+// compiler would make a branch.
+template <class T>
+inline void copy_either(T* to, bool is_second, const T* first, const T* second) noexcept {
+    if constexpr (sizeof(T) == sizeof(std::uint64_t)) {
+        copy_bits<std::uint64_t>(to, is_second, first, second);
+    } else if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+        copy_bits<std::uint32_t>(to, is_second, first, second);
+    } else {
+        *to = *(is_second ? second : first);
+    }
+}
 
 // Copies four elements of `from` to `to`, in order.
 template <class T, class Less>
@@ -50,11 +73,11 @@ inline bool merge_halves(const T* from, std::size_t count, T* to, Less& less) {
     T* end = to + count - 1;
     for (std::size_t i = 0; i != half; ++i) {
         const bool low = less(*right, *left);
-        *to++ = *(low ? right : left);
+        copy_either(to++, low, left, right);
         right += low;
         left += !low;
         const bool high = less(*right_last, *left_last);
-        *end-- = *(high ? left_last : right_last);
+        copy_either(end--, high, right_last, left_last);
         left_last -= high;
         right_last -= !high;
     }
