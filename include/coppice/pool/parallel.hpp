@@ -55,6 +55,9 @@ public:
     void leave_out() noexcept { incomplete_.store(true, relaxed); }
     bool is_complete() const noexcept { return !incomplete_.load(relaxed); }
 
+    // The number of iterations that take some microseconds, as far as it is known yet.
+    std::uint64_t chunk() const noexcept { return iterations_.load(relaxed); }
+
     // Returns true if the remaining `left` iterations should be cut in two now.
     bool wants_cut(std::uint64_t left) const noexcept {
         if (left <= 1) return false;

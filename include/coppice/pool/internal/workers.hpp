@@ -245,6 +245,7 @@ struct basic_pool<Queues>::shared final : fork_team {
               bool urgent) noexcept override {
         return workers[waiting.worker()]->help(awaited, *workers[thief], urgent);
     }
+    std::size_t size() const noexcept override { return workers.size(); }
     bool enqueue(work_item& item) noexcept override {
         worker& mine = *static_cast<worker*>(current_pool_worker());
         queues.push(mine.index, &item);
