@@ -228,9 +228,7 @@ public:
 
     void run(rest all) {
         failure_guard failed(control_);
-        scope_exit keep([&all]() noexcept {
-            if constexpr (How::is_kept) kernel::finish(all);
-        });
+        scope_exit keep([&all]() noexcept { keep_elements(all); });
         while (all.size() != 0) {
             if (control_.is_over()) {
                 control_.leave_out();
@@ -256,6 +254,10 @@ public:
 
 private:
     static constexpr std::size_t cut_min = kernel::is_cheap ? 4096 : 512;
+
+    static void keep_elements([[maybe_unused]] rest& all) noexcept {
+        if constexpr (How::is_kept) kernel::finish(all);
+    }
 
     sort_control& control_;
     Less& less_;

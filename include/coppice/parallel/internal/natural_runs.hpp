@@ -48,7 +48,7 @@ struct natural_runs {
                         last - static_cast<std::iter_difference_t<It>>(from + 1));
                 }
             };
-            for_parts(0, length(begin, last) / 2, swap);
+            for_all_parts(0, length(begin, last) / 2, swap);
         }
     }
     // As a leaf of a merge sort: the runs are sorted.

@@ -165,7 +165,7 @@ It swap_sides(It first, It middle, It last) {
     auto swap = [first, end](std::size_t from, std::size_t to) {
         std::swap_ranges(ahead(first, from), ahead(first, to), ahead(end, from));
     };
-    for_parts(0, count, swap);
+    for_all_parts(0, count, swap);
     return ahead(first, length(middle, last));
 }
 

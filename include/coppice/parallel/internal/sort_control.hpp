@@ -133,12 +133,12 @@ private:
 // Calls f(first, last) for parts of [0, count), in parallel, whatever stop requests say. f must not
 // throw.
 template <class F>
-void for_parts(std::size_t first, std::size_t last, F& f) {
+void for_all_parts(std::size_t first, std::size_t last, F& f) {
     constexpr std::size_t part = std::size_t{1} << 14;
     if (last - first <= part) return f(first, last);
     const std::size_t middle = first + (last - first) / 2;
-    fork_join([first, middle, &f] { for_parts(first, middle, f); },
-              [middle, last, &f] { for_parts(middle, last, f); });
+    fork_join([first, middle, &f] { for_all_parts(first, middle, f); },
+              [middle, last, &f] { for_all_parts(middle, last, f); });
 }
 
 }  // namespace coppice::parallel::internal

@@ -30,7 +30,7 @@ It rotate_shared(It first, It middle, It last) {
                 std::ranges::iter_swap(ahead(begin, from), end - back);
             }
         };
-        for_parts(0, length(begin, end) / 2, swap);
+        for_all_parts(0, length(begin, end) / 2, swap);
     };
     fork_join([reverse, first, middle] { reverse(first, middle); },
               [reverse, middle, last] { reverse(middle, last); });

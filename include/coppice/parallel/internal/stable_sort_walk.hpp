@@ -83,19 +83,21 @@ private:
     Leaf& leaf_;
 };
 
+template <class T>
+void destroy_all([[maybe_unused]] T* first, [[maybe_unused]] std::size_t count) noexcept {
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+        auto part = [first](std::size_t from, std::size_t to) noexcept {
+            std::destroy(first + from, first + to);
+        };
+        for_all_parts(0, count, part);
+    }
+}
+
 // Sorts with a buffer. depth > 0 is even; so each element of the buffer is constructed meanwhile.
 template <class It, class Less, class Leaf>
 void merge_sort(sort_control& control, It first, std::size_t count, std::iter_value_t<It>* buffer,
                 unsigned depth, Less& less, Leaf& leaf) {
-    using value = std::iter_value_t<It>;
-    scope_exit destroy([buffer, count]() noexcept {
-        if constexpr (!std::is_trivially_destructible_v<value>) {
-            auto part = [buffer](std::size_t from, std::size_t to) noexcept {
-                std::destroy(buffer + from, buffer + to);
-            };
-            for_parts(0, count, part);
-        }
-    });
+    const scope_exit destroy([buffer, count]() noexcept { destroy_all(buffer, count); });
     merge_sort_walk<It, Less, Leaf> walk(control, first, buffer, less, leaf);
     walk.run(0, count, depth);
 }
