@@ -135,13 +135,14 @@ struct scan_binder {
         const auto first = std::ranges::begin(r);
         const auto count = internal::output_count(std::ranges::distance(r), out);
         const auto to = internal::output_begin(out);
-        return [=, init = std::move(init), op = projected_function<Op>{std::move(op)},
-                f = projected_function<F>{std::move(f)}]() mutable {
-            const bool all =
-                internal::scan_all<Inclusive>(first, count, to, std::move(init), op, f);
-            return internal::if_complete(
-                all, result{std::ranges::next(first, count), internal::behind_out(to, count)});
-        };
+        return
+            [first, count, to, init = std::move(init), op = projected_function<Op>{std::move(op)},
+             f = projected_function<F>{std::move(f)}]() mutable {
+                const bool all =
+                    internal::scan_all<Inclusive>(first, count, to, std::move(init), op, f);
+                return internal::if_complete(
+                    all, result{std::ranges::next(first, count), internal::behind_out(to, count)});
+            };
     }
 };
 
