@@ -45,9 +45,10 @@ struct merge_description {
         const auto room = internal::output_count(static_cast<std::ptrdiff_t>(size + size2), out);
         const auto to = internal::output_begin(out);
         // A merge compares an element of the second range with one of the first.
-        return [=, less = projected_function<Less, Proj2, Proj>{
-                       std::move(less), std::move(proj2),
-                       std::move(proj)}]() mutable -> std::optional<result> {
+        return [first, size, first2, size2, room, to,
+                less = projected_function<Less, Proj2, Proj>{
+                    std::move(less), std::move(proj2),
+                    std::move(proj)}]() mutable -> std::optional<result> {
             const std::ptrdiff_t taken =
                 internal::merge_prefix(first, size, first2, size2, room, less);
             const auto end =
