@@ -1,5 +1,6 @@
 // Parallel algorithms: on the default pool, on a pool of one's own, and as a sender in a task.
 // [top]
+#include <coppice/execution.hpp>
 #include <coppice/parallel.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/task.hpp>

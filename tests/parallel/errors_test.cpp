@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,8 @@ void throw_in_turn(Run run) {
         } catch (const std::runtime_error&) {
             threw = true;
         }
-        ASSERT_EQ(live.load(coppice::internal::relaxed), before) << "call " << n;
+        // The worker that completed a sender may still hold the result that was moved out of it.
+        while (live.load(coppice::internal::relaxed) != before) std::this_thread::yield();
         EXPECT_EQ(threw, calls_until_throw.load(coppice::internal::relaxed) <= 0);
     }
     EXPECT_GT(n, 20);

@@ -1,8 +1,9 @@
 // default_pool: the process's pool, on which forks and loops run that no pool runs already.
 #pragma once
-// The pool is made at its first use: by default_pool(), by fork_join, parallel_for,
-// parallel_reduce, and the algorithms of room parallel on a thread that is not a worker, and by the
-// parallel scheduler if it has no other backend. Its workers sleep while there is nothing to do.
+// The pool is made at its first use: by default_pool(), and by fork_join, parallel_for,
+// parallel_reduce, and the algorithms of room parallel on a thread that is not a worker. Its
+// workers sleep while there is nothing to do. parallel_backend (parallel_backend.hpp) puts the
+// parallel scheduler on it too.
 //
 // The end of the process: the pool is never destroyed. Destructors of static objects may use it,
 // and work on it may call std::exit. Its threads vanish with the process, whatever they do.

@@ -69,8 +69,8 @@ public:
             [&f](It i) -> decltype(auto) { return f(*i); }, op);
     }
     // Replaces the sum of each block by the sum of all elements before it.
-    void combine(std::size_t blocks) {
-        for (std::size_t b = 1; b != blocks; ++b) {
+    void combine(std::size_t first, std::size_t blocks) {
+        for (std::size_t b = first; b != blocks; ++b) {
             std::optional<T> before(sum_);
             if (b + 1 != blocks) sum_.emplace(op_(*std::move(sum_), *std::move(sums_[b])));
             sums_[b].swap(before);
