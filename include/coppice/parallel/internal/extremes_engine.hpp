@@ -166,7 +166,7 @@ private:
         using found = typename Choice::template found<It>;
         const auto count = std::ranges::distance(first, last);
         return [first, count,
-                less = projected_function<Less, Proj>{std::move(less), std::move(proj)}]() mutable {
+                less = projected_function<Less, Proj>{std::move(less), proj, proj}]() mutable {
             const fold_result<found> all = internal::search_extremes<found>(
                 first, count, less,
                 [](It i, It end, auto& call) { return Choice::of(i, end, call); },
