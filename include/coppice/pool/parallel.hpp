@@ -16,6 +16,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/internal/default_worker.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -67,6 +68,9 @@ public:
     // Called when a part ended early and left iterations out.
     void leave_out() noexcept { incomplete_.store(true, relaxed); }
     bool is_complete() const noexcept { return !incomplete_.load(relaxed); }
+
+    // The number of iterations that take some microseconds, as far as it is known yet.
+    std::uint64_t chunk() const noexcept { return iterations_.load(relaxed); }
 
     // Returns true if the remaining `left` iterations should be cut in two now.
     bool wants_cut(std::uint64_t left) const noexcept {
@@ -167,7 +171,7 @@ template <internal::loop_index Index, class F>
     requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {
     internal::parallel_for_walk<Index, std::remove_reference_t<F>> walk(f);
-    walk.run(begin, end);
+    if (begin < end) internal::call_on_worker([&walk, begin, end] { walk.run(begin, end); });
     return walk.is_complete();
 }
 
@@ -240,7 +244,8 @@ T parallel_reduce(Index begin, std::type_identity_t<Index> end, T identity, Map&
     internal::parallel_reduce_walk<Index, T, std::remove_reference_t<Map>,
                                    std::remove_reference_t<Combine>>
         walk(identity, map, combine);
-    return walk.run(begin, end);
+    if (!(begin < end)) return identity;
+    return internal::call_on_worker([&walk, begin, end] { return walk.run(begin, end); });
 }
 
 }  // namespace coppice

@@ -245,6 +245,13 @@ struct basic_pool<Queues>::shared final : fork_team {
               bool urgent) noexcept override {
         return workers[waiting.worker()]->help(awaited, *workers[thief], urgent);
     }
+    std::size_t size() const noexcept override { return workers.size(); }
+    bool enqueue(work_item& item) noexcept override {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        queues.push(mine.index, &item);
+        mine.wake_one();
+        return true;
+    }
     void stop() noexcept {
         // The fences of parking order the closed gate as they order work: either a worker that
         // announces sleep sees it, or wake_all() sees the worker.
