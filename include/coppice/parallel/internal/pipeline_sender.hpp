@@ -80,6 +80,8 @@ class pipeline_operation final : public pipeline_end, immovable {
     using token_type = stop_token_of_t<execution::env_of_t<Rcvr>>;
 
 public:
+    using operation_state_concept = execution::operation_state_tag;
+
     template <class Source, class Stages>
     pipeline_operation(const Sch& sch, std::size_t max_in_flight, Source&& source, Stages&& stages,
                        Rcvr&& rcvr)
