@@ -1,13 +1,14 @@
 // pipeline_core: the run of a pipeline, from the source through its stages to the end.
 #pragma once
-// A thread that runs a part of the pipeline is a visit. It has an item, and takes it as far as it
-// goes. Where it gives up something that another thread may have (the source, or the gate of a
-// serial stage in which an item waits), it forks a call that goes on with it, continues with its
-// own item, and then makes the call itself unless a thief has it. So a single worker takes each
-// item to the end before it reads the next. The depth of the stack is the number of stages.
+// A thread that runs a part of the pipeline is a visit. It takes the source, reads an item, leaves
+// the source to others, takes the item as far as it goes, and begins again. Behind the source it
+// forks a call that lets a thief make a visit of its own. Behind the gate of a serial stage in
+// which another item waits, it forks a call that goes on with that item, and makes the call itself
+// unless a thief has it. So a single worker takes each item to the end before it reads the next.
+// The depth of the stack is the number of stages.
 //
-// The source belongs to one visit at a time. It stays behind when all slots are in use; a
-// visit that ends takes it up again if there are slots.
+// A visit ends when there is no source or no free slot. The source of another visit is worth a
+// short wait: the thread would have to be woken, or steal, to come back.
 //
 // The first error in the order of the items: items behind it are destroyed where they are, and pass
 // the remaining gates as empty slots. Items before it continue, since one of them may fail too.
@@ -52,7 +53,7 @@ public:
     void run(inplace_stop_token token, pipeline_end& end) noexcept {
         token_ = token;
         end_ = &end;
-        begin_visit([](visit&) { return true; });
+        begin_visit([](visit&) {});
     }
     // Called after the end. Returns the first error in the order of the items, if any.
     std::exception_ptr error() const noexcept {
@@ -68,6 +69,11 @@ public:
 private:
     template <class, std::size_t>
     friend class stage_receiver;
+    // A visit that finds the source busy looks again after half a microsecond. The other visit
+    // takes many short items meanwhile: were they shared one by one, the gates' words would move
+    // between the processors for each.
+    static constexpr unsigned tries_max = 4;
+    static constexpr unsigned pauses = 32;
     static constexpr std::uint64_t no_item = std::numeric_limits<std::uint64_t>::max();
 
     template <std::size_t I>
@@ -127,8 +133,8 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), which returns true if this visit has the source; then goes on with the
-    // source as long as it gets it. The visit has been counted.
+    // Calls begin(visit), then takes items from the source as long as it can. The visit has been
+    // counted.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
@@ -147,41 +153,49 @@ private:
     template <class Begin>
     void make_visit(Begin& begin) noexcept {
         visit v;
-        bool has_source = begin(v);
-        for (;;) {
-            if (has_source) ask_source(v);
-            flush(v);
-            // The source may have stayed behind without slots.
-            gate_waiter* const slots = source_gate_.try_take();
-            if (slots == nullptr) return;
-            free_ = slots;
-            has_source = true;
+        begin(v);
+        while (take_source(v)) {
+            slot& free = free_slot(v);
+            if (!read(free)) return source_gate_.end();
+            source_gate_.leave(free_ != nullptr || fresh_ != slot_count_);
+            fork other(*this, nullptr);
+            fork_slot* const forked = push(&run_visit, other);
+            enter<0>(free, v);
+            if (forked != nullptr) pop(*forked, other);
         }
+    }
+    // Returns true if this visit has the source, and a free slot.
+    bool take_source(visit& v) noexcept {
+        gate_waiter* pile = nullptr;
+        source_gate::outcome got = source_gate::outcome::busy;
+        for (unsigned i = 0; got == source_gate::outcome::busy && i != tries_max; ++i) {
+            for (unsigned pause = i == 0 ? 0 : pauses; pause != 0; --pause) spin_hint();
+            got = source_gate_.try_take(v.freed != nullptr, pile);
+        }
+        if (got != source_gate::outcome::taken && v.freed != nullptr) {
+            flush(v);  // and then try again: the source may just have been left
+            got = source_gate_.try_take(false, pile);
+        }
+        if (got != source_gate::outcome::taken) return false;
+        if (free_ == nullptr) {
+            free_ = pile;
+        } else if (pile != nullptr) {
+            gate_waiter* last = pile;
+            while (last->next.read() != nullptr) last = last->next.read();
+            last->next.write(free_);
+            free_ = pile;
+        }
+        return true;
     }
     void flush(visit& v) noexcept {
         if (v.freed != nullptr) source_gate_.put(*std::exchange(v.freed, nullptr));
     }
-
-    // Called with the source. Returns when this visit has it no longer, or when it has ended.
-    void ask_source(visit& v) noexcept {
-        for (;;) {
-            slot* const free = free_slot(v);
-            if (free == nullptr || !read(*free)) return;
-            fork rest(*this, nullptr);
-            fork_slot* const forked = push(&run_source, rest);
-            enter<0>(*free, v);
-            if (forked != nullptr && !pop(*forked, rest)) return;
-        }
-    }
-    slot* free_slot(visit& v) noexcept {
-        if (v.freed != nullptr) return std::exchange(v.freed, nullptr);
-        if (free_ == nullptr && fresh_ != slot_count_) {
-            slots_[fresh_].core = this;
-            return &slots_[fresh_++];
-        }
-        if (free_ == nullptr) free_ = source_gate_.take_or_leave();
-        if (free_ == nullptr) return nullptr;
-        return static_cast<slot*>(std::exchange(free_, free_->next.read()));
+    // Called with the source.
+    slot& free_slot(visit& v) noexcept {
+        if (v.freed != nullptr) return *std::exchange(v.freed, nullptr);
+        if (free_ != nullptr) return static_cast<slot&>(*std::exchange(free_, free_->next.read()));
+        slots_[fresh_].core = this;
+        return slots_[fresh_++];
     }
     // Returns false at the end of the source, which nobody is asked for then.
     bool read(slot& s) noexcept {
@@ -216,12 +230,12 @@ private:
         with.to_thief.wait();
         return false;
     }
-    static void run_source(void* forked, fork_slot&) noexcept {
+    static void run_visit(void* forked, fork_slot&) noexcept {
         fork& mine = *static_cast<fork*>(forked);
         pipeline_core& self = mine.core;
         self.visits_.add();
         mine.to_thief.done();
-        self.begin_visit([](visit&) { return true; });
+        self.begin_visit([](visit&) {});
     }
     template <std::size_t I>
     static void run_stage(void* forked, fork_slot&) noexcept {
@@ -230,10 +244,7 @@ private:
         slot& s = *mine.item;
         self.visits_.add();
         mine.to_thief.done();
-        self.begin_visit([&self, &s](visit& v) {
-            self.template go_on<I>(&s, v);
-            return false;
-        });
+        self.begin_visit([&self, &s](visit& v) { self.template go_on<I>(&s, v); });
     }
 
     // Takes an item into stage I, unless it has to wait for it.
@@ -276,21 +287,15 @@ private:
         if constexpr (stage_type<I>::kind == stage_kind::serial_in_order) {
             return static_cast<slot*>(gate.leave(s.number));
         } else if constexpr (stage_type<I>::kind == stage_kind::serial) {
-            if (gate.first == nullptr) gate.first = reversed(gate.pile.take_or_leave());
-            if (gate.first == nullptr) return nullptr;
+            if (gate.first == nullptr) {
+                gate_waiter* const pile = gate.pile.take_or_leave();
+                if (pile == nullptr) return nullptr;  // another visit may hold the gate now
+                gate.first = reversed(pile);
+            }
             return static_cast<slot*>(std::exchange(gate.first, gate.first->next.read()));
         } else {
             return nullptr;
         }
-    }
-    static gate_waiter* reversed(gate_waiter* newest) noexcept {
-        gate_waiter* oldest = nullptr;
-        while (newest != nullptr) {
-            gate_waiter* const older = newest->next.read();
-            newest->next.write(oldest);
-            oldest = std::exchange(newest, older);
-        }
-        return oldest;
     }
     void finish(slot& s, visit& v) noexcept {
         using last = item<stages>;
@@ -393,7 +398,6 @@ private:
         self.begin_visit([&self, &s](visit& v) {
             self.template end_waiting<I>(s);
             self.template go_on<I>(self.template leave<I>(s, v), v);
-            return false;
         });
     }
     template <std::size_t I, class... Values>
@@ -435,7 +439,7 @@ private:
     std::size_t fresh_ = 0;  // slots from here on were never used
     std::uint64_t next_number_ = 0;
     // Shared by all visits:
-    alignas(64) pile_gate source_gate_{true};            // its pile is the free slots
+    alignas(64) source_gate source_gate_;
     alignas(64) atomic<std::uint64_t> failed_{no_item};  // the first item that has failed
     atomic<bool> left_out_{false};                       // a stop left items out
     visit_count visits_;

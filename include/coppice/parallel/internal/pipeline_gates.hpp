@@ -19,16 +19,25 @@ struct alignas(8) gate_waiter : immovable {
     plain<gate_waiter*> next;  // written before it is pushed; read by the holder
 };
 
-// A gate with one holder, and a pile of what waits for it.
+// Turns a pile around, and returns the oldest of it.
+inline gate_waiter* reversed(gate_waiter* newest) noexcept {
+    gate_waiter* oldest = nullptr;
+    while (newest != nullptr) {
+        gate_waiter* const older = newest->next.read();
+        newest->next.write(oldest);
+        oldest = newest;
+        newest = older;
+    }
+    return oldest;
+}
+
+// The gate of a serial stage: one holder, and a pile of what waits for it.
 //
 //   0             open, nothing waits
 //   held          there is a holder
 //   p | held      there is a holder, and *p and what follows it wait, the newest first
-//   p             the same without a holder: only after put(), and then without enter()
 class pile_gate : immovable {
 public:
-    pile_gate() noexcept = default;
-    explicit pile_gate(bool is_held) noexcept : word_(is_held ? held : 0) {}
     // Returns true if the caller is the holder now. If it returns false, the holder gets `waiter`,
     // which the caller must not touch.
     [[nodiscard]] bool enter(gate_waiter& waiter) noexcept {
@@ -37,26 +46,15 @@ public:
             if (seen == 0) {
                 // edge pile.hold (acquire): what the last holder did
                 if (word_.compare_exchange_weak(seen, held, acquire, relaxed)) return true;
-            } else if (push(seen, waiter)) {
+                continue;
+            }
+            waiter.next.write(reinterpret_cast<gate_waiter*>(seen & ~held));
+            // edge pile.wait (release): what was done to the item
+            if (word_.compare_exchange_weak(seen, reinterpret_cast<std::uintptr_t>(&waiter) | held,
+                                            release, relaxed)) {
                 return false;
             }
         }
-    }
-    // Adds what the holder can take, without becoming the holder.
-    void put(gate_waiter& waiter) noexcept {
-        std::uintptr_t seen = word_.load(relaxed);  // only a guess
-        while (!push(seen, waiter)) {
-        }
-    }
-    // Becomes the holder, and returns the pile, if there is one and no holder. Else nullptr.
-    [[nodiscard]] gate_waiter* try_take() noexcept {
-        std::uintptr_t seen = word_.load(relaxed);  // relaxed: only a guess
-        do {
-            if (seen == 0 || (seen & held) != 0) return nullptr;
-            // edge pile.hold (acquire): what the last holder did
-            // edge pile.put (acquire): what was done to the items of the pile
-        } while (!word_.compare_exchange_weak(seen, held, acquire, relaxed));
-        return at(seen);
     }
     // Called by the holder. Returns the pile; or opens the gate and returns nullptr, and the caller
     // is no longer the holder.
@@ -64,24 +62,70 @@ public:
         std::uintptr_t seen = held;
         // edge pile.hold (release): what the holder did
         if (word_.compare_exchange_strong(seen, 0, release, relaxed)) return nullptr;
-        // edge pile.put (acquire): what was done to the items of the pile
-        return at(word_.exchange(held, acquire));
+        // edge pile.wait (acquire): what was done to the items of the pile
+        return reinterpret_cast<gate_waiter*>(word_.exchange(held, acquire) & ~held);
     }
 
 private:
     static constexpr std::uintptr_t held = 1;
-    static gate_waiter* at(std::uintptr_t word) noexcept {
-        return reinterpret_cast<gate_waiter*>(word & ~held);
-    }
-    // Returns false if the word is no longer `seen`, which is updated.
-    bool push(std::uintptr_t& seen, gate_waiter& waiter) noexcept {
-        waiter.next.write(at(seen));
-        const std::uintptr_t wider = reinterpret_cast<std::uintptr_t>(&waiter) | (seen & held);
-        // edge pile.put (release): what was done to the item
-        return word_.compare_exchange_weak(seen, wider, release, relaxed);
-    }
-
     atomic<std::uintptr_t> word_{0};
+};
+
+// The gate of the source: one holder, and a pile of free slots, which only a holder takes.
+//
+//   p             no holder; p may be 0: no slot is free
+//   p | more      no holder, and the last one has left free slots behind
+//   p | held      there is a holder
+//   p | held | ended   the source has ended, and no thread gets it
+//
+// A thread that leaves the gate, or puts a slot on the pile, tries to take the source before it
+// ends its visit. So the source does not stay behind while a slot is free.
+class source_gate : immovable {
+public:
+    enum class outcome { taken, busy, none };
+
+    // Adds a free slot.
+    void put(gate_waiter& slot) noexcept {
+        std::uintptr_t seen = word_.load(relaxed);  // relaxed: only a guess
+        std::uintptr_t wider = 0;
+        do {
+            slot.next.write(reinterpret_cast<gate_waiter*>(seen & ~bits));
+            wider = reinterpret_cast<std::uintptr_t>(&slot) | (seen & bits);
+            // edge source.put (release): what was done to the slot
+        } while (!word_.compare_exchange_weak(seen, wider, release, relaxed));
+    }
+    // Becomes the holder, if there is none and a slot is free, or the caller has one. `pile` gets
+    // the pile. Returns busy if there is a holder, and none if nothing is to be had.
+    [[nodiscard]] outcome try_take(bool has_slot, gate_waiter*& pile) noexcept {
+        std::uintptr_t seen = word_.load(relaxed);  // relaxed: only a guess
+        do {
+            if ((seen & ended) != 0) return outcome::none;
+            if ((seen & held) != 0) return outcome::busy;
+            if (seen == 0 && !has_slot) return outcome::none;
+            // edge source.leave (acquire): what the last holder did
+            // edge source.put (acquire): what was done to the slots of the pile
+        } while (!word_.compare_exchange_weak(seen, held, acquire, relaxed));
+        pile = reinterpret_cast<gate_waiter*>(seen & ~bits);
+        return outcome::taken;
+    }
+    // Called by the holder, which leaves free slots behind if `has_more`.
+    void leave(bool has_more) noexcept {
+        std::uintptr_t seen = held;
+        std::uintptr_t left = 0;
+        do {
+            left = (seen & ~bits) | (has_more ? more : 0);
+            // edge source.leave (release): what the holder did
+        } while (!word_.compare_exchange_weak(seen, left, release, relaxed));
+    }
+    // Called by the holder: the source has ended. Relaxed: brings nothing.
+    void end() noexcept { word_.fetch_or(ended, relaxed); }
+
+private:
+    static constexpr std::uintptr_t held = 1;
+    static constexpr std::uintptr_t more = 2;
+    static constexpr std::uintptr_t ended = 4;
+    static constexpr std::uintptr_t bits = held | more | ended;
+    atomic<std::uintptr_t> word_{more};
 };
 
 // A gate that items enter in the order of their numbers, without gaps. At most as many numbers as
@@ -146,7 +190,8 @@ public:
     void drop() noexcept { count_.fetch_sub(1, relaxed); }
     // Returns true if this was the last visit. Otherwise the caller must not touch the pipeline.
     [[nodiscard]] bool end() noexcept {
-        // edge pipeline.end (acq_rel): what all visits did
+        // edge pipeline.end (release): what this visit did
+        // edge pipeline.end (acquire): what all visits did
         return count_.fetch_sub(1, acq_rel) == 1;
     }
 
@@ -159,12 +204,12 @@ class handed_over : immovable {
 public:
     // Called by the thief as its last access, after it has counted its visit.
     void done() noexcept {
-        // edge pipeline.visit (release): the visit is counted
+        // edge pipeline.visit (release): the visit is counted, and the forker's frame was read
         done_.store(true, release);
     }
     // Called by the forker. Blocks: for some instructions of the thief.
     void wait() const noexcept {
-        // edge pipeline.visit (acquire): the visit is counted
+        // edge pipeline.visit (acquire): the visit is counted, and this frame may end
         for (unsigned tries = 1; !done_.load(acquire); ++tries) {
             if (tries % 32 != 0) {
                 spin_hint();
