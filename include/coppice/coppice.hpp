@@ -7,6 +7,7 @@
 #include <coppice/execution.hpp>
 #include <coppice/generator.hpp>
 #include <coppice/io.hpp>
+#include <coppice/parallel.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/stop_token.hpp>
 #include <coppice/sync.hpp>

@@ -53,6 +53,7 @@ inline constexpr excuse excuses[] = {
     {"any_scheduler::schedule_at", "as the scheduler that it holds"},
     {"parallel_scheduler::schedule", "as scheduler::schedule"},
     {"contract_scheduler::schedule", "as scheduler::schedule"},
+    {"nearest_scheduler::schedule", "as scheduler::schedule"},
     {"loop_scheduler::schedule", "as scheduler::schedule"},
     {"loop_scheduler::schedule_after", "is scheduler::schedule_after of a context"},
     {"loop_scheduler::schedule_at", "is scheduler::schedule_at of a context"},

@@ -61,13 +61,13 @@ TEST(parallel_scan, exclusive_scans_are_those_of_std) {
 TEST(parallel_scan, works_in_place_on_a_large_range) {
     places::on_pools([](auto... where) {
         for (const std::size_t size : {std::size_t{300'000}, std::size_t{300'001}}) {
-            std::vector<int> v = random_numbers(size, 100);
-            std::vector<int> once(v.size()), twice(v.size());
+            const std::vector<int> numbers = random_numbers(size, 100);
+            std::vector<long> v(numbers.begin(), numbers.end()), once(size), twice(size);
             std::inclusive_scan(v.begin(), v.end(), once.begin());
-            std::exclusive_scan(once.begin(), once.end(), twice.begin(), 0);
+            std::exclusive_scan(once.begin(), once.end(), twice.begin(), 0L);
             parallel::inclusive_scan(where..., v, v);
             EXPECT_EQ(v, once);
-            parallel::exclusive_scan(where..., v, v, 0);
+            parallel::exclusive_scan(where..., v, v, 0L);
             EXPECT_EQ(v, twice);
         }
     });

@@ -20,6 +20,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"exec", {"base", "stop"}},
         {"task", {"base", "stop", "exec"}},
         {"pool", {"base", "trace", "stop", "signal", "contract", "exec"}},
+        {"parallel", {"base", "stop", "exec", "pool"}},
         {"token", {"base", "stop", "exec", "task"}},
         {"sync", {"base", "stop", "exec", "task", "token"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},

@@ -170,6 +170,8 @@ inline constexpr std::string_view plain_places[] = {
     "docs/gcc12.md",
     "tests/task/",
     "tests/pool/",
+    "tests/parallel/",
+    "docs/parallel.md",
     "tests/token/",
     "tests/model/block_latch_model.cpp",
     "tests/model/deque_model.cpp",

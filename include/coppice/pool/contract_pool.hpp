@@ -1,7 +1,8 @@
 // contract_pool: threads that execute a group of work contracts; has a scheduler over contracts.
 #pragma once
 // Senders, tasks, and contracts of its group run on the same workers, and share them fairly. The
-// workers have no fork_deques, so fork_join calls its functions in order there.
+// workers have no fork_deques, so fork_join there is made by the default pool, while the worker
+// waits.
 //
 // The end: request_stop() and the destructor begin to drain the group. The workers run what is
 // pending, and then end; a contract runs at most once more. Work that is scheduled afterwards by

@@ -7,9 +7,9 @@
 // chunk are learned from the time that chunks take. A request is seen within some microseconds or
 // one iteration.
 //
-// Off the pool the loops run in order, on the caller. A stop request (fork_join.hpp) or an
-// exception ends a loop early, between two chunks. Source: lazy binary splitting, Tzannes et al.
-// 2010.
+// On a thread that is not a worker, the default pool makes the call (default_pool.hpp). A stop
+// request (fork_join.hpp) or an exception ends a loop early, between two chunks. Source: lazy
+// binary splitting, Tzannes et al. 2010.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/atomic.hpp>

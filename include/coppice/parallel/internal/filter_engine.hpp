@@ -64,9 +64,9 @@ public:
         }
         offsets_[b] = count;
     }
-    void combine(std::size_t blocks) {
+    void combine(std::size_t first, std::size_t blocks) {
         std::size_t before = 0;
-        for (std::size_t b = 1; b != blocks; ++b) before += std::exchange(offsets_[b], before);
+        for (std::size_t b = first; b != blocks; ++b) before += std::exchange(offsets_[b], before);
         written_ = out_;
         out_ = behind_out(out_, static_cast<std::ptrdiff_t>(before));
     }
@@ -88,7 +88,7 @@ private:
 
     const It first_;
     Out out_;      // behind what is written, or, in a window, will be
-    Out written_;  // of the window's second block
+    Out written_;  // of the first block that was prepared
     F& f_;
     std::size_t words_ = 0;  // of a block
     std::vector<std::uint64_t> accepted_;
@@ -140,9 +140,10 @@ struct copy_if_description {
 };
 
 // The steps of what keeps some elements, in place and in order. Keep has
-//   part(i, last)       moves the elements that are kept of a part, which is not empty, to its
-//                       front, as if nothing were before it; returns the end of them
-//   joins(last, i)      returns true if the first element of a part is not kept behind `last`
+//   part(i, last, end, any)   moves the elements that are kept of a part, which is not empty, to
+//                             `end`, which is not behind it; returns the end of them. If `any`,
+//                             there is a kept element before `end`
+//   joins(last, i)            returns true if the first element of a part is not kept behind `last`
 template <class It, class Keep>
 class compact_steps : immovable {
     using difference = std::iter_difference_t<It>;
@@ -153,14 +154,14 @@ public:
     compact_steps(It first, Keep& keep) : first_(first), end_(first), keep_(keep) {}
 
     void direct(std::size_t from, std::size_t to) {
-        append(at(from), keep_.part(at(from), at(to)));
+        end_ = keep_.part(at(from), at(to), end_, end_ != first_);
     }
     void begin(std::size_t blocks, std::size_t) { parts_.resize(blocks, {first_, first_}); }
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
-        parts_[b] = {at(from), keep_.part(at(from), at(to))};
+        parts_[b] = {at(from), keep_.part(at(from), at(to), at(from), false)};
     }
-    void combine(std::size_t blocks) {
-        for (std::size_t b = 1; b != blocks; ++b) append(parts_[b].first, parts_[b].second);
+    void combine(std::size_t first, std::size_t blocks) {
+        for (std::size_t b = first; b != blocks; ++b) append(parts_[b].first, parts_[b].second);
     }
     It end() const { return end_; }
 
@@ -181,12 +182,14 @@ template <class F>
 struct keep_unless {
     F removes;
     template <class It>
-    It part(It i, It last) {
+    It part(It i, It last, It end, bool) {
         loop_function<F> call = removes;
-        while (i != last && !call(*i)) ++i;
-        if (i == last) return i;
-        It end = i;
-        for (++i; i != last; ++i) {
+        if (i == end) {  // nothing is moved onto itself
+            while (i != last && !call(*i)) ++i;
+            if (i == last) return i;
+            end = i++;
+        }
+        for (; i != last; ++i) {
             if (call(*i)) continue;
             *end = std::ranges::iter_move(i);
             ++end;
@@ -203,15 +206,20 @@ template <class F>
 struct keep_unequal {
     F equal;
     template <class It>
-    It part(It i, It last) {
+    It part(It i, It last, It end, bool any) {
         loop_function<F> call = equal;
-        It end = i;
-        for (++i; i != last; ++i) {
-            if (call(*end, *i)) continue;
-            ++end;
-            if (end != i) *end = std::ranges::iter_move(i);
+        It kept = end;  // the last one that is kept
+        if (!any) {
+            ++i;  // is at `end`
+        } else if constexpr (std::bidirectional_iterator<It>) {
+            --kept;
         }
-        return ++end;
+        for (; i != last; ++i) {
+            if (call(*kept, *i)) continue;
+            ++kept;
+            if (kept != i) *kept = std::ranges::iter_move(i);
+        }
+        return ++kept;
     }
     template <class It>
     bool joins(It last, It i) {
@@ -229,7 +237,7 @@ std::optional<It> compact(It first, std::iter_difference_t<It> count, Keep& keep
         return internal::if_complete(all, steps.end());
     } else {
         if (internal::leaves_out()) return std::nullopt;
-        return keep.part(first, std::ranges::next(first, count));
+        return keep.part(first, std::ranges::next(first, count), first, false);
     }
 }
 

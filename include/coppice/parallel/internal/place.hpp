@@ -37,8 +37,7 @@ using engine_result_t = std::invoke_result_t<Engine&>;
 template <class Engine>
 engine_result_t<Engine> call_engine_here(Engine& engine, const void* context) {
     const fork_context inherited(context);
-    if (fork_deque::current() != nullptr) return engine();
-    const in_order_here here;
+    const in_order_here if_no_worker;
     return engine();
 }
 

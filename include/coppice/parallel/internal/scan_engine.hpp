@@ -69,8 +69,8 @@ public:
             [&f](It i) -> decltype(auto) { return f(*i); }, op);
     }
     // Replaces the sum of each block by the sum of all elements before it.
-    void combine(std::size_t blocks) {
-        for (std::size_t b = 1; b != blocks; ++b) {
+    void combine(std::size_t first, std::size_t blocks) {
+        for (std::size_t b = first; b != blocks; ++b) {
             std::optional<T> before(sum_);
             if (b + 1 != blocks) sum_.emplace(op_(*std::move(sum_), *std::move(sums_[b])));
             sums_[b].swap(before);
@@ -135,13 +135,14 @@ struct scan_binder {
         const auto first = std::ranges::begin(r);
         const auto count = internal::output_count(std::ranges::distance(r), out);
         const auto to = internal::output_begin(out);
-        return [=, init = std::move(init), op = projected_function<Op>{std::move(op)},
-                f = projected_function<F>{std::move(f)}]() mutable {
-            const bool all =
-                internal::scan_all<Inclusive>(first, count, to, std::move(init), op, f);
-            return internal::if_complete(
-                all, result{std::ranges::next(first, count), internal::behind_out(to, count)});
-        };
+        return
+            [first, count, to, init = std::move(init), op = projected_function<Op>{std::move(op)},
+             f = projected_function<F>{std::move(f)}]() mutable {
+                const bool all =
+                    internal::scan_all<Inclusive>(first, count, to, std::move(init), op, f);
+                return internal::if_complete(
+                    all, result{std::ranges::next(first, count), internal::behind_out(to, count)});
+            };
     }
 };
 

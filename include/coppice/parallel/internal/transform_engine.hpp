@@ -1,6 +1,6 @@
-// The engines of what writes each element of its output once: transform, copy, fill, generate, and
-// adjacent_difference.
+// The engines of transform, copy, fill, generate, and adjacent_difference.
 #pragma once
+// Each element of the output is written once, by the part that reads its element of the input.
 
 #include <coppice/parallel/internal/algorithm.hpp>
 #include <coppice/parallel/internal/functions.hpp>
@@ -21,12 +21,13 @@ template <class It, class Out, class F>
 bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
     using difference = std::iter_difference_t<It>;
     if constexpr (random_access<It, Out>) {
-        return internal::for_parts(difference(0), count, [=, &f](difference from, difference to) {
-            loop_function<F> call = f;
-            Out o = out + static_cast<std::iter_difference_t<Out>>(from);
-            const It last = first + to;
-            for (It i = first + from; i != last; ++i, ++o) *o = call(*i);
-        });
+        return internal::for_parts(difference(0), count,
+                                   [first, out, &f](difference from, difference to) {
+                                       loop_function<F> call = f;
+                                       Out o = out + static_cast<std::iter_difference_t<Out>>(from);
+                                       const It last = first + to;
+                                       for (It i = first + from; i != last; ++i, ++o) *o = call(*i);
+                                   });
     } else {
         if (count == 0) return true;
         if (internal::leaves_out()) return false;
@@ -39,13 +40,14 @@ template <class It, class It2, class Out, class F>
 bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out, F& f) {
     using difference = std::iter_difference_t<It>;
     if constexpr (random_access<It, It2, Out>) {
-        return internal::for_parts(difference(0), count, [=, &f](difference from, difference to) {
-            loop_function<F> call = f;
-            It2 j = first2 + static_cast<std::iter_difference_t<It2>>(from);
-            Out o = out + static_cast<std::iter_difference_t<Out>>(from);
-            const It last = first + to;
-            for (It i = first + from; i != last; ++i, ++j, ++o) *o = call(*i, *j);
-        });
+        return internal::for_parts(
+            difference(0), count, [first, first2, out, &f](difference from, difference to) {
+                loop_function<F> call = f;
+                It2 j = first2 + static_cast<std::iter_difference_t<It2>>(from);
+                Out o = out + static_cast<std::iter_difference_t<Out>>(from);
+                const It last = first + to;
+                for (It i = first + from; i != last; ++i, ++j, ++o) *o = call(*i, *j);
+            });
     } else {
         if (count == 0) return true;
         if (internal::leaves_out()) return false;
@@ -93,7 +95,8 @@ struct transform_description {
         const auto first = std::ranges::begin(r);
         const auto count = internal::output_count(std::ranges::distance(r), out);
         const auto to = internal::output_begin(out);
-        return [=, call = projected_function<F, Proj>{std::move(f), std::move(proj)}]() mutable {
+        return [first, count, to,
+                call = projected_function<F, Proj>{std::move(f), std::move(proj)}]() mutable {
             const bool all = internal::write_each(first, count, to, call);
             return internal::if_complete(
                 all, result{std::ranges::next(first, count), internal::behind_out(to, count)});
@@ -114,8 +117,9 @@ struct transform_description {
         const auto count =
             static_cast<std::ranges::range_difference_t<R>>(internal::output_count(shorter, out));
         const auto to = internal::output_begin(out);
-        return [=, call = projected_function<F, Proj, Proj2>{std::move(f), std::move(proj),
-                                                             std::move(proj2)}]() mutable {
+        return [first, first2, count, to,
+                call = projected_function<F, Proj, Proj2>{std::move(f), std::move(proj),
+                                                          std::move(proj2)}]() mutable {
             const bool all = internal::write_each(first, count, first2, to, call);
             return internal::if_complete(
                 all, result{std::ranges::next(first, count), internal::behind_out(first2, count),
@@ -195,7 +199,7 @@ struct adjacent_difference_description {
         const auto first = std::ranges::begin(r);
         const auto count = internal::output_count(std::ranges::distance(r), out);
         const auto to = internal::output_begin(out);
-        return [=, call = projected_function<F>{std::move(f)}]() mutable {
+        return [first, count, to, call = projected_function<F>{std::move(f)}]() mutable {
             return internal::if_complete(
                 write(first, count, to, call),
                 result{std::ranges::next(first, count), internal::behind_out(to, count)});

@@ -1,21 +1,20 @@
 // windows: walks in order whose later parts need what the earlier ones give, such as scans.
 #pragma once
 // A walk goes from the first element to the last, chunk after chunk, as it would without workers.
-// When a worker is idle and asks for work, the next elements become a window: some blocks for each
-// worker, which fit into a cache. A window has two steps side by side, and one in order between
-// them:
+// When a worker is idle and asks for work, the next elements become a window of blocks. The walker
+// goes on with the first blocks, and the other workers prepare the last ones, until they meet:
 //
-//   direct(from, to)        the next elements, in order; also the first block of a window
-//   prepare(b, from, to)    looks at block b, of 1 and above, while the blocks before it are not
-//                           done
-//   combine(blocks)         in order, when all are prepared: what each block needs to know
-//   apply(b, from, to)      finishes block b; if Steps::applies
+//   direct(from, to)          the next elements, in order
+//   prepare(b, from, to)      looks at block b while the blocks before it are not done
+//   combine(first, blocks)    in order: block `first` is the first one that was prepared
+//   apply(b, from, to)        finishes a prepared block, side by side; if Steps::applies
 //
-// So without idle workers each element is visited once, and otherwise twice, but it is in a cache
-// the second time.
+// So without help each element is visited once, and otherwise some of them twice. A block takes
+// some ten microseconds, as joins and wake-ups do; a window is small enough for a shared cache.
 
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/parallel.hpp>
 
@@ -34,11 +33,12 @@ public:
     bool run(std::size_t count) {
         std::size_t from = 0;
         while (from != count) {
-            if (state_.is_over()) return false;
+            if (!goes_on()) return false;
             const std::size_t left = count - from;
             if (const std::size_t blocks = blocks_of(left); blocks > 2) {
                 const std::size_t end = from + std::min(left, blocks * block_);
                 run_window({from, end, (end - from + block_ - 1) / block_});
+                if (!state_.is_complete()) return false;
                 from = end;
             } else {
                 from += walk_chunk(from, left);
@@ -48,8 +48,9 @@ public:
     }
 
 private:
-    static constexpr std::size_t blocks_per_worker = 4;
-    static constexpr std::size_t blocks_max = 256;
+    static constexpr std::size_t blocks_per_worker = 8;
+    static constexpr std::size_t blocks_max = 512;
+    static constexpr std::size_t chunks_max = 16;  // in a block
 
     struct window {
         std::size_t from;
@@ -57,6 +58,12 @@ private:
         std::size_t blocks;
     };
 
+    // Returns false if the rest is left out, because of a stop request or an exception elsewhere.
+    bool goes_on() noexcept {
+        if (!state_.is_over()) return true;
+        state_.leave_out();
+        return false;
+    }
     // Walks a chunk of at most `left` elements directly, and learns from the time it takes. Returns
     // the number of elements.
     std::size_t walk_chunk(std::size_t from, std::size_t left) {
@@ -74,25 +81,34 @@ private:
         if (!learned_ || deque == nullptr || !deque->asked()) return 0;
         const std::size_t workers = deque->team().size();
         if (workers == 1) return 0;
-        block_ = static_cast<std::size_t>(
-            std::min<std::uint64_t>(state_.chunk(), static_cast<std::uint64_t>(left)));
         const std::size_t wanted = std::min(blocks_per_worker * workers, blocks_max);
+        const auto chunk = static_cast<std::size_t>(std::min<std::uint64_t>(state_.chunk(), left));
+        block_ = std::clamp(left / wanted, chunk, saturating_mul(chunk, chunks_max));
         return std::min(wanted, (left + block_ - 1) / block_);
     }
     void run_window(window w) {
         steps_.begin(w.blocks, block_);
-        fork_blocks(0, w.blocks, [this, w](std::size_t b) {
+        std::size_t walked = 0;  // blocks; written by the walker, whose calls of this come in order
+        const fork_deque* const walker = fork_deque::current();
+        fork_blocks(0, w.blocks, [this, w, walker, &walked](std::size_t b) {
             const std::size_t from = w.from + b * block_;
-            if (b != 0) return steps_.prepare(b, from, std::min(from + block_, w.end));
-            for (std::size_t done = 0; done != block_;) {
-                done += walk_chunk(from + done, block_ - done);
+            const std::size_t to = std::min(from + block_, w.end);
+            if (fork_deque::current() != walker || walked != b) {
+                if (goes_on()) steps_.prepare(b, from, to);
+                return;
             }
+            for (std::size_t done = from; done != to;) {
+                if (!goes_on()) return;
+                done += walk_chunk(done, to - done);
+            }
+            ++walked;
         });
-        steps_.combine(w.blocks);
+        if (walked == w.blocks || !state_.is_complete()) return;
+        steps_.combine(walked, w.blocks);
         if constexpr (Steps::applies) {
-            fork_blocks(1, w.blocks, [this, w](std::size_t b) {
+            fork_blocks(walked, w.blocks, [this, w](std::size_t b) {
                 const std::size_t from = w.from + b * block_;
-                steps_.apply(b, from, std::min(from + block_, w.end));
+                if (goes_on()) steps_.apply(b, from, std::min(from + block_, w.end));
             });
         }
     }

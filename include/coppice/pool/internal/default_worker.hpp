@@ -33,7 +33,7 @@ inline bool should_move() noexcept {
 // Queues an item for the default pool, which is made if it is not there yet. Returns false if there
 // are no threads for it, or if it was told to end.
 [[nodiscard]] bool submit_to_default_pool(work_item& item) noexcept;
-// The same, on the pool of the worker that this thread is, if it is one.
+// Queues it likewise on the pool of the worker that this thread is, if it is one.
 [[nodiscard]] bool submit_to_nearest_pool(work_item& item) noexcept;
 
 // Calls f on a worker of the default pool, and waits.
