@@ -15,8 +15,9 @@ namespace coppice::internal {
 
 namespace {
 
-std::string name_of_node(const node_details& node) {
-    return node.name.empty() ? "node " + std::to_string(node.index) : node.name;
+std::string name_of_node(const graph_node& node) {
+    const std::string& name = node.body->details(node).name;
+    return name.empty() ? "node " + std::to_string(node.index) : name;
 }
 
 std::string dot_label(const std::string& text) {
@@ -33,7 +34,7 @@ std::string dot_label(const std::string& text) {
 }
 
 const char* dot_shape(const graph_node& node) noexcept {
-    if (node.details->module != nullptr) return "folder";
+    if (node.body->details(node).module != nullptr) return "folder";
     switch (node.kind) {
         case node_kind::condition:
             return "diamond";
@@ -52,14 +53,14 @@ void dump_nodes(std::ostream& out, const graph_body& body, std::vector<const gra
     const std::size_t number = written.size();
     written.push_back(&body);
     const auto id = [number](const graph_node& node) {
-        return 'g' + std::to_string(number) + 'n' + std::to_string(node.details->index);
+        return 'g' + std::to_string(number) + 'n' + std::to_string(node.index);
     };
     for (std::size_t i = 0; i != body.size(); ++i) {
         const graph_node& node = body.at(i);
-        out << "  " << id(node) << " [label=" << dot_label(name_of_node(*node.details))
+        out << "  " << id(node) << " [label=" << dot_label(name_of_node(node))
             << " shape=" << dot_shape(node) << "];\n";
         std::size_t choice = 0;
-        for (const graph_edge* e = node.details->first; e != nullptr; e = e->next) {
+        for (const graph_edge* e = body.details(node).first; e != nullptr; e = e->next) {
             out << "  " << id(node) << " -> " << id(*e->to);
             if (node.kind == node_kind::condition) {
                 out << " [style=dashed label=\"" << choice++ << "\"]";
@@ -68,13 +69,13 @@ void dump_nodes(std::ostream& out, const graph_body& body, std::vector<const gra
         }
     }
     for (std::size_t i = 0; i != body.size(); ++i) {
-        const graph_body* const module = body.at(i).details->module;
+        const graph_body* const module = body.details(body.at(i)).module;
         if (module == nullptr ||
             std::find(written.begin(), written.end(), module) != written.end()) {
             continue;
         }
         out << "  subgraph cluster_" << written.size()
-            << " {\n  label=" << dot_label(name_of_node(*body.at(i).details)) << ";\n";
+            << " {\n  label=" << dot_label(name_of_node(body.at(i))) << ";\n";
         dump_nodes(out, *module, written);
         out << "  }\n";
     }
@@ -116,7 +117,7 @@ void graph_profile::add(const graph_node& node, std::int64_t began, bool has_wai
     const std::size_t i = count_.fetch_add(1, relaxed);
     if (i >= capacity_) return;
     const fork_deque* const worker = fork_deque::current();
-    events_[i] = {node.details, began, now(), worker != nullptr ? worker->worker() + 1 : 0,
+    events_[i] = {&node, began, now(), worker != nullptr ? worker->worker() + 1 : 0,
                   has_waited};
 }
 

@@ -10,17 +10,19 @@ namespace coppice::internal {
 
 namespace {
 
-// A worker runs this many nodes as one item of its pool. Between items it looks after the pool's
-// timers, and after work from outside.
-constexpr unsigned nodes_per_item = 64;
+// After this many nodes a worker looks at the clock. After this long, in nanoseconds, it lets the
+// next node be an item of its own. Between items it looks after the pool's timers, and after work
+// from outside; but an item is often stolen, and then another processor's cache has to get all.
+constexpr unsigned nodes_per_look = 32;
+constexpr std::int64_t item_time_max = 50'000;
 
 void note_end(graph_node& node, graph_run& run, bool has_waited) noexcept {
     if (graph_profile* const profile = run.profile()) [[unlikely]]
-        profile->add(node, node.details->began, has_waited);
+        profile->add(node, details_of(node).began, has_waited);
 }
 
 [[gnu::noinline]] permit_wait::step take_permits(graph_node& node, graph_run& run) noexcept {
-    for (permit_wait* p = node.details->permits; p != nullptr; p = p->next) {
+    for (permit_wait* p = details_of(node).permits; p != nullptr; p = p->next) {
         const permit_wait::step step = p->acquire(run);
         if (step != permit_wait::step::held) return step;
     }
@@ -32,7 +34,7 @@ void note_end(graph_node& node, graph_run& run, bool has_waited) noexcept {
     const node_stage stage = node.stage;
     node.stage = node_stage::fresh;
     if (stage == node_stage::waited) {
-        node.details->leave(node);
+        details_of(node).leave(node);
         note_end(node, run, true);
         return node_step::ended;
     }
@@ -46,7 +48,7 @@ void note_end(graph_node& node, graph_run& run, bool has_waited) noexcept {
             break;
     }
     if (run.is_stopping()) return node_step::ended;
-    if (run.profile() != nullptr) node.details->began = graph_profile::now();
+    if (run.profile() != nullptr) details_of(node).began = graph_profile::now();
     const node_step step = node.call(node, run);
     if (step == node_step::ended) note_end(node, run, false);
     return step;
@@ -62,7 +64,7 @@ node_step begin_node(graph_node& node, graph_run& run) noexcept {
 }
 
 [[gnu::noinline]] void give_back_permits(graph_node& node) noexcept {
-    for (permit_wait* p = node.details->permits; p != nullptr; p = p->next) p->release();
+    for (permit_wait* p = details_of(node).permits; p != nullptr; p = p->next) p->release();
 }
 
 // The node has ended. Returns what this worker runs next, or nullptr: then all may be gone.
@@ -76,7 +78,7 @@ graph_node* end_node(graph_node* node, graph_run& run) noexcept {
         if (!over) return next;
         node = body.parent();
         if (node == nullptr) return run.end_round();
-        node->details->leave(*node);
+        details_of(*node).leave(*node);
         note_end(*node, run, true);
     }
 }
@@ -86,13 +88,19 @@ graph_node* end_node(graph_node* node, graph_run& run) noexcept {
 void run_graph_node(work_item* item) noexcept {
     graph_node* node = static_cast<graph_node*>(item);
     graph_run& run = node->body->run();
-    for (unsigned left = nodes_per_item;; --left) {
-        if (left == 0) return run.submit(*node);
+    std::int64_t began = 0;
+    for (unsigned nodes = 0;; ++nodes) {
+        if (nodes == nodes_per_look) [[unlikely]] {
+            const std::int64_t now = graph_profile::now();
+            if (began == 0) began = now;
+            if (now - began > item_time_max) return run.submit(*node);
+            nodes = 0;
+        }
         switch (begin_node(*node, run)) {
             case node_step::waits:
                 return;
             case node_step::inside:
-                node = node->details->inside(*node).start_round(run);
+                node = details_of(*node).inside(*node).start_round(run);
                 break;
             case node_step::ended:
                 node = end_node(node, run);
@@ -104,13 +112,13 @@ void run_graph_node(work_item* item) noexcept {
 
 graph_node* graph_body::start_round(graph_run& run) noexcept {
     run_ = &run;
-    ends_.set(counts_paths_ ? static_cast<std::uint32_t>(starts_.size()) : without_next_);
+    ends_.set(counts_paths_ ? static_cast<std::uint32_t>(starts_.size()) : end_group_count_);
     if (counts_paths_) {
         for (graph_node* const node : nodes_) {
             node->joins.set(node->strong);
-            node->starts.reset();
+            details_of(*node).starts.reset();
         }
-        for (graph_node* const node : starts_) (void)node->starts.start();
+        for (graph_node* const node : starts_) (void)details_of(*node).starts.start();
     }
     const std::size_t last = starts_.size() - 1;
     graph_node* const kept = starts_[last];
@@ -125,10 +133,11 @@ graph_node* graph_body::after(graph_node& node, graph_run& run, bool& over) noex
 // Without conditions: every node is reached, so a node that has not started keeps the body alive.
 // After the last arrival the node may be gone.
 graph_node* graph_body::after_all(graph_node& node, graph_run& run, bool& over) noexcept {
-    graph_node* const* next = node.successors;
+    graph_node* const* next = successors_.data() + node.first;
     graph_node* const* const end = next + node.successor_count;
     if (next == end) {
-        over = ends_.end_one();
+        end_group& group = end_groups_[node.first];
+        over = group.left.arrive(group.size) && ends_.end_one();
         return nullptr;
     }
     graph_node* kept = nullptr;
@@ -147,22 +156,24 @@ graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over)
     std::uint32_t count = 0;
     const auto add = [&ready, &count](graph_node& n) noexcept {
         ++count;  // a start that is kept is a path, too
-        if (!n.starts.start()) return;
+        if (!details_of(n).starts.start()) return;
         n.next = ready;
         ready = &n;
     };
     if (run.is_stopping()) {
         // The path ends.
     } else if (node.kind == node_kind::condition) {
-        const auto chosen = static_cast<std::uint32_t>(node.chosen);
-        if (node.chosen >= 0 && chosen < node.successor_count) add(*node.successors[chosen]);
+        const int chosen = details_of(node).chosen;
+        if (chosen >= 0 && static_cast<std::uint32_t>(chosen) < node.successor_count) {
+            add(*successors_[node.first + static_cast<std::uint32_t>(chosen)]);
+        }
     } else {
         for (std::uint32_t i = 0; i != node.successor_count; ++i) {
-            graph_node& candidate = *node.successors[i];
+            graph_node& candidate = *successors_[node.first + i];
             if (candidate.joins.arrive_again(candidate.strong)) add(candidate);
         }
     }
-    if (node.starts.ended()) {
+    if (details_of(node).starts.ended()) {
         node.next = ready;
         ready = &node;
     }

@@ -40,7 +40,7 @@ public:
         return *this;
     }
     // Returns the name; empty if it was not named.
-    const std::string& name() const noexcept { return get().details->name; }
+    const std::string& name() const noexcept { return get().body->details(*node_).name; }
     // Of the nodes that one node makes ready, a worker runs those of the highest priority first, and
     // thieves take those of the lowest first. The default is 0.
     node& priority(int value) {
@@ -71,7 +71,7 @@ private:
     }
     internal::node_details& changed() const noexcept {
         get().body->change(*node_);
-        return *node_->details;
+        return node_->body->details(*node_);
     }
     static void connect(node from, node to) { from.get().body->connect(from.get(), to.get()); }
 

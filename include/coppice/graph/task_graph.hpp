@@ -186,7 +186,7 @@ node graph_builder::emplace(F f) {
         using result = std::invoke_result_t<F&>;
         if constexpr (execution::sender<result>) {
             node made = make<operation_node<call_to_make<F>>>(call_to_make<F>{std::move(f)});
-            made.node_->details->leave = &operation_node<call_to_make<F>>::leave;
+            made.node_->body->details(*made.node_).leave = &operation_node<call_to_make<F>>::leave;
             return made;
         } else {
             static_assert(std::is_void_v<result> || std::is_same_v<result, int>,
@@ -200,8 +200,8 @@ node graph_builder::emplace(F f) {
                       "a node is void(), int(), task<void>(), or void(subgraph&)");
         using node_type = subgraph_node<subgraph, F>;
         node made = make<node_type>(std::move(f));
-        made.node_->details->leave = &node_type::leave;
-        made.node_->details->inside = &node_type::inside;
+        made.node_->body->details(*made.node_).leave = &node_type::leave;
+        made.node_->body->details(*made.node_).inside = &node_type::inside;
         return made;
     }
 }
@@ -210,7 +210,7 @@ template <execution::sender S>
 node graph_builder::emplace_sender(S sender) {
     using node_type = internal::operation_node<internal::copy_to_make<S>>;
     node made = make<node_type>(internal::copy_to_make<S>{std::move(sender)});
-    made.node_->details->leave = &node_type::leave;
+    made.node_->body->details(*made.node_).leave = &node_type::leave;
     return made;
 }
 
@@ -221,8 +221,8 @@ inline node graph_builder::compose(task_graph& other) {
     };
     using node_type = internal::operation_node<std::remove_const_t<decltype(run_module)>>;
     node made = make<node_type>(run_module);
-    made.node_->details->leave = &node_type::leave;
-    made.node_->details->module = root;
+    made.node_->body->details(*made.node_).leave = &node_type::leave;
+    made.node_->body->details(*made.node_).module = root;
     return made;
 }
 

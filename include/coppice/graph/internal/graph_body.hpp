@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -29,12 +30,13 @@ public:
         check_idle();
         nodes_.reserve(nodes_.size() + 1 > nodes_.capacity() ? 2 * nodes_.size() + 8
                                                              : nodes_.size());
+        details_.reserve(nodes_.capacity());
         void* const about = details_memory_.allocate(sizeof(node_details), alignof(node_details));
         void* const memory = memory_.allocate(sizeof(Node), node_alignment<Node>);
         Node* const node = ::new (memory) Node(std::forward<Args>(args)...);
-        node->details = ::new (about) node_details();
-        node->details->destroy = [](graph_node& n) noexcept { static_cast<Node&>(n).~Node(); };
-        add(*node);
+        node_details* const details = ::new (about) node_details();
+        details->destroy = [](graph_node& n) noexcept { static_cast<Node&>(n).~Node(); };
+        add(*node, *details);
         return *node;
     }
     // Errors: std::bad_alloc. Both stop the process if the nodes are of different graphs, or the
@@ -47,6 +49,7 @@ public:
 
     std::size_t size() const noexcept { return nodes_.size(); }
     graph_node& at(std::size_t i) const noexcept { return *nodes_[i]; }
+    node_details& details(const graph_node& node) const noexcept { return *details_[node.index]; }
 
     // Makes the arrays that a run needs, if the body was changed. Errors: std::bad_alloc;
     // std::system_error with invalid_argument if the graph cannot run, or a module cannot.
@@ -69,32 +72,48 @@ public:
     void set_busy(bool busy) noexcept { busy_.store(busy, relaxed); }
 
 private:
-    struct chain;
     template <class Node>
-    static constexpr std::size_t node_alignment = alignof(Node) > 64 ? alignof(Node) : 64;
+    static constexpr std::size_t node_alignment =
+        sizeof(Node) > 64 && alignof(Node) < 64 ? alignof(std::max_align_t) : 64;
 
-    void add(graph_node& node) noexcept;
+    void add(graph_node& node, node_details& details) noexcept;
     void check_idle() const noexcept {
         // relaxed: only a program that breaks the rule depends on it
         COPPICE_CHECK(!busy_.load(relaxed), "a task_graph was changed or destroyed while it runs");
     }
     void check_modules(std::vector<const graph_body*>& above) const;
     void lay_out();
+    void group_ends(std::uint32_t without_next);
     graph_node* after_all(graph_node& node, graph_run& run, bool& over) noexcept;
     graph_node* after_some(graph_node& node, graph_run& run, bool& over) noexcept;
 
-    graph_run* run_ = nullptr;  // of the round that is under way
-    end_counter ends_;
-    bool counts_paths_ = false;      // a node is a condition
-    std::uint32_t without_next_ = 0;  // nodes without successors
-    graph_node* const parent_;       // the node whose subgraph this is
+    // Nodes without successors that end together, counted apart from the others: workers that end
+    // different parts of a graph do not meet at each node.
+    struct alignas(64) end_group {
+        join_counter left;
+        std::uint32_t size = 0;
+    };
+    static constexpr std::uint32_t end_group_max = 64;
+
+    graph_run* run_ = nullptr;   // of the round that is under way
+    graph_node* const parent_;   // the node whose subgraph this is
+    bool counts_paths_ = false;  // a node is a condition
+    bool is_prepared_ = false;
     std::vector<graph_node*> starts_;
     std::vector<graph_node*> successors_;  // those of each node are neighbors
+    std::unique_ptr<end_group[]> end_groups_;
+    std::uint32_t end_group_count_ = 0;
+    std::uint32_t end_group_capacity_ = 0;
     std::vector<graph_node*> nodes_;
-    bool is_prepared_ = false;
+    std::vector<node_details*> details_;  // in the order of the nodes
+    alignas(64) end_counter ends_;  // changed by the workers; everything above is only read
     atomic<bool> busy_{false};  // written by the run that has the turn
     node_arena memory_;
     node_arena details_memory_;
 };
+
+inline node_details& details_of(const graph_node& node) noexcept {
+    return node.body->details(node);
+}
 
 }  // namespace coppice::internal

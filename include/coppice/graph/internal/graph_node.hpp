@@ -51,13 +51,14 @@ struct node_details {
     graph_edge** last = &first;
     std::uint32_t edges = 0;
     std::uint32_t weak = 0;     // edges that come from conditions; set by prepare()
-    std::uint32_t index = 0;    // in its body
     std::uint32_t rank = 0;     // among the successors of one node; used by prepare()
     int priority = 0;
     std::string name;
     const graph_body* module = nullptr;
     permit_wait* permits = nullptr;  // in the order in which they are acquired
     std::int64_t began = 0;          // when it last began, for the profile; nanoseconds
+    start_counter starts;            // used in a body with conditions
+    int chosen = -1;                 // the last result of a condition
 };
 
 struct [[gnu::visibility("default")]] graph_node : work_item {
@@ -67,16 +68,16 @@ struct [[gnu::visibility("default")]] graph_node : work_item {
 
     function* const call;
     graph_body* body = nullptr;
-    graph_node* const* successors = nullptr;  // set by prepare()
+    std::uint32_t index = 0;  // in its body
+    // Set by prepare(): where its successors are, or if it has none, in which end_group it is.
+    std::uint32_t first = 0;
     std::uint32_t successor_count = 0;
-    std::uint32_t strong = 0;  // edges that do not come from conditions; set by prepare()
+    std::uint32_t strong = 0;  // edges that do not come from conditions
     join_counter joins;
-    start_counter starts;  // used in a body with conditions
     node_kind kind = node_kind::plain;
     node_stage stage = node_stage::fresh;
     bool is_slow = false;  // has permits
-    int chosen = -1;       // the result of a condition, until its successor is found
-    node_details* details = nullptr;
 };
+static_assert(sizeof(graph_node) <= 56, "a callable of one pointer shares the node's cache line");
 
 }  // namespace coppice::internal

@@ -26,7 +26,7 @@ public:
 
 private:
     struct event {
-        const node_details* node;
+        const graph_node* node;
         std::int64_t began;
         std::int64_t ended;
         std::uint32_t worker;

@@ -28,7 +28,7 @@ struct function_node final : graph_node {
         if constexpr (takes_token) {
             function(node_env(run).query(get_stop_token));
         } else if constexpr (is_condition) {
-            this->chosen = function();
+            this->body->details(*this).chosen = function();
         } else {
             function();
         }
