@@ -13,6 +13,13 @@ namespace {
     throw std::system_error(std::make_error_code(std::errc::invalid_argument), why);
 }
 
+[[noreturn]] void refuse_without_start() {
+    refuse_graph("task_graph: every node has a predecessor, so none can start");
+}
+[[noreturn]] void refuse_cycle() {
+    refuse_graph("task_graph: a cycle without a condition");
+}
+
 // The last node that is ready is run first, and the others are popped last in, first out. So the
 // first in order, among those of the highest priority, stands last.
 bool runs_later(const graph_node* a, const graph_node* b) noexcept {
@@ -101,18 +108,14 @@ void graph_body::check_valid() const {
         ready.push_back(node);
         if (!is_chosen[node->index]) has_start = true;
     }
-    if (!has_start && !nodes_.empty()) {
-        refuse_graph("task_graph: every node has a predecessor, so none can start");
-    }
+    if (!has_start && !nodes_.empty()) refuse_without_start();
     for (std::size_t i = 0; i != ready.size(); ++i) {
         if (ready[i]->kind == node_kind::condition) continue;
         for (const graph_edge* e = details_of(*ready[i]).first; e != nullptr; e = e->next) {
             if (--left[e->to->index] == 0) ready.push_back(e->to);
         }
     }
-    if (ready.size() != nodes_.size()) {
-        refuse_graph("task_graph: a cycle without a condition");
-    }
+    if (ready.size() != nodes_.size()) refuse_cycle();
 }
 
 // Modules contain their own modules; a graph that contains itself cannot run.
@@ -132,15 +135,35 @@ void graph_body::check_modules(std::vector<const graph_body*>& above) const {
 
 void graph_body::prepare() {
     if (is_prepared_) return;
-    check_valid();
+    lay_out();
+    check_order();
     std::vector<const graph_body*> above;
     for (const graph_node* const node : nodes_) {
         if (details_of(*node).module == nullptr) continue;
         check_modules(above);
         break;
     }
-    lay_out();
     is_prepared_ = true;
+}
+
+// As check_valid(), after lay_out(), in memory that is kept.
+void graph_body::check_order() {
+    if (starts_.empty() && !nodes_.empty()) refuse_without_start();
+    order_.clear();
+    order_.reserve(nodes_.size());
+    for (graph_node* const node : nodes_) {
+        details_of(*node).rank = node->strong;
+        if (node->strong == 0) order_.push_back(node);
+    }
+    for (std::size_t i = 0; i != order_.size(); ++i) {
+        const graph_node& node = *order_[i];
+        if (node.kind == node_kind::condition) continue;
+        for (std::uint32_t s = 0; s != node.successor_count; ++s) {
+            graph_node* const next = successors_[node.first + s];
+            if (--details_of(*next).rank == 0) order_.push_back(next);
+        }
+    }
+    if (order_.size() != nodes_.size()) refuse_cycle();
 }
 
 void graph_body::group_ends(std::uint32_t without_next) {

@@ -15,9 +15,11 @@ namespace coppice::internal {
 
 namespace {
 
+std::string name_or_number(const std::string& name, std::uint32_t index) {
+    return name.empty() ? "node " + std::to_string(index) : name;
+}
 std::string name_of_node(const graph_node& node) {
-    const std::string& name = node.body->details(node).name;
-    return name.empty() ? "node " + std::to_string(node.index) : name;
+    return name_or_number(node.body->details(node).name, node.index);
 }
 
 std::string dot_label(const std::string& text) {
@@ -117,8 +119,14 @@ void graph_profile::add(const graph_node& node, std::int64_t began, bool has_wai
     const std::size_t i = count_.fetch_add(1, relaxed);
     if (i >= capacity_) return;
     const fork_deque* const worker = fork_deque::current();
-    events_[i] = {&node, began, now(), worker != nullptr ? worker->worker() + 1 : 0,
-                  has_waited};
+    event& e = events_[i];
+    e.began = began;
+    e.ended = now();
+    e.index = node.index;
+    e.worker = static_cast<std::uint16_t>(worker != nullptr ? worker->worker() + 1 : 0);
+    e.has_waited = has_waited;
+    const std::string& name = node.body->details(node).name;
+    e.name[name.copy(e.name, sizeof e.name - 1)] = 0;
 }
 
 std::string graph_profile::json() const {
@@ -126,21 +134,21 @@ std::string graph_profile::json() const {
     const std::size_t counted = count_.load(relaxed);
     const std::size_t count = std::min(counted, capacity_);
     std::int64_t first = INT64_MAX;
-    std::uint32_t workers = 0;
+    unsigned workers = 0;
     for (std::size_t i = 0; i != count; ++i) {
         first = std::min(first, events_[i].began);
-        workers = std::max(workers, events_[i].worker + 1);
+        workers = std::max(workers, events_[i].worker + 1u);
     }
     std::string out = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":\"" +
                       std::to_string(counted - count) + "\"},\"traceEvents\":[\n";
-    for (std::uint32_t w = 0; w != workers; ++w) {
+    for (unsigned w = 0; w != workers; ++w) {
         const std::string label = w == 0 ? "other threads" : "worker " + std::to_string(w - 1);
         append_event(out, "thread_name", "M", 0,
                      ",\"tid\":" + std::to_string(w) + ",\"args\":{\"name\":\"" + label + "\"}");
     }
     for (std::size_t i = 0; i != count; ++i) {
         const event& e = events_[i];
-        const std::string name = name_of_node(*e.node);
+        const std::string name = name_or_number(e.name, e.index);
         const std::string tid = ",\"tid\":" + std::to_string(e.worker);
         if (e.has_waited) {
             const std::string id = tid + ",\"id\":" + std::to_string(i);

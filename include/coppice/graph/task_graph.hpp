@@ -161,7 +161,7 @@ public:
     void dump(std::ostream& out) const { this->root.dump(out); }
 
     // Keeps the times of the next `events` nodes that run, for write_profile(); 0: of none, as in
-    // the beginning. Former times are dropped. Cost: 40 bytes each, allocated here; while a graph
+    // the beginning. Former times are dropped. Cost: 72 bytes each, allocated here; while a graph
     // runs, a branch per node without a profile, two readings of the clock with one. Errors:
     // std::bad_alloc. While the graph runs: stops the process.
     void profile(std::size_t events) { this->root.keep_profile(events); }

@@ -83,6 +83,7 @@ private:
     }
     void check_modules(std::vector<const graph_body*>& above) const;
     void lay_out();
+    void check_order();
     void group_ends(std::uint32_t without_next);
     graph_node* after_all(graph_node& node, graph_run& run, bool& over) noexcept;
     graph_node* after_some(graph_node& node, graph_run& run, bool& over) noexcept;
@@ -104,6 +105,7 @@ private:
     std::unique_ptr<end_group[]> end_groups_;
     std::uint32_t end_group_count_ = 0;
     std::uint32_t end_group_capacity_ = 0;
+    std::vector<graph_node*> order_;       // used by prepare()
     std::vector<graph_node*> nodes_;
     std::vector<node_details*> details_;  // in the order of the nodes
     alignas(64) end_counter ends_;  // changed by the workers; everything above is only read

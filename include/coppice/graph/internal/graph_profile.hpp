@@ -25,12 +25,14 @@ public:
     std::string json() const;
 
 private:
+    // Has a copy of the name, or as much of it as fits: the node of a subgraph may be gone.
     struct event {
-        const graph_node* node;
         std::int64_t began;
         std::int64_t ended;
-        std::uint32_t worker;
+        std::uint32_t index;
+        std::uint16_t worker;
         bool has_waited;
+        char name[41];
     };
     const std::unique_ptr<event[]> events_;  // each is written by the worker that counted it
     const std::size_t capacity_;
