@@ -41,8 +41,7 @@ double wait_side_by_side(std::size_t nodes) {
     task_graph graph;
     for (std::size_t i = 0; i != nodes; ++i) {
         graph.emplace([&pool]() -> task<void> {
-            co_await execution::schedule_after(pool.get_scheduler(),
-                                               std::chrono::milliseconds(20));
+            co_await execution::schedule_after(pool.get_scheduler(), std::chrono::milliseconds(20));
         });
     }
     graph.run(pool, block);

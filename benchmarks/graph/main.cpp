@@ -24,8 +24,11 @@ bench::rival rival_of(const char* name, builder* build, const shape& s, std::siz
 }
 
 bench::workload workload_of(const std::string& name, const shape& s, std::size_t threads) {
-    bench::workload w{name + (threads == 1 ? ", 1 thread" : ", 2 threads"), "node", 40 * s.nodes,
-                      3 * s.nodes, {}};
+    bench::workload w{name + (threads == 1 ? ", 1 thread" : ", 2 threads"),
+                      "node",
+                      40 * s.nodes,
+                      3 * s.nodes,
+                      {}};
     w.rivals.push_back(rival_of("coppice task_graph", &build_coppice, s, threads));
 #if defined(BENCH_WITH_TBB)
     w.rivals.push_back(rival_of("oneTBB flow graph", &build_tbb, s, threads));
@@ -36,8 +39,8 @@ bench::workload workload_of(const std::string& name, const shape& s, std::size_t
 void judge_waiting(const bench::options& o) {
     std::vector<double> times;
     for (int i = 0; i != o.repetitions; ++i) times.push_back(wait_side_by_side(1000));
-    bench::write(o, bench::of_samples("1,000 nodes that wait 20 ms", "coppice task_graph", "ms",
-                                      times));
+    bench::write(
+        o, bench::of_samples("1,000 nodes that wait 20 ms", "coppice task_graph", "ms", times));
     bench::judge(o, "1,000 nodes wait 20 ms on 2 workers, ms", bench::median(times), 25, "");
 }
 

@@ -51,7 +51,8 @@ const char* dot_shape(const graph_node& node) noexcept {
 }
 
 // Writes the nodes and edges of a graph, with the modules that were not written before.
-void dump_nodes(std::ostream& out, const graph_body& body, std::vector<const graph_body*>& written) {
+void dump_nodes(std::ostream& out, const graph_body& body,
+                std::vector<const graph_body*>& written) {
     const std::size_t number = written.size();
     written.push_back(&body);
     const auto id = [number](const graph_node& node) {
@@ -88,7 +89,8 @@ void append_event(std::string& out, const std::string& name, const char* kind, s
     if (out.back() == '}') out += ",\n";
     out += "{\"name\":" + json_string(name) + ",\"cat\":\"node\",\"pid\":1,\"ph\":\"";
     out += kind;
-    out += "\",\"ts\":" + std::to_string(ns / 1000) + '.' + std::to_string(ns % 1000 + 1000).substr(1);
+    out +=
+        "\",\"ts\":" + std::to_string(ns / 1000) + '.' + std::to_string(ns % 1000 + 1000).substr(1);
     out += rest + '}';
 }
 

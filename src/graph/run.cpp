@@ -212,9 +212,8 @@ permit_wait::step permit_wait::acquire(graph_run& run) noexcept {
         return step::held;
     }
     run_ = &run;
-    operation_.construct_with([this] {
-        return execution::connect(semaphore_.acquire(permits_), receiver(*this));
-    });
+    operation_.construct_with(
+        [this] { return execution::connect(semaphore_.acquire(permits_), receiver(*this)); });
     has_waited_ = true;
     race_.open();
     execution::start(operation_.get());
@@ -256,9 +255,8 @@ void graph_run::enter(const completion_env& env) noexcept {
         return begin();
     }
     waits_.emplace();
-    waits_->construct_with([this] {
-        return execution::connect(graph_->turn.lock(), turn_receiver(*this));
-    });
+    waits_->construct_with(
+        [this] { return execution::connect(graph_->turn.lock(), turn_receiver(*this)); });
     execution::start(waits_->get());  // this object may be gone
 }
 
@@ -280,8 +278,8 @@ void graph_run::begin() noexcept {
     try {
         graph_->prepare();
         if (!limits_.engage(*this, env_)) {
-            throw std::system_error(
-                std::make_error_code(std::errc::resource_unavailable_try_again), "task_graph::run");
+            throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                                    "task_graph::run");
         }
     } catch (...) {
         fail(std::current_exception());
@@ -314,7 +312,7 @@ graph_node* graph_run::end_round() noexcept {
 
 void graph_run::finish() noexcept {
     limits_.reset();
-    const outcome what = error_         ? outcome::error
+    const outcome what = error_          ? outcome::error
                          : is_stopping() ? outcome::stopped
                                          : outcome::value;
     graph_->set_busy(false);

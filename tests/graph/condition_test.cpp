@@ -11,8 +11,8 @@ TEST(graph_condition, runs_the_successor_that_it_names_in_the_order_of_precede) 
     for (int choice = -1; choice != 4; ++choice) {
         record ran;
         task_graph graph;
-        auto [start, choose, a, b, c] = graph.emplace(
-            [] {}, [choice] { return choice; }, ran.say("a"), ran.say("b"), ran.say("c"));
+        auto [start, choose, a, b, c] = graph.emplace([] {}, [choice] { return choice; },
+                                                      ran.say("a"), ran.say("b"), ran.say("c"));
         start.precede(choose);
         choose.precede(a).precede(b, c);
         c.priority(5);
@@ -27,9 +27,8 @@ TEST(graph_condition, a_loop_ends_when_the_condition_says_so) {
     int n = 0;
     record ran;
     task_graph graph;
-    auto [init, body, again, done] =
-        graph.emplace([&n] { n = 0; }, [&n] { ++n; }, [&n] { return n < 1000 ? 0 : 1; },
-                      ran.say("done"));
+    auto [init, body, again, done] = graph.emplace(
+        [&n] { n = 0; }, [&n] { ++n; }, [&n] { return n < 1000 ? 0 : 1; }, ran.say("done"));
     init.precede(body);
     body.precede(again);
     again.precede(body, done);
@@ -54,9 +53,9 @@ TEST(graph_condition, joins_count_anew_in_each_turn_of_a_loop) {
     int turns = 0;
     record ran;
     task_graph graph;
-    auto [init, fork, a, b, c, join, again, done] = graph.emplace(
-        [] {}, ran.say("f"), ran.say("a"), ran.say("b"), ran.say("c"), ran.say("j"),
-        [&turns] { return ++turns % 100 == 0 ? 1 : 0; }, ran.say("d"));
+    auto [init, fork, a, b, c, join, again, done] =
+        graph.emplace([] {}, ran.say("f"), ran.say("a"), ran.say("b"), ran.say("c"), ran.say("j"),
+                      [&turns] { return ++turns % 100 == 0 ? 1 : 0; }, ran.say("d"));
     init.precede(fork);
     fork.precede(a, b, c);
     join.succeed(a, b, c);
@@ -71,8 +70,8 @@ TEST(graph_condition, a_chosen_node_starts_whatever_else_precedes_it) {
     thread_pool pool(2);
     record ran;
     task_graph graph;
-    auto [start, choose, never, other, target] = graph.emplace(
-        [] {}, [] { return 0; }, [] { return 7; }, ran.say("o"), ran.say("t"));
+    auto [start, choose, never, other, target] =
+        graph.emplace([] {}, [] { return 0; }, [] { return 7; }, ran.say("o"), ran.say("t"));
     start.precede(choose, never);
     never.precede(other);
     choose.precede(target);
@@ -86,8 +85,8 @@ TEST(graph_condition, a_half_reached_join_does_not_disturb_the_next_run) {
     int run = 0;
     record ran;
     task_graph graph;
-    auto [start, choose, a, b, join] = graph.emplace(
-        [] {}, [&run] { return run++ == 0 ? 9 : 0; }, ran.say("a"), ran.say("b"), ran.say("j"));
+    auto [start, choose, a, b, join] = graph.emplace([] {}, [&run] { return run++ == 0 ? 9 : 0; },
+                                                     ran.say("a"), ran.say("b"), ran.say("j"));
     start.precede(choose, b);
     choose.precede(a);
     join.succeed(a, b);
@@ -123,10 +122,11 @@ TEST(graph_condition, an_exception_in_a_loop_ends_it) {
     thread_pool pool(2);
     int n = 0;
     task_graph graph;
-    auto [init, again] = graph.emplace([] {}, [&n]() -> int {
-        if (++n == 10) throw std::runtime_error("ten");
-        return 0;
-    });
+    auto [init, again] = graph.emplace([] {},
+                                       [&n]() -> int {
+                                           if (++n == 10) throw std::runtime_error("ten");
+                                           return 0;
+                                       });
     init.precede(again);
     again.precede(again);
     EXPECT_THROW((void)finishes(graph.run(pool)), std::runtime_error);
@@ -138,14 +138,15 @@ TEST(graph_condition, an_endless_loop_ends_by_a_stop) {
     inplace_stop_source source;
     int n = 0;
     task_graph graph;
-    auto [init, again] = graph.emplace([] {}, [&n, &source] {
-        if (++n == 1000) source.request_stop();
-        return 0;
-    });
+    auto [init, again] = graph.emplace([] {},
+                                       [&n, &source] {
+                                           if (++n == 1000) source.request_stop();
+                                           return 0;
+                                       });
     init.precede(again);
     again.precede(again);
-    EXPECT_FALSE(finishes(
-        ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
+    EXPECT_FALSE(
+        finishes(ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
     EXPECT_EQ(n, 1000);
 }
 

@@ -30,9 +30,9 @@ TEST(graph_cost, a_million_subgraphs_inside_a_loop_need_no_stack) {
     thread_pool pool(1);
     int n = 0;
     task_graph graph;
-    auto [init, inner, again] = graph.emplace(
-        [&n] { n = 0; }, [&n](subgraph& nodes) { nodes.emplace([&n] { ++n; }); },
-        [&n] { return n != 100'000 ? 0 : 1; });
+    auto [init, inner, again] =
+        graph.emplace([&n] { n = 0; }, [&n](subgraph& nodes) { nodes.emplace([&n] { ++n; }); },
+                      [&n] { return n != 100'000 ? 0 : 1; });
     init.precede(inner);
     inner.precede(again);
     again.precede(inner);

@@ -38,7 +38,8 @@ public:
     static constexpr int steps = 11;
     enum class end { value, error, stop };
 
-    every_kind(thread_pool& pool, int fatal, end how, bool has_condition) : pool_(pool), fatal_(fatal), how_(how) {
+    every_kind(thread_pool& pool, int fatal, end how, bool has_condition)
+        : pool_(pool), fatal_(fatal), how_(how) {
         module_.emplace(step(0));
         node first = graph_.emplace(step(1));
         node waits = graph_.emplace([this, held = alive_, s = step(2)]() -> task<void> {
@@ -135,8 +136,8 @@ TEST(graph_failure, a_run_that_is_stopped_before_it_starts_runs_nothing) {
     record ran;
     task_graph graph;
     graph.emplace(ran.say("x"));
-    EXPECT_FALSE(finishes(
-        ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
+    EXPECT_FALSE(
+        finishes(ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
     EXPECT_EQ(ran.text(), "");
 }
 

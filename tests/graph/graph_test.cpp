@@ -13,8 +13,7 @@ TEST(graph, a_node_runs_after_all_that_precede_it) {
     for (int i = 0; i != 50; ++i) {
         record ran;
         task_graph graph;
-        auto [a, b, c, d] =
-            graph.emplace(ran.say("a"), ran.say("b"), ran.say("c"), ran.say("d"));
+        auto [a, b, c, d] = graph.emplace(ran.say("a"), ran.say("b"), ran.say("c"), ran.say("d"));
         a.precede(b, c);
         d.succeed(b, c);
         ASSERT_TRUE(finishes(graph.run(pool)));

@@ -103,8 +103,8 @@ TEST(graph_permits, a_stop_ends_the_wait_for_one) {
     node waits = graph.emplace(ran.say("w")).acquire(one).acquire(none);
     waits.precede(graph.emplace(ran.say("x")));
     graph.emplace([&source] { source.request_stop(); });
-    EXPECT_FALSE(finishes(
-        ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
+    EXPECT_FALSE(
+        finishes(ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
     EXPECT_EQ(ran.text(), "");
     EXPECT_EQ(one.available(), 1u);
     none.release(1);

@@ -67,9 +67,8 @@ TEST(graph_subgraph, its_functions_are_destroyed_before_its_successors_start) {
     const auto counted = std::make_shared<int>(0);
     long seen = 0;
     task_graph graph;
-    node outer = graph.emplace([&counted](subgraph& inner) {
-        inner.emplace([held = counted] { ++*held; });
-    });
+    node outer = graph.emplace(
+        [&counted](subgraph& inner) { inner.emplace([held = counted] { ++*held; }); });
     outer.precede(graph.emplace([&] { seen = counted.use_count(); }));
     ASSERT_TRUE(finishes(graph.run(pool)));
     EXPECT_EQ(seen, 1);
@@ -82,13 +81,13 @@ TEST(graph_subgraph, may_have_conditions_tasks_and_loops) {
     record ran;
     task_graph graph;
     node outer = graph.emplace([&](subgraph& inner) {
-        auto [init, body, again, done] = inner.emplace(
-            [&n] { n = 0; },
-            [&]() -> task<void> {
-                ++n;
-                co_await ex::schedule(pool.get_scheduler());
-            },
-            [&n] { return n < 20 ? 0 : 1; }, ran.say("d"));
+        auto [init, body, again, done] =
+            inner.emplace([&n] { n = 0; },
+                          [&]() -> task<void> {
+                              ++n;
+                              co_await ex::schedule(pool.get_scheduler());
+                          },
+                          [&n] { return n < 20 ? 0 : 1; }, ran.say("d"));
         init.precede(body);
         body.precede(again);
         again.precede(body, done);
@@ -106,9 +105,11 @@ TEST(graph_subgraph, an_exception_of_its_function_or_of_a_node_ends_the_run) {
         record ran;
         task_graph graph;
         node outer = graph.emplace([&counted, where](subgraph& inner) {
-            auto [a, b] = inner.emplace([held = counted, where] {
-                if (where == 0) throw std::runtime_error("in a node");
-            }, [held = counted] {});
+            auto [a, b] = inner.emplace(
+                [held = counted, where] {
+                    if (where == 0) throw std::runtime_error("in a node");
+                },
+                [held = counted] {});
             a.precede(b);
             if (where == 1) throw std::runtime_error("in the function");
             if (where == 2) b.precede(a);  // a cycle
@@ -193,8 +194,8 @@ TEST(graph_module, its_exception_and_a_stop_pass_through) {
     outer.compose(waits);
     outer.compose(waits);
     outer.emplace([&source] { source.request_stop(); });
-    EXPECT_FALSE(finishes(
-        ex::write_env(outer.run(pool), ex::prop(get_stop_token, source.get_token()))));
+    EXPECT_FALSE(
+        finishes(ex::write_env(outer.run(pool), ex::prop(get_stop_token, source.get_token()))));
     EXPECT_EQ(ran.text(), "");
 }
 

@@ -124,8 +124,8 @@ TEST(graph_waiting, an_error_of_a_sender_is_thrown) {
     thread_pool pool(2);
     record ran;
     task_graph graph;
-    node fails = graph.emplace_sender(
-        ex::just_error(std::make_error_code(std::errc::connection_refused)));
+    node fails =
+        graph.emplace_sender(ex::just_error(std::make_error_code(std::errc::connection_refused)));
     fails.precede(graph.emplace(ran.say("x")));
     EXPECT_EQ(refusal(graph.run(pool)), std::errc::connection_refused);
     EXPECT_EQ(ran.text(), "");
@@ -176,8 +176,8 @@ TEST(graph_waiting, a_deadline_of_the_waiter_stops_the_run) {
     async_event never;
     task_graph graph;
     graph.emplace([&never]() -> task<void> { co_await never.wait(); });
-    EXPECT_THROW((void)finishes(ex::starts_on(
-                     pool.get_scheduler(), ex::timeout(graph.run(pool), milliseconds(1)))),
+    EXPECT_THROW((void)finishes(ex::starts_on(pool.get_scheduler(),
+                                              ex::timeout(graph.run(pool), milliseconds(1)))),
                  std::system_error);
     never.set();
     EXPECT_TRUE(finishes(graph.run(pool)));
@@ -191,8 +191,8 @@ TEST(graph_waiting, a_function_that_takes_a_token_sees_the_stop) {
         while (!token.stop_requested()) std::this_thread::yield();
     });
     graph.emplace([&source] { source.request_stop(); });
-    EXPECT_FALSE(finishes(
-        ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
+    EXPECT_FALSE(
+        finishes(ex::write_env(graph.run(pool), ex::prop(get_stop_token, source.get_token()))));
 }
 
 TEST(graph_waiting, a_thousand_nodes_wait_side_by_side) {

@@ -1,9 +1,9 @@
-// The model of a graph's counters: a node starts once, after all its predecessors; a body ends once,
-// after all its nodes; and the thread that waits for the end destroys it.
+// The model of a graph's counters: a node starts once, after all its predecessors; a body ends
+// once, after all its nodes; and the thread that waits for the end destroys it.
 #include "model.hpp"
 
-#include <coppice/graph/internal/join_counter.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/graph/internal/join_counter.hpp>
 
 namespace {
 

@@ -22,6 +22,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"pool", {"base", "trace", "stop", "signal", "contract", "exec"}},
         {"token", {"base", "stop", "exec", "task"}},
         {"sync", {"base", "stop", "exec", "task", "token"}},
+        {"graph", {"base", "trace", "stop", "exec", "pool", "token", "sync"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
     };

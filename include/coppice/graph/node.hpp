@@ -12,17 +12,17 @@
 namespace coppice {
 
 // A node of a graph, as a pointer: copies stand for the same node. Threads: one at a time for all
-// nodes of a graph, and not while the graph runs. Lifetime: until the graph is cleared or destroyed;
-// a node of a subgraph, until the subgraph has ended. Errors: every member that changes something
-// stops the process while the graph runs, or if the handle is empty.
+// nodes of a graph, and not while the graph runs. Lifetime: until the graph is cleared or
+// destroyed; a node of a subgraph, until the subgraph has ended. Errors: every member that changes
+// something stops the process while the graph runs, or if the handle is empty.
 class node {
 public:
     // Is no node.
     node() noexcept = default;
 
     // Lets each of `others` start after this node has ended. After a condition: they are its
-    // choices, numbered from 0 in the order of the calls. Errors: std::bad_alloc. Nodes of different
-    // graphs stop the process.
+    // choices, numbered from 0 in the order of the calls. Errors: std::bad_alloc. Nodes of
+    // different graphs stop the process.
     template <std::same_as<node>... Nodes>
     node& precede(Nodes... others) {
         (connect(*this, others), ...);
@@ -41,8 +41,8 @@ public:
     }
     // Returns the name; empty if it was not named.
     const std::string& name() const noexcept { return get().body->details(*node_).name; }
-    // Of the nodes that one node makes ready, a worker runs those of the highest priority first, and
-    // thieves take those of the lowest first. The default is 0.
+    // Of the nodes that one node makes ready, a worker runs those of the highest priority first,
+    // and thieves take those of the lowest first. The default is 0.
     node& priority(int value) {
         changed().priority = value;
         return *this;

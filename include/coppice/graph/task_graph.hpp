@@ -11,8 +11,8 @@
 //
 // Conditions. The edges of a condition are weak: they do not count among those for which a node
 // waits. A condition that returns i starts its i-th successor at once, whatever else precedes that
-// node; any other number ends the path. So graphs may loop. A node never runs beside itself: a start
-// that comes while it runs is kept until it has ended.
+// node; any other number ends the path. So graphs may loop. A node never runs beside itself: a
+// start that comes while it runs is kept until it has ended.
 //
 // Errors and stops. The first exception stops the run: what has not begun does not begin, and the
 // operations of nodes that wait are asked to stop. When all has ended, the run completes with that
@@ -66,15 +66,15 @@ public:
     auto emplace(F f, More... more) {
         return std::tuple{emplace(std::move(f)), emplace(std::move(more))...};
     }
-    // Makes a node that connects a copy of `sender` and starts it each time it runs. Its environment
-    // has the run's stop token and deadline, and the pool's scheduler. Values are dropped. It may
-    // complete on any thread: the node's successors run on the pool.
+    // Makes a node that connects a copy of `sender` and starts it each time it runs. Its
+    // environment has the run's stop token and deadline, and the pool's scheduler. Values are
+    // dropped. It may complete on any thread: the node's successors run on the pool.
     template <execution::sender S>
     node emplace_sender(S sender);
-    // Makes a node that runs `other`, a module. Modules keep the rules of run(): one graph runs once
-    // at a time, so a module that is used twice runs twice in turn, and a node that waits for a
-    // module holds no worker. If `other` cannot run, or contains this graph, neither can this graph.
-    // Lifetime: `other` outlives the runs of this graph.
+    // Makes a node that runs `other`, a module. Modules keep the rules of run(): one graph runs
+    // once at a time, so a module that is used twice runs twice in turn, and a node that waits for
+    // a module holds no worker. If `other` cannot run, or contains this graph, neither can this
+    // graph. Lifetime: `other` outlives the runs of this graph.
     node compose(task_graph& other);
 
     // Returns the number of nodes, without those of modules and subgraphs.
@@ -112,8 +112,8 @@ struct held_graph {
 
 }  // namespace internal
 
-// Threads: one at a time may build; any may run. One run is under way at a time; the others wait for
-// their turn, first come, first served. Lifetime: outlives its runs. The thread that a run has
+// Threads: one at a time may build; any may run. One run is under way at a time; the others wait
+// for their turn, first come, first served. Lifetime: outlives its runs. The thread that a run has
 // completed may destroy or change the graph at once, if no other run waits. Changing, clearing, or
 // destroying it while it runs stops the process.
 class task_graph : internal::held_graph, public graph_builder {
@@ -127,10 +127,10 @@ public:
     //
     // Errors: std::system_error with std::errc::invalid_argument, before anything runs, for a cycle
     // without a condition, for nodes of which none is without a predecessor, and for a module that
-    // cannot run; std::bad_alloc, also before anything runs; the first exception of a node or of the
-    // predicate. Tokens that know only codes are given the code of a std::system_error,
-    // not_enough_memory for std::bad_alloc, or state_not_recoverable; block and use_future throw the
-    // exception itself. A run of an empty graph completes at once.
+    // cannot run; std::bad_alloc, also before anything runs; the first exception of a node or of
+    // the predicate. Tokens that know only codes are given the code of a std::system_error,
+    // not_enough_memory for std::bad_alloc, or state_not_recoverable; block and use_future throw
+    // the exception itself. A run of an empty graph completes at once.
     //
     // Threads: the run completes on the worker that ended the last node; on the thread that starts
     // it, if nothing runs; on the thread that stops it while it waits for its turn. Blocks: never.
@@ -156,8 +156,8 @@ public:
     // Destroys all nodes, and keeps their memory.
     void clear() noexcept { this->root.clear(); }
     // Writes the graph in the language of Graphviz: conditions as diamonds with numbered, dashed
-    // edges, nodes that wait as ellipses, subgraphs and modules as folders. The nodes of modules are
-    // written beside them. Nodes without a name are numbered. Errors: those of the stream.
+    // edges, nodes that wait as ellipses, subgraphs and modules as folders. The nodes of modules
+    // are written beside them. Nodes without a name are numbered. Errors: those of the stream.
     void dump(std::ostream& out) const { this->root.dump(out); }
 
     // Keeps the times of the next `events` nodes that run, for write_profile(); 0: of none, as in

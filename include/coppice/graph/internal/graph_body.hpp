@@ -73,8 +73,9 @@ public:
 
 private:
     template <class Node>
-    static constexpr std::size_t node_alignment =
-        sizeof(Node) > 64 && alignof(Node) < 64 ? alignof(std::max_align_t) : 64;
+    static constexpr std::size_t node_alignment = sizeof(Node) > 64 && alignof(Node) < 64
+                                                      ? alignof(std::max_align_t)
+                                                      : 64;
 
     void add(graph_node& node, node_details& details) noexcept;
     void check_idle() const noexcept {
@@ -105,11 +106,11 @@ private:
     std::unique_ptr<end_group[]> end_groups_;
     std::uint32_t end_group_count_ = 0;
     std::uint32_t end_group_capacity_ = 0;
-    std::vector<graph_node*> order_;       // used by prepare()
+    std::vector<graph_node*> order_;  // used by prepare()
     std::vector<graph_node*> nodes_;
     std::vector<node_details*> details_;  // in the order of the nodes
-    alignas(64) end_counter ends_;  // changed by the workers; everything above is only read
-    atomic<bool> busy_{false};  // written by the run that has the turn
+    alignas(64) end_counter ends_;        // changed by the workers; everything above is only read
+    atomic<bool> busy_{false};            // written by the run that has the turn
     node_arena memory_;
     node_arena details_memory_;
 };

@@ -1,7 +1,7 @@
 // graph_node: a node of a task_graph as the workers see it, and what only its owner looks at.
 #pragma once
-// A node is a work_item, so a worker's queue links it without allocation. The first cache line holds
-// all that a worker needs to pass it by; the callable lies behind it (node_kinds.hpp).
+// A node is a work_item, so a worker's queue links it without allocation. The first cache line
+// holds all that a worker needs to pass it by; the callable lies behind it (node_kinds.hpp).
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/graph/internal/join_counter.hpp>
@@ -50,8 +50,8 @@ struct node_details {
     graph_edge* first = nullptr;
     graph_edge** last = &first;
     std::uint32_t edges = 0;
-    std::uint32_t weak = 0;     // edges that come from conditions; set by prepare()
-    std::uint32_t rank = 0;     // among the successors of one node; used by prepare()
+    std::uint32_t weak = 0;  // edges that come from conditions; set by prepare()
+    std::uint32_t rank = 0;  // among the successors of one node; used by prepare()
     int priority = 0;
     std::string name;
     const graph_body* module = nullptr;

@@ -3,7 +3,8 @@
 //   enter     takes the graph's turn, perhaps after other runs
 //   begin     prepares the graph and submits the first item
 //   workers   run nodes, and the nodes that these make ready (src/graph/run.cpp)
-//   end       the worker that ended the last node: starts the next round, or gives the turn back and
+//   end       the worker that ended the last node: starts the next round, or gives the turn back
+//   and
 //             completes; after that nothing of the graph is touched
 //
 // The first error stops what has not begun, and requests a stop of what waits. So does a stop or

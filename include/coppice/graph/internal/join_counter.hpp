@@ -1,9 +1,11 @@
 // join_counter, end_counter, start_counter: when a node may start, and when a body has ended.
 #pragma once
-// The three words by which the workers of a run meet. A worker that has ended a node arrives at each
-// successor; the last to arrive starts it. A body, a graph or a subgraph, ends in one of two ways:
+// The three words by which the workers of a run meet. A worker that has ended a node arrives at
+// each successor; the last to arrive starts it. A body, a graph or a subgraph, ends in one of two
+// ways:
 //
-//   no conditions    every node is reached, also after an error or a stop. So the body ends when its
+//   no conditions    every node is reached, also after an error or a stop. So the body ends when
+//   its
 //                    last node without successors has ended: the end_counter counts those.
 //   conditions       which nodes are reached is not known. The end_counter counts paths: a start
 //                    that is queued or runs is a path. A node that starts k successors adds k - 1.
@@ -26,8 +28,8 @@ public:
         // relaxed: the submission of the first nodes publishes it
         left_.store(predecessors, relaxed);
     }
-    // Called by a worker that has ended a predecessor, in a body without conditions. Returns true if
-    // it was the last one: the caller starts the node.
+    // Called by a worker that has ended a predecessor, in a body without conditions. Returns true
+    // if it was the last one: the caller starts the node.
     [[nodiscard]] bool arrive(std::uint32_t predecessors) noexcept {
         if (predecessors == 1) return true;
         // If one is left, it is the caller, which needs no locked instruction.

@@ -43,8 +43,8 @@ private:
     static constexpr std::size_t block_max = 1 << 16;  // bytes
 
     std::vector<block> blocks_;
-    std::size_t current_ = 0;     // the block in use
-    std::size_t used_ = 0;        // bytes of it
+    std::size_t current_ = 0;  // the block in use
+    std::size_t used_ = 0;     // bytes of it
     std::size_t next_size_ = 1 << 10;
 };
 

@@ -147,9 +147,7 @@ struct subgraph_node final : graph_node {
         }
         return self.body.size() == 0 ? node_step::ended : node_step::inside;
     }
-    static void leave(graph_node& node) noexcept {
-        static_cast<subgraph_node&>(node).body.clear();
-    }
+    static void leave(graph_node& node) noexcept { static_cast<subgraph_node&>(node).body.clear(); }
     static graph_body& inside(graph_node& node) noexcept {
         return static_cast<subgraph_node&>(node).body;
     }
