@@ -133,13 +133,13 @@ graph_node* graph_body::after(graph_node& node, graph_run& run, bool& over) noex
 // Without conditions: every node is reached, so a node that has not started keeps the body alive.
 // After the last arrival the node may be gone.
 graph_node* graph_body::after_all(graph_node& node, graph_run& run, bool& over) noexcept {
-    graph_node* const* next = successors_.data() + node.first;
-    graph_node* const* const end = next + node.successor_count;
-    if (next == end) {
+    if (node.successor_count == 0) {
         end_group& group = end_groups_[node.first];
         over = group.left.arrive(group.size) && ends_.end_one();
         return nullptr;
     }
+    graph_node* const* next = successors_.data() + node.first;
+    graph_node* const* const end = next + node.successor_count;
     graph_node* kept = nullptr;
     do {
         graph_node& candidate = **next;
