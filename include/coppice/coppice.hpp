@@ -6,6 +6,7 @@
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/generator.hpp>
+#include <coppice/graph.hpp>
 #include <coppice/io.hpp>
 #include <coppice/parallel.hpp>
 #include <coppice/pool.hpp>

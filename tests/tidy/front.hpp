@@ -86,6 +86,13 @@ inline constexpr seam seams[] = {
     {"contract", "exec/internal/start_race.hpp", "an end that may overtake start"},
     {"contract", "exec/internal/stop_registration.hpp", "no cost for unstoppable receivers"},
     {"contract", "signal/internal/directory.hpp", "the board is a directory of signal trees"},
+    {"graph", "exec/internal/as_exception.hpp", "errors of any type as exceptions"},
+    {"graph", "exec/internal/start_race.hpp", "a node whose operation may complete in its start"},
+    {"graph", "pool/internal/work_item.hpp", "a node is an item of the pool"},
+    {"graph", "sync/internal/wait_limits.hpp", "the stop and the deadline of a run"},
+    {"graph", "token/internal/code_of.hpp", "one code for each kind of exception"},
+    {"graph", "token/internal/completion_env.hpp", "what the waiter of a run tells it"},
+    {"graph", "token/internal/stop_link.hpp", "an inplace_stop_token from a token of any type"},
     {"io", "exec/internal/as_exception.hpp", "error codes as exceptions, as tasks have them"},
     {"io", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"io", "exec/internal/runs_here.hpp", "a waiter on the loop's thread is resumed in place"},
@@ -176,9 +183,9 @@ struct shown_name {
 };
 inline constexpr std::array<shown_name, 0> shown_names{};
 // The rooms whose backs keep the law.
-inline constexpr std::string_view closed_rooms[] = {"base", "contract", "exec",  "http",
-                                                    "io",   "parallel", "pool",  "signal",
-                                                    "stop", "task",     "token", "trace"};
+inline constexpr std::string_view closed_rooms[] = {"base", "contract", "exec", "graph",  "http",
+                                                    "io",   "parallel", "pool", "signal", "stop",
+                                                    "task", "token",    "trace"};
 
 inline void shown_backs(const tree& files, findings& out) {
     std::set<const shown_name*> used;

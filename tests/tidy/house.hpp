@@ -23,6 +23,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"parallel", {"base", "stop", "exec", "pool"}},
         {"token", {"base", "stop", "exec", "task"}},
         {"sync", {"base", "stop", "exec", "task", "token"}},
+        {"graph", {"base", "trace", "stop", "exec", "pool", "token", "sync"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
     };
