@@ -43,7 +43,7 @@ std::string key(const std::string& contest_name, std::size_t threads, const std:
 
 // In a table, a contender stops after this many repetitions if they took long enough in all.
 constexpr std::size_t table_repetitions_min = 3;
-constexpr double patience_ms = 400;
+constexpr double patience_ms = 1000;
 
 template <class Run>
 double time_ms(const Run& run, std::size_t threads, std::size_t size) {
@@ -59,7 +59,9 @@ void measure(const contest& c, const bench::options& o) {
     for (const contender& each : c.contenders) bench::keep(each.run(c.threads, c.tiny_size));
     std::vector<double> spent(c.contenders.size());
     for (int i = 0; i != o.repetitions; ++i) {
-        for (std::size_t r = 0; r != c.contenders.size(); ++r) {
+        for (std::size_t turn = 0; turn != c.contenders.size(); ++turn) {
+            // Forwards and backwards: a machine that slows down slows none of them more often.
+            const std::size_t r = i % 2 == 0 ? turn : c.contenders.size() - 1 - turn;
             if (spent[r] > patience_ms && times[r].size() >= table_repetitions_min) continue;
             times[r].push_back(time_ms(c.contenders[r].run, c.threads, c.size));
             spent[r] += times[r].back();

@@ -62,17 +62,9 @@ struct matrices {
             b[i] = static_cast<float>(i % 5);
         }
     }
-    // Not inlined, so that all rivals run the same code: where a copy of the inner loop happens to
-    // lie makes a tenth of its time.
-    [[gnu::noinline]] void row(std::size_t i) {
-        float* const out = &product[i * size];
-        for (std::size_t j = 0; j != size; ++j) out[j] = 0;
-        for (std::size_t k = 0; k != size; ++k) {
-            const float factor = a[i * size + k];
-            const float* const line = &b[k * size];
-            for (std::size_t j = 0; j != size; ++j) out[j] += factor * line[j];
-        }
-    }
+    // Compiled once, by the compiler of the build (matrices.cpp), and linked into the programs of
+    // all rivals: what is compared is how loops are run, not how compilers vectorize.
+    void row(std::size_t i);
     std::uint64_t sum() const {
         double all = 0;
         for (const float each : product) all += static_cast<double>(each);

@@ -63,6 +63,20 @@ std::vector<bench::workload> own_workloads() {
           {"coppice channel, select of two", select_of_two},
           {"coppice unbounded_channel, receive", unbounded_receive}},
          true},
+        {"broadcast, one thread, 2 receivers",
+         "item",
+         400'000,
+         1000,
+         {{"coppice broadcast_channel", broadcast_to_two},
+          {"coppice, a channel for each", channels_to_two}},
+         true},
+        {"broadcast, one thread, 4 receivers",
+         "item",
+         400'000,
+         1000,
+         {{"coppice broadcast_channel", broadcast_to_four},
+          {"coppice, a channel for each", channels_to_four}},
+         true},
     };
 }
 std::vector<bench::workload> workloads() {

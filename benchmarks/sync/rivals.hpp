@@ -50,6 +50,13 @@ std::uint64_t one_receive(std::size_t size);
 std::uint64_t select_of_two(std::size_t size);
 std::uint64_t unbounded_receive(std::size_t size);
 
+// Each item goes to 2 or 4 receivers that wait on the sender's loop: by a broadcast, or through a
+// channel for each of them.
+std::uint64_t broadcast_to_two(std::size_t size);
+std::uint64_t broadcast_to_four(std::size_t size);
+std::uint64_t channels_to_two(std::size_t size);
+std::uint64_t channels_to_four(std::size_t size);
+
 // Four senders and four receivers on two threads.
 std::uint64_t four_coppice(std::size_t size);
 std::uint64_t four_condition(std::size_t size);

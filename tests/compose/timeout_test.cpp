@@ -222,19 +222,21 @@ task<bool> starts_a_timeout_on(Pool& pool, io::context& loop) {
     co_return false;
 }
 
-// Without a task, the sender's environment names only the pool's scheduler, which has no timers.
-TEST(task_timeout, of_a_sender_that_it_starts_on_a_pool_has_the_tasks_timers) {
+// Without a task, the sender's environment names only the scheduler of the pool's group, which has
+// no timers.
+TEST(task_timeout, of_a_sender_that_it_starts_on_a_group_has_the_tasks_timers) {
     test::clock_loop clock;
     contract_pool pool(1);
-    EXPECT_EQ(this_thread::sync_wait(ex::starts_on(clock.loop().get_scheduler(),
-                                                   starts_a_timeout_on(pool, clock.loop()))),
+    EXPECT_EQ(this_thread::sync_wait(ex::starts_on(
+                  clock.loop().get_scheduler(), starts_a_timeout_on(pool.group(), clock.loop()))),
               std::tuple(true));
     EXPECT_EQ(this_thread::sync_wait(
-                  ex::write_env(starts_a_timeout_on(pool, clock.loop()),
+                  ex::write_env(starts_a_timeout_on(pool.group(), clock.loop()),
                                 ex::prop(ex::get_timed_scheduler, clock.loop().get_scheduler()))),
               std::tuple(true));
-    EXPECT_EQ(io::run([&pool](io::context& loop) { return starts_a_timeout_on(pool, loop); }),
-              true);
+    EXPECT_EQ(
+        io::run([&pool](io::context& loop) { return starts_a_timeout_on(pool.group(), loop); }),
+        true);
 }
 
 // The timer starts after the sender has started.
@@ -295,15 +297,16 @@ TEST(task_timeout, without_a_timer_stops_the_process) {
             auto forgets = [](io::context& loop) -> task<int> {
                 co_return co_await ex::timeout(two_waits(loop, 1ms), 1s);
             };
-            this_thread::sync_wait(ex::starts_on(pool.get_scheduler(), forgets(timers.loop())));
+            this_thread::sync_wait(
+                ex::starts_on(pool.group().get_scheduler(), forgets(timers.loop())));
         },
         "a timer was asked of a scheduler that has none: name one");
     EXPECT_DEATH(
         {
             test::clock_loop timers;
             contract_pool pool(1);
-            this_thread::sync_wait(
-                ex::starts_on(pool.get_scheduler(), starts_a_timeout_on(pool, timers.loop())));
+            this_thread::sync_wait(ex::starts_on(pool.group().get_scheduler(),
+                                                 starts_a_timeout_on(pool.group(), timers.loop())));
         },
         "a timer was asked of a scheduler that has none: name one");
 }

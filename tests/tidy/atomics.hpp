@@ -340,6 +340,7 @@ struct unmodelled {
     std::string_view reason;
 };
 inline constexpr unmodelled edges_without_model[] = {
+    {"pool.default", "one pointer, written under a mutex: the shape of seam.message"},
     {"pool.call", "one waiter and one waker around a futex: the shape of seam.futex"},
     {"context.guard",
      "a count whose last decrement is seen by an acquire: the shape of seam.message"},

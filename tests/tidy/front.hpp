@@ -86,10 +86,28 @@ inline constexpr seam seams[] = {
     {"contract", "exec/internal/start_race.hpp", "an end that may overtake start"},
     {"contract", "exec/internal/stop_registration.hpp", "no cost for unstoppable receivers"},
     {"contract", "signal/internal/directory.hpp", "the board is a directory of signal trees"},
+    {"graph", "exec/internal/as_exception.hpp", "errors of any type as exceptions"},
+    {"graph", "exec/internal/start_race.hpp", "a node whose operation may complete in its start"},
+    {"graph", "pool/internal/work_item.hpp", "a node is an item of the pool"},
+    {"graph", "sync/internal/wait_limits.hpp", "the stop and the deadline of a run"},
+    {"graph", "token/internal/code_of.hpp", "one code for each kind of exception"},
+    {"graph", "token/internal/completion_env.hpp", "what the waiter of a run tells it"},
+    {"graph", "token/internal/stop_link.hpp", "an inplace_stop_token from a token of any type"},
     {"io", "exec/internal/as_exception.hpp", "error codes as exceptions, as tasks have them"},
     {"io", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"io", "exec/internal/runs_here.hpp", "a waiter on the loop's thread is resumed in place"},
     {"io", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"parallel", "exec/internal/adaptor.hpp", "its sender adapts that of schedule"},
+    {"parallel", "exec/internal/as_exception.hpp", "errors of any type as exceptions"},
+    {"parallel", "exec/internal/child_attrs.hpp", "its sender completes where schedule does"},
+    {"parallel", "exec/internal/fork_team.hpp", "knows the workers of a scheduler"},
+    {"parallel", "exec/internal/inplace_token_of.hpp", "the token that is in force for forks"},
+    {"parallel", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
+    {"parallel", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"parallel", "exec/internal/transformation.hpp", "signatures from those of schedule"},
+    {"parallel", "pool/internal/blocking_call.hpp", "a caller that waits for a worker"},
+    {"parallel", "pool/internal/default_worker.hpp", "what runs off the pool moves to it"},
+    {"parallel", "pool/internal/work_item.hpp", "schedules an item on the nearest pool"},
     {"pool", "contract/internal/scheduler.hpp", "contract_pool is a scheduler of contracts"},
     {"benchmarks", "pool/internal/pool_timers.hpp", "compares the locks of its wheels"},
     {"pool", "exec/internal/try_scheduled_sender.hpp", "as scheduled_sender.hpp"},
@@ -165,8 +183,9 @@ struct shown_name {
 };
 inline constexpr std::array<shown_name, 0> shown_names{};
 // The rooms whose backs keep the law.
-inline constexpr std::string_view closed_rooms[] = {
-    "base", "contract", "exec", "http", "io", "pool", "signal", "stop", "task", "token", "trace"};
+inline constexpr std::string_view closed_rooms[] = {"base", "contract", "exec", "graph",  "http",
+                                                    "io",   "parallel", "pool", "signal", "stop",
+                                                    "task", "token",    "trace"};
 
 inline void shown_backs(const tree& files, findings& out) {
     std::set<const shown_name*> used;

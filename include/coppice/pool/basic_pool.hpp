@@ -179,6 +179,7 @@ class basic_pool<Queues>::scheduler {
 public:
     using scheduler_concept = execution::scheduler_tag;
     using item_type = work_item;
+    using timer_type = pool_timer;
 
     explicit scheduler(basic_pool& pool, std::size_t node = any_node) noexcept
         : pool_(&pool), node_(node) {}

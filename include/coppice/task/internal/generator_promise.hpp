@@ -139,18 +139,16 @@ protected:
         generator_nest nest_;
         generator_promise_base* promise_;  // of the nested generator
     };
-    // Awaited by co_yield of an l-value where elements are r-values: keeps a copy.
-    class copied {
+    // Awaited by co_yield of an l-value where elements are r-values: keeps a copy. It is made in
+    // the frame, so that the element's place is known before the body suspends.
+    class copied : immovable, public std::suspend_always {
     public:
         using value_type = std::remove_cvref_t<Yielded>;
-        copied(generator_promise_base& promise, const value_type& element)
-            : promise_(&promise), element_(element) {}
-        static bool await_ready() noexcept { return false; }
-        void await_suspend(std::coroutine_handle<>) noexcept { promise_->give(element_); }
-        static void await_resume() noexcept {}
+        copied(generator_promise_base& promise, const value_type& element) : element_(element) {
+            promise.give(element_);
+        }
 
     private:
-        generator_promise_base* promise_;
         value_type element_;
     };
 
