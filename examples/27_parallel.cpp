@@ -1,4 +1,4 @@
-// Parallel algorithms: on the default pool, on a pool of one's own, and as a sender in a task.
+// Parallel algorithms: on the default pool, on your own pool, and as a sender in a task.
 // [top]
 #include <coppice/execution.hpp>
 #include <coppice/parallel.hpp>

@@ -108,7 +108,7 @@ private:
     T pivot_{};
 };
 
-// True: all rivals give the same.
+// Returns true if all rivals give the same result.
 template <class T>
 bool try_all(const char* type) {
     bool agree = true;

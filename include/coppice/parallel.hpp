@@ -1,4 +1,4 @@
-// Umbrella of room parallel/: algorithms side by side on a pool's workers.
+// Umbrella of room parallel/: parallel algorithms and pipelines on the workers of a pool.
 #pragma once
 
 #include <coppice/parallel/filter.hpp>
@@ -7,6 +7,7 @@
 #include <coppice/parallel/merge.hpp>
 #include <coppice/parallel/on.hpp>
 #include <coppice/parallel/partition.hpp>
+#include <coppice/parallel/pipeline.hpp>
 #include <coppice/parallel/reduce.hpp>
 #include <coppice/parallel/scan.hpp>
 #include <coppice/parallel/sort.hpp>

@@ -20,6 +20,10 @@ void stop_deadline::deliver(process_timer_node& node) noexcept {
         stop_cause{ETIMEDOUT, "the time of request_stop_after has passed"});
 }
 
+bool deadline_pending(const stop_deadline& deadline) noexcept {
+    return deadline.pending();
+}
+
 void disarm(stop_deadline& deadline) noexcept {
     deadline.disarm();
 }

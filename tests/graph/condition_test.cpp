@@ -48,7 +48,7 @@ TEST(graph_condition, a_condition_may_be_its_own_successor) {
     EXPECT_EQ(n, 100'000);
 }
 
-TEST(graph_condition, joins_count_anew_in_each_turn_of_a_loop) {
+TEST(graph_condition, joins_count_again_in_each_turn_of_a_loop) {
     thread_pool pool(2);
     int turns = 0;
     record ran;

@@ -1,6 +1,9 @@
 // A graph of functions: its order, its edges, its runs, and the graphs that cannot run.
 #include "graphs.hpp"
 
+#include <coppice/graph/node.hpp>
+#include <coppice/graph/task_graph.hpp>
+
 #include <gtest/gtest.h>
 
 #include <future>

@@ -11,7 +11,6 @@
 
 #include <coppice/stop/cause.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/internal/deadline.hpp>
 #include <coppice/stop/internal/links.hpp>
 #include <coppice/stop/internal/state.hpp>
 #include <coppice/stop/subscription.hpp>

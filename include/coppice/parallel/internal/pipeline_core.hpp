@@ -197,7 +197,8 @@ private:
         slots_[fresh_].core = this;
         return slots_[fresh_++];
     }
-    // Returns false at the end of the source, which nobody is asked for then.
+    // Returns false if there is no further item. After a failure or a stop, it does not call the
+    // source.
     bool read(slot& s) noexcept {
         if (failed_.load(relaxed) != no_item) return false;  // relaxed: saves work
         if (left_out_.load(relaxed) || token_.stop_requested()) {

@@ -1,7 +1,7 @@
-// The gates of a pipeline: who may run a serial stage, and where the other items wait.
+// The gates of a pipeline: which item may run a serial stage, and where the other items wait.
 #pragma once
 // An item that finds a gate closed waits in it, and its thread turns to something else. The thread
-// that leaves the gate takes on the item that may enter next. No thread waits for another one.
+// that leaves the gate takes on the item that may enter next. No thread waits for another.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/namespaces.hpp>

@@ -122,8 +122,8 @@ struct alignas(64) basic_pool<Queues>::worker {
         wakes.add();
         note("wake");
     }
-    // The same, after an item was pushed to this worker's queue. sleep_or_end() and rouse() have
-    // the heavy fences.
+    // As wake_one(), after an item was pushed to this worker's queue. sleep_or_end() and rouse()
+    // have the heavy fences.
     void wake_one_lightly() noexcept {
         if (!owner.lots.wake_one_lightly(home)) return;
         wakes.add();
