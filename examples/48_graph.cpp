@@ -1,4 +1,5 @@
 // A task_graph: a diamond, a loop, a node that waits, nodes made while it runs, and a module.
+// [top]
 #include <coppice/execution.hpp>
 #include <coppice/graph.hpp>
 #include <coppice/sync.hpp>
@@ -15,6 +16,7 @@
 using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
+// [/top]
 
 namespace {
 

@@ -172,8 +172,9 @@ struct shown_name {
 };
 inline constexpr std::array<shown_name, 0> shown_names{};
 // The rooms whose backs keep the law.
-inline constexpr std::string_view closed_rooms[] = {
-    "base", "contract", "exec", "graph", "http", "io", "pool", "signal", "stop", "task", "token", "trace"};
+inline constexpr std::string_view closed_rooms[] = {"base", "contract", "exec",  "graph",
+                                                    "http", "io",       "pool",  "signal",
+                                                    "stop", "task",     "token", "trace"};
 
 inline void shown_backs(const tree& files, findings& out) {
     std::set<const shown_name*> used;

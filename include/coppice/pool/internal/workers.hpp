@@ -122,8 +122,8 @@ struct alignas(64) basic_pool<Queues>::worker {
         wakes.add();
         note("wake");
     }
-    // The same, after an item was pushed to this worker's queue. sleep_or_end() and rouse() have
-    // the heavy fences.
+    // Wakes likewise, after an item was pushed to this worker's queue. sleep_or_end() and rouse()
+    // have the heavy fences.
     void wake_one_lightly() noexcept {
         if (!owner.lots.wake_one_lightly(home)) return;
         wakes.add();
@@ -454,6 +454,7 @@ template <class Queues>
 void basic_pool<Queues>::worker::loop() noexcept {
     current_pool_worker() = this;
     fork_deque::current() = &forks;
+    if (log.enabled()) trace::this_thread_log() = &log;
     parking& lot = owner.lots[home];
     for (;;) {
         while (run_own()) {
