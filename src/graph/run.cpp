@@ -213,12 +213,12 @@ graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over)
 }
 
 permit_wait::step permit_wait::acquire(graph_run& run) noexcept {
-    if (held_) return step::held;
     if (has_waited_) {
         has_waited_ = false;
         operation_.destroy();
-        return step::refused;
+        if (!held_) return step::refused;
     }
+    if (held_) return step::held;
     if (std::optional<async_semaphore::permit> now = semaphore_.try_acquire(permits_)) {
         held_ = std::move(*now);
         return step::held;
