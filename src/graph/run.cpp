@@ -3,7 +3,9 @@
 #include <coppice/graph/internal/graph_profile.hpp>
 #include <coppice/graph/internal/graph_run.hpp>
 #include <coppice/graph/internal/permit_wait.hpp>
+#include <coppice/trace/event_log.hpp>
 
+#include <string>
 #include <system_error>
 
 namespace coppice::internal {
@@ -29,8 +31,14 @@ void note_end(graph_node& node, graph_run& run, bool has_waited) noexcept {
     return permit_wait::step::held;
 }
 
+const char* traced_name(const graph_node& node, trace::event_log& log) noexcept {
+    const std::string& name = details_of(node).name;
+    return name.empty() ? "node" : log.keep(name);
+}
+
 // Begins a node that has permits, or resumes one that has waited.
-[[gnu::noinline]] node_step begin_slowly(graph_node& node, graph_run& run) noexcept {
+[[gnu::noinline]] node_step begin_slowly(graph_node& node, graph_run& run,
+                                         trace::event_log* log) noexcept {
     const node_stage stage = node.stage;
     node.stage = node_stage::fresh;
     if (stage == node_stage::waited) {
@@ -49,15 +57,18 @@ void note_end(graph_node& node, graph_run& run, bool has_waited) noexcept {
     }
     if (run.is_stopping()) return node_step::ended;
     if (run.profile() != nullptr) details_of(node).began = graph_profile::now();
+    const bool traced = log != nullptr && log->begin(graph_profile::now(), traced_name(node, *log));
     const node_step step = node.call(node, run);
+    if (traced) log->end(traced, graph_profile::now());
     if (step == node_step::ended) note_end(node, run, false);
     return step;
 }
 
-node_step begin_node(graph_node& node, graph_run& run) noexcept {
-    const bool is_plain = node.stage == node_stage::fresh && !node.is_slow && !run.profile();
+node_step begin_node(graph_node& node, graph_run& run, trace::event_log* log) noexcept {
+    const bool is_plain =
+        node.stage == node_stage::fresh && !node.is_slow && !run.profile() && log == nullptr;
     if (!is_plain) [[unlikely]]
-        return begin_slowly(node, run);
+        return begin_slowly(node, run, log);
     if (run.is_stopping()) [[unlikely]]
         return node_step::ended;
     return node.call(node, run);
@@ -88,6 +99,7 @@ graph_node* end_node(graph_node* node, graph_run& run) noexcept {
 void run_graph_node(work_item* item) noexcept {
     graph_node* node = static_cast<graph_node*>(item);
     graph_run& run = node->body->run();
+    trace::event_log* const log = trace::this_thread_log();
     std::int64_t began = 0;
     for (unsigned nodes = 0;; ++nodes) {
         if (nodes == nodes_per_look) [[unlikely]] {
@@ -96,7 +108,7 @@ void run_graph_node(work_item* item) noexcept {
             if (now - began > item_time_max) return run.submit(*node);
             nodes = 0;
         }
-        switch (begin_node(*node, run)) {
+        switch (begin_node(*node, run, log)) {
             case node_step::waits:
                 return;
             case node_step::inside:
@@ -201,12 +213,12 @@ graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over)
 }
 
 permit_wait::step permit_wait::acquire(graph_run& run) noexcept {
-    if (held_) return step::held;
     if (has_waited_) {
         has_waited_ = false;
         operation_.destroy();
-        return step::refused;
+        if (!held_) return step::refused;
     }
+    if (held_) return step::held;
     if (std::optional<async_semaphore::permit> now = semaphore_.try_acquire(permits_)) {
         held_ = std::move(*now);
         return step::held;

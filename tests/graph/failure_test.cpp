@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
@@ -28,8 +27,8 @@ class every_kind {
     };
     stepper step(int i) { return {this, i, alive_}; }
     void take(int i) {
-        ++ran_[i];
-        if (i != fatal_) return;
+        ran_[i].add(1);
+        if (i != fatal_.get()) return;
         if (how_ == end::error) throw std::runtime_error(std::to_string(i));
         source_->request_stop();
     }
@@ -75,7 +74,7 @@ public:
     }
 
     end run() {
-        for (std::atomic<int>& each : ran_) each = 0;
+        for (shared_number& each : ran_) each.set(0);
         source_.emplace();
         try {
             return finishes(ex::write_env(graph_.run(pool_),
@@ -83,19 +82,19 @@ public:
                        ? end::value
                        : end::stop;
         } catch (const std::runtime_error& error) {
-            EXPECT_EQ(std::to_string(fatal_), error.what());
+            EXPECT_EQ(std::to_string(fatal_.get()), error.what());
             return end::error;
         }
     }
-    void heal() { fatal_ = -1; }
-    int ran(int step) const { return ran_[step]; }
+    void heal() { fatal_.set(-1); }
+    int ran(int step) const { return ran_[step].get(); }
 
 private:
     thread_pool& pool_;
-    std::atomic<int> fatal_;
+    shared_number fatal_;
     const end how_;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);
-    std::atomic<int> ran_[steps]{};
+    shared_number ran_[steps];
     std::optional<inplace_stop_source> source_;
     async_semaphore permits_{2};
     task_graph module_;
@@ -156,20 +155,20 @@ TEST(graph_failure, a_stop_between_two_runs_of_run_n_ends_it) {
 
 TEST(graph_failure, the_first_exception_is_thrown_when_all_that_had_begun_has_ended) {
     thread_pool pool(2);
-    std::atomic<bool> has_ended{false};
-    std::atomic<bool> has_begun{false};
+    shared_number has_ended;
+    shared_number has_begun;
     task_graph graph;
     graph.emplace([&](inplace_stop_token token) {
-        has_begun = true;
+        has_begun.set(1);
         while (!token.stop_requested()) std::this_thread::yield();
-        has_ended = true;
+        has_ended.set(1);
     });
     graph.emplace([&] {
-        while (!has_begun) std::this_thread::yield();
+        while (has_begun.get() == 0) std::this_thread::yield();
         throw std::runtime_error("first");
     });
     EXPECT_THROW((void)finishes(graph.run(pool)), std::runtime_error);
-    EXPECT_TRUE(has_ended);
+    EXPECT_EQ(has_ended.get(), 1);
 }
 
 TEST(graph_turns, runs_of_one_graph_take_turns_in_their_order) {

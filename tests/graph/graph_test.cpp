@@ -1,6 +1,15 @@
 // A graph of functions: its order, its edges, its runs, and the graphs that cannot run.
 #include "graphs.hpp"
 
+#include <coppice/graph/internal/graph_body.hpp>
+#include <coppice/graph/internal/graph_node.hpp>
+#include <coppice/graph/internal/graph_profile.hpp>
+#include <coppice/graph/internal/graph_run.hpp>
+#include <coppice/graph/internal/graph_sender.hpp>
+#include <coppice/graph/internal/join_counter.hpp>
+#include <coppice/graph/internal/node_arena.hpp>
+#include <coppice/graph/internal/node_kinds.hpp>
+#include <coppice/graph/internal/permit_wait.hpp>
 #include <coppice/graph/node.hpp>
 #include <coppice/graph/task_graph.hpp>
 

@@ -1,6 +1,7 @@
 // What the tests of room graph share: a pool, and the order in which nodes ran.
 #pragma once
 
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/graph.hpp>
 #include <coppice/pool.hpp>
@@ -57,6 +58,19 @@ public:
 private:
     mutable std::mutex mutex_;
     std::vector<std::string> names_;
+};
+
+// A number that any thread changes. Relaxed: the end of a run publishes everything else.
+class shared_number {
+public:
+    explicit shared_number(int number = 0) noexcept : number_(number) {}
+    // Returns the sum.
+    int add(int n) noexcept { return number_.fetch_add(n, internal::relaxed) + n; }
+    void set(int n) noexcept { number_.store(n, internal::relaxed); }
+    int get() const noexcept { return number_.load(internal::relaxed); }
+
+private:
+    internal::atomic<int> number_;
 };
 
 // Runs a sender to its end. Returns false if it was stopped.

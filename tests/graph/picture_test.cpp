@@ -73,5 +73,26 @@ TEST(graph_picture, a_profile_has_each_node_once_for_each_run) {
     EXPECT_EQ(occurrences(profile_of(graph), "load"), 0u);
 }
 
+TEST(graph_picture, a_trace_of_the_pool_has_the_names_of_nodes_that_are_gone) {
+    thread_pool pool({.threads = 2, .trace_events = 1000});
+    {
+        task_graph graph;
+        node a = graph.emplace([] {}).name("load, and more than a small string keeps");
+        a.precede(
+            graph.emplace([] {}),
+            graph.emplace([&pool]() -> task<void> { co_await ex::schedule(pool.get_scheduler()); })
+                .name("wait"));
+        EXPECT_TRUE(finishes(graph.run_n(pool, 2)));
+    }
+    const std::string path = testing::TempDir() + "graph_trace.json";
+    pool.write_trace(path);
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    EXPECT_EQ(occurrences(text.str(), "load, and more than a small string keeps"), 2u);
+    EXPECT_EQ(occurrences(text.str(), "\"wait\""), 2u);
+    EXPECT_EQ(occurrences(text.str(), "\"node\""), 2u);
+}
+
 }  // namespace
 }  // namespace coppice::graph_test

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <random>
 
@@ -47,13 +46,13 @@ public:
         for (const unsigned i : order_) expected[i] = combined(i, expected);
         for (int run = 0; run != 2; ++run) {
             std::fill(value_.begin(), value_.end(), 0u);
-            runs_ = 0;
+            runs_.set(0);
             if (fatal_ >= 0) {
                 EXPECT_THROW((void)finishes(graph_.run(pool_)), int);
                 continue;
             }
             ASSERT_TRUE(finishes(graph_.run(pool_)));
-            EXPECT_EQ(runs_, size_);
+            EXPECT_EQ(runs_.get(), static_cast<int>(size_));
             EXPECT_EQ(value_, expected);
         }
     }
@@ -68,7 +67,7 @@ private:
     void run(unsigned i) {
         if (static_cast<int>(i) == fatal_) throw static_cast<int>(i);
         value_[i] = combined(i, value_);
-        ++runs_;
+        runs_.add(1);
     }
     node make(unsigned i, unsigned kind) {
         if (kind == 0) {
@@ -93,7 +92,7 @@ private:
     std::vector<std::vector<unsigned>> before_;
     std::vector<unsigned> order_;
     int fatal_ = -1;
-    std::atomic<unsigned> runs_{0};
+    shared_number runs_;
     task_graph graph_;
 };
 

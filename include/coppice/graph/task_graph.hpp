@@ -181,24 +181,25 @@ private:
 
 template <class F>
 node graph_builder::emplace(F f) {
-    using namespace internal;
     if constexpr (std::is_invocable_v<F&>) {
         using result = std::invoke_result_t<F&>;
         if constexpr (execution::sender<result>) {
-            node made = make<operation_node<call_to_make<F>>>(call_to_make<F>{std::move(f)});
-            made.node_->body->details(*made.node_).leave = &operation_node<call_to_make<F>>::leave;
+            node made = make<internal::operation_node<internal::call_to_make<F>>>(
+                internal::call_to_make<F>{std::move(f)});
+            made.node_->body->details(*made.node_).leave =
+                &internal::operation_node<internal::call_to_make<F>>::leave;
             return made;
         } else {
             static_assert(std::is_void_v<result> || std::is_same_v<result, int>,
                           "a node is void(), int(), task<void>(), or void(subgraph&)");
-            return make<function_node<F>>(std::move(f));
+            return make<internal::function_node<F>>(std::move(f));
         }
     } else if constexpr (std::is_invocable_v<F&, inplace_stop_token>) {
-        return make<function_node<F>>(std::move(f));
+        return make<internal::function_node<F>>(std::move(f));
     } else {
         static_assert(std::is_invocable_r_v<void, F&, subgraph&>,
                       "a node is void(), int(), task<void>(), or void(subgraph&)");
-        using node_type = subgraph_node<subgraph, F>;
+        using node_type = internal::subgraph_node<subgraph, F>;
         node made = make<node_type>(std::move(f));
         made.node_->body->details(*made.node_).leave = &node_type::leave;
         made.node_->body->details(*made.node_).inside = &node_type::inside;

@@ -95,7 +95,7 @@ public:
     graph_profile* profile() const noexcept { return profile_; }
 
 protected:
-    ~graph_run();
+    virtual ~graph_run();
     // Begins, or waits for the turn. It may have completed, and be gone, when this returns.
     void enter(const completion_env& env) noexcept;
     std::exception_ptr take_error() noexcept { return static_cast<std::exception_ptr&&>(error_); }

@@ -35,7 +35,7 @@ public:
         // If one is left, it is the caller, which needs no locked instruction.
         // edge graph.join (acquire): what the other predecessors did
         if (left_.load(acquire) != 1) {
-            // edge graph.join (release): the predecessor has ended; (acquire): so have the others
+            // edge graph.join (release), edge graph.join (acquire): the predecessors have ended
             if (left_.fetch_sub(1, acq_rel) != 1) return false;
         }
         if (!planted("graph.forget_reset")) set(predecessors);
@@ -46,7 +46,7 @@ public:
     [[nodiscard]] bool arrive_again(std::uint32_t predecessors) noexcept {
         if (predecessors == 1) return true;
         std::uint32_t left = left_.load(relaxed);
-        // edge graph.join (release): the predecessor has ended; (acquire): so have the others
+        // edge graph.join (release), edge graph.join (acquire): the predecessors have ended
         while (!left_.compare_exchange_weak(left, left == 1 ? predecessors : left - 1, acq_rel,
                                             relaxed)) {
         }
@@ -73,7 +73,7 @@ public:
     // Called by a worker that has ended one of them. Returns true if it was the last: the caller
     // ends the body. Otherwise the body may be gone.
     [[nodiscard]] bool end_one() noexcept {
-        // edge graph.end (release): the path has ended; (acquire): so have all others
+        // edge graph.end (release), edge graph.end (acquire): the paths have ended
         return left_.fetch_sub(1, acq_rel) == 1;
     }
 
@@ -94,7 +94,7 @@ public:
     // again.
     [[nodiscard]] bool start() noexcept {
         if (planted("graph.run_beside_itself")) return true;
-        // edge graph.again (release): what the caller did; (acquire): the node's last run
+        // edge graph.again (release), edge graph.again (acquire): this start, the last run
         return starts_.fetch_add(1, acq_rel) == 0;
     }
     // Called by the worker that has run the node. Returns true if it must run again.
@@ -103,7 +103,7 @@ public:
             starts_.store(0, relaxed);
             return false;
         }
-        // edge graph.again (release): this run; (acquire): what the starter did
+        // edge graph.again (release), edge graph.again (acquire): this run, the next start
         return starts_.fetch_sub(1, acq_rel) != 1;
     }
 

@@ -166,7 +166,7 @@ public:
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
         return wake_one_fenced(near);
     }
-    // As wake_one(), for a worker that has added work to its own queue. Cost: no fence. Instead
+    // Wakes likewise, for a worker that has added work to its own queue. Cost: no fence. Instead
     // every worker executes a heavy fence before it looks for the last time: after
     // announce_sleep(), and after end_search() if any worker sleeps.
     bool wake_one_lightly(std::size_t near) noexcept {

@@ -122,7 +122,7 @@ struct alignas(64) basic_pool<Queues>::worker {
         wakes.add();
         note("wake");
     }
-    // As wake_one(), after an item was pushed to this worker's queue. sleep_or_end() and rouse()
+    // Wakes likewise, after an item was pushed to this worker's queue. sleep_or_end() and rouse()
     // have the heavy fences.
     void wake_one_lightly() noexcept {
         if (!owner.lots.wake_one_lightly(home)) return;
@@ -461,6 +461,7 @@ template <class Queues>
 void basic_pool<Queues>::worker::loop() noexcept {
     current_pool_worker() = this;
     fork_deque::current() = &forks;
+    if (log.enabled()) trace::this_thread_log() = &log;
     parking& lot = owner.lots[home];
     for (;;) {
         while (run_own()) {
