@@ -13,12 +13,12 @@ namespace bench_sync {
 // Slots of every bounded queue.
 inline constexpr std::size_t slots = 1024;
 
-// A lock and an unlock that nobody contends; the floor is a pair of compare-and-swaps.
+// A lock and an unlock that no thread contends; the floor is a pair of compare-and-swaps.
 std::uint64_t uncontended_pair(std::size_t size);
 std::uint64_t uncontended_coppice(std::size_t size);
 std::uint64_t uncontended_std(std::size_t size);
 
-// A lock goes to and fro between two tasks of one loop; and two tasks take turns on a loop.
+// A lock goes back and forth between two tasks of one loop; and two tasks take turns on a loop.
 std::uint64_t hand_over_coppice(std::size_t size);
 std::uint64_t hand_over_resume(std::size_t size);
 
