@@ -242,7 +242,9 @@ TEST(looking, ends_with_an_item_or_a_stop_and_loses_nothing) {
         if (round % 2 == 0) {
             const auto got = s.receive(bind_env(env, block[error]));
             EXPECT_EQ(got.has_value(), !error);
-            if (got) EXPECT_EQ(*got, received++);
+            if (got) {
+                EXPECT_EQ(*got, received++);
+            }
         } else {
             channel<int> other(0);
             auto choose = [](spsc_channel<int>& from, channel<int>& no) -> task<int> {
@@ -250,10 +252,14 @@ TEST(looking, ends_with_an_item_or_a_stop_and_loses_nothing) {
                 co_return *std::get<1>(got);
             };
             const auto got = sync_wait(ex::write_env(choose(s, other), env));
-            if (got) EXPECT_EQ(std::get<0>(*got), received++);
+            if (got) {
+                EXPECT_EQ(std::get<0>(*got), received++);
+            }
         }
         stopper.join();
-        if (const auto left = s.try_receive()) EXPECT_EQ(*left, received++);
+        if (const auto left = s.try_receive()) {
+            EXPECT_EQ(*left, received++);
+        }
         EXPECT_EQ(sent, received);
     }
 }
