@@ -92,12 +92,12 @@ public:
         timer.phase.write(timer_phase::ended);
         return true;
     }
-    // Adds the timers that are due to `out`, 256 at most, earliest first. Releases the lock now and
-    // then, so that another thread waits for some microseconds at most.
+    // Adds the timers that are due to `out`, about `batch` at most, earliest first. Releases the
+    // lock now and then, so that another thread waits for some microseconds at most.
     void take_due(tick_type now, wheel_user user, item_chain& out) noexcept {
-        for (unsigned holds = 0; holds != holds_max; ++holds) {
-            if (holds != 0) spin_hint();  // lets a thread in that waits
-            if (!take_some_due(now, user, out)) return;
+        std::size_t taken = 0;
+        while (take_some_due(now, user, out, taken) && taken < batch) {
+            spin_hint();  // lets a thread in that waits
         }
     }
     // Adds all timers to `out`, as stopped.
@@ -111,13 +111,16 @@ public:
     }
 
 private:
-    static constexpr unsigned holds_max = 4;          // holds of the lock in take_due()
+    static constexpr std::size_t batch = 256;
     static constexpr std::size_t steps_at_once = 64;  // timers that a hold takes or moves
 
-    // Returns true if more are due.
-    bool take_some_due(tick_type now, wheel_user user, item_chain& out) noexcept {
+    // Adds to `taken` how many it took. Returns true if something is left to do.
+    bool take_some_due(tick_type now, wheel_user user, item_chain& out,
+                       std::size_t& taken) noexcept {
         const hold held(lock_, user);
+        const std::size_t before = wheel_.size();
         const bool more = wheel_.advance_some(now, steps_at_once);
+        taken += before - wheel_.size();
         // relaxed: it only rises; a lower value is read as a hint
         next_.store(next_tick(), relaxed);
         take(out);
