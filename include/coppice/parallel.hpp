@@ -5,6 +5,7 @@
 #include <coppice/parallel/find.hpp>
 #include <coppice/parallel/for_each.hpp>
 #include <coppice/parallel/on.hpp>
+#include <coppice/parallel/pipeline.hpp>
 #include <coppice/parallel/reduce.hpp>
 #include <coppice/parallel/scan.hpp>
 #include <coppice/parallel/transform.hpp>

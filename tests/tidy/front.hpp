@@ -97,6 +97,7 @@ inline constexpr seam seams[] = {
     {"parallel", "exec/internal/inplace_token_of.hpp", "the token that is in force for forks"},
     {"parallel", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"parallel", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"parallel", "exec/internal/start_race.hpp", "a stage may end before its start returns"},
     {"parallel", "exec/internal/transformation.hpp", "signatures from those of schedule"},
     {"parallel", "pool/internal/blocking_call.hpp", "a caller that waits for a worker"},
     {"parallel", "pool/internal/default_worker.hpp", "what runs off the pool moves to it"},

@@ -197,7 +197,7 @@ private:
         slots_[fresh_].core = this;
         return slots_[fresh_++];
     }
-    // Returns false at the end of the source, which nobody is asked for then.
+    // Returns false at the end of the source.
     bool read(slot& s) noexcept {
         if (failed_.load(relaxed) != no_item) return false;  // relaxed: saves work
         if (left_out_.load(relaxed) || token_.stop_requested()) {
@@ -218,9 +218,9 @@ private:
         return true;
     }
 
-    fork_slot* push(forked_call call, fork& with) noexcept {
+    fork_slot* push(forked_call function, fork& with) noexcept {
         fork_deque* const deque = fork_deque::current();
-        return deque == nullptr ? nullptr : deque->push(call, &with);
+        return deque == nullptr ? nullptr : deque->push(function, &with);
     }
     // Returns true if the caller must make the call; false if a thief does.
     bool pop(fork_slot& forked, const fork& with) noexcept {
@@ -283,16 +283,16 @@ private:
     }
     template <std::size_t I>
     slot* open(slot& s) noexcept {
-        [[maybe_unused]] auto& gate = std::get<I>(gates_);
+        [[maybe_unused]] auto& mine = std::get<I>(gates_);
         if constexpr (stage_type<I>::kind == stage_kind::serial_in_order) {
-            return static_cast<slot*>(gate.leave(s.number));
+            return static_cast<slot*>(mine.leave(s.number));
         } else if constexpr (stage_type<I>::kind == stage_kind::serial) {
-            if (gate.first == nullptr) {
-                gate_waiter* const pile = gate.pile.take_or_leave();
+            if (mine.first == nullptr) {
+                gate_waiter* const pile = mine.pile.take_or_leave();
                 if (pile == nullptr) return nullptr;  // another visit may hold the gate now
-                gate.first = reversed(pile);
+                mine.first = reversed(pile);
             }
-            return static_cast<slot*>(std::exchange(gate.first, gate.first->next.read()));
+            return static_cast<slot*>(std::exchange(mine.first, mine.first->next.read()));
         } else {
             return nullptr;
         }
