@@ -5,6 +5,7 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/sync/event.hpp>
@@ -223,6 +224,20 @@ TEST(pipeline, items_that_wait_hold_no_worker) {
                                    stage(serial_in_order, [&](int n) -> task<int> { co_return n; }),
                                    stage(serial, [&](int n) { sum += n; })));
     EXPECT_EQ(sum, 3 * size * (3 * size - 1) / 2);
+}
+
+TEST(pipeline, continues_on_its_pool_after_a_sender_that_ends_elsewhere) {
+    thread_pool pool(1), other(1);
+    bool here = true;
+    EXPECT_TRUE(parallel::pipeline(on(pool), 4, numbers{100},
+                                   stage(concurrent,
+                                         [&](int n) {
+                                             here = here && pool.is_current();
+                                             return ex::schedule(other.get_scheduler()) |
+                                                    ex::then([n] { return n; });
+                                         }),
+                                   stage(serial, [&](int) { here = here && pool.is_current(); })));
+    EXPECT_TRUE(here);
 }
 
 TEST(pipeline, runs_without_a_place_in_a_worker_and_on_other_schedulers) {

@@ -16,6 +16,7 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/internal/no_fork_context.hpp>
+#include <coppice/exec/affine.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/parallel/internal/pipeline_types.hpp>
@@ -90,7 +91,9 @@ private:
     template <std::size_t I>
         requires(waits<I>)
     struct operation_of<I> {
-        using type = execution::connect_result_t<result<I>, stage_receiver<pipeline_core, I>>;
+        using type =
+            execution::connect_result_t<decltype(execution::affine(std::declval<result<I>>())),
+                                        stage_receiver<pipeline_core, I>>;
     };
     template <class Indices>
     struct slot_of;
@@ -370,8 +373,8 @@ private:
         s.race.open();
         visits_.add();  // of the thread that continues behind the stage
         try {
-            ::new (s.operation.bytes) operation(
-                execution::connect(invoke_stage<I>(s), receiver(s, env_type{&sch_, token_})));
+            ::new (s.operation.bytes) operation(execution::connect(
+                execution::affine(invoke_stage<I>(s)), receiver(s, env_type{&sch_, token_})));
         } catch (...) {
             fail(s, std::current_exception());
             end_stage<I>(s);
