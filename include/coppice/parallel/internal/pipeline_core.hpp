@@ -136,8 +136,7 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), then takes items from the source as long as it can. The visit has been
-    // counted.
+    // Calls begin(visit), then takes items from the source as long as it can. Counted already.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
@@ -269,8 +268,7 @@ private:
     void go_on(slot* s, visit& v) noexcept {
         while (s != nullptr && call<I>(*s)) s = leave<I>(*s, v);
     }
-    // Takes the item on behind stage I. Returns the next one that has entered, if this visit has
-    // it.
+    // Takes the item on behind stage I. Returns the next one that has entered, if it is left.
     template <std::size_t I>
     slot* leave(slot& s, visit& v) noexcept {
         slot* const next = open<I>(s);
