@@ -3,6 +3,8 @@
 
 #include <coppice/parallel/internal/pipeline_gates.hpp>
 
+#include <utility>
+
 namespace {
 
 using namespace coppice;
@@ -111,8 +113,9 @@ struct source_and_slot : model::test<source_and_slot, 2> {
         }
         return true;
     }
-    void thread(unsigned) {
+    void thread(unsigned index) {
         item* mine = nullptr;
+        bool may_wait = index == 1;  // its first item waits elsewhere, and keeps its slot
         while (take(mine)) {
             if (mine == nullptr) {
                 model::require(free.read() != nullptr, "the source was had without a slot");
@@ -126,6 +129,7 @@ struct source_and_slot : model::test<source_and_slot, 2> {
             given.write(given.read() + 1);
             gate.leave(free.read() != nullptr);
             mine->value.write(mine->value.read() + 1);
+            if (std::exchange(may_wait, false)) mine = nullptr;
         }
         model::require(alive.read() == 1, "a visit found that the pipeline had ended");
         if (visits.end()) {

@@ -5,6 +5,7 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/stop_when.hpp>
 #include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/sync/event.hpp>
@@ -42,7 +43,7 @@ struct numbers {
 };
 
 // An item that counts how many of its kind are alive.
-std::atomic<int> alive{0};
+coppice::internal::atomic<int> alive{0};
 struct counted {
     explicit counted(int n) noexcept : number(n) { ++alive; }
     counted(counted&& other) noexcept : number(other.number) { ++alive; }
@@ -68,7 +69,7 @@ TEST(pipeline, a_serial_stage_in_order_sees_the_order_of_the_source) {
 TEST(pipeline, a_serial_stage_gets_each_item_once_and_one_at_a_time) {
     thread_pool pool(4);
     std::vector<int> got;
-    std::atomic<int> inside{0};
+    coppice::internal::atomic<int> inside{0};
     EXPECT_TRUE(parallel::pipeline(
         on(pool), 16, numbers{2000}, stage(concurrent, [](int n) { return n; }),
         stage(serial,
@@ -87,7 +88,7 @@ TEST(pipeline, a_serial_stage_gets_each_item_once_and_one_at_a_time) {
 TEST(pipeline, has_no_more_items_in_flight_than_it_was_allowed) {
     thread_pool pool(4);
     for (const int most : {1, 2, 5}) {
-        std::atomic<int> in_flight{0};
+        coppice::internal::atomic<int> in_flight{0};
         const auto source = [&, next = 0]() mutable -> std::optional<int> {
             if (next == 1000) return std::nullopt;
             EXPECT_LE(++in_flight, most);
@@ -176,7 +177,7 @@ TEST(pipeline, a_stop_ends_the_source_and_loses_no_item) {
     thread_pool pool(2);
     inplace_stop_source stop;
     int given = 0;
-    std::atomic<int> ended{0};
+    coppice::internal::atomic<int> ended{0};
     const auto [whole] = fork_join(stop.get_token(), [&] {
         return parallel::pipeline(
             on(pool), 4, [&]() -> std::optional<int> { return given++; },
@@ -211,7 +212,7 @@ TEST(pipeline, items_that_wait_hold_no_worker) {
     thread_pool pool(1);
     constexpr int size = 64;
     async_event all_wait;
-    std::atomic<int> waiting{0};
+    coppice::internal::atomic<int> waiting{0};
     int sum = 0;
     EXPECT_TRUE(parallel::pipeline(on(pool), size, numbers{3 * size},
                                    stage(concurrent,
@@ -223,6 +224,20 @@ TEST(pipeline, items_that_wait_hold_no_worker) {
                                    stage(serial_in_order, [&](int n) -> task<int> { co_return n; }),
                                    stage(serial, [&](int n) { sum += n; })));
     EXPECT_EQ(sum, 3 * size * (3 * size - 1) / 2);
+}
+
+TEST(pipeline, continues_on_its_pool_after_a_sender_that_ends_elsewhere) {
+    thread_pool pool(1), other(1);
+    bool here = true;
+    EXPECT_TRUE(parallel::pipeline(on(pool), 4, numbers{100},
+                                   stage(concurrent,
+                                         [&](int n) {
+                                             here = here && pool.is_current();
+                                             return ex::schedule(other.get_scheduler()) |
+                                                    ex::then([n] { return n; });
+                                         }),
+                                   stage(serial, [&](int) { here = here && pool.is_current(); })));
+    EXPECT_TRUE(here);
 }
 
 TEST(pipeline, runs_without_a_place_in_a_worker_and_on_other_schedulers) {
@@ -243,7 +258,7 @@ TEST(pipeline, runs_without_a_place_in_a_worker_and_on_other_schedulers) {
 
 TEST(pipeline, as_a_sender_completes_in_each_of_the_three_ways) {
     thread_pool pool(2);
-    std::atomic<int> ended{0};
+    coppice::internal::atomic<int> ended{0};
     const auto count = stage(concurrent, [&](int) { ++ended; });
     EXPECT_TRUE(
         this_thread::sync_wait(parallel::async::pipeline(on(pool), 4, numbers{100}, count)));

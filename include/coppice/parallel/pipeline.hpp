@@ -23,8 +23,8 @@ inline constexpr internal::stage_tag<internal::stage_kind::concurrent> concurren
 
 // Returns a stage that calls f with each item as an r-value. What f returns is the item of the next
 // stage; the last stage may return void, and what it returns is dropped. If f returns a task, or
-// another sender with at most one value, the stage waits for it, and that value is the item. What
-// such an f was given stays alive until its task has ended.
+// another sender with at most one value, the stage waits for it, and that value is the item; the
+// item continues on the pool. What such an f was given stays alive until its task has ended.
 template <internal::stage_kind Kind, class F>
 internal::pipeline_stage<Kind, std::decay_t<F>> stage(internal::stage_tag<Kind>, F&& f) {
     return {static_cast<F&&>(f)};

@@ -16,6 +16,7 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/internal/no_fork_context.hpp>
+#include <coppice/exec/affine.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/parallel/internal/pipeline_types.hpp>
@@ -90,7 +91,9 @@ private:
     template <std::size_t I>
         requires(waits<I>)
     struct operation_of<I> {
-        using type = execution::connect_result_t<result<I>, stage_receiver<pipeline_core, I>>;
+        using type =
+            execution::connect_result_t<decltype(execution::affine(std::declval<result<I>>())),
+                                        stage_receiver<pipeline_core, I>>;
     };
     template <class Indices>
     struct slot_of;
@@ -133,8 +136,7 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), then takes items from the source as long as it can. The visit has been
-    // counted.
+    // Calls begin(visit), then takes items from the source as long as it can. Counted already.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
@@ -219,9 +221,9 @@ private:
         return true;
     }
 
-    fork_slot* push(forked_call call, fork& with) noexcept {
+    fork_slot* push(forked_call function, fork& with) noexcept {
         fork_deque* const deque = fork_deque::current();
-        return deque == nullptr ? nullptr : deque->push(call, &with);
+        return deque == nullptr ? nullptr : deque->push(function, &with);
     }
     // Returns true if the caller must make the call; false if a thief does.
     bool pop(fork_slot& forked, const fork& with) noexcept {
@@ -267,8 +269,7 @@ private:
     void go_on(slot* s, visit& v) noexcept {
         while (s != nullptr && call<I>(*s)) s = leave<I>(*s, v);
     }
-    // Takes the item on behind stage I. Returns the next one that has entered, if this visit has
-    // it.
+    // Takes the item on behind stage I. Returns the next one that has entered, if it is left.
     template <std::size_t I>
     slot* leave(slot& s, visit& v) noexcept {
         slot* const next = open<I>(s);
@@ -284,16 +285,16 @@ private:
     }
     template <std::size_t I>
     slot* open(slot& s) noexcept {
-        [[maybe_unused]] auto& gate = std::get<I>(gates_);
+        [[maybe_unused]] auto& mine = std::get<I>(gates_);
         if constexpr (stage_type<I>::kind == stage_kind::serial_in_order) {
-            return static_cast<slot*>(gate.leave(s.number));
+            return static_cast<slot*>(mine.leave(s.number));
         } else if constexpr (stage_type<I>::kind == stage_kind::serial) {
-            if (gate.first == nullptr) {
-                gate_waiter* const pile = gate.pile.take_or_leave();
+            if (mine.first == nullptr) {
+                gate_waiter* const pile = mine.pile.take_or_leave();
                 if (pile == nullptr) return nullptr;  // another visit may hold the gate now
-                gate.first = reversed(pile);
+                mine.first = reversed(pile);
             }
-            return static_cast<slot*>(std::exchange(gate.first, gate.first->next.read()));
+            return static_cast<slot*>(std::exchange(mine.first, mine.first->next.read()));
         } else {
             return nullptr;
         }
@@ -371,8 +372,8 @@ private:
         s.race.open();
         visits_.add();  // of the thread that continues behind the stage
         try {
-            ::new (s.operation.bytes) operation(
-                execution::connect(invoke_stage<I>(s), receiver(s, env_type{&sch_, token_})));
+            ::new (s.operation.bytes) operation(execution::connect(
+                execution::affine(invoke_stage<I>(s)), receiver(s, env_type{&sch_, token_})));
         } catch (...) {
             fail(s, std::current_exception());
             end_stage<I>(s);

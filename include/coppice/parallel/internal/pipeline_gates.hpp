@@ -1,4 +1,4 @@
-// The gates of a pipeline: which item may run a serial stage, and where the other items wait.
+// The gates of a pipeline: where items wait for a serial stage, and threads share the source.
 #pragma once
 // An item that finds a gate closed waits in it, and its thread turns to something else. The thread
 // that leaves the gate takes on the item that may enter next. No thread waits for another.
@@ -102,8 +102,7 @@ public:
             if ((seen & ended) != 0) return outcome::none;
             if ((seen & held) != 0) return outcome::busy;
             if (seen == 0 && !has_slot) return outcome::none;
-            // edge source.leave (acquire): what the last holder did
-            // edge source.put (acquire): what was done to the slots of the pile
+            // edge source.leave (acquire), edge source.put (acquire): the source; the slots
         } while (!word_.compare_exchange_weak(seen, held, acquire, relaxed));
         pile = reinterpret_cast<gate_waiter*>(seen & ~bits);
         return outcome::taken;
@@ -151,8 +150,7 @@ public:
         // edge order.open (acquire): what the items before did
         std::uintptr_t seen = word.load(acquire);
         if (seen != open) {
-            // edge order.wait (release): what was done to the item
-            // edge order.open (acquire): as above
+            // edge order.wait (release), edge order.open (acquire): the item; as above
             if (word.compare_exchange_strong(seen, reinterpret_cast<std::uintptr_t>(&waiter),
                                              acq_rel, acquire)) {
                 return false;
@@ -164,8 +162,7 @@ public:
     // Called by the item that has entered. Returns the next item if it waits; it has entered then.
     [[nodiscard]] gate_waiter* leave(std::uint64_t number) noexcept {
         atomic<std::uintptr_t>& word = cells_[(number + 1) & mask_].word;
-        // edge order.open (release): what the items up to this one did
-        // edge order.wait (acquire): what was done to the item that waits
+        // edge order.open (release), edge order.wait (acquire): what the items up to this one did
         const std::uintptr_t seen = word.exchange(open, acq_rel);
         if (seen == 0) return nullptr;
         word.store(0, relaxed);  // relaxed: as above
@@ -190,8 +187,7 @@ public:
     void drop() noexcept { count_.fetch_sub(1, relaxed); }
     // Returns true if this was the last visit. Otherwise the caller must not touch the pipeline.
     [[nodiscard]] bool end() noexcept {
-        // edge pipeline.end (release): what this visit did
-        // edge pipeline.end (acquire): what all visits did
+        // edge pipeline.end (release), edge pipeline.end (acquire): what all visits did
         return count_.fetch_sub(1, acq_rel) == 1;
     }
 
