@@ -83,6 +83,7 @@ inline constexpr seam seams[] = {
     {"benchmarks", "http/internal/head_machines.hpp", "measures each instruction set"},
     {"contract", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"contract", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},
+    {"contract", "exec/internal/try_scheduled_sender.hpp", "as scheduled_sender.hpp"},
     {"contract", "exec/internal/start_race.hpp", "an end that may overtake start"},
     {"contract", "exec/internal/stop_registration.hpp", "no cost for unstoppable receivers"},
     {"contract", "signal/internal/directory.hpp", "the board is a directory of signal trees"},
