@@ -38,6 +38,7 @@ public:
 
     end_type run(Difference from, Difference to) {
         end_type end;
+        time_point time = loop_state::now();
         while (from < to) {
             // Relaxed, here and below: only saves work; joins order the results.
             if (from >= end_.load(relaxed)) return end;
@@ -52,7 +53,7 @@ public:
                                                 [this, middle, to] { return run(middle, to); });
                 return lower.at != end_type::nowhere ? std::move(lower) : std::move(upper);
             }
-            const std::uint64_t count = state_.run(left, [this, &end, from](std::uint64_t n) {
+            const std::uint64_t count = state_.run(left, time, [this, &end, from](std::uint64_t n) {
                 search(end, from, from + static_cast<Difference>(n));
             });
             if (end.at != end_type::nowhere) return end;

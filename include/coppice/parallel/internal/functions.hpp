@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/exec/internal/invoke.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 
 #include <algorithm>
 #include <concepts>

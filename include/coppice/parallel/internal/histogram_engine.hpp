@@ -28,13 +28,15 @@ public:
 
     template <class Counts>
     void run(difference from, difference to, Counts counts) {
+        time_point time = loop_state::now();
         while (from < to) {
             if (state_.is_over()) return state_.leave_out();
             const auto left = static_cast<std::uint64_t>(to - from);
             if (state_.wants_cut(left)) return cut(from, to, counts);
-            from += static_cast<difference>(state_.run(left, [this, from, counts](std::uint64_t n) {
-                add(first_ + from, first_ + (from + static_cast<difference>(n)), counts);
-            }));
+            from += static_cast<difference>(
+                state_.run(left, time, [this, from, counts](std::uint64_t n) {
+                    add(first_ + from, first_ + (from + static_cast<difference>(n)), counts);
+                }));
         }
     }
     template <class Counts>

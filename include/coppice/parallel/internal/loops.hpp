@@ -8,6 +8,7 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/internal/invoke.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/parallel.hpp>
 
@@ -80,6 +81,7 @@ public:
 
     std::optional<Sum> run(difference from, difference to) {
         std::optional<Sum> sum;
+        time_point time = loop_state::now();
         while (from < to) {
             if (state_.is_over()) {
                 state_.leave_out();
@@ -92,9 +94,10 @@ public:
                                                 [this, middle, to] { return run(middle, to); });
                 return both(both(std::move(sum), std::move(lower)), std::move(upper));
             }
-            from += static_cast<difference>(state_.run(left, [this, &sum, from](std::uint64_t n) {
-                add_(sum, first_ + from, first_ + (from + static_cast<difference>(n)));
-            }));
+            from +=
+                static_cast<difference>(state_.run(left, time, [this, &sum, from](std::uint64_t n) {
+                    add_(sum, first_ + from, first_ + (from + static_cast<difference>(n)));
+                }));
         }
         return sum;
     }
