@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <future>
 
 namespace coppice::graph_test {
@@ -241,6 +243,35 @@ TEST(graph, nodes_are_handles_with_names) {
     EXPECT_TRUE(a != b);
     const node same = a;
     EXPECT_TRUE(a == same);
+}
+
+template <std::size_t Alignment>
+struct alignas(Alignment) aligned_bytes {
+    std::byte bytes[Alignment];
+};
+
+// Returns how many functions run at an address that their type does not allow.
+template <std::size_t Alignment>
+int misplaced() {
+    thread_pool pool(1);
+    int count = 0;
+    task_graph graph;
+    for (int i = 0; i != 20; ++i) {
+        graph.emplace([&count, held = aligned_bytes<Alignment>()] {
+            const void* volatile place = &held;  // the compiler believes in the alignment
+            if (reinterpret_cast<std::uintptr_t>(place) % Alignment != 0) ++count;
+        });
+        graph.emplace([] {});
+    }
+    EXPECT_TRUE(finishes(graph.run(pool)));
+    return count;
+}
+
+TEST(graph, a_function_of_any_alignment_lies_where_it_may) {
+    EXPECT_EQ(misplaced<16>(), 0);
+    EXPECT_EQ(misplaced<32>(), 0);
+    EXPECT_EQ(misplaced<64>(), 0);
+    EXPECT_EQ(misplaced<128>(), 0);
 }
 
 TEST(graph_misuse, edges_between_graphs_and_changes_during_a_run_stop_the_process) {

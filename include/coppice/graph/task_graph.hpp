@@ -195,10 +195,16 @@ node graph_builder::emplace(F f) {
             return make<internal::function_node<F>>(std::move(f));
         }
     } else if constexpr (std::is_invocable_v<F&, inplace_stop_token>) {
+        static_assert(std::is_void_v<std::invoke_result_t<F&, inplace_stop_token>>,
+                      "a node that takes a token is void(inplace_stop_token): a result, or a task, "
+                      "would be dropped");
         return make<internal::function_node<F>>(std::move(f));
     } else {
-        static_assert(std::is_invocable_r_v<void, F&, subgraph&>,
+        static_assert(std::is_invocable_v<F&, subgraph&>,
                       "a node is void(), int(), task<void>(), or void(subgraph&)");
+        static_assert(std::is_void_v<std::invoke_result_t<F&, subgraph&>>,
+                      "a node that takes a subgraph is void(subgraph&): a result, or a task, would "
+                      "be dropped");
         using node_type = internal::subgraph_node<subgraph, F>;
         node made = make<node_type>(std::move(f));
         made.node_->body->details(*made.node_).leave = &node_type::leave;
