@@ -11,8 +11,9 @@
 //
 // Conditions. The edges of a condition are weak: they do not count among those for which a node
 // waits. A condition that returns i starts its i-th successor at once, whatever else precedes that
-// node; any other number ends the path. So graphs may loop. A node never runs beside itself: a
-// start that comes while it runs is kept until it has ended.
+// node; any other number ends the path. So graphs may loop. Such a start does not change how many
+// strong predecessors the node still waits for. A node never runs beside itself: a start that comes
+// while it runs is kept until it has ended.
 //
 // Errors and stops. The first exception stops the run: what has not begun does not begin, and the
 // operations of nodes that wait are asked to stop. When all has ended, the run completes with that
@@ -74,7 +75,8 @@ public:
     // Makes a node that runs `other`, a module. Modules keep the rules of run(): one graph runs
     // once at a time, so a module that is used twice runs twice in turn, and a node that waits for
     // a module holds no worker. If `other` cannot run, or contains this graph, neither can this
-    // graph. Lifetime: `other` outlives the runs of this graph.
+    // graph; if `other` was changed after the last run, that is found when the node runs. Lifetime:
+    // `other` outlives the runs of this graph.
     node compose(task_graph& other);
 
     // Returns the number of nodes, without those of modules and subgraphs.
@@ -135,7 +137,8 @@ public:
     // Threads: the run completes on the worker that ended the last node; on the thread that starts
     // it, if nothing runs; on the thread that stops it while it waits for its turn. Blocks: never.
     // Cost: the first run after a change is O(nodes + edges) and allocates; later runs allocate
-    // nothing of their own. What a stop loses: nodes that have not begun.
+    // nothing of their own, except for a subgraph or a module that a subgraph makes. Lifetime: the
+    // pool outlives the run. What a stop loses: nodes that have not begun.
     template <class Queues, class Token = use_await_t>
     [[nodiscard]] auto run(internal::basic_pool<Queues>& pool, Token&& token = Token())
         -> decltype(auto) {
@@ -161,7 +164,7 @@ public:
     void dump(std::ostream& out) const { this->root.dump(out); }
 
     // Keeps the times of the next `events` nodes that run, for write_profile(); 0: of none, as in
-    // the beginning. Former times are dropped. Cost: 72 bytes each, allocated here; while a graph
+    // the beginning. Former times are dropped. Cost: 64 bytes each, allocated here; while a graph
     // runs, a branch per node without a profile, two readings of the clock with one. Errors:
     // std::bad_alloc. While the graph runs: stops the process.
     void profile(std::size_t events) { this->root.keep_profile(events); }
