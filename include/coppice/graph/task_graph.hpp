@@ -135,10 +135,11 @@ public:
     // the exception itself. A run of an empty graph completes at once.
     //
     // Threads: the run completes on the worker that ended the last node; on the thread that starts
-    // it, if nothing runs; on the thread that stops it while it waits for its turn. Blocks: never.
-    // Cost: the first run after a change is O(nodes + edges) and allocates; later runs allocate
-    // nothing of their own, except for a subgraph or a module that a subgraph makes. Lifetime: the
-    // pool outlives the run. What a stop loses: nodes that have not begun.
+    // it, if nothing runs; on the thread that stops it while it waits for its turn. The next run
+    // may begin, and even complete, before this one has called its waiter. Blocks: never. Cost: the
+    // first run after a change is O(nodes + edges) and allocates; later runs allocate nothing of
+    // their own, except for a subgraph or a module that a subgraph makes. Lifetime: the pool
+    // outlives the run. What a stop loses: nodes that have not begun.
     template <class Queues, class Token = use_await_t>
     [[nodiscard]] auto run(internal::basic_pool<Queues>& pool, Token&& token = Token())
         -> decltype(auto) {
