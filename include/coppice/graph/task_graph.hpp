@@ -69,7 +69,8 @@ public:
     }
     // Makes a node that connects a copy of `sender` and starts it each time it runs. Its
     // environment has the run's stop token and deadline, and the pool's scheduler. Values are
-    // dropped. It may complete on any thread: the node's successors run on the pool.
+    // dropped. It may complete on any thread: the node's successors run on the pool. For a sender
+    // that cannot be copied, such as event.wait(), emplace a function that returns it.
     template <execution::sender S>
     node emplace_sender(S sender);
     // Makes a node that runs `other`, a module. Modules keep the rules of run(): one graph runs
@@ -219,6 +220,9 @@ node graph_builder::emplace(F f) {
 
 template <execution::sender S>
 node graph_builder::emplace_sender(S sender) {
+    static_assert(std::is_copy_constructible_v<S>,
+                  "emplace_sender() copies the sender at each run: for one that cannot be copied, "
+                  "emplace a function that returns it");
     using node_type = internal::operation_node<internal::copy_to_make<S>>;
     node made = make<node_type>(internal::copy_to_make<S>{std::move(sender)});
     made.node_->body->details(*made.node_).leave = &node_type::leave;
