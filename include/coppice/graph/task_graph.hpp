@@ -161,8 +161,9 @@ public:
     // Destroys all nodes, and keeps their memory.
     void clear() noexcept { this->root.clear(); }
     // Writes the graph in the language of Graphviz: conditions as diamonds with numbered, dashed
-    // edges, nodes that wait as ellipses, subgraphs and modules as folders. The nodes of modules
-    // are written beside them. Nodes without a name are numbered. Errors: those of the stream.
+    // edges, nodes that wait as ellipses, subgraphs as tabs, modules as folders. The nodes of
+    // modules are written beside them. Nodes without a name are numbered. Errors: those of the
+    // stream.
     void dump(std::ostream& out) const { this->root.dump(out); }
 
     // Keeps the times of the next `events` nodes that run, for write_profile(); 0: of none, as in
