@@ -221,9 +221,10 @@ node graph_builder::emplace(F f) {
 
 template <execution::sender S>
 node graph_builder::emplace_sender(S sender) {
-    static_assert(std::is_copy_constructible_v<S>,
-                  "emplace_sender() copies the sender at each run: for one that cannot be copied, "
-                  "emplace a function that returns it");
+    static_assert(
+        std::is_copy_constructible_v<S>,
+        "emplace_sender() copies the sender at each run: if it cannot be copied, emplace a "
+        "function that returns it");
     using node_type = internal::operation_node<internal::copy_to_make<S>>;
     node made = make<node_type>(internal::copy_to_make<S>{std::move(sender)});
     made.node_->body->details(*made.node_).leave = &node_type::leave;
