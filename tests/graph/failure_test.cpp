@@ -109,7 +109,8 @@ void try_every_step(every_kind::end how) {
                 every_kind graph(pool, fatal, how, turn % 2 == 0);
                 ASSERT_EQ(graph.run(), how) << fatal;
                 EXPECT_EQ(graph.ran(fatal), 1) << fatal;
-                if (fatal != 10) EXPECT_EQ(graph.ran(10), 0) << fatal;
+                // The steps behind 7 have no order among them.
+                if (fatal < 8) EXPECT_EQ(graph.ran(10), 0) << fatal;
                 if (fatal == 1) EXPECT_EQ(graph.ran(4), 0);
                 ASSERT_EQ(graph.run(), how) << fatal;
                 graph.heal();
