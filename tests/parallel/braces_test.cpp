@@ -81,20 +81,22 @@ TEST(parallel_braces, stand_for_equality_and_for_projections) {
     places::on_pools([](auto... where) {
         auto v = records(1'000);
         parallel::sort(where..., v, {}, &record::key);
-        auto w = v;
-        const auto end = std::ranges::unique(w, {}, &record::key).begin();
-        EXPECT_EQ(parallel::unique(where..., v, {}, &record::key).begin() - v.begin(),
-                  end - w.begin());
         std::vector<record> both(1'500);
-        const auto keys = [](const record& x) { return x.key; };
+        const auto key = [](const record& x) { return x.key; };
         const auto merged = parallel::merge(where..., std::vector(v.begin(), v.begin() + 40), v,
-                                            both, {}, keys, &record::key);
+                                            both, {}, key, &record::key);
+        EXPECT_EQ(merged.out - both.begin(), 1'040);
         EXPECT_TRUE(std::ranges::is_sorted(both.begin(), merged.out, {}, &record::key));
 
         const std::vector<int> numbers(1'000, 1);
         std::vector<int> sums(1'000);
-        parallel::transform(where..., numbers, w, sums, std::plus<>(), {}, &record::key);
-        EXPECT_EQ(sums[5], w[5].key + 1);
+        parallel::transform(where..., numbers, v, sums, std::plus<>(), {}, &record::key);
+        EXPECT_EQ(sums[500], v[500].key + 1);
+
+        auto w = v;
+        const auto end = std::ranges::unique(w, {}, &record::key).begin();
+        EXPECT_EQ(parallel::unique(where..., v, {}, &record::key).begin() - v.begin(),
+                  end - w.begin());
         EXPECT_EQ(parallel::any_of(where..., numbers, [](int x) { return x != 1; }, {}), false);
     });
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <forward_list>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,10 @@ TEST(parallel_filter, unique_keeps_the_first_of_equal_neighbors) {
             expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
             v.erase(parallel::unique(where..., v.begin(), v.end()), v.end());
             EXPECT_EQ(v, expected);
+            int digits = 10;  // a projection without a default
+            const auto tens = [digits](int x) { return x / digits; };
+            const auto tail = parallel::unique(where..., v, std::equal_to<>(), tens);
+            EXPECT_EQ(tail.begin() - v.begin(), std::ptrdiff_t(size == 0 ? 0 : 1));
         }
     });
 }

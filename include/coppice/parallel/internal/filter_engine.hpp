@@ -285,7 +285,7 @@ struct unique_description {
         using function = projected_function<F, Proj>;
         const auto count = std::ranges::distance(first, last);
         return [first, count,
-                keep = keep_unequal<function>{{std::move(f), std::move(proj)}}]() mutable {
+                keep = keep_unequal<function>{{std::move(f), proj, proj}}]() mutable {
             return internal::compact(first, count, keep);
         };
     }
@@ -296,7 +296,7 @@ struct unique_description {
     static auto bind(R&& r, F f = {}, Proj proj = {}) {
         using function = projected_function<F, Proj>;
         return [first = std::ranges::begin(r), count = std::ranges::distance(r),
-                keep = keep_unequal<function>{{std::move(f), std::move(proj)}}]() mutable {
+                keep = keep_unequal<function>{{std::move(f), proj, proj}}]() mutable {
             return internal::compact_range<R>(first, count, keep);
         };
     }
